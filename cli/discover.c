@@ -1,4 +1,5 @@
 /* Writes a cluster file of what a tool says of a machine. */
+#include "cli/discover_measure.h"
 #include "cli/inputs.h"
 #include "host/machine.h"
 #include "host/nvml.h"
@@ -12,7 +13,11 @@ struct discover_options {
     const char *output, *topology, *nccl_topology, *device;
     struct text_list measured;
     int64_t nodes; /* 0: as many as the measurements have hosts, else 1 */
+    bool measure;
+    struct discover_measure_options times;
 };
+static const struct discover_options defaults = { .times.time_limit_s = 30 };
+#define TIMES(field) offsetof(struct discover_options, times.field)
 static const struct option options[] = {
     TEXT_OPTION(
         "nvidia-smi-topo", offsetof(struct discover_options, topology), "FILE",
@@ -25,6 +30,15 @@ static const struct option options[] = {
                 "what the GPUs are: a name of `cleave devices`"),
     INT_OPTION("nodes", offsetof(struct discover_options, nodes), "N", 1, MAX_DEVICES,
                "nodes that are alike (1, or the hosts that were measured)"),
+    FLAG_OPTION("measure", offsetof(struct discover_options, measure),
+                "times matrix products, copies and launches here and writes the device out with them"),
+    TEXT_OPTION("backend", TIMES(backend), "NAME", "with --measure: what computes, cpu or cuda; found out if absent"),
+    TEXT_OPTION("dtype", TIMES(dtype), "NAME", "with --measure: of the products, fp32, or bf16 on a GPU (its default)"),
+    TEXT_OPTION("sizes", TIMES(sizes), "N,N,...",
+                "with --measure: of the products, for rows, columns and sums alike (16,64,256,1024; larger on a GPU)"),
+    DOUBLE_OPTION("time-limit", TIMES(time_limit_s), "SECONDS", 1, 1e6, "with --measure: aimed at (30)"),
+    TEXT_OPTION("device-entry", TIMES(entry), "FILE",
+                "with --measure: also the device alone, as a file of the catalogue"),
     OUTPUT_OPTION(offsetof(struct discover_options, output), "the cluster file; standard output when absent"),
 };
 
@@ -120,6 +134,8 @@ static void say_found(const struct inputs *in, const struct discover_options *o,
                 text_rate(rate, l->bytes_per_s, "B/s"), l->shared ? " shared" : "", 100 * l->efficiency,
                 text_duration_ns(latency, l->latency_ns), found->level[i].comment);
     }
+    if (found->measured)
+        discover_say_measured(in->cli, found->measured, &o->times);
     if (o->output && !inputs_is_stdout(o->output))
         fprintf(talk, "to plan with it: cleave plan MODEL --cluster %s\n", o->output);
 }
@@ -213,7 +229,24 @@ static bool look(struct view *v, struct discovery *found, struct error *err)
     for (int i = 0; i < o->measured.count; i++)
         if (!discover_measured(found, v->runs[i], &v->device, v->runs[i]->name, err))
             return false;
-    return true;
+    if (!o->measure)
+        return true;
+    struct device_type base = v->device;
+    found->measured = &v->device;
+    return discover_measure(&v->device, &v->in->arena, v->in->cli, &o->times, &base, err);
+}
+
+/* What goes with --measure alone, and whether its file can be written when it is done. */
+static bool check_options(const struct discover_options *o, struct error *err)
+{
+    const char *alone = o->times.entry     ? "--device-entry"
+                        : o->times.sizes   ? "--sizes"
+                        : o->times.dtype   ? "--dtype"
+                        : o->times.backend ? "--backend"
+                                           : NULL;
+    if (!o->measure && alone)
+        return fail(err, "%s: expected --measure beside it, found none", alone);
+    return inputs_can_write(o->times.entry, err);
 }
 
 /* What was written must be a cluster: fails with the reader's message. */
@@ -237,7 +270,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     (void)operands, (void)operand_count;
     if (!found)
         fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    else if (inputs_catalogue(&in, err) && inputs_can_write(o->output, err) && look(&view, found, err)) {
+    else if (check_options(o, err) && inputs_catalogue(&in, err) && inputs_can_write(o->output, err) &&
+             look(&view, found, err)) {
         size_t length = 0;
         discovery_write(&w, found);
         char *text = json_finish(&w, &length);
@@ -253,8 +287,11 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_discover = {
     .name = "discover",
     .summary = "writes a cluster file of how a machine's GPUs are connected",
-    .usage = "[--nvidia-smi-topo FILE | --nccl-topo FILE] [--nccl-tests FILE]... [--device NAME] [--nodes N] [-o FILE]",
+    .usage =
+        "[--nvidia-smi-topo FILE | --nccl-topo FILE] [--nccl-tests FILE]... [--device NAME] [--nodes N] [--measure] "
+        "[-o FILE]",
     .examples = "  cleave discover -o cluster.json\n"
+                "  cleave discover --measure -o cluster.json\n"
                 "  nvidia-smi topo -m > topo.txt\n  cleave discover --nvidia-smi-topo topo.txt --device h100-sxm "
                 "--nodes 4 -o cluster.json\n"
                 "  NCCL_TOPO_DUMP_FILE=topo.xml all_reduce_perf -g 8\n  cleave discover --nccl-topo topo.xml --nodes 4 "
@@ -262,5 +299,6 @@ const struct verb verb_discover = {
                 "  cleave discover --nccl-tests all_reduce_16_ranks.txt --device h100-sxm -o cluster.json\n",
     OPTIONS_OF(options),
     .options_bytes = sizeof(struct discover_options),
+    .defaults = &defaults,
     .run = run,
 };

@@ -1,9 +1,9 @@
 /* Measures what plans need on this machine. */
 #include "cli/inputs.h"
+#include "cli/measuring.h"
 #include "cli/ranks.h"
 #include "executor/gpu/nccl_environment.h"
 #include "base/text.h"
-#include "host/blas.h"
 #include "profiler/profiler.h"
 #include "profiler/resident.h"
 #include <stdlib.h>
@@ -42,23 +42,6 @@ static const struct option options[] = {
 
 /* The ranks of a measurement compute for long between two words. */
 enum { MEETING_TIMEOUT_S = 600 };
-
-static void on_progress(void *context, const char *what, int done, int count)
-{
-    const struct cli *cli = context;
-    if (cli->talk_is_tty)
-        fprintf(cli->talk, "\r\033[K%d/%d %s", done + 1, count, what);
-    fflush(cli->talk);
-}
-
-static void software_text(char *out, size_t size)
-{
-    const struct blas *blas = blas_open();
-    if (blas)
-        snprintf(out, size, "cleave %s, %s, core type %s", CLEAVE_VERSION, blas->config(), blas->core());
-    else
-        snprintf(out, size, "cleave %s, own matmul", CLEAVE_VERSION);
-}
 
 /* ---- the summary ---- */
 static void print_widest(const struct cli *cli, const struct profile *profile)
@@ -168,31 +151,10 @@ static bool read_dims(bool out[DIM_COUNT], const struct text_list *names, struct
     return true;
 }
 
-/* What computes: NULL and the host's numbers for the processor. */
-static bool describe_device(const struct cli *cli, const struct profile_arguments *a, struct crew *crew,
-                            struct profiler_options *o, struct text *machine, struct error *err)
-{
-    const struct device *device = device_find(a->backend, err);
-    bool gpu = device == &device_cuda;
-    int dtype = gpu ? DTYPE_BF16 : DTYPE_FP32;
-    if (a->dtype && !inputs_word("--dtype", a->dtype, dtype_names, &dtype, err))
-        return false;
-    if (dtype != DTYPE_FP32 && !(gpu && dtype == DTYPE_BF16))
-        return fail(err, "--dtype %s: --backend %s computes in fp32%s", a->dtype, a->backend, gpu ? " and bf16" : "");
-    crew->dtype = (enum dtype)dtype;
-    if (!gpu)
-        return true;
-    crew->device = device, crew->module_dir = cli->module_dir, crew->share_gpus = a->share_gpus;
-    if (!device_cuda_describe(cli->module_dir, machine, &o->memory_bytes, err))
-        return false;
-    o->machine = machine->data;
-    return true;
-}
-
 static void measure(const struct cli *cli, const struct profile_arguments *a, const struct inputs *in,
                     const struct launch *launch, struct error *err)
 {
-    char software[512];
+    char software[MEASURING_SOFTWARE_BYTES];
     struct text machine = { 0 };
     struct transport_set set = { 0 };
     struct profile *profile = NULL;
@@ -204,8 +166,9 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
     if (!ranks_meeting(&transport, &meeting, cli, a->transport, launch, MEETING_TIMEOUT_S, err) ||
         !transports_open(&set, a->transport, (int)a->ranks, &transport, err))
         return;
-    software_text(software, sizeof software);
-    struct crew crew = { .transports = set.transports, .local_count = set.count, .rank_count = (int)a->ranks };
+    struct crew crew = {
+        .transports = set.transports, .local_count = set.count, .rank_count = (int)a->ranks, .share_gpus = a->share_gpus
+    };
     struct profiler_options o = { .model = in->model,
                                   .sequence = a->sequence ? a->sequence : in->model->sequence,
                                   .batch = a->batch,
@@ -214,9 +177,14 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
                                   .existing = in->profile,
                                   .time_limit_s = a->time_limit_s,
                                   .context = (void *)(uintptr_t)cli,
-                                  .on_progress = set.transports[0].rank == 0 ? on_progress : NULL };
-    bool measured = read_dims(o.dims, &a->dims, err) && describe_device(cli, a, &crew, &o, &machine, err) &&
-                    profiler_measure(&profile, &report, &crew, &o, err) && profile;
+                                  .on_progress = set.transports[0].rank == 0 ? measuring_progress : NULL };
+    bool measured = read_dims(o.dims, &a->dims, err) &&
+                    measuring_device(cli, a->backend, a->dtype, &crew, &machine, &o.memory_bytes, err);
+    if (measured) {
+        o.machine = machine.data;
+        measuring_software(cli, &crew, software);
+        measured = profiler_measure(&profile, &report, &crew, &o, err) && profile;
+    }
     if (measured && a->device)
         profile->device = a->device;
     if (measured && write_out(cli, a, profile, err))
@@ -234,15 +202,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct launch launch;
     enum transport_start start;
     (void)operand_count;
-    const struct device *device = device_find(a->backend, err);
+    const struct device *device = measuring_backend(a->backend, err);
     if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err))
         return ERROR_INPUT;
     if (!inputs_can_write(a->output, err))
         return ERROR_INPUT;
-    if (!device->computes)
-        fail(err, "--backend %s: it computes nothing, so there is nothing to measure; expected cpu or cuda",
-             a->backend);
-    else if (transport_of_devices(a->transport) && !device->transfer)
+    if (transport_of_devices(a->transport) && !device->transfer)
         fail(err, "--transport %s moves what lies in GPUs, and --backend %s has none: give --backend cuda",
              a->transport, a->backend);
     else if (!a->output && !a->json)

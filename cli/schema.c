@@ -50,6 +50,10 @@ static int collect(struct table tables[MAX_TABLES])
     add(tables, &count, "cluster.between", "The network between groups in a cluster file.", fields, n);
     fields = device_fields(&n);
     add(tables, &count, "device", "A device of the catalogue, or inside a cluster file.", fields, n);
+    fields = device_measured_fields(&n);
+    add(tables, &count, "device.measured", "How a device's measured numbers came about.", fields, n);
+    fields = matmul_surface_fields(&n);
+    add(tables, &count, "device.matmul_surface", "Measured matrix products of one dtype and phase.", fields, n);
     for (int i = 0;; i++) {
         const char *name = profile_format(i, &fields, &n);
         if (!name)

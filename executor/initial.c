@@ -139,7 +139,7 @@ bool initial_weights(struct rank *rank, struct error *err)
             memset(rank_data(rank, b), 0, (size_t)buffer->bytes);
     }
     if (program->plan->dtype == DTYPE_BF16)
-        return !rank->options->device->computes || initialise_bf16(rank, err);
+        return !rank->options->device->open || initialise_bf16(rank, err); /* others only keep the time of such plans */
     if (program->plan->dtype == (sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32))
         initialise_real(rank);
     return true;

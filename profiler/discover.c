@@ -308,7 +308,11 @@ void discovery_write(struct json_writer *w, const struct discovery *found)
 {
     json_begin_format(w, "cleave-cluster", 1);
     json_put_string(w, "comment", found->comment);
-    json_put_string(w, "device", found->device);
+    json_write_key(w, "device");
+    if (found->measured)
+        device_type_write(w, found->measured);
+    else
+        json_write_string(w, found->device);
     json_write_key(w, "levels");
     json_begin_array(w);
     for (int i = 0; i < found->level_count; i++) {

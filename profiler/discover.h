@@ -9,8 +9,9 @@
 enum { DISCOVERY_COMMENT_BYTES = 512 };
 /* Levels as a cluster has them, each with where its numbers come from. */
 struct discovery {
-    const char *device; /* of the catalogue; borrowed */
-    int node_levels;    /* how many of the levels lie inside a node */
+    const char *device;                 /* of the catalogue; borrowed */
+    const struct device_type *measured; /* instead, written out; borrowed; NULL: none */
+    int node_levels;                    /* how many of the levels lie inside a node */
     int level_count;
     struct discovered_level {
         struct link_level link; /* its name is a literal */

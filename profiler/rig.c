@@ -111,8 +111,7 @@ int rig_buffer(struct rig *rig, int stage, int tensor, enum layout_kind kind, in
                                .micro = -1,
                                .part_count = 1,
                                .ring_atom = -1,
-                               .serial = id,
-                               .offset = side };
+                               .serial = side };
     buffer->layout.kind[OUTER] = LAYOUT_SHARDED;
     buffer->layout.kind[INNER] = (uint8_t)kind;
     buffer->layout.dim[INNER] = (uint8_t)dim;
@@ -124,11 +123,12 @@ int rig_buffer(struct rig *rig, int stage, int tensor, enum layout_kind kind, in
     buffer->bytes = buffer->elements * (int64_t)sizeof(real);
     int64_t bytes = round_up(buffer->bytes, ALIGNMENT);
     if (side == RIG_APART) {
-        buffer->serial = -1;
         buffer->offset = rig->apart_bytes;
         rig->apart_bytes += bytes;
     } else {
-        rig->top_bytes[side] = max_i64(rig->top_bytes[side], bytes);
+        buffer->offset = rig->next[side] + bytes <= rig->circle_bytes ? rig->next[side] : 0;
+        rig->next[side] = buffer->offset + bytes;
+        rig->top_bytes[side] = max_i64(rig->top_bytes[side], rig->next[side]);
     }
     return id;
 }
@@ -182,14 +182,11 @@ struct instr *rig_empty_caches(struct rig *rig, int stage, int after, int64_t ca
 void rig_finish(struct rig *rig)
 {
     struct program *program = rig->program;
-    int64_t both = rig->top_bytes[RIG_SOURCE] + rig->top_bytes[RIG_DESTINATION];
-    for (int b = 0; b < program->buffer_count; b++) {
-        struct buffer *buffer = &program->buffers[b];
-        if (buffer->serial < 0)
-            buffer->offset += both;
-        else
-            buffer->offset = buffer->offset == RIG_SOURCE ? 0 : rig->top_bytes[RIG_SOURCE];
-    }
+    int64_t begin[RIG_APART + 1] = { 0 };
+    for (int side = 0; side < RIG_APART; side++)
+        begin[side + 1] = begin[side] + rig->top_bytes[side];
+    for (int b = 0; b < program->buffer_count; b++)
+        program->buffers[b].offset += begin[program->buffers[b].serial];
     for (int s = 0; s < program->stage_count; s++)
-        program->stages[s].arena_bytes = program->stages[s].instr_count ? both + rig->apart_bytes : 0;
+        program->stages[s].arena_bytes = program->stages[s].instr_count ? begin[RIG_APART] + rig->apart_bytes : 0;
 }

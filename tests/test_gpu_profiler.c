@@ -8,6 +8,7 @@
 #include "models/model.h"
 #include "profiler/compute.h"
 #include "profiler/contention.h"
+#include "profiler/device_entry.h"
 #include "profiler/profiler.h"
 #include "profiler/rig.h"
 #include "tests/model_files.h"
@@ -221,6 +222,51 @@ START_TEST(sizes_follow_the_paces)
 }
 END_TEST
 
+/* Products of all three forms in the dtype, copies and launches, from the events of one device. */
+START_TEST(a_device_entry_is_measured)
+{
+    enum dtype dtype = _i ? DTYPE_BF16 : DTYPE_FP32;
+    struct error err = { 0 };
+    struct arena arena = { 0 };
+    struct transport transport;
+    struct device_type found;
+    const struct device_type base = { .name = "gpu",
+                                      .description = "d",
+                                      .source = "s",
+                                      .matmul_flops_per_s = { [DTYPE_FP32] = 1e12, [DTYPE_BF16] = 1e12 },
+                                      .matmul_efficiency = 0.5,
+                                      .matmul_tile = 128,
+                                      .memory_bytes_per_s = 1e12,
+                                      .memory_efficiency = 0.5 };
+    const struct device_entry_options o = { .base = &base,
+                                            .machine = "emulated",
+                                            .backend = "cuda",
+                                            .software = "threads",
+                                            .sizes = { 4, 16 },
+                                            .size_count = 2,
+                                            .copy_elements = 1 << 12,
+                                            .dtype = dtype,
+                                            .ranks = 1,
+                                            .time_limit_s = 0.1 };
+    ck_assert(comm_threads_open(&transport, 1, &err));
+    const struct crew crew = { .transports = &transport,
+                               .local_count = 1,
+                               .rank_count = 1,
+                               .device = &device_emulated,
+                               .dtype = dtype,
+                               .cache_bytes = 1 << 12 };
+    ck_assert_msg(device_entry_measure(&found, &arena, &crew, &o, &err), "%s", err.message);
+    ck_assert_int_ge(found.measured.repeats, 3);
+    ck_assert_int_ge(found.measured.instruction_ns, 0);
+    ck_assert(found.matmul_efficiency > 0 && found.matmul_efficiency <= 1);
+    ck_assert(found.memory_efficiency > 0 && found.memory_bytes_per_s * found.memory_efficiency < 1e12);
+    for (int s = 0; s < found.surface_count; s++)
+        ck_assert(found.surfaces[s].dtype == (int)dtype && found.surfaces[s].ns[0] > 0);
+    transport.close(transport.self);
+    arena_free(&arena);
+}
+END_TEST
+
 START_TEST(transfers_end_beside_products)
 {
     struct error err = { 0 };
@@ -370,6 +416,7 @@ static Suite *gpu_profiler_suite(void)
     tcase_add_test(tcase, sizes_follow_the_paces);
     tcase_add_test(tcase, transfers_end_beside_products);
     tcase_add_loop_test(tcase, events_become_samples, 0, 2);
+    tcase_add_loop_test(tcase, a_device_entry_is_measured, 0, 2);
     tcase_add_test(tcase, profiles_keep_algorithms);
     tcase_add_test(tcase, runs_take_algorithms_of_profiles);
     suite_add_tcase(suite, tcase);

@@ -1,6 +1,7 @@
 /* THE nanoseconds. Search, simulator and the timed device all call these; each formula with its source. */
 #ifndef CLEAVE_COST_COST_H
 #define CLEAVE_COST_COST_H
+#include "planner/cost/cost_matmul.h"
 #include "planner/facts/profile.h"
 #include "planner/program/program.h"
 
@@ -46,12 +47,6 @@ const char *cost_local_work(const struct program *program, const struct instr *i
 /* The operands' bytes that one COMPUTE of these extents reads and writes; accumulated outputs count twice. */
 int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr,
                          const int64_t extents[MAX_AXES]);
-/**
- * Share of the device's matmul peak that a product of these sizes reaches: matmul_efficiency x tile fill x wave fill x
- * k / (k + half a tile). m, n: the output; k: the folded extent; batch: independent products. At most
- * matmul_efficiency.
- */
-double cost_matmul_efficiency(const struct device_type *device, double m, double n, double k, double batch);
 /* One message of so many bytes from local rank 0 of a stage of the plan to that of another, while all other ranks of
  * the two stages exchange theirs. */
 struct cost cost_between_stages(const struct facts *facts, const struct plan *plan, int stage, int peer_stage,

@@ -1,73 +1,10 @@
 /* The time of computations: the profile's number, else a number scaled from the nearest measured shape, else the
- * roofline (Williams, Waterman & Patterson 2009): max(flops / (peak x efficiency), bytes / bandwidth) + launch. */
+ * roofline, corrected by the device's own measured products where it has them. */
 #include "planner/cost/cost_group.h"
+#include "planner/cost/cost_matmul.h"
 #include "base/num.h"
 #include <math.h>
 #include <string.h>
-
-/* ---- matmul: how much of the peak a shape can reach ---- */
-/* Tiles at the rim and the last wave that are not full: NVIDIA, Matrix Multiplication Background User's Guide (2023),
- * sections 3.1 and 3.2; that libraries choose among tiles: section 2.3. */
-
-/* Output tiles that libraries choose from, in units of the device's tile, with the share of the full rate that a
- * smaller tile keeps, since it reuses each loaded element less. The shares are assumptions; a profile replaces them. */
-static const struct tile_choice {
-    double rows, columns, rate;
-} tile_choices[] = {
-    { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 1 }, { 1, 0.5, 0.9 }, { 0.5, 1, 0.9 }, { 0.5, 0.5, 0.75 },
-};
-#define SPLIT_FOLD_RATE 0.9 /* a folded extent cut among units must be added up again; assumption */
-
-/* As the library's, of what is not negative; without a call, of which there are dozens for each product. */
-static double rounded_down(double x)
-{
-    return x < 0x1p52 ? (double)(int64_t)x : x;
-}
-
-static double rounded_up(double x)
-{
-    double down = rounded_down(x);
-    return down < x ? down + 1 : down;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-/* Units without a tile in the last wave wait; when tiles are fewer than units, the folded extent is cut (in pieces of
- * at least two tiles) to give all of them work. */
-static double wave_fill(const struct device_type *device, double tiles, double k)
-{
-    double units = device->compute_units;
-    if (units < 1)
-        return 1;
-    double cuts = tiles < units ? smaller(rounded_down(units / tiles), rounded_down(k / (2 * device->matmul_tile))) : 1;
-    if (cuts > 1)
-        return SPLIT_FOLD_RATE * tiles * cuts / units;
-    return tiles / (rounded_up(tiles / units) * units);
-}
-
-double cost_matmul_efficiency(const struct device_type *device, double m, double n, double k, double batch)
-{
-    double best = 0, tile = device->matmul_tile;
-    if (!(m >= 1 && n >= 1 && k >= 1 && batch >= 1))
-        return device->matmul_efficiency;
-    for (size_t i = 0; i < sizeof tile_choices / sizeof tile_choices[0]; i++) {
-        double rows = larger(1, rounded_down(tile * tile_choices[i].rows)),
-               columns = larger(1, rounded_down(tile * tile_choices[i].columns));
-        double down = rounded_up(m / rows), across = rounded_up(n / columns);
-        double fill =
-            m / (down * rows) * (n / (across * columns)); /* the rim of the last tiles is computed for nothing */
-        best = larger(best, tile_choices[i].rate * fill * wave_fill(device, down * across * batch, k));
-    }
-    return device->matmul_efficiency * best * k / (k + tile / 2); /* filling and draining each tile's pipeline */
-}
 
 static bool follows(const struct operand *operand, int axis)
 {
@@ -111,14 +48,24 @@ static double flops_rate(const struct device_type *device, const struct segment 
     return device->vector_flops_per_s;
 }
 
+/* Whether the device's measured products have a say, and which. */
+static bool corrects(double *stretch, bool *outside, const struct device_type *device, const struct segment *segment,
+                     enum phase phase, enum dtype dtype, const int64_t extents[MAX_AXES])
+{
+    if (device->surface_count == 0 || segment->kernel != KERNEL_MATMUL)
+        return false;
+    struct shape s = matmul_shape(segment, phase, extents);
+    return cost_matmul_stretch(stretch, outside, device, dtype, phase, s.rows, s.columns, s.fold);
+}
+
 static double roofline_ns(const struct device_type *device, const struct segment *segment, enum phase phase,
                           enum dtype dtype, const int64_t extents[MAX_AXES], double moved_bytes)
 {
-    double flops = (double)segment_flops(segment, phase, extents),
+    double stretch = 1, flops = (double)segment_flops(segment, phase, extents),
            rate = flops_rate(device, segment, phase, dtype, extents);
-    double compute = flops > 0 ? flops / rate * 1e9 : 0;
-    double memory = moved_bytes / (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;
-    return fmax(compute, memory) + (double)device->launch_ns;
+    bool outside;
+    corrects(&stretch, &outside, device, segment, phase, dtype, extents);
+    return stretch * cost_roofline_ns(device, flops, rate, moved_bytes);
 }
 
 /* ---- from a measured shape to another ---- */
@@ -201,6 +148,9 @@ struct cost cost_compute(const struct facts *facts, int type, const struct segme
         if (scaled(profile, device, segment, phase, dtype, extents, moved_bytes, work, loaded, &cost))
             return cost;
     }
+    double stretch = 1;
+    if (corrects(&stretch, &cost.extrapolated, device, segment, phase, dtype, extents))
+        cost.origin = ORIGIN_FITTED;
     cost.ns = cost_round_ns(roofline_ns(device, segment, phase, dtype, extents, (double)moved_bytes));
     return cost;
 }

@@ -87,7 +87,7 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
         hash = hash_i64(hash, integers[i]);
     if (d->host_bytes_per_s > 0) /* without it nothing is offloaded, and the rest has no say */
         hash = hash_i64(hash_i64(hash_double(hash, d->host_bytes_per_s), d->host_latency_ns), d->host_memory_bytes);
-    return hash;
+    return matmul_surfaces_hash(hash, d->surfaces, d->surface_count);
 }
 
 static uint64_t hash_level(uint64_t hash, const struct link_level *level)

@@ -4,11 +4,22 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "models/graph.h"
+#include "planner/facts/matmul_surface.h"
 
 enum origin { ORIGIN_ANALYTIC, ORIGIN_FITTED, ORIGIN_MEASURED };
 extern const char *const origin_names[4];
 
 enum { MAX_LEVELS = 8, MAX_DEVICES = 1 << 20, MAX_TYPES = 16, MAX_NODE_GROUPS = 64 };
+
+/* How the numbers of a device came about that were measured (`cleave discover --measure`). */
+struct device_measured {
+    const char *machine, *backend, *software, *created; /* machine NULL: nothing was measured */
+    int64_t ranks, repeats;                             /* that ran at once; steps */
+    int64_t instruction_ns; /* span of an instruction that does nothing: not in launch_ns nor in times of products */
+    double launch_spread, memory_spread; /* interquartile range over median */
+    /* mean relative error of products off the grid: as in the catalogue, with the fitted numbers, with surfaces */
+    double catalogue_error, formula_error, surface_error;
+};
 
 /* A catalogue entry: planner/facts/devices/<name>.json, with its source. Efficiencies are fractions of the peak beside
  * them that large, friendly work reaches; they lie in (0, 1] and each file says where they come from. */
@@ -37,7 +48,10 @@ struct device_type {
     int64_t host_latency_ns;                /* of one such copy */
     int64_t host_memory_bytes;              /* of the host, the share of one device; 0: unknown */
     double switch_reduce_factor;
-    int64_t switch_reduce_latency_ns; /* likewise, of the links inside a node */
+    int64_t switch_reduce_latency_ns;      /* likewise, of the links inside a node */
+    const struct matmul_surface *surfaces; /* (surface_count) measured products; they correct the formula */
+    int surface_count;
+    struct device_measured measured;
 };
 /* One level of the hierarchy: groups of `fanout` units of the level below (level 0: of devices). */
 struct link_level {
@@ -120,6 +134,7 @@ bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent)
 /* The field tables of a device file and of a cluster file, for `cleave schema`. */
 struct json_field;
 const struct json_field *device_fields(size_t *count);
+const struct json_field *device_measured_fields(size_t *count);
 const struct json_field *cluster_fields(size_t *count);
 const struct json_field *cluster_group_fields(size_t *count);
 const struct json_field *cluster_level_fields(size_t *count);
@@ -151,4 +166,6 @@ bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct
  * arena. */
 bool device_type_read(struct device_type *out, struct arena *arena, const char *name, const char *json, size_t length,
                       struct error *err);
+/* The device as an object that device_type_read() takes, all its fields. */
+void device_type_write(struct json_writer *w, const struct device_type *device);
 #endif

@@ -8,7 +8,7 @@
 struct device_text {
     struct device_type device;
     int64_t tile, units, per_node;
-    const struct json *peaks;
+    const struct json *peaks, *surfaces, *measured;
 };
 struct level_text {
     struct link_level level;
@@ -79,6 +79,35 @@ static const struct json_field device_table[] = {
     { "host_latency_ns", FIELD_INT, DEVICE_AT(host_latency_ns), STEP_NS, .doc = "of one such copy" },
     { "host_memory_bytes", FIELD_INT, DEVICE_AT(host_memory_bytes), .min = 1, .max = 1e15,
       .doc = "memory of the host that plans may use: the share of one device" },
+    { "matmul_surfaces", FIELD_NODE, offsetof(struct device_text, surfaces),
+      .doc =
+          "array: measured times of matrix products over sizes, one for each dtype and phase; what is between them is "
+          "interpolated" },
+    { "measured", FIELD_NODE, offsetof(struct device_text, measured),
+      .doc = "object: where, when and how well launch_ns, memory_efficiency, matmul_efficiency, matmul_tile and "
+             "matmul_surfaces were measured" },
+};
+
+#define MEASURED_AT(member) offsetof(struct device_measured, member)
+#define ERROR_LIMITS .min = 0, .max = 1e9
+static const struct json_field measured_table[] = {
+    { "machine", FIELD_STRING, MEASURED_AT(machine), .required = true, .doc = "what was measured" },
+    { "backend", FIELD_STRING, MEASURED_AT(backend), .doc = "\"cpu\" or \"cuda\"" },
+    { "software", FIELD_STRING, MEASURED_AT(software), .doc = "versions of what computed" },
+    { "created", FIELD_STRING, MEASURED_AT(created), .doc = "when" },
+    { "ranks", FIELD_INT, MEASURED_AT(ranks), .min = 1, .max = 1e6, .doc = "that ran at once" },
+    { "repeats", FIELD_INT, MEASURED_AT(repeats), .min = 0, .max = 1e9, .doc = "steps that were timed" },
+    { "instruction_ns", FIELD_INT, MEASURED_AT(instruction_ns), STEP_NS,
+      .doc = "span of an instruction that does nothing, which was taken off" },
+    { "launch_spread", FIELD_DOUBLE, MEASURED_AT(launch_spread), ERROR_LIMITS,
+      .doc = "of launch_ns: interquartile range over median" },
+    { "memory_spread", FIELD_DOUBLE, MEASURED_AT(memory_spread), ERROR_LIMITS,
+      .doc = "likewise, of memory_bytes_per_s" },
+    { "catalogue_error", FIELD_DOUBLE, MEASURED_AT(catalogue_error), ERROR_LIMITS,
+      .doc = "mean relative error of products off the grid with the numbers before" },
+    { "formula_error", FIELD_DOUBLE, MEASURED_AT(formula_error), ERROR_LIMITS,
+      .doc = "likewise, with the fitted numbers and no surfaces" },
+    { "surface_error", FIELD_DOUBLE, MEASURED_AT(surface_error), ERROR_LIMITS, .doc = "likewise, with surfaces" },
 };
 
 struct peaks {
@@ -189,6 +218,12 @@ const struct json_field *device_fields(size_t *count)
     return device_table;
 }
 
+const struct json_field *device_measured_fields(size_t *count)
+{
+    *count = COUNT(measured_table);
+    return measured_table;
+}
+
 const struct json_field *cluster_fields(size_t *count)
 {
     *count = COUNT(cluster_table);
@@ -223,7 +258,10 @@ bool device_type_read_value(struct device_type *out, struct arena *arena, const 
     };
     struct peaks peaks = { { 0 } };
     if (!json_read_fields(value, device_table, COUNT(device_table), &text, arena, err) ||
-        !json_read_fields(text.peaks, peak_table, COUNT(peak_table), &peaks, NULL, err))
+        !json_read_fields(text.peaks, peak_table, COUNT(peak_table), &peaks, NULL, err) ||
+        !matmul_surfaces_read(&text.device.surfaces, &text.device.surface_count, arena, text.surfaces, err) ||
+        (text.measured &&
+         !json_read_fields(text.measured, measured_table, COUNT(measured_table), &text.device.measured, arena, err)))
         return false;
     struct device_type *device = &text.device;
     if (device->reserve_bytes >= device->memory_bytes)
@@ -251,6 +289,69 @@ bool device_type_read(struct device_type *out, struct arena *arena, const char *
     bool read = device_type_read_value(out, arena, name, json_root(doc), err);
     json_free(doc);
     return read;
+}
+
+/* Members by a table, of values that lie where it says. Nodes, absent texts and numbers that a reader would refuse as
+ * "not there" (0 below the least) are left out. */
+static void put_fields(struct json_writer *w, const struct json_field *fields, size_t count, const void *values)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct json_field *f = &fields[i];
+        const char *at = (const char *)values + f->offset, *text;
+        int64_t whole;
+        double number;
+        switch (f->type) {
+        case FIELD_STRING:
+            memcpy(&text, at, sizeof text);
+            if (text)
+                json_put_string(w, f->key, text);
+            break;
+        case FIELD_INT:
+            memcpy(&whole, at, sizeof whole);
+            if ((double)whole >= f->min)
+                json_put_int(w, f->key, whole);
+            break;
+        case FIELD_DOUBLE:
+            memcpy(&number, at, sizeof number);
+            if (number >= f->min)
+                json_put_double(w, f->key, number);
+            break;
+        case FIELD_BOOL:
+            json_put_bool(w, f->key, *(const bool *)at);
+            break;
+        case FIELD_ENUM:
+        case FIELD_NODE:
+        case FIELD_WORDS:
+            break;
+        }
+    }
+}
+
+void device_type_write(struct json_writer *w, const struct device_type *device)
+{
+    struct device_text text = { .device = *device,
+                                .tile = device->matmul_tile,
+                                .units = device->compute_units,
+                                .per_node = device->devices_per_node };
+    struct peaks peaks;
+    memcpy(peaks.flops_per_s, device->matmul_flops_per_s, sizeof peaks.flops_per_s);
+    json_begin_object(w);
+    put_fields(w, device_table, COUNT(device_table), &text);
+    json_write_key(w, "matmul_flops_per_s");
+    json_begin_object(w);
+    put_fields(w, peak_table, COUNT(peak_table), &peaks);
+    json_end_object(w);
+    if (device->measured.machine) {
+        json_write_key(w, "measured");
+        json_begin_object(w);
+        put_fields(w, measured_table, COUNT(measured_table), &device->measured);
+        json_end_object(w);
+    }
+    if (device->surface_count > 0) {
+        json_write_key(w, "matmul_surfaces");
+        matmul_surfaces_write(w, device->surfaces, device->surface_count);
+    }
+    json_end_object(w);
 }
 
 /* The levels that the device's own links give when the file does not say otherwise. */

@@ -1,6 +1,8 @@
 /* Any bytes as a cluster: a device of the fuzzer's own, and the input in either form. What is accepted must be
  * consistent. */
+#include "planner/cost/cost_matmul.h"
 #include "planner/facts/cluster.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,38 @@ static const char device[] =
     "\"memory_bytes_per_s\": 1e10,"
     "\"memory_bytes\": 1000000000, \"launch_ns\": 1, \"link_bytes_per_s\": 1e9, \"link_latency_ns\": 1, "
     "\"nic_bytes_per_s\": 1e8, \"nic_latency_ns\": 1}";
+
+/* What a device says of products is a time, and it reads what it writes. */
+static void check_products(const struct device_type *type)
+{
+    for (int i = 0; i < type->surface_count; i++) {
+        const struct matmul_surface *s = &type->surfaces[i];
+        double stretch = 1;
+        bool outside;
+        if (type->matmul_flops_per_s[s->dtype] > 0 &&
+            (!cost_matmul_stretch(&stretch, &outside, type, (enum dtype)s->dtype, (enum phase)s->phase, 100, 3, 7e6) ||
+             !(stretch > 0) || !isfinite(stretch)))
+            abort();
+    }
+}
+
+static void check_writing(const struct device_type *type)
+{
+    struct device_type again;
+    struct json_writer w = { 0 };
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    size_t length;
+    device_type_write(&w, type);
+    char *text = json_finish(&w, &length);
+    if (!text || !device_type_read(&again, &arena, "again", text, length, &err) ||
+        again.surface_count != type->surface_count ||
+        matmul_surfaces_hash(1, again.surfaces, again.surface_count) !=
+            matmul_surfaces_hash(1, type->surfaces, type->surface_count))
+        abort();
+    free(text);
+    arena_free(&arena);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -30,6 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (cluster->types[type].memory_bytes < 1 ||
             cluster_ranks_of(cluster, type, 0, last + 1) != cluster->types[type].device_count)
             abort();
+        check_products(&cluster->types[type].device);
+        check_writing(&cluster->types[type].device);
     }
     if (devices != cluster->device_count || cluster_unit(cluster, 0, cluster->level_count - 1) != devices ||
         cluster_level(cluster, 0, last) >= cluster->level_count ||
