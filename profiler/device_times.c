@@ -140,6 +140,8 @@ static void add_all(struct timing *t, enum dtype dtype, int64_t cache_bytes)
         if (i == t->o->product_count / 2)
             add_small(t);
     }
+    if (t->o->product_count == 0)
+        add_small(t);
     add_copies(t);
     rig->circle_bytes = 0;
     for (enum rig_side side = RIG_SOURCE; side <= RIG_SECOND_SOURCE; side++)
@@ -229,4 +231,15 @@ bool device_times_measure(struct device_times *out, struct measurement *products
     rig_free(t.rig);
     free(t.what);
     return ok;
+}
+
+bool device_times_empty(int64_t *ns, const struct crew *crew, struct error *err)
+{
+    enum { COPY_ELEMENTS = 1 << 10 };
+    struct device_times times = { 0 };
+    const struct device_times_options options = { .copy_elements = COPY_ELEMENTS };
+    if (!device_times_measure(&times, NULL, crew, &options, err))
+        return false;
+    *ns = times.empty.ns;
+    return true;
 }

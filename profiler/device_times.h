@@ -31,4 +31,6 @@ struct device_times_options {
  */
 bool device_times_measure(struct device_times *out, struct measurement *products, const struct crew *crew,
                           const struct device_times_options *options, struct error *err);
+/* The span of an instruction that does nothing, in a few short steps. *ns is set on the process of rank 0. */
+bool device_times_empty(int64_t *ns, const struct crew *crew, struct error *err);
 #endif

@@ -6,6 +6,7 @@
 #include "host/machine.h"
 #include "profiler/compute.h"
 #include "profiler/contention.h"
+#include "profiler/device_times.h"
 #include "profiler/memory_work.h"
 #include "profiler/resident.h"
 #include "profiler/sweep.h"
@@ -41,7 +42,8 @@ struct parts {
     struct compute_result compute;
     struct sweep_result sweep;
     struct contention contention;
-    int factors_origin; /* as in struct profile */
+    int64_t instruction_ns; /* as in struct profile */
+    int factors_origin;     /* likewise */
     bool factors_assumed;
 };
 
@@ -138,6 +140,7 @@ static struct profile *assemble(struct parts *parts, const char *machine, const 
     p->compute_under_communication_spread = parts->contention.compute_under_communication_spread;
     p->communication_under_compute_spread = parts->contention.communication_under_compute_spread;
     p->factors_origin = parts->factors_origin;
+    p->instruction_ns = parts->instruction_ns;
     p->memory_outside_arena_bytes = max_i64(0, parts->compute.memory_outside_bytes);
     p->memory_origin = parts->compute.memory_outside_bytes >= 0 ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
     return p;
@@ -230,7 +233,8 @@ static bool measure(struct parts *parts, const struct crew *crew, const struct p
                                        .budget_s = o->time_limit_s * COMPUTE_SHARE,
                                        .context = o->context,
                                        .on_progress = o->on_progress };
-    return sweep_measure(&parts->sweep, crew, &sweep, err) &&
+    return (!crew->device || device_times_empty(&parts->instruction_ns, crew, err)) &&
+           sweep_measure(&parts->sweep, crew, &sweep, err) &&
            measure_contention(parts, crew, o->time_limit_s * CONTENTION_SHARE, existing, err) &&
            compute_measure(&parts->compute, crew, &compute, err) &&
            memory_work_measure(&parts->compute.harvest, crew, existing, err);

@@ -321,6 +321,46 @@ START_TEST(memory_ops_are_bytes_over_bandwidth)
 }
 END_TEST
 
+/* One device replays its step as a graph without the events that profiles time instructions by; several do not. */
+START_TEST(what_timing_takes_is_no_part_of_a_lone_devices_step)
+{
+    struct graph *graph = graph_open("tiny-gpt", 2);
+    const struct segment *s = find_segment(graph, KERNEL_MATMUL);
+    int64_t extents[MAX_AXES] = { 0 }, twice[MAX_AXES];
+    char work[WORK_NAME_BYTES], body[512];
+    shard_extents(s, 1, extents);
+    memcpy(twice, extents, sizeof twice);
+    twice[0] *= 2;
+    segment_work_name(s, PHASE_FORWARD, extents, work);
+    snprintf(body, sizeof body,
+             "\"instruction_ns\": 3000, \"compute\": [{\"work\": \"%s\", \"loaded\": 1, \"ns\": 9000}], \"linear\": "
+             "[{\"work\": \"zero\", \"loaded\": 1, \"fixed_ns\": 4000, \"ns_per_unit\": 2, \"min_units\": 1, "
+             "\"max_units\": 1000}]",
+             work);
+    struct profile *p = profile_open(body);
+    int64_t longer[2];
+    for (int devices = 1; devices <= 2; devices++) {
+        struct cluster *c = cluster_open(devices == 1 ? "1x1:a100-sxm-80" : "1x2:a100-sxm-80");
+        struct facts facts = { c, p };
+        struct tiny t;
+        tiny_open(&t, 500);
+        t.plan->stages[0].atom[0] = devices;
+        struct instr zero = tiny_instr(OP_ZERO), norm = tiny_instr(OP_NORM);
+        ck_assert_int_eq(cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_BF16, extents, 1 << 16).ns,
+                         devices == 1 ? 6000 : 9000);
+        longer[devices - 1] = cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_BF16, twice, 1 << 17).ns;
+        ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &zero), devices == 1 ? 2000 : 5000);
+        struct facts bare = { c, NULL };
+        ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &norm), cost_instr_ns(&bare, &t.program, 0, &norm));
+        plan_free(t.plan);
+        cluster_free(c);
+    }
+    CHECK_NEAR((double)longer[0] / (double)longer[1], 2. / 3, 1e-3); /* a scaled shape begins from the same */
+    profile_free(p);
+    graph_free(graph);
+}
+END_TEST
+
 START_TEST(linear_entries_price_memory_ops)
 {
     struct cluster *c = cluster_open("1x4:cpu");
@@ -465,6 +505,7 @@ static Suite *cost_suite(void)
     tcase_add_test(tcase, no_phase_beats_the_roofline);
     tcase_add_test(tcase, profiled_compute_wins_and_scales);
     tcase_add_test(tcase, loaded_counts_ranks_of_a_host);
+    tcase_add_test(tcase, what_timing_takes_is_no_part_of_a_lone_devices_step);
     tcase_add_test(tcase, opaque_work_takes_its_given_time);
     tcase_add_test(tcase, memory_ops_are_bytes_over_bandwidth);
     tcase_add_test(tcase, linear_entries_price_memory_ops);

@@ -369,6 +369,8 @@ START_TEST(profiles_keep_algorithms)
     struct profile *first = profile_on_timing(NULL), *again = read_again(first);
     int found = first->tuned.count;
     ck_assert_int_gt(found, 2 * RANKS);
+    ck_assert_int_ge(first->instruction_ns, 0);
+    ck_assert_int_eq(again->instruction_ns, first->instruction_ns);
     ck_assert_str_eq(again->tuned_device, first->tuned_device);
     ck_assert_str_ne(again->tuned_device, "");
     ck_assert_int_eq(again->tuned.count, found);

@@ -7,7 +7,7 @@
 
 static const char *const sample =
     "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"m\", \"dtype\": \"fp32\", "
-    "\"memory_outside_arena_bytes\": 5, \"reference_ns\": 20000000,"
+    "\"memory_outside_arena_bytes\": 5, \"instruction_ns\": 1700, \"reference_ns\": 20000000,"
     "\"compute_under_communication\": 1.25,"
     "\"compute\": [{\"work\": \"matmul.forward b2 t64 h768+ n12 d64\", \"loaded\": 2, \"ns\": 200, \"spread\": 0.1, "
     "\"repeats\": 9, \"origin\": \"measured\"},"
@@ -44,6 +44,7 @@ START_TEST(what_is_written_reads_back)
     ck_assert_uint_eq(a->hash, b->hash);
     ck_assert_int_eq(b->compute_count, 5);
     ck_assert_int_eq(b->memory_outside_arena_bytes, 5);
+    ck_assert_int_eq(b->instruction_ns, 1700);
     ck_assert_int_eq(b->reference_ns, 20000000);
     CHECK_NEAR(b->compute_under_communication, 1.25, 0);
     CHECK_NEAR(b->communication_under_compute, 1, 0);

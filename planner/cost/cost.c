@@ -199,6 +199,8 @@ static struct cost local_cost_on(const struct facts *facts, const struct program
             continue;
         sum = add_costs(sum, stream_cost(facts, type, program->plan->dtype, work, elements, bytes));
     }
+    if (sum.origin != ORIGIN_ANALYTIC)
+        sum.ns = max_i64(0, sum.ns - facts_timing_ns(facts, type));
     return sum;
 }
 

@@ -107,7 +107,7 @@ static double traffic(const struct segment *segment, const int64_t extents[MAX_A
 /* The measured shape tells how far the device stays from its roofline; the wanted shape is taken to stay as far. */
 static bool scaled(const struct profile *profile, const struct device_type *device, const struct segment *segment,
                    enum phase phase, enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes,
-                   const char *work, int loaded, struct cost *out)
+                   const char *work, int loaded, int64_t timing_ns, struct cost *out)
 {
     int64_t near[MAX_AXES];
     const struct compute_entry *entry = profile_compute_nearest(profile, work, loaded, near);
@@ -117,7 +117,8 @@ static bool scaled(const struct profile *profile, const struct device_type *devi
     double scale = traffic(segment, extents) > 0 ? traffic(segment, near) / traffic(segment, extents) : 1;
     double wanted = roofline_ns(device, &here, phase, dtype, extents, (double)moved_bytes);
     double known = roofline_ns(device, &there, phase, dtype, near, (double)moved_bytes * scale);
-    double ns = known > 0 && isfinite(known) ? (double)entry->m.ns * wanted / known : (double)entry->m.ns;
+    double measured = (double)max_i64(0, entry->m.ns - timing_ns);
+    double ns = known > 0 && isfinite(known) ? measured * wanted / known : measured;
     *out = (struct cost){ cost_round_ns(ns), ORIGIN_FITTED, true };
     return true;
 }
@@ -141,11 +142,12 @@ struct cost cost_compute(const struct facts *facts, int type, const struct segme
     if (profile && profile->dtype == dtype) {
         char work[WORK_NAME_BYTES];
         int loaded = cost_loaded(facts->cluster, type);
+        int64_t timing_ns = facts_timing_ns(facts, type);
         segment_work_name(segment, phase, extents, work);
         const struct compute_entry *entry = profile_compute(profile, work, loaded);
         if (entry)
-            return (struct cost){ entry->m.ns, entry->m.origin, false };
-        if (scaled(profile, device, segment, phase, dtype, extents, moved_bytes, work, loaded, &cost))
+            return (struct cost){ max_i64(0, entry->m.ns - timing_ns), entry->m.origin, false };
+        if (scaled(profile, device, segment, phase, dtype, extents, moved_bytes, work, loaded, timing_ns, &cost))
             return cost;
     }
     double stretch = 1;

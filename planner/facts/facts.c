@@ -26,6 +26,12 @@ int64_t facts_available_bytes(const struct facts *facts, int type)
     return min_i64(node->memory_bytes, node->device.memory_bytes - (profile ? profile->memory_outside_arena_bytes : 0));
 }
 
+int64_t facts_timing_ns(const struct facts *facts, int type)
+{
+    const struct profile *profile = facts->cluster->device_count == 1 ? facts_profile(facts, type) : NULL;
+    return profile ? profile->instruction_ns : 0;
+}
+
 struct facts facts_of_type(const struct facts *facts, int type, const struct cluster *alone)
 {
     return (struct facts){ alone, facts_profile(facts, type) };

@@ -282,6 +282,9 @@ bool profile_finish(struct profile *p, struct error *err)
     if (p->memory_outside_arena_bytes < 0)
         return fail_kind(err, ERROR_INPUT, "profile: expected memory_outside_arena_bytes at least 0, found %lld",
                          (long long)p->memory_outside_arena_bytes);
+    if (p->instruction_ns < 0 || p->instruction_ns > MAX_TIME_NS)
+        return fail_kind(err, ERROR_INPUT, "profile: expected instruction_ns from 0 to %lld, found %lld",
+                         (long long)MAX_TIME_NS, (long long)p->instruction_ns);
     if (p->reference_ns < 0 || p->reference_ns > MAX_TIME_NS)
         return fail_kind(err, ERROR_INPUT, "profile: expected reference_ns from 0 to %lld, found %lld",
                          (long long)MAX_TIME_NS, (long long)p->reference_ns);

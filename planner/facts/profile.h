@@ -60,8 +60,9 @@ struct profile {
     int factors_origin;                 /* of the four above: enum origin; PROFILE_UNSAID */
     int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers */
     int memory_origin;                  /* of it: enum origin; PROFILE_UNSAID */
-    int64_t reference_ns;     /* of the profiler's reference product, when the newest part was measured; 0: not kept */
-    int reference_ranks;      /* so many of them at once; 0: not said, one */
+    int64_t instruction_ns; /* of every span: what the events of a device take that time it; 0: nothing, or not kept */
+    int64_t reference_ns;   /* of the profiler's reference product, when the newest part was measured; 0: not kept */
+    int reference_ranks;    /* so many of them at once; 0: not said, one */
     const char *tuned_device; /* GPU on which the algorithms below were timed; "": none were */
     struct gpu_choices tuned;
     uint64_t hash;
@@ -106,6 +107,9 @@ struct facts {
 };
 /* What was measured on a type of the cluster's; NULL: nothing. */
 const struct profile *facts_profile(const struct facts *facts, int type);
+/* What times of the type's profile hold that steps do not: one device alone replays its step as a graph, in which
+ * nothing is timed; several time every instruction in every step. */
+int64_t facts_timing_ns(const struct facts *facts, int type);
 /* Usable bytes of one device of a type: what the cluster leaves after its reserve, or after what was measured outside
  * the arena if that is more. */
 int64_t facts_available_bytes(const struct facts *facts, int type);

@@ -8,7 +8,7 @@
 /* What the tables fill; files hold 64-bit integers, the structs narrower ones. */
 struct profile_text {
     const char *format;
-    int64_t version, memory, reference_ns, reference_ranks;
+    int64_t version, memory, instruction_ns, reference_ns, reference_ranks;
     const char *machine, *backend, *transport, *software, *created, *device;
     int dtype;
     double compute_factor, communication_factor, compute_factor_spread, communication_factor_spread;
@@ -73,6 +73,10 @@ static const struct json_field profile_table[] = {
       .doc = "context, libraries and transport buffers of one rank" },
     { "memory_origin", FIELD_ENUM, offsetof(struct profile_text, memory_origin), .names = origin_names,
       .doc = "how that number came about; absent in older files" },
+    { "instruction_ns", FIELD_INT, offsetof(struct profile_text, instruction_ns), NS_LIMITS,
+      .doc =
+          "of the time of every computation and work in memory, what the events of a GPU take that time it; plans of "
+          "one device, whose steps are not timed so, leave it out" },
     { "reference_ns", FIELD_INT, offsetof(struct profile_text, reference_ns), NS_LIMITS,
       .doc = "measured: speed of the processor meanwhile, one product of two 1024 x 1024 matrices on a core, mean of "
              "before and "
@@ -262,6 +266,7 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->factors_origin = t.factors_origin;
     p->memory_outside_arena_bytes = t.memory;
     p->memory_origin = t.memory_origin;
+    p->instruction_ns = t.instruction_ns;
     p->reference_ns = t.reference_ns;
     p->reference_ranks = (int)t.reference_ranks;
     p->tuned_device = t.tuned_device;
@@ -383,6 +388,8 @@ static void put_header(struct json_writer *w, const struct profile *p)
     put_origin(w, "factors_origin", p->factors_origin);
     json_put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
     put_origin(w, "memory_origin", p->memory_origin);
+    if (p->instruction_ns > 0)
+        json_put_int(w, "instruction_ns", p->instruction_ns);
     if (p->reference_ns > 0)
         json_put_int(w, "reference_ns", p->reference_ns);
     if (p->reference_ranks > 0)

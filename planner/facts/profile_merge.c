@@ -101,6 +101,7 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     const struct profile *memory = more->memory_outside_arena_bytes > 0 ? more : base;
     to->memory_outside_arena_bytes = memory->memory_outside_arena_bytes;
     to->memory_origin = memory->memory_origin;
+    to->instruction_ns = more->instruction_ns > 0 ? more->instruction_ns : base->instruction_ns;
     const struct profile *timed = more->reference_ns > 0 ? more : base;
     to->reference_ns = timed->reference_ns;
     to->reference_ranks = timed->reference_ranks;
