@@ -248,10 +248,11 @@ static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_m
                      void *stream, struct error *err)
 {
     const float alpha = (float)m->alpha, beta = m->accumulate ? 1 : 0;
-    const struct operands operands = { swapped ? m->a : m->b, swapped ? m->b : m->a, workspace, stream, m->accumulate };
+    const struct operands operands = { swapped ? m->a : m->b, swapped ? m->b : m->a, m->c, workspace, stream,
+                                       m->accumulate };
     if (!place_epilogue(s, m, err))
         return false;
-    if (!s->tuned && !m->deterministic)
+    if (!s->tuned && !s->tried && !m->deterministic)
         cuda_tune(c->handle, s, &operands);
     return check(cublasLtMatmul(c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right,
                                 &beta, m->c, s->out, m->c, s->out, &s->algorithm, workspace, WORKSPACE_BYTES, stream),

@@ -27,19 +27,21 @@ struct shape {
     cublasLtMatmulAlgo_t algorithm;
     bool refused; /* the library has no algorithm */
     bool tuned;   /* the algorithm is the fastest of several, timed here or on such a device before */
+    bool tried;   /* to time some, which is done once */
     struct shape *next;
 };
 /* The operands of one call, for timing. */
 struct operands {
     const void *left, *right;
-    void *workspace, *stream;
+    void *out, *workspace, *stream;
     bool accumulate;
 };
 
 /* The first algorithm of the library's own ranking, or refused. */
 bool cuda_tune_first(cublasLtHandle_t handle, struct shape *shape, struct error *err);
-/* The fastest of the ranking's first few, each run some times on these operands into memory that is given back. Waits
- * for the stream. Where anything fails the algorithm stays. */
+/* The fastest of the ranking's first few, each run some times on these operands; into memory that is given back where
+ * the product accumulates, else into its result, which the caller then computes. Waits for the stream. Where anything
+ * fails the algorithm stays, and the shape is tried but not tuned. */
 void cuda_tune(cublasLtHandle_t handle, struct shape *shape, const struct operands *operands);
 /* Between a shape and what is kept of it over runs. A choice that the library does not take is none. */
 void cuda_tune_describe(const struct shape *shape, struct gpu_choice *out);

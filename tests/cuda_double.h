@@ -1,0 +1,33 @@
+/* A double of CUDA's runtime, of the kernels and of cuBLASLt, under the host code of the CUDA module: it keeps account
+ * of what it is asked for, computes nothing, and its time passes by what products take. Memory is the host's. */
+#ifndef CLEAVE_TESTS_CUDA_DOUBLE_H
+#define CLEAVE_TESTS_CUDA_DOUBLE_H
+#include "executor/gpu/work.h"
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { DOUBLE_MOST_RUNS = 256 };
+struct cuda_double {
+    size_t free_bytes; /* what cudaMalloc may still give */
+    size_t allocated, most_allocated;
+    size_t asked;     /* of the latest cudaMalloc */
+    bool busy;        /* no event has been reached */
+    cudaError_t last; /* the thread's last error */
+    int launches;     /* of kernels */
+    double now_ms;    /* of the device */
+    int algorithms;   /* that the ranking has */
+    double algorithm_ms[16];
+    uint32_t alignment; /* that the ranking was last told of */
+    struct double_run {
+        int algorithm;
+        float beta;
+        const void *out;
+    } run[DOUBLE_MOST_RUNS]; /* products */
+    int run_count;
+};
+extern struct cuda_double cuda_double;
+/* A device of 1 GiB on which nothing has happened; what was allocated is forgotten. */
+void cuda_double_reset(void);
+#endif

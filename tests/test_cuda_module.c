@@ -1,0 +1,140 @@
+/* The host code of the CUDA module over doubles of what it calls: what it asks for, keeps and says. No GPU is needed,
+ * and nothing is computed. */
+#include "check.h"
+#include "executor/gpu/gpu.h"
+#include "tests/cuda_double.h"
+#include <string.h>
+
+gpu_module_open cleave_gpu_open;
+
+enum { M = 64, N = 96, K = 32, REPEATS = 6 }; /* of each algorithm: one to warm up and five that count */
+
+static struct gpu gpu;
+static void *stream;
+
+static void open_module(void)
+{
+    struct error error = { 0 };
+    cuda_double_reset();
+    ck_assert_msg(cleave_gpu_open(&gpu, GPU_MODULE_VERSION, 0, &error), "%s", error.message);
+    stream = gpu.open_stream(gpu.self, &error);
+}
+
+static void close_module(void)
+{
+    gpu.close_stream(gpu.self, stream);
+    gpu.close(gpu.self);
+}
+
+static unsigned char memory[4][(1 << 15) + 512] __attribute__((aligned(256))); /* operands of products */
+
+/* Row-major in bf16, c in fp32, all `offset` bytes behind an alignment of 256. */
+static struct gpu_matmul product(size_t offset, bool accumulate)
+{
+    return (struct gpu_matmul){ .m = M,
+                                .n = N,
+                                .k = K,
+                                .count = 1,
+                                .a = memory[0] + offset,
+                                .b = memory[1] + offset,
+                                .c = memory[2] + offset,
+                                .a_m = K,
+                                .a_k = 1,
+                                .b_k = N,
+                                .b_n = 1,
+                                .c_m = N,
+                                .c_n = 1,
+                                .a_type = GPU_BF16,
+                                .b_type = GPU_BF16,
+                                .c_type = GPU_REAL,
+                                .alpha = 1,
+                                .accumulate = accumulate };
+}
+
+static void multiply(size_t offset, bool accumulate)
+{
+    struct error error = { 0 };
+    const struct gpu_matmul m = product(offset, accumulate);
+    ck_assert_msg(gpu.matmul(gpu.self, stream, &m, &error), "%s", error.message);
+}
+
+/* The ranking's third is the fastest. */
+static void rank_three(void)
+{
+    cuda_double.algorithms = 3;
+    cuda_double.algorithm_ms[0] = 5, cuda_double.algorithm_ms[1] = 4, cuda_double.algorithm_ms[2] = 3;
+}
+
+static int runs_into(const void *out)
+{
+    int count = 0;
+    for (int i = 0; i < cuda_double.run_count; i++)
+        count += cuda_double.run[i].out == out;
+    return count;
+}
+
+START_TEST(the_fastest_algorithm_is_kept)
+{
+    struct gpu_choice known[4];
+    open_module();
+    rank_three();
+    multiply(0, _i);
+    multiply(0, _i);
+    ck_assert_int_eq(cuda_double.run_count, 3 * REPEATS + 2);
+    ck_assert_int_eq(cuda_double.run[cuda_double.run_count - 1].algorithm, 2);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 1);
+    ck_assert_int_eq(known[0].setting[0], 2);
+    close_module();
+}
+END_TEST
+
+/* A result that is only written serves itself: there may be no room for another one like it. */
+START_TEST(timing_takes_no_memory_for_results_that_are_written)
+{
+    open_module();
+    rank_three();
+    multiply(0, true);
+    size_t workspace = cuda_double.allocated;
+    ck_assert_int_eq(runs_into(memory[2]), 1);
+    ck_assert_int_eq(cuda_double.most_allocated - workspace, M * N * sizeof(float));
+    multiply(256, false); /* of its shape the algorithm is known */
+    ck_assert_int_eq(runs_into(memory[2] + 256), 1);
+    close_module();
+    open_module();
+    rank_three();
+    multiply(0, false);
+    ck_assert_int_eq(runs_into(memory[2]), 3 * REPEATS + 1);
+    ck_assert_int_eq(cuda_double.most_allocated, cuda_double.allocated);
+    close_module();
+}
+END_TEST
+
+/* On a full card the first of the ranking serves; it was not timed, so no later run is told that it was. */
+START_TEST(what_was_not_timed_is_not_kept)
+{
+    struct gpu_choice known[4];
+    open_module();
+    rank_three();
+    multiply(8, false); /* the stream has its workspace now */
+    cuda_double.free_bytes = cuda_double.run_count = 0;
+    multiply(0, true);
+    ck_assert_int_eq(cuda_double.asked, M * N * sizeof(float));
+    multiply(0, true);
+    ck_assert_int_eq(cuda_double.run_count, 2);
+    ck_assert_int_eq(cuda_double.run[1].algorithm, 0);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 1); /* the one of other alignment */
+    ck_assert_int_eq(cuda_double.last, cudaSuccess);
+    close_module();
+}
+END_TEST
+
+static Suite *cuda_module_suite(void)
+{
+    Suite *suite = suite_create("cuda_module");
+    CHECK_ADD_LOOP(suite, the_fastest_algorithm_is_kept, 2);
+    CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
+    CHECK_ADD(suite, what_was_not_timed_is_not_kept);
+    return suite;
+}
+
+CHECK_MAIN(cuda_module_suite)
