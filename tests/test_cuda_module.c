@@ -97,14 +97,33 @@ START_TEST(timing_takes_no_memory_for_results_that_are_written)
     size_t workspace = cuda_double.allocated;
     ck_assert_int_eq(runs_into(memory[2]), 1);
     ck_assert_int_eq(cuda_double.most_allocated - workspace, M * N * sizeof(float));
-    multiply(256, false); /* of its shape the algorithm is known */
-    ck_assert_int_eq(runs_into(memory[2] + 256), 1);
+    multiply(16, false); /* of its shape the algorithm is known */
+    ck_assert_int_eq(runs_into(memory[2] + 16), 1);
     close_module();
     open_module();
     rank_three();
     multiply(0, false);
     ck_assert_int_eq(runs_into(memory[2]), 3 * REPEATS + 1);
     ck_assert_int_eq(cuda_double.most_allocated, cuda_double.allocated);
+    close_module();
+}
+END_TEST
+
+/* Wherever in an arena a shape's operands lie, it is timed once and found again in the next run. */
+START_TEST(places_make_no_shapes)
+{
+    struct gpu_choice known[4];
+    open_module();
+    rank_three();
+    multiply(0, false);
+    ck_assert_uint_eq(cuda_double.alignment, 16);
+    for (size_t offset = 16; offset <= 128; offset *= 2)
+        multiply(offset, false);
+    ck_assert_int_eq(cuda_double.run_count, 3 * REPEATS + 5);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 1);
+    multiply(8, false);
+    ck_assert_uint_eq(cuda_double.alignment, 8);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 2);
     close_module();
 }
 END_TEST
@@ -133,6 +152,7 @@ static Suite *cuda_module_suite(void)
     Suite *suite = suite_create("cuda_module");
     CHECK_ADD_LOOP(suite, the_fastest_algorithm_is_kept, 2);
     CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
+    CHECK_ADD(suite, places_make_no_shapes);
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);
     return suite;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STREAMS = 32, EPILOGUE_ALIGNMENT = 16, AUX_LEAD_UNIT = 8 };
+enum { MOST_STREAMS = 32, MOST_ALIGNMENT = 16, EPILOGUE_ALIGNMENT = 16, AUX_LEAD_UNIT = 8 };
 
 struct workspace {
     void *stream, *memory;
@@ -50,14 +50,16 @@ static struct matrix transpose_of(int64_t lines, int64_t line_stride, int64_t wi
     return m;
 }
 
-/* Of all matrices of all products; what an epilogue has beside them lies well enough or is refused. */
+/* Of all matrices of all products; what an epilogue has beside them lies well enough or is refused. More than
+ * MOST_ALIGNMENT, the widest access of a kernel (16 bytes by vectors, and by the engines that copy tiles), gains
+ * nothing, and would make several shapes of one by where its operands happen to lie. */
 static int64_t alignment_of(const struct gpu_matmul *m)
 {
     const uintptr_t next = (uintptr_t)(m->a_next * type_bytes(m->a_type)) |
                            (uintptr_t)(m->b_next * type_bytes(m->b_type)) |
                            (uintptr_t)(m->c_next * type_bytes(m->c_type)),
                     all = (uintptr_t)m->a | (uintptr_t)m->b | (uintptr_t)m->c | (m->count > 1 ? next : 0);
-    int64_t alignment = 256;
+    int64_t alignment = MOST_ALIGNMENT;
     while (alignment > 1 && all % (uintptr_t)alignment != 0)
         alignment /= 2;
     return alignment;

@@ -17,7 +17,7 @@ struct key {
     int64_t m, n, k;
     int64_t count; /* of products */
     struct matrix left, right, out;
-    int64_t alignment; /* of all matrices: a power of two up to 256 */
+    int64_t alignment; /* of all matrices: a power of two up to 16 */
     int64_t epilogue, bias_type, aux_lead;
 };
 struct shape {
