@@ -147,6 +147,23 @@ START_TEST(what_was_not_timed_is_not_kept)
 }
 END_TEST
 
+/* The answer "not yet" is no failure of the launch behind it. */
+START_TEST(questions_leave_no_error)
+{
+    struct error error = { 0 };
+    const struct gpu_work work = { .inner = 1 };
+    open_module();
+    void *event = gpu.open_event(gpu.self, &error);
+    cuda_double.busy = true;
+    ck_assert(!gpu.reached(gpu.self, event));
+    ck_assert_msg(gpu.launch(gpu.self, stream, GPU_SET, 1, &work, &error), "%s", error.message);
+    cuda_double.busy = false;
+    ck_assert(gpu.reached(gpu.self, event));
+    gpu.close_event(gpu.self, event);
+    close_module();
+}
+END_TEST
+
 static Suite *cuda_module_suite(void)
 {
     Suite *suite = suite_create("cuda_module");
@@ -154,6 +171,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
     CHECK_ADD(suite, places_make_no_shapes);
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);
+    CHECK_ADD(suite, questions_leave_no_error);
     return suite;
 }
 

@@ -220,7 +220,10 @@ static bool reached(void *self, void *event)
 {
     if (!enter(self, NULL))
         return false;
-    return cudaEventQuery(event) == cudaSuccess;
+    bool done = cudaEventQuery(event) == cudaSuccess;
+    if (!done)
+        cudaGetLastError(); /* that it is not ready must not be what the thread's next launch finds */
+    return done;
 }
 
 static bool finish(void *self, void *stream, struct error *err)
