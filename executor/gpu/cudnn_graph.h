@@ -55,7 +55,9 @@ enum attention_tensor {
     ATTENTION_TENSOR_K_GRADIENT,
     ATTENTION_TENSOR_V_GRADIENT,
     ATTENTION_TENSOR_ROW_SUM, /* workspace, fp32 (batch, head, row), dense */
-    ATTENTION_TENSOR_Q_SUM,   /* workspace unless deterministic, fp32 (batch, head, row, width), dense */
+    ATTENTION_TENSOR_Q_SUM,   /* workspace unless deterministic, fp32 (batch, head, row, width), dense; sums are added
+                                 there, and from 9.6 on the library clears it first (cudnn-frontend: before that the
+                                 caller did) */
     ATTENTION_TENSOR_COUNT
 };
 
