@@ -12,6 +12,7 @@
 #include "profiler/resident.h"
 #include <math.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,11 +78,15 @@ static const char *loss_text(char number[TEXT_NUMBER_BYTES], const struct run_st
     return step->has_loss ? number : "none";
 }
 
+enum { MOST_NOTES = 16 };
 struct report_step {
     const struct cli *cli;
     const char *unit; /* print_unit() */
     bool json;
     int64_t heap_first, heap_last; /* bytes allocated after the first and after the latest step; -1: unknown */
+    pthread_mutex_t noting;        /* of what follows */
+    char *note[MOST_NOTES];        /* each once; further ones are left out */
+    int note_count;
 };
 
 /* Bytes that malloc has handed out, of all threads; -1 where the C library does not say. */
@@ -109,6 +114,28 @@ static void on_step(void *context, const struct run_step *step)
     fflush(r->cli->out);
     if (r->heap_first == 0) /* what printing allocates once is not the step's */
         r->heap_first = heap_bytes();
+}
+
+/* Of what the ranks of this process say, often all the same, each text once. */
+static void on_note(void *context, const char *text)
+{
+    struct report_step *r = context;
+    bool known = false;
+    pthread_mutex_lock(&r->noting);
+    for (int i = 0; i < r->note_count; i++)
+        known = known || strcmp(r->note[i], text) == 0;
+    if (!known && r->note_count < MOST_NOTES && (r->note[r->note_count] = strdup(text))) {
+        r->note_count++;
+        fprintf(r->cli->talk, "note: %s\n", text);
+    }
+    pthread_mutex_unlock(&r->noting);
+}
+
+static void free_notes(struct report_step *report)
+{
+    while (report->note_count > 0)
+        free(report->note[--report->note_count]);
+    pthread_mutex_destroy(&report->noting);
 }
 
 /* A kernel that never returns cannot be woken: say so and end the process, which ends all ranks. */
@@ -180,8 +207,19 @@ static bool offloads(const struct program *program)
     return any;
 }
 
+static void notes_json(const struct cli *cli, const struct report_step *report)
+{
+    for (int i = 0; i < report->note_count; i++) {
+        struct json_writer w = { .depth = 0 };
+        json_write_string(&w, report->note[i]);
+        fprintf(cli->out, "%s%s", i > 0 ? ", " : ", \"notes\": [", w.text.data ? w.text.data : "null");
+        text_free(&w.text);
+    }
+    fprintf(cli->out, "%s", report->note_count > 0 ? "]" : "");
+}
+
 static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                         const struct timeline *predicted, const struct report_step *poisoned)
+                         const struct timeline *predicted, const struct report_step *report, bool poisoned)
 {
     char first[TEXT_NUMBER_BYTES], last[TEXT_NUMBER_BYTES];
     int64_t predicted_ns = predicted->step_ns;
@@ -196,8 +234,9 @@ static void summary_json(const struct cli *cli, const struct program *program, c
     bytes_json(cli, program, s, false);
     if (offloads(program))
         bytes_json(cli, program, s, true);
-    if (poisoned && poisoned->heap_first >= 0)
-        fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(poisoned->heap_last - poisoned->heap_first));
+    if (poisoned && report->heap_first >= 0)
+        fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(report->heap_last - report->heap_first));
+    notes_json(cli, report);
     if (s->timeline)
         breakdowns_json(cli, program, s->timeline, predicted);
     fprintf(cli->out, "}}\n");
@@ -258,6 +297,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.context = report;
     o.on_step = on_step;
     o.on_stuck = on_stuck;
+    o.on_note = on_note;
     return o;
 }
 
@@ -292,6 +332,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     struct timeline *predicted = NULL;
     struct run_summary summary = { 0 };
     struct report_step report = { .cli = cli, .unit = print_unit(in->graph), .json = a->json };
+    pthread_mutex_init(&report.noting, NULL);
     bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err);
     if (ok) {
         struct run_options o = settings(a, in, device, &data, cli->module_dir, &report);
@@ -303,7 +344,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     }
     if (ok && set->transports[0].rank == 0) {
         if (a->json)
-            summary_json(cli, program, &summary, predicted, a->poison ? &report : NULL);
+            summary_json(cli, program, &summary, predicted, &report, a->poison);
         else
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
         if (a->poison)
@@ -314,6 +355,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     run_summary_free(&summary);
     timeline_free(predicted);
     data_free(&data);
+    free_notes(&report);
     return ok;
 }
 

@@ -61,6 +61,9 @@ struct run_options {
     /* The run has failed, and after another timeout_s a rank of this process has still not come back (it computes for
      * ever): the caller's last chance to print the message and end the process. Called by the watchdog. */
     void (*on_stuck)(void *context, const struct error *error);
+    /* What a device does another way than a user would think, in one line; the same may be told again. Called on the
+     * lanes' threads of this process's ranks, several at once. */
+    void (*on_note)(void *context, const char *text);
     /* For tests of faults: a rank is about to do an instruction; called on the thread of its lane. Sets err where it
      * fails. */
     enum instr_fate (*on_instr)(void *context, int64_t step, int rank, int instr, struct error *err);

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""`cleave run` as people call it: rates of learning, resumed runs, files that cannot be written, plans that do not fit. usage: test_cli_run.py CLEAVE SOURCE_ROOT"""
+"""`cleave run` as people call it: rates of learning, resumed runs, files that cannot be written, plans that do not fit.
+
+usage: test_cli_run.py CLEAVE SOURCE_ROOT EMULATED_MODULE"""
 import json
 import os
+import pathlib
+import sys
 
 from calls import check, expect, main, run
 
@@ -50,6 +54,19 @@ def rates(folder):
                              (["--decay-steps", 9, "--floor-rate", 1e-3], "--floor-rate 0.001: expected at most .* --learning-rate 0.0003")):
         result = expect(f"rates: {options}", 2, pattern, "run", plan, *options)
         check(f"rates: {options}: nothing on stdout", result.stdout == "", result)
+
+
+def notes(folder):
+    """On a GPU, here an emulated one: why attention is slow, each reason once however many layers and steps have it."""
+    modules = {"CLEAVE_MODULE_DIR": str(pathlib.Path(sys.argv[3]).parent)}
+    plan = folder / "one.json"
+    expect("notes: a plan", 0, "stage 0", "plan", "tiny-gpt", "--cluster", "1x1:cpu", "--batch", 1, "--seq", 8, "--dtype", "fp32", "-o", plan)
+    result = expect("notes: a run", 0, '"summary"', "run", plan, "--steps", 2, "--json", "--no-graph", "--backend", "cuda", env=modules)
+    said = [line[6:] for line in result.stderr.splitlines() if line.startswith("note: ")]
+    check("notes: forward and backward, once", [text.split()[1] for text in said] == ["forward", "backward"] and
+          all("goes by an own kernel, which is slow: libraries take bf16 alone" in text for text in said), result)
+    check("notes: in the summary", json.loads(result.stdout.splitlines()[-1])["summary"]["notes"] == said, result)
+    check("notes: on the processor none", "notes" not in run("run", plan, "--steps", 1, "--json").stdout)
 
 
 def limits(folder):
@@ -102,4 +119,4 @@ def positions(folder):
     expect("positions: no such model, given", 2, f"error: {bad}: model 'tiny-gpx'", "show", bad, "--model", "tiny-gpx")
 
 
-main(rates, limits, positions)
+main(rates, notes, limits, positions)

@@ -6,6 +6,7 @@
 #include "executor/gpu/issue.h"
 #include "executor/kernels/bf16.h"
 #include "tests/gpu_module.h"
+#include <stdio.h>
 #include <string.h>
 
 static const double half_tolerance = 1e-2, lse_tolerance = 1e-3;
@@ -15,10 +16,16 @@ struct shape {
     bool causal, deterministic;
 };
 static const struct shape small_shapes[] = {
-    { 2, 7, 7, 2, 2, 8, true, false }, { 1, 9, 5, 4, 2, 8, false, false }, { 2, 6, 6, 6, 2, 16, true, true },
-    { 1, 1, 4, 3, 1, 8, true, false }, /* sees all keys only if it stands at the end: here it sees one */
-    { 1, 5, 5, 2, 2, 6, true, false }, /* no library takes heads of 12 bytes */
+    { 2, 7, 7, 2, 2, 8, true, false },  { 1, 9, 5, 4, 2, 8, false, false }, { 2, 6, 6, 6, 2, 16, true, true },
+    { 1, 1, 4, 3, 1, 8, true, false },  /* sees all keys only if it stands at the end: here it sees one */
+    { 1, 5, 5, 2, 2, 6, true, false },  /* no library takes heads of 12 bytes */
+    { 1, 3, 3, 1, 1, 40, true, false }, /* the emulated one has none so wide */
 };
+/* What is said of them where there is a library: why the own kernel serves; NULL: nothing. */
+static const char *const small_notes[] = {
+    NULL, NULL, NULL, "part of a causal mask", "whole 16 bytes", "more than 32"
+};
+_Static_assert(sizeof small_notes / sizeof *small_notes == sizeof small_shapes / sizeof *small_shapes, "one for each");
 /* Where threads of a processor would take minutes. */
 static const struct shape large_shapes[] = {
     { 2, 512, 512, 12, 12, 64, true, false },   { 1, 384, 384, 8, 2, 128, true, false },
@@ -145,11 +152,21 @@ static struct kernel_call call_of(enum phase phase)
     return call;
 }
 
+static char noted[1024]; /* the last note; "": none */
+
+static void note(void *context, const char *text)
+{
+    (void)context;
+    snprintf(noted, sizeof noted, "%s", text);
+}
+
 static void run(const struct gpu *gpu, void *stream, enum phase phase)
 {
     struct error error = { 0 };
     const struct kernel_call call = call_of(phase);
     struct gpu_call g = { .gpu = gpu, .stream = stream, .call = &call, .deterministic = problem->shape.deterministic };
+    g.note = note;
+    noted[0] = '\0';
     for (int i = 0; i < OPERANDS; i++)
         g.type[place_of[i].role][place_of[i].index] = i == LSE ? GPU_REAL : GPU_BF16;
     ck_assert_msg(gpu_issue(&g, &error) && gpu->finish(gpu->self, stream, &error), "%s", error.message);
@@ -222,6 +239,13 @@ static void try_shape(const struct shape *s, const struct gpu *gpu)
     gpu->close_stream(gpu->self, stream);
 }
 
+static void check_note(const struct gpu *gpu, const char *want)
+{
+    const char *text = gpu->attend ? want : "by own kernels";
+    ck_assert_msg(text ? strstr(noted, text) != NULL : noted[0] == '\0', "got %s, expected %s", noted,
+                  text ? text : "nothing");
+}
+
 /* Every pair of a library and a shape on the emulated device: with one that takes it, and without. */
 START_TEST(half_precision_attention)
 {
@@ -229,8 +253,10 @@ START_TEST(half_precision_attention)
     struct error error = { 0 };
     for (int library = 0; library < 2 && !gpu_module_path(); library++) {
         ck_assert(gpu_emulated_open(&gpu, 4, 2, library, &error));
-        for (size_t i = 0; i < sizeof small_shapes / sizeof *small_shapes; i++)
+        for (size_t i = 0; i < sizeof small_shapes / sizeof *small_shapes; i++) {
             try_shape(&small_shapes[i], &gpu);
+            check_note(&gpu, small_notes[i]);
+        }
         gpu.close(gpu.self);
     }
     if (!gpu_module_path())

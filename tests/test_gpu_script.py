@@ -49,11 +49,31 @@ def call(folder, *words, commit="0123456789abcdef", status=0, torch=None):
     return done.stdout
 
 
-def judged(row, share=None, backend="cuda"):
-    """(bars, rows without one) of a row of speed."""
+def loaded():
     loader = importlib.machinery.SourceFileLoader("gpu_run", os.path.join(root, "benchmarks", "gpu", "run"))
     script = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
     loader.exec_module(script)
+    return script
+
+
+def spoken(notes, asked):
+    """The row of speed of a GPU whose runs of 1 and 4 steps say these notes; asked: gets the steps of each run."""
+    script = loaded()
+    script.plan = lambda *_: "plan.json"
+    script.parameters = lambda *_: 1
+
+    def run(part, path, steps, *more):
+        asked.append(steps)
+        return [], [0.5] * steps, {"notes": notes} if notes else {}
+    script.run = run
+    part = types.SimpleNamespace(options=types.SimpleNamespace(backend="cuda", steps=4, device="h200-sxm"), bench=types.SimpleNamespace(path=lambda name: name),
+                                 identity={"versions": {"torch": None}})
+    return script.speed_row(part, "tiny", "tiny-gpt", 4)
+
+
+def judged(row, share=None, backend="cuda"):
+    """(bars, rows without one) of a row of speed."""
+    script = loaded()
     part = types.SimpleNamespace(bench=types.SimpleNamespace(bars=[]), options=types.SimpleNamespace(backend=backend), without_bar={})
     part.bench.bar = lambda *words: script.bench.Bench.bar(part.bench, *words)
     script.judge_speed(part, "model", row, share)
@@ -73,6 +93,21 @@ check("PyTorch that fails is no reason to judge by MFU", [b["passed"] for b in b
 check("without PyTorch the MFU counts", [judged({"mfu": mfu}, 0.45)[0][0]["passed"] for mfu in (0.44, 0.46)] == [False, True])
 bars, without = judged({"mfu": 0.9})
 check("without PyTorch and a share there is no bar", bars == [] and "no share" in without["model"], (bars, without))
+
+bars, without = judged({"slow": "attention forward goes by an own kernel: cuDNN: no engine"}, 0.45)
+check("attention by own kernels fails at once, with the reason", [b["passed"] for b in bars] == [False] and "no engine" in bars[0]["text"], (bars, without))
+asked = []
+for notes in ([], ["first", "second"]):
+    row = spoken(notes, asked)
+    check("a run that says why it is slow is not timed", row.get("slow") == ("first; second" if notes else None) and asked == ([1] if notes else [1, 4]) and
+          ("step_s" in row) == (not notes), (row, asked))
+    asked.clear()
+script, bars = loaded(), []
+script.speed_row = lambda *_: {"slow": "why"}
+script.torch_row = lambda *_: asked.append("torch")
+script.speed(types.SimpleNamespace(bench=types.SimpleNamespace(notes={}, bar=lambda *words: bars.append(words)), options=types.SimpleNamespace(backend="cuda"),
+                                   identity={"versions": {"torch": "2"}}, without_bar={}, row=lambda name, make, *_: make()))
+check("what is slow is not compared with PyTorch", not asked and len(bars) == len(script.MODELS["cuda"]) and all("(why)" in bar[0] for bar in bars), (asked, bars))
 
 with tempfile.TemporaryDirectory() as folder:
     call(folder, "speed", "--backend", "cpu", "--minutes", "0", status=2)

@@ -159,10 +159,11 @@ static int learned(void *self, struct gpu_choice *out, int most)
     return cuda_matmul_learned(cuda->matmuls, out, most);
 }
 
-static bool attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *err)
+static bool attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *declined,
+                   struct error *err)
 {
     const struct cuda *cuda = self;
-    return enter(cuda, err) && cuda_attention_run(cuda->attention, stream, a, taken, err);
+    return enter(cuda, err) && cuda_attention_run(cuda->attention, stream, a, taken, declined, err);
 }
 
 static bool record(void *self, void *stream, void *event, struct error *err)
@@ -297,13 +298,14 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
 {
     struct cuda cuda = { 0 };
     struct gpu gpu = { .name = "cuda" };
+    struct error absent = { 0 };
     if (strcmp(version, GPU_MODULE_VERSION) != 0)
         return fail_kind(err, ERROR_ENVIRONMENT,
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
     if (!choose(place, &cuda.device, &gpu.device_count, err) || !enter(&cuda, err) ||
         !describe(&gpu, cuda.device, err) || !load_kernels(&cuda, &gpu, err) || !cuda_matmuls_new(&cuda.matmuls, err) ||
-        !cuda_attention_new(&cuda.attention, err)) {
+        !cuda_attention_new(&cuda.attention, &absent, err)) {
         cuda_matmuls_free(cuda.matmuls);
         return false;
     }
@@ -321,6 +323,8 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.learn = learn, gpu.learned = learned;
     gpu.attend = cuda.attention ? attend : NULL;
     cleave_gpu_libraries(gpu.libraries);
+    if (!cuda.attention) /* it may be there and not work */
+        snprintf(gpu.libraries, sizeof gpu.libraries, GPU_OWN_ATTENTION "%.150s", absent.message);
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
     gpu.begin_capture = begin_capture, gpu.end_capture = end_capture;
     gpu.replay = replay, gpu.close_graph = close_graph;

@@ -17,13 +17,14 @@ int cuda_matmul_learned(struct cuda_matmuls *matmuls, struct gpu_choice *out, in
 
 /* cuDNN, plans by shape, and workspaces by stream. For one device. */
 struct cuda_attention;
+#define GPU_OWN_ATTENTION "attention by own kernels, which are slow: " /* and why */
 /* What attention is computed by: "cuDNN 9.19.0", or "own kernels" and why. Needs no GPU. */
 void cuda_attention_describe(char *out, size_t bytes);
-/* *out NULL: there is no cuDNN here. */
-bool cuda_attention_new(struct cuda_attention **out, struct error *err);
+/* *out NULL: there is no cuDNN here, and absent says why. */
+bool cuda_attention_new(struct cuda_attention **out, struct error *absent, struct error *err);
 void cuda_attention_free(struct cuda_attention *attention); /* accepts NULL */
 /* As gpu.attend. The plan of a shape, and workspace, are made at its first call: fp32 for the statistics of each query
  * (twice backward) and, unless deterministic, for all gradients of queries, and what the engine asks for. */
 bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
-                        struct error *err);
+                        struct error *declined, struct error *err);
 #endif

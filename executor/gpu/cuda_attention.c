@@ -15,6 +15,7 @@ struct plan {
     struct attention_shape shape;
     struct cudnn_graph graph;
     cudnnBackendDescriptor_t plan; /* NULL: cuDNN has none for the shape */
+    struct error declined;         /* why it has none */
     int64_t plan_bytes;
     int64_t lse, row_sum, q_sum, own, bytes; /* places in the workspace, and its size */
     struct plan *next;
@@ -32,15 +33,16 @@ struct cuda_attention {
     int workspace_count;
 };
 
+#define VERSION_PARTS(library) (library).version / 10000, (library).version / 100 % 100, (library).version % 100
+
 void cuda_attention_describe(char *out, size_t bytes)
 {
     struct cudnn_library library = { 0 };
     struct error error = { 0 };
     if (cudnn_library_open(&library, &error))
-        snprintf(out, bytes, "attention in bf16 by cuDNN %zu.%zu.%zu", library.version / 10000,
-                 library.version / 100 % 100, library.version % 100);
+        snprintf(out, bytes, "attention in bf16 by cuDNN %zu.%zu.%zu", VERSION_PARTS(library));
     else
-        snprintf(out, bytes, "attention by own kernels, which are slow: %s", error.message);
+        snprintf(out, bytes, GPU_OWN_ATTENTION "%s", error.message);
     cudnn_library_close(&library);
 }
 
@@ -97,12 +99,21 @@ static void find_plan(const struct cuda_attention *c, struct plan *p)
 {
     cudnnBackendDescriptor_t engines[GRAPH_ENGINES];
     const struct cudnn_target target = { .handle = c->handle };
+    char last[160] = "";
     int count = 0;
-    if (!cudnn_graph_attention(&p->graph, &c->library, &p->shape, c->handle, NULL) ||
-        !cudnn_graph_engines(&p->graph, &target, engines, &count, NULL))
+    if (!cudnn_graph_attention(&p->graph, &c->library, &p->shape, c->handle, &p->declined) ||
+        !cudnn_graph_engines(&p->graph, &target, engines, &count, &p->declined))
         return;
     for (int i = 0; i < count && !p->plan; i++)
         p->plan = cudnn_graph_plan(&p->graph, c->handle, engines[i], &p->plan_bytes);
+    if (count == 0)
+        fail_kind(&p->declined, ERROR_ENVIRONMENT, "cuDNN %zu.%zu.%zu has no engine for it on this GPU",
+                  VERSION_PARTS(c->library));
+    else if (!p->plan) {
+        c->library.last_error(last, sizeof last);
+        fail_kind(&p->declined, ERROR_ENVIRONMENT, "cuDNN %zu.%zu.%zu could prepare none of its %d engines for it: %s",
+                  VERSION_PARTS(c->library), count, last);
+    }
 }
 
 static const struct plan *plan_of(struct cuda_attention *c, const struct attention_shape *shape, struct error *err)
@@ -238,12 +249,15 @@ static bool aligned(const struct gpu_work *w)
 }
 
 bool cuda_attention_run(struct cuda_attention *c, void *stream, const struct gpu_attention *call, bool *taken,
-                        struct error *err)
+                        struct error *declined, struct error *err)
 {
     const struct attention_shape shape = shape_of(call);
     *taken = false;
-    if (!aligned(call->work))
+    if (!aligned(call->work)) {
+        fail_kind(declined, ERROR_ENVIRONMENT, "its operands do not lie at multiples of %d bytes",
+                  (int)POINTER_ALIGNMENT);
         return true;
+    }
     pthread_mutex_lock(&c->mutex);
     const struct plan *p = plan_of(c, &shape, err);
     bool ok = p != NULL;
@@ -253,20 +267,22 @@ bool cuda_attention_run(struct cuda_attention *c, void *stream, const struct gpu
              execute(c, stream, p, call->work, workspace, err) &&
              (call->backward || copy_lse(stream, call->work, workspace + p->lse, false, err));
         *taken = ok;
-    }
+    } else if (ok)
+        *declined = p->declined;
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
 
 /* ---- life ---- */
-bool cuda_attention_new(struct cuda_attention **out, struct error *err)
+bool cuda_attention_new(struct cuda_attention **out, struct error *absent, struct error *err)
 {
     struct cuda_attention *c = calloc(1, sizeof *c);
     *out = NULL;
     if (!c)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for attention");
     pthread_mutex_init(&c->mutex, NULL);
-    if (cudnn_library_open(&c->library, NULL) && c->library.create(&c->handle) == CUDNN_STATUS_SUCCESS)
+    if (cudnn_library_open(&c->library, absent) &&
+        check(c, c->library.create(&c->handle), "opening the library", absent))
         *out = c;
     else
         cuda_attention_free(c);

@@ -4,13 +4,14 @@
 
 void cuda_attention_describe(char *out, size_t bytes)
 {
-    snprintf(out, bytes, "attention by own kernels, which are slow: cuDNN was absent at build time");
+    snprintf(out, bytes, GPU_OWN_ATTENTION "cuDNN was absent at build time");
 }
 
-bool cuda_attention_new(struct cuda_attention **out, struct error *err)
+bool cuda_attention_new(struct cuda_attention **out, struct error *absent, struct error *err)
 {
     (void)err;
     *out = NULL;
+    fail_kind(absent, ERROR_ENVIRONMENT, "cuDNN was absent at build time");
     return true;
 }
 
@@ -20,9 +21,9 @@ void cuda_attention_free(struct cuda_attention *attention)
 }
 
 bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
-                        struct error *err)
+                        struct error *declined, struct error *err)
 {
-    (void)attention, (void)stream, (void)call, (void)err;
+    (void)attention, (void)stream, (void)call, (void)declined, (void)err;
     *taken = false;
     return true;
 }

@@ -109,7 +109,9 @@ static struct gpu_call queued_call(const struct rank *rank, const struct instr *
                                .table = g->table[instr->segment],
                                .parts = g->parts[instr->lane],
                                .overflow = segment_promises(rank, instr) ? g->overflow : NULL,
-                               .deterministic = rank->options->deterministic };
+                               .deterministic = rank->options->deterministic,
+                               .note = rank->options->on_note,
+                               .note_context = rank->options->context };
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
             if (instr->operand[role][i] >= 0)

@@ -479,6 +479,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
     pthread_mutex_init(&self->mutex, NULL);
     *out = (struct gpu){ .name = "emulated",
                          .description = "threads of this process",
+                         .libraries = "attention by own kernels: the emulation was asked for none",
                          .self = self,
                          .memory_bytes = INT64_MAX,
                          .team_count = teams,

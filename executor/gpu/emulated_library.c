@@ -120,13 +120,18 @@ bool emulated_fuses(void *self, const struct gpu_matmul *m)
     return m->c_n == 1 && m->n % 4 == 0 && (m->epilogue != GPU_BIAS_GRADIENT || m->b_n == 1);
 }
 
-/* As a library would: in bf16 alone, statistics in a layout of its own; computed by the kernels. */
-bool emulated_attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *err)
+enum { WIDEST_HEAD = 32 };
+
+/* As a library would: not for all heads, statistics in a layout of its own; computed by the kernels. */
+bool emulated_attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *declined,
+                     struct error *err)
 {
     struct gpu_work work = *a->work;
     const int64_t heads = work.integer[ATTENTION_HEADS], rows = work.integer[ATTENTION_ROWS];
-    if ((*taken = work.spot[ATTENTION_Q].type == GPU_BF16) == false)
+    if (!(*taken = work.integer[ATTENTION_WIDTH] <= WIDEST_HEAD)) {
+        fail_kind(declined, ERROR_ENVIRONMENT, "no heads of more than %d elements", (int)WIDEST_HEAD);
         return true;
+    }
     real *dense = emulated_keep(self, (size_t)attention_lse_elements(a->work) * sizeof *dense);
     const struct gpu_work to_dense = attention_lse_copy(a->work, dense, true),
                           from_dense = attention_lse_copy(a->work, dense, false);

@@ -6,7 +6,8 @@
 
 bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err);
 bool emulated_fuses(void *self, const struct gpu_matmul *m);
-bool emulated_attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *err);
+bool emulated_attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *declined,
+                     struct error *err);
 
 /* What these stand on, in emulated.c: a kernel on the stream, and memory that is kept until the GPU is closed, since
  * tasks that were queued may run at any time. */

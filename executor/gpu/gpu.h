@@ -84,8 +84,10 @@ struct gpu {
      * how many. NULL: the device times nothing. */
     bool (*learn)(void *self, const struct gpu_choice *choices, int count, struct error *err);
     int (*learned)(void *self, struct gpu_choice *out, int most);
-    /* Attention by a library; NULL: there is none. *taken false: it has none for this shape, and nothing was queued. */
-    bool (*attend)(void *self, void *stream, const struct gpu_attention *attention, bool *taken, struct error *err);
+    /* Attention by a library; NULL: there is none, and libraries says why. *taken false: it has none for this shape,
+     * nothing was queued, and declined says why. */
+    bool (*attend)(void *self, void *stream, const struct gpu_attention *attention, bool *taken, struct error *declined,
+                   struct error *err);
     bool (*record)(void *self, void *stream, void *event, struct error *err);
     bool (*wait)(void *self, void *stream, void *event, struct error *err); /* for its last record */
 
@@ -116,7 +118,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 5"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 6"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

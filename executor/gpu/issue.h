@@ -14,6 +14,9 @@ struct gpu_call {
     double *parts;     /* device memory, gpu_part_count() of them, or NULL: for sums that several teams share */
     int32_t *overflow; /* device memory, gpu_overflow_counts() of them, or NULL: choices that found no slot are added */
     bool deterministic; /* the same bits every time, also where that is slower */
+    /* Is told, each time, what goes another way than a user would think, in one line; NULL: nobody listens. */
+    void (*note)(void *context, const char *text);
+    void *note_context;
 };
 int64_t gpu_part_count(const struct gpu *gpu);
 /* Numbers for each thread of a launch: at most this many on a device. */

@@ -1,6 +1,7 @@
 #include "executor/gpu/issue.h"
 #include "executor/gpu/kinds.h"
 #include "base/num.h"
+#include <stdio.h>
 
 enum { AXIS_B, AXIS_T, AXIS_N, AXIS_D };
 
@@ -121,20 +122,43 @@ static bool heads_fit(const struct gpu_work *work)
                               work->integer[ATTENTION_N_ALL] % work->integer[ATTENTION_KV_ALL] == 0));
 }
 
-/* Whether what struct gpu_attention demands holds; the work's CAUSAL is taken back where every query sees every key. */
-static bool suits_library(struct gpu_work *work, bool backward)
+static bool overwrites(const struct gpu_work *work, bool backward)
+{
+    return backward ? overwritten_half(work, ATTENTION_Q_GRADIENT) && overwritten_half(work, ATTENTION_K_GRADIENT) &&
+                          overwritten_half(work, ATTENTION_V_GRADIENT)
+                    : overwritten_half(work, ATTENTION_OUT);
+}
+
+/* NULL: what struct gpu_attention demands holds; else what does not. The work's CAUSAL is taken back where every query
+ * sees every key. */
+static const char *unsuited(struct gpu_work *work, bool backward)
 {
     const int64_t rows = work->integer[ATTENTION_ROWS], keys = work->integer[ATTENTION_KEYS],
                   ahead = work->integer[ATTENTION_AHEAD];
     if (work->integer[ATTENTION_CAUSAL] && ahead + 1 >= keys)
         work->integer[ATTENTION_CAUSAL] = 0;
-    bool triangle = ahead == 0 && rows == keys;
-    return rows > 0 && keys > 0 && work->integer[ATTENTION_BATCHES] > 0 && work->integer[ATTENTION_HEADS] > 0 &&
-           (triangle || !work->integer[ATTENTION_CAUSAL]) && !work->spot[ATTENTION_TABLE].data && heads_fit(work) &&
-           work->spot[ATTENTION_Q].type == GPU_BF16 && work->spot[ATTENTION_LSE].type == GPU_REAL &&
-           (backward ? overwritten_half(work, ATTENTION_Q_GRADIENT) && overwritten_half(work, ATTENTION_K_GRADIENT) &&
-                           overwritten_half(work, ATTENTION_V_GRADIENT)
-                     : overwritten_half(work, ATTENTION_OUT));
+    const bool triangle = ahead == 0 && rows == keys;
+    if (work->spot[ATTENTION_Q].type != GPU_BF16 || work->spot[ATTENTION_LSE].type != GPU_REAL)
+        return "libraries take bf16 alone";
+    if (work->spot[ATTENTION_TABLE].data)
+        return "it has biases by position";
+    if (!heads_fit(work))
+        return "libraries want heads of whole 16 bytes, and as many for each head of keys";
+    if (work->integer[ATTENTION_CAUSAL] && !triangle)
+        return "it is a part of a causal mask";
+    return overwrites(work, backward) ? NULL : "not all of its results are written, or they are added to others";
+}
+
+static void note_own_kernel(const struct gpu_call *g, const struct gpu_work *work, bool backward, const char *why)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "attention %s of %lld x %lld queries over %lld keys, %lld heads of %lld, goes by an own kernel, which is "
+             "slow: %.300s",
+             backward ? "backward" : "forward", (long long)work->integer[ATTENTION_BATCHES],
+             (long long)work->integer[ATTENTION_ROWS], (long long)work->integer[ATTENTION_KEYS],
+             (long long)work->integer[ATTENTION_HEADS], (long long)work->integer[ATTENTION_WIDTH], why);
+    g->note(g->note_context, text);
 }
 
 static bool by_library(const struct gpu_call *g, const struct gpu_work *work, bool backward, bool *done,
@@ -142,9 +166,18 @@ static bool by_library(const struct gpu_call *g, const struct gpu_work *work, bo
 {
     struct gpu_work suited = *work;
     const struct gpu_attention attention = { &suited, backward, g->deterministic };
+    struct error declined = { 0 };
     *done = false;
-    return !g->gpu->attend || !suits_library(&suited, backward) ||
-           g->gpu->attend(g->gpu->self, g->stream, &attention, done, err);
+    if (queries(work) == 0 || work->integer[ATTENTION_KEYS] == 0)
+        return true; /* a shard without any */
+    const char *why = unsuited(&suited, backward);
+    if (g->gpu->attend && !why && !g->gpu->attend(g->gpu->self, g->stream, &attention, done, &declined, err))
+        return false;
+    if (g->note && !g->gpu->attend)
+        g->note(g->note_context, g->gpu->libraries);
+    else if (g->note && !*done)
+        note_own_kernel(g, work, backward, why ? why : declined.message);
+    return true;
 }
 
 /* ---- the phases ---- */
