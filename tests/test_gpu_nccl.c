@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { MAX_RANKS = 8, STEPS = 3, LONGEST_NAP_NS = 200000, TIMEOUT_S = 3 };
+enum { MAX_RANKS = 8, STEPS = 3, LONGEST_NAP_NS = 200000, TIMEOUT_S = 3, SHORT_STREAM = 4 };
 
 #ifdef CLEAVE_REAL_DOUBLE
 static const double tolerance = 1e-10;
@@ -34,6 +34,7 @@ struct run_here {
     enum instr_fate fate;
     bool absent, late;  /* the faulty rank has no GPU, or loses it when all have met */
     bool breaks;        /* a call of the faulty rank is refused: the faulty_instr-th */
+    int bound;          /* tasks that a stream holds; 0: any number */
     struct error error; /* of a run that failed */
 };
 
@@ -44,8 +45,11 @@ static bool open_gpu(struct rank *rank, struct error *err)
     struct nccl nccl;
     if (run->absent && rank->rank == run->faulty_rank)
         return fail_kind(err, ERROR_ENVIRONMENT, "its GPU fell off the bus");
-    return gpu_emulated_open(&gpu, 1, 2, true, err) && gpu_device_open(rank, &gpu, err) &&
-           emulated_nccl_open(&nccl, run->shared, rank->rank, err) && gpu_comm_open(rank, &nccl, err) &&
+    if (!gpu_emulated_open(&gpu, 1, 2, true, err))
+        return false;
+    gpu_emulated_bound(&gpu, run->bound);
+    return gpu_device_open(rank, &gpu, err) && emulated_nccl_open(&nccl, run->shared, rank->rank, err) &&
+           gpu_comm_open(rank, &nccl, err) &&
            (!run->late || rank->rank != run->faulty_rank ||
             fail_kind(err, ERROR_ENVIRONMENT, "its GPU fell off the bus"));
 }
@@ -244,9 +248,9 @@ static int first_transfer(const struct program *program, int stage)
     return -1;
 }
 
-static void expect_trouble(enum instr_fate fate, int rank, const char *first, const char *second)
+static void expect_trouble(enum instr_fate fate, int rank, int bound, const char *first, const char *second)
 {
-    struct run_here here = { .faulty_rank = rank, .fate = fate };
+    struct run_here here = { .faulty_rank = rank, .fate = fate, .bound = bound };
     struct lowered l = lower(tiny_models[0], &choices[3], full);
     struct run_options options = run_options_default();
     options.timeout_s = TIMEOUT_S;
@@ -260,7 +264,7 @@ static void expect_trouble(enum instr_fate fate, int rank, const char *first, co
 
 START_TEST(a_rank_that_fails_ends_all)
 {
-    expect_trouble(INSTR_FAILS, _i, "the device broke",
+    expect_trouble(INSTR_FAILS, _i, 0, "the device broke",
                    _i == 0 ? "rank 0: step 2, instruction" : "rank 5: step 2, instruction");
 }
 END_TEST
@@ -346,7 +350,15 @@ START_TEST(a_transfer_that_does_not_come_ends_all)
     snprintf(place, sizeof place, "rank 0 (stage 0): step 2, instruction %d %s", here.faulty_instr,
              op_info[l.program->stages[0].instrs[here.faulty_instr].op].name);
     release(&l);
-    expect_trouble(INSTR_LOST, 1, "no rank made progress for 3 s", place);
+    expect_trouble(INSTR_LOST, 1, 0, "no rank made progress for 3 s", place);
+}
+END_TEST
+
+/* Lanes cannot queue further, and stand still in the middle of a transfer: the run ends all the same. */
+START_TEST(a_stream_that_is_full_keeps_no_rank_alive)
+{
+    expect_trouble(INSTR_LOST, 1, SHORT_STREAM, "no rank made progress for 3 s",
+                   "rank 0 (stage 0): step 2, instruction");
 }
 END_TEST
 
@@ -451,6 +463,7 @@ static Suite *gpu_nccl_suite(void)
     tcase_add_test(trouble, a_rank_that_fails_before_the_first_step_ends_all);
     tcase_add_loop_test(trouble, communicators_are_aborted_together, 0, 2);
     tcase_add_test(trouble, a_transfer_that_does_not_come_ends_all);
+    tcase_add_test(trouble, a_stream_that_is_full_keeps_no_rank_alive);
     tcase_add_loop_test(trouble, a_call_that_is_refused_ends_all, 0, 12);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 0, 1);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 5, 6);

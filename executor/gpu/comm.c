@@ -27,7 +27,7 @@ struct gpu_comm {
     unsigned char *staging[LANE_COUNT]; /* device memory */
     size_t staging_bytes[LANE_COUNT];
 
-    pthread_mutex_t mutex; /* of all below, and of calls of the library */
+    pthread_mutex_t mutex; /* of all below, and of calls of the library, none of which waits */
     pthread_cond_t changed;
     int next; /* the transfer whose turn it is */
     int seen; /* transfers before it have ended on the device */
@@ -393,13 +393,13 @@ static bool run_locals(const struct rank *rank, const struct instr *instr, const
     return true;
 }
 
-static bool run_calls(const struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
+/* Under the mutex. */
+static bool call_library(const struct rank *rank, const struct instr *instr, const struct moves *moves,
+                         struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     struct gpu_comm *c = g->comm;
     void *comm = moves->channel >= 0 ? c->comm[moves->channel] : NULL;
-    if (moves->call_count == 0)
-        return true;
     if (!c->nccl.begin(c->nccl.self, err))
         return false;
     bool ok = true;
@@ -407,6 +407,17 @@ static bool run_calls(const struct rank *rank, const struct instr *instr, const 
         ok = c->nccl.call(c->nccl.self, comm, g->stream[instr->lane], &moves->calls[i], err);
     bool ended = c->nccl.end(c->nccl.self, err);
     return ok && ended && settle(rank, comm, err);
+}
+
+static bool run_calls(const struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    if (moves->call_count == 0)
+        return true;
+    pthread_mutex_lock(&c->mutex);
+    bool ok = tell_why(c, err) && call_library(rank, instr, moves, err);
+    pthread_mutex_unlock(&c->mutex);
+    return ok;
 }
 
 static bool run_moves(struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
@@ -427,6 +438,10 @@ static bool run_alone(struct rank *rank, const struct instr *instr, struct error
     return ok;
 }
 
+/* The turn keeps the order. The mutex is not held while the device is given work: behind a call of the library that
+ * waits for others for ever a stream fills up, then the device's functions wait, and the watcher must still come in to
+ * end it.
+ */
 bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted, struct error *err)
 {
     struct gpu_comm *c = comm_of(rank);
@@ -434,7 +449,10 @@ bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted,
     pthread_mutex_lock(&c->mutex);
     while (!c->ended && c->next != c->turn[index])
         pthread_cond_wait(&c->changed, &c->mutex);
-    bool ok = tell_why(c, err) && (muted ? run_alone(rank, instr, err) : run_moves(rank, instr, &c->moves[index], err));
+    bool ok = tell_why(c, err);
+    pthread_mutex_unlock(&c->mutex);
+    ok = ok && (muted ? run_alone(rank, instr, err) : run_moves(rank, instr, &c->moves[index], err));
+    pthread_mutex_lock(&c->mutex);
     c->next++;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);

@@ -17,6 +17,7 @@ struct block_in_use {
 };
 struct emulated {
     int threads;
+    int most_waiting;      /* tasks of a stream; 0: any number */
     pthread_mutex_t mutex; /* of all below */
     struct kept *kept;
     struct block_in_use *blocks;
@@ -97,6 +98,7 @@ struct stream {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct task *first, **end;
+    int waiting; /* tasks */
     bool busy, closing;
     struct emulated *gpu;
 };
@@ -136,9 +138,11 @@ static void *stream_main(void *argument)
         if (!task)
             break;
         stream->first = task->next;
+        stream->waiting--;
         if (!stream->first)
             stream->end = &stream->first;
         stream->busy = true;
+        pthread_cond_broadcast(&stream->changed);
         pthread_mutex_unlock(&stream->mutex);
         run_task(stream, task);
         free(task);
@@ -209,8 +213,11 @@ static bool queue(void *which, const struct task *task, struct error *err)
     if (capture(stream, own))
         return true;
     pthread_mutex_lock(&stream->mutex);
+    while (stream->gpu->most_waiting > 0 && stream->waiting >= stream->gpu->most_waiting && task->kind != TASK_CALL)
+        pthread_cond_wait(&stream->changed, &stream->mutex);
     *stream->end = own;
     stream->end = &own->next;
+    stream->waiting++;
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->mutex);
     return true;
@@ -468,6 +475,12 @@ static void close_gpu(void *which)
     }
     pthread_mutex_destroy(&self->mutex);
     free(self);
+}
+
+void gpu_emulated_bound(const struct gpu *gpu, int tasks)
+{
+    struct emulated *self = gpu->self;
+    self->most_waiting = tasks;
 }
 
 bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_library, struct error *err)

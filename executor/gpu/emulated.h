@@ -10,6 +10,9 @@ enum { EMULATED_THREADS = 64 };
  * as NaN. with_library: matrix products come from `matmul`, which refuses strides that a library would not take; else
  * the device has none. Ends by gpu->close(). */
 bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_library, struct error *err);
+/* Before anything is queued: a stream holds so many tasks, and who queues another one waits, as CUDA does (the
+ * library's calls find room: it queues them on a thread of its own). */
+void gpu_emulated_bound(const struct gpu *gpu, int tasks);
 /* Runs the kernel's body on so many teams, one after another, of so many threads or fewer (EMULATED_THREADS at most).
  */
 void emulated_teams(enum gpu_kernel kernel, int threads, int64_t teams, const struct gpu_work *work);
