@@ -2,6 +2,8 @@
  * between layouts included. Streams run in no order but that of the events, so a wait that is missing shows. */
 #include "executor/gpu/choices.h"
 #include "executor/gpu/device.h"
+#include "executor/gpu/emulated.h"
+#include "host/clock.h"
 #include "tests/gpu_runs.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -246,6 +248,55 @@ START_TEST(chosen_algorithms_outlive_a_run)
 }
 END_TEST
 
+/* ---- clocks ---- */
+enum { LATE_NS = 300000000 };
+static bool (*prompt_finish)(void *self, void *stream, struct error *err);
+static int finishes; /* of the step */
+
+/* In each step the first wait is noticed late. */
+static bool late_finish(void *self, void *stream, struct error *err)
+{
+    bool ok = prompt_finish(self, stream, err);
+    if (finishes++ == 0)
+        clock_sleep_until_ns(clock_now_ns() + LATE_NS);
+    return ok;
+}
+
+static bool open_late(struct rank *rank, struct error *err)
+{
+    struct gpu gpu;
+    if (!gpu_emulated_open(&gpu, 1, 1, true, err))
+        return false;
+    prompt_finish = gpu.finish;
+    gpu.finish = late_finish;
+    return gpu_device_open(rank, &gpu, err);
+}
+
+static bool begin_late_step(struct rank *rank, struct error *err)
+{
+    finishes = 0;
+    return gpu_device_begin_step(rank, err);
+}
+
+/* The emulation's events have the host's clock: nothing has ended later than now. */
+static bool finish_late_step(struct rank *rank, struct span *spans, struct error *err)
+{
+    bool ok = gpu_device_finish_step(rank, spans, err);
+    const int64_t now_ns = clock_now_ns();
+    for (int i = 0; ok && i < rank->program->stages[rank->stage].instr_count; i++)
+        ck_assert_msg(spans[i].finish_ns <= now_ns + LATE_NS / 4, "instruction %d ends %g s from now", i,
+                      (double)(spans[i].finish_ns - now_ns) * 1e-9);
+    return ok;
+}
+
+START_TEST(a_host_that_is_late_shifts_no_times)
+{
+    struct device late = { .name = "emulated", .open = open_late, GPU_DEVICE_FUNCTIONS };
+    late.begin_step = begin_late_step, late.finish_step = finish_late_step;
+    gpu_run(tiny_models[0], &gpu_single, &late, NULL, NULL);
+}
+END_TEST
+
 START_TEST(absent_devices_say_so)
 {
     struct error error = { 0 };
@@ -280,6 +331,7 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD_LOOP(suite, kept_steps_are_the_queued_ones, 5);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, chosen_algorithms_outlive_a_run);
+    CHECK_ADD(suite, a_host_that_is_late_shifts_no_times);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;
 }

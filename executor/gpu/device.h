@@ -21,8 +21,8 @@ struct gpu_rank {
     unsigned char *arena;        /* of the device; offsets are the program's */
     void *stream[LANE_COUNT];    /* NULL where the lane is not in use */
     void **began, **done;        /* (instr_count) events of this step */
-    void *origin;                /* event at the begin of the step */
-    int64_t origin_ns;           /* when the host knew of it */
+    void *origin, *spare;        /* events: at the begin of the step, and one to try again */
+    int64_t origin_ns;           /* when that was by the host's clock */
     void **table;                /* (segment_count) device memory, shared by equal segments; NULL: none */
     double *parts[LANE_COUNT];   /* (gpu_part_count()) device memory, for sums by several teams */
     struct collective *geometry; /* which pieces go where, in the device's arena; moves nothing */
@@ -82,6 +82,7 @@ void gpu_adamw_rates(struct gpu_adamw_rates *out, const struct adamw *adamw, dou
 /* Steps as graphs: executor/gpu/replay.c. begin: after the origin was recorded. */
 bool gpu_replay_open(struct rank *rank, struct error *err);
 void gpu_replay_close(struct gpu_rank *g);
+enum gpu_step_mode gpu_replay_mode(const struct rank *rank); /* of the step that begins */
 bool gpu_replay_begin(struct rank *rank, struct error *err);
 bool gpu_replay_finish(struct rank *rank, struct error *err);
 /* Of a step without times by instruction: the whole step for each. */

@@ -27,8 +27,7 @@ static bool open_events(struct rank *rank, struct error *err)
     for (int i = 0; i < stage->instr_count; i++)
         if (!(g->began[i] = g->gpu.open_event(g->gpu.self, err)) || !(g->done[i] = g->gpu.open_event(g->gpu.self, err)))
             return false;
-    g->origin = g->gpu.open_event(g->gpu.self, err);
-    return g->origin != NULL;
+    return (g->origin = g->gpu.open_event(g->gpu.self, err)) && (g->spare = g->gpu.open_event(g->gpu.self, err));
 }
 
 static bool open_lane(struct rank *rank, enum lane lane, struct error *err)
@@ -217,8 +216,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
            open_tables(rank, err) && gpu_fuse_open(rank, err) && open_overflow(rank, err) &&
-           gpu_replay_open(rank, err) &&
-           gpu_choices_recall(gpu, rank->options->facts, rank->options->learned, err) &&
+           gpu_replay_open(rank, err) && gpu_choices_recall(gpu, rank->options->facts, rank->options->learned, err) &&
            (!rank->options->tuned_path || gpu_choices_load(gpu, rank->options->tuned_path, err));
 }
 
@@ -271,6 +269,7 @@ static void close_events(struct gpu_rank *g)
         g->gpu.close_event(g->gpu.self, g->done[i]);
     }
     g->gpu.close_event(g->gpu.self, g->origin);
+    g->gpu.close_event(g->gpu.self, g->spare);
     free(g->began);
     free(g->done);
 }

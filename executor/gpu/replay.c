@@ -45,7 +45,7 @@ void gpu_replay_close(struct gpu_rank *g)
     g->gpu.release_host(g->gpu.self, g->host_rates);
 }
 
-static enum gpu_step_mode mode_of(const struct rank *rank)
+enum gpu_step_mode gpu_replay_mode(const struct rank *rank)
 {
     const struct gpu_rank *g = rank->device_state;
     if (!g->rates || rank->updates == 0 || rank->step + 1 == rank->options->step_count)
@@ -111,7 +111,6 @@ bool gpu_replay_begin(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[LANE_COMPUTE];
-    g->mode = mode_of(rank);
     if (!g->rates)
         return true;
     fill_rates(rank);
