@@ -128,16 +128,13 @@ static bool each(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_ke
     return gpu_start_elements(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
 }
 
-/* A team per row of the operand (role, 0); or, by elements, a thread per element of all rows. */
+/* A team per row of the operand (role, 0). */
 static bool rows(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
-                 bool by_elements, struct error *err)
+                 struct error *err)
 {
     gpu_loops(g, &p->work, operand_of_role(g->call->segment, role, 0), g->call->operand[role][0].dim_count, true,
               p->spots, p->count);
-    if (p->work.inner <= 0)
-        return true;
-    return by_elements ? gpu_start_elements(g->gpu, g->stream, kernel, &p->work, p->work.outer * p->work.inner, err)
-                       : gpu_start(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
+    return p->work.inner <= 0 || gpu_start(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
 }
 
 enum { PARTS_SPOT = 5, ROWS_WORTH_A_TEAM = 4 };
@@ -283,7 +280,10 @@ static bool rope(const struct gpu_call *g, enum phase phase, struct error *err)
     p.work.number[0] = forward ? 1 : -1; /* the inverse of a rotation is its transpose */
     if (forward)
         p.work.spot[0].begin = true;
-    return rows(g, &p, GPU_ROTATE, forward ? ROLE_OUT : ROLE_GRADIENT_OUT, true, err);
+    gpu_loops(g, &p.work, operand, call->operand[forward ? ROLE_OUT : ROLE_GRADIENT_OUT][0].dim_count, true, p.spots,
+              p.count);
+    return gpu_start_elements(g->gpu, g->stream, GPU_ROTATE, &p.work,
+                              p.work.outer * ceil_div(max_i64(p.work.inner - half, 0), GPU_QUAD), err);
 }
 
 /* ---- embeddings ---- */
@@ -300,7 +300,10 @@ static bool embed(const struct gpu_call *g, enum phase phase, struct error *err)
     if (phase == PHASE_FORWARD) {
         struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
         set_table(g, &p.work, &p.spots[2], 0);
-        return rows(g, &p, GPU_EMBED, ROLE_OUT, true, err);
+        gpu_loops(g, &p.work, &g->call->segment->out[0], g->call->operand[ROLE_OUT][0].dim_count, true, p.spots,
+                  p.count);
+        return gpu_start_elements(g->gpu, g->stream, GPU_EMBED, &p.work,
+                                  p.work.outer * ceil_div(max_i64(p.work.inner, 0), GPU_QUAD), err);
     }
     if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0))
         return true;
@@ -412,7 +415,7 @@ bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call 
     if (fits && segment->weight_count > 0)
         fits = add_term(residual, norm, &p, ROLE_WEIGHT, 0);
     *done = fits;
-    return !fits || rows(norm, &p, GPU_ADD_NORM, ROLE_IN, false, err);
+    return !fits || rows(norm, &p, GPU_ADD_NORM, ROLE_IN, err);
 }
 
 static bool norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err)
@@ -420,14 +423,14 @@ static bool norm(const struct gpu_call *g, enum phase phase, bool layer, struct 
     const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1;
     if (phase == PHASE_FORWARD) {
         struct plan_of_launch p = norm_forward(g, layer);
-        return rows(g, &p, GPU_NORM, ROLE_IN, false, err);
+        return rows(g, &p, GPU_NORM, ROLE_IN, err);
     }
     if (phase == PHASE_BACKWARD_INPUT) {
         if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
             return true;
         struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 },
                                            { ROLE_WEIGHT, 0 }, { ROLE_OUT, rstd }, { ROLE_OUT, mean });
-        return rows(g, &p, GPU_NORM_GRADIENT, ROLE_IN, false, err);
+        return rows(g, &p, GPU_NORM_GRADIENT, ROLE_IN, err);
     }
     if (gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0)) {
         struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 },
@@ -454,7 +457,7 @@ static bool logit_max(const struct gpu_call *g, struct error *err)
 {
     struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_OUT, 0 });
     p.work.integer[0] = valid_columns(g->call);
-    return rows(g, &p, GPU_LOGIT_MAX, ROLE_IN, false, err);
+    return rows(g, &p, GPU_LOGIT_MAX, ROLE_IN, err);
 }
 
 static bool sum_exp(const struct gpu_call *g, enum phase phase, struct error *err)
@@ -462,14 +465,14 @@ static bool sum_exp(const struct gpu_call *g, enum phase phase, struct error *er
     if (phase == PHASE_FORWARD) {
         struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_OUT, 0 });
         p.work.integer[0] = valid_columns(g->call);
-        return rows(g, &p, GPU_SUM_EXP, ROLE_IN, false, err);
+        return rows(g, &p, GPU_SUM_EXP, ROLE_IN, err);
     }
     if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
         return true;
     struct plan_of_launch p =
         OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
     p.work.integer[0] = valid_columns(g->call);
-    return rows(g, &p, GPU_SUM_EXP_GRADIENT, ROLE_IN, false, err);
+    return rows(g, &p, GPU_SUM_EXP_GRADIENT, ROLE_IN, err);
 }
 
 bool gpu_issue_with_sum(const struct gpu_call *max, const struct gpu_call *sum, bool *done, struct error *err)
@@ -482,7 +485,7 @@ bool gpu_issue_with_sum(const struct gpu_call *max, const struct gpu_call *sum, 
             memcmp(a->low, b->low, sizeof a->low) == 0 && memcmp(a->high, b->high, sizeof a->high) == 0 &&
             memcmp(&a->segment->in[0], &b->segment->in[0], sizeof a->segment->in[0]) == 0 &&
             memcmp(a->segment->out[0].axis, b->segment->out[0].axis, sizeof a->segment->out[0].axis) == 0;
-    return !*done || rows(max, &p, GPU_MAX_SUM_EXP, ROLE_IN, false, err);
+    return !*done || rows(max, &p, GPU_MAX_SUM_EXP, ROLE_IN, err);
 }
 
 static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
@@ -498,7 +501,7 @@ static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
     p.work.integer[1] = g->call->low[axis];
     p.work.integer[2] = p.spots[phase == PHASE_FORWARD ? 0 : 2].stride[axis];
     if (phase == PHASE_BACKWARD_INPUT && begins(g->call, ROLE_GRADIENT_IN, 0))
-        return rows(g, &p, GPU_PICK_GRADIENT, ROLE_GRADIENT_IN, false, err);
+        return rows(g, &p, GPU_PICK_GRADIENT, ROLE_GRADIENT_IN, err);
     gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[logits][0].dim_count, true, p.spots, p.count);
     return p.work.inner <= 0 ||
            gpu_start_elements(g->gpu, g->stream, phase == PHASE_FORWARD ? GPU_PICK : GPU_PICK_ADD, &p.work,

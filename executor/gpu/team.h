@@ -128,6 +128,19 @@ ELEMENT int64_t spot_outer(const struct gpu_work *work, const struct gpu_spot *s
     return spot_at(work, spot, 0, work->outer_loops, index);
 }
 
+/* The same of the first `count` spots at once: divisions are dear, and shared. */
+ELEMENT void spots_outer(const struct gpu_work *work, int count, int64_t index, int64_t *at)
+{
+    for (int i = 0; i < count; i++)
+        at[i] = 0;
+    for (int loop = work->outer_loops - 1; loop >= 0; loop--) {
+        const int64_t rest = loop > 0 ? index / work->extent[loop] : 0, place = index - rest * work->extent[loop];
+        for (int i = 0; i < count; i++)
+            at[i] += place * work->spot[i].stride[loop];
+        index = rest;
+    }
+}
+
 ELEMENT int64_t spot_inner(const struct gpu_work *work, const struct gpu_spot *spot, int64_t index)
 {
     return spot_at(work, spot, work->outer_loops, work->inner_loops, index);

@@ -2,8 +2,7 @@
  * threads: gradients are the same bits every time. */
 #ifndef CLEAVE_EXECUTOR_GPU_BODIES_COLUMNS_H
 #define CLEAVE_EXECUTOR_GPU_BODIES_COLUMNS_H
-#include "executor/gpu/kinds.h"
-#include "executor/gpu/team.h"
+#include "executor/gpu/bodies/quads.h"
 
 /* A team takes `width` neighbouring columns, each by threads / width threads that share its rows. */
 GPU_BODY inline int column_width(const struct team *team)
@@ -150,19 +149,33 @@ GPU_BODY void gpu_square_sum(const struct team *team, const struct gpu_work *wor
 }
 
 /* ---- the token table ---- */
+/* A thread has `width` elements of a row at a time. */
+GPU_BODY inline void embed(const struct team *team, const struct gpu_work *work, int width)
+{
+    const int64_t units = work->inner / width;
+    TEAM_EACH(i, work->outer * units)
+    {
+        const int64_t place = i / units, h = (i - place * units) * width;
+        struct real_quad value = { { 0 } };
+        int64_t at[2];
+        spots_outer(work, 2, place, at);
+        const int64_t row = spot_index(&work->spot[1], at[1]) - work->integer[0];
+        if (row >= 0 && row < work->integer[1])
+            value = line_get(work, &work->spot[2], row * work->integer[2], h, width);
+        line_put(work, &work->spot[0], at[0], h, width, &value);
+    }
+}
+
 /* Outer: tokens, inner: hidden. spot 0 (+)= row spot 1 - integer 0 of spot 2, where that is among the first integer 1;
  * integer 2: stride of the rows */
 GPU_BODY void gpu_embed(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *out = &work->spot[0], *token = &work->spot[1], *table = &work->spot[2];
-    TEAM_EACH(i, work->outer * work->inner)
-    {
-        int64_t place = i / work->inner, h = i % work->inner;
-        int64_t row = spot_index(token, spot_outer(work, token, place)) - work->integer[0];
-        bool here = row >= 0 && row < work->integer[1];
-        spot_put(out, spot_outer(work, out, place) + spot_inner(work, out, h),
-                 here ? spot_get(table, row * work->integer[2] + spot_inner(work, table, h)) : 0);
-    }
+    const bool quads =
+        work->inner % GPU_QUAD == 0 && work->integer[2] % GPU_QUAD == 0 && row_quads(work, 1 | 4, GPU_QUAD) == GPU_QUAD;
+    if (quads)
+        embed(team, work, GPU_QUAD);
+    else
+        embed(team, work, 1);
 }
 
 /* What the threads before this one have, summed; *all: what all of them have. Whole numbers. */

@@ -164,27 +164,65 @@ GPU_BODY void gpu_gated_gradient(const struct team *team, const struct gpu_work 
     }
 }
 
-/* Outer: vectors, inner: their elements. spot 0 (+)= spot 1, its first 2 * integer 0 elements turned by the angles of
- * spot 2 (cosine and sine of each pair), times number 0 for the sine */
+/* Whether pairs are turned four at a time: vectors of whole quads, and so are their halves and angles. */
+GPU_BODY inline bool turns_fit(const struct gpu_work *work)
+{
+    const struct gpu_spot *angle = &work->spot[2];
+    bool fits = quad_fits(angle) && work->integer[0] % GPU_QUAD == 0 && work->inner % GPU_QUAD == 0 &&
+                row_quads(work, 3, GPU_QUAD) == GPU_QUAD;
+    for (int loop = 0; loop < work->outer_loops; loop++)
+        fits = fits && angle->stride[loop] % GPU_QUAD == 0;
+    return fits;
+}
+
+/* Turns `width` pairs: low (x) and high (y) elements from `in` on to those from `out` on. */
+GPU_BODY inline void turn_pairs(const struct gpu_work *work, int width, int64_t out, int64_t in, int64_t angles)
+{
+    const struct gpu_spot *angle = &work->spot[2];
+    const int64_t half = work->integer[0];
+    const struct real_quad x = line_get(work, &work->spot[1], in, 0, width),
+                           y = line_get(work, &work->spot[1], in + half, 0, width);
+    struct real_quad turn[2], low, high; /* turn: cosine and sine of each pair */
+    if (width == GPU_QUAD) {
+        turn[0] = quad_get(angle, angles), turn[1] = quad_get(angle, angles + GPU_QUAD);
+    } else {
+        turn[0].x[0] = spot_get(angle, angles), turn[0].x[1] = spot_get(angle, angles + 1);
+    }
+    for (int j = 0; j < width; j++) {
+        const real c = turn[j / 2].x[2 * (j % 2)], s = (real)work->number[0] * turn[j / 2].x[2 * (j % 2) + 1];
+        low.x[j] = x.x[j] * c - y.x[j] * s;
+        high.x[j] = y.x[j] * c + x.x[j] * s;
+    }
+    line_put(work, &work->spot[0], out, 0, width, &low);
+    line_put(work, &work->spot[0], out + half, 0, width, &high);
+}
+
+/* A thread has `width` pairs at a time, or as many of the elements behind them. */
+GPU_BODY inline void rotate(const struct team *team, const struct gpu_work *work, int width)
+{
+    const int64_t half = work->integer[0], units = (work->inner - half) / width;
+    TEAM_EACH(i, work->outer * units)
+    {
+        const int64_t vector = i / units, first = (i - vector * units) * width;
+        int64_t at[3];
+        spots_outer(work, 3, vector, at);
+        if (first < half) {
+            turn_pairs(work, width, at[0] + first, at[1] + first, at[2] + 2 * first);
+        } else {
+            const struct real_quad rest = line_get(work, &work->spot[1], at[1] + half + first, 0, width);
+            line_put(work, &work->spot[0], at[0] + half + first, 0, width, &rest);
+        }
+    }
+}
+
+/* Outer: vectors, inner: their elements side by side. spot 0 (+)= spot 1, its first 2 * integer 0 elements turned by
+ * the angles of spot 2 (cosine and sine of each pair), times number 0 for the sine */
 GPU_BODY void gpu_rotate(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1], *angle = &work->spot[2];
-    const int64_t half = work->integer[0];
-    TEAM_EACH(i, work->outer * work->inner)
-    {
-        int64_t vector = i / work->inner, d = i % work->inner, pair = d < half ? d : d - half;
-        int64_t from = spot_outer(work, in, vector), to = spot_outer(work, out, vector) + d;
-        real y;
-        if (d < 2 * half) {
-            int64_t turn = spot_outer(work, angle, vector) + 2 * pair;
-            real c = spot_get(angle, turn), s = (real)work->number[0] * spot_get(angle, turn + 1);
-            real low = spot_get(in, from + pair), high = spot_get(in, from + half + pair);
-            y = d < half ? low * c - high * s : high * c + low * s;
-        } else {
-            y = spot_get(in, from + d);
-        }
-        spot_put(out, to, y);
-    }
+    if (turns_fit(work))
+        rotate(team, work, GPU_QUAD);
+    else
+        rotate(team, work, 1);
 }
 
 /* spot 0 (+)= number 0 * sum over integer 0 terms of spot 1 and spot 2, whose strides along the sum are integers 1 and
