@@ -128,6 +128,21 @@ START_TEST(places_make_no_shapes)
 }
 END_TEST
 
+/* The gradient of GELU may take the place of what it was taken of, which is read once. */
+START_TEST(timing_leaves_alone_what_an_epilogue_reads)
+{
+    struct error error = { 0 };
+    open_module();
+    rank_three();
+    struct gpu_matmul m = product(0, false);
+    m.epilogue = GPU_GELU_SLOPE, m.aux = _i == 0 ? m.c : memory[3], m.aux_m = N;
+    ck_assert_msg(gpu.matmul(gpu.self, stream, &m, &error), "%s", error.message);
+    ck_assert_int_eq(cuda_double.run_count, 3 * REPEATS + 1);
+    ck_assert_int_eq(runs_into(m.c), _i == 0 ? 1 : 3 * REPEATS + 1);
+    close_module();
+}
+END_TEST
+
 /* On a full card the first of the ranking serves; it was not timed, so no later run is told that it was. */
 START_TEST(what_was_not_timed_is_not_kept)
 {
@@ -169,6 +184,7 @@ static Suite *cuda_module_suite(void)
     Suite *suite = suite_create("cuda_module");
     CHECK_ADD_LOOP(suite, the_fastest_algorithm_is_kept, 2);
     CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
+    CHECK_ADD_LOOP(suite, timing_leaves_alone_what_an_epilogue_reads, 2);
     CHECK_ADD(suite, places_make_no_shapes);
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);
     CHECK_ADD(suite, questions_leave_no_error);

@@ -250,8 +250,14 @@ static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_m
                      void *stream, struct error *err)
 {
     const float alpha = (float)m->alpha, beta = m->accumulate ? 1 : 0;
-    const struct operands operands = { swapped ? m->a : m->b, swapped ? m->b : m->a, m->c, workspace, stream,
-                                       m->accumulate };
+    const bool in_place = m->epilogue == GPU_GELU_SLOPE && m->aux == m->c;
+    const struct operands operands = { .left = swapped ? m->a : m->b,
+                                       .right = swapped ? m->b : m->a,
+                                       .out = m->c,
+                                       .workspace = workspace,
+                                       .stream = stream,
+                                       .accumulate = m->accumulate,
+                                       .reads_out = m->accumulate || in_place };
     if (!place_epilogue(s, m, err))
         return false;
     if (!s->tuned && !s->tried && !m->deterministic)

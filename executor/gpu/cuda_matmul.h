@@ -35,12 +35,13 @@ struct operands {
     const void *left, *right;
     void *out, *workspace, *stream;
     bool accumulate;
+    bool reads_out; /* it accumulates, or its epilogue works in place: a second run would have another result */
 };
 
 /* The first algorithm of the library's own ranking, or refused. */
 bool cuda_tune_first(cublasLtHandle_t handle, struct shape *shape, struct error *err);
 /* The fastest of the ranking's first few, each run some times on these operands; into memory that is given back where
- * the product accumulates, else into its result, which the caller then computes. Waits for the stream. Where anything
+ * the product reads its result, else into that, which the caller then computes. Waits for the stream. Where anything
  * fails the algorithm stays, and the shape is tried but not tuned. */
 void cuda_tune(cublasLtHandle_t handle, struct shape *shape, const struct operands *operands);
 /* Between a shape and what is kept of it over runs. A choice that the library does not take is none. */

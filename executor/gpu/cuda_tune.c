@@ -84,7 +84,7 @@ static size_t out_bytes(const struct shape *s)
 static bool open_out(const struct shape *s, const struct operands *o, void **scratch)
 {
     *scratch = NULL;
-    return !o->accumulate || cudaMalloc(scratch, out_bytes(s)) == cudaSuccess;
+    return !o->reads_out || cudaMalloc(scratch, out_bytes(s)) == cudaSuccess;
 }
 
 void cuda_tune(cublasLtHandle_t handle, struct shape *s, const struct operands *operands)
