@@ -67,7 +67,7 @@ void price_merge(struct layer_price *into, const struct layer_price *price, bool
 
 /* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage.
  * MOST_SPREAD: meshes of all stages together, where a stage's share each micro-batch. */
-enum { MOST_LAYOUTS = 3, MOST_RUNS = 3, MOST_SPREAD = 128 };
+enum { MOST_LAYOUTS = 4, MOST_RUNS = 3, MOST_SPREAD = 128 };
 struct price_table {
     int class_count, strategy_count;
     const struct strategy *strategies; /* (strategy_count) */

@@ -268,20 +268,22 @@ static void add_mesh(struct listing *l, struct config config, const struct degre
     add_layouts(l, config, d, order, group);
 }
 
-/* A mesh with groups of shards has the strategies without them as well. */
+/* A mesh with groups of shards has the strategies without them as well. Which ranks are neighbours matters where there
+ * are some of two kinds. */
 static void add_orders(struct listing *l, const struct config *config, const struct degrees *d)
 {
     struct allowed groups = space_any_layer(l->space, LAYER_HSDP);
+    int kinds = (space_most_tensor(l, d) > 1) + (d->context > 1) + (d->data > 1 || config->spread);
     bool any_order = false;
     for (int order = 0; order < ORDER_COUNT; order++) {
         bool split = false;
-        if (!allows(&l->space->order, order) ||
-            (any_order && (space_most_tensor(l, d) * d->context == 1 || (d->data == 1 && !config->spread))))
+        if (!allows(&l->space->order, order) || (any_order && kinds < 2))
             continue;
         any_order = true;
         for (int i = 0; i < groups.count; i++) {
             int64_t group = groups.values[i];
-            if (group < 1 || group >= d->data || d->data % group != 0 || config->spread)
+            if (group < 1 || group >= d->data || config->spread || !dimensions[d->data_dimension]->shard ||
+                !mesh_legal(d, (int)group))
                 continue;
             split = true;
             add_mesh(l, *config, d, (enum mesh_order)order, (int)group);
@@ -301,11 +303,11 @@ static void add_expert_degrees(struct listing *l, const struct config *config, s
     }
 }
 
-/* One data-parallel rank goes by the first of them. */
+/* Where no stage has more than one data-parallel rank it goes by the first of them. */
 static void add_data_dimensions(struct listing *l, const struct config *config, struct degrees d)
 {
     bool any = false;
-    for (int data = 0; data < DIM_COUNT && !(any && d.data == 1); data++) {
+    for (int data = 0; data < DIM_COUNT && !(any && d.data == 1 && !config->spread); data++) {
         d.data_dimension = (enum dimension_index)data;
         if (!dimension_is_data(dimensions[data]) || !allows(&l->space->data_dimension, data))
             continue;

@@ -35,16 +35,18 @@ bool space_has_bounded(const struct space *space)
     return schedules[s] && allows(&space->interleave, 1) && allows(&space->extra, 0);
 }
 
-/* A schedule that is not bounded must be named, or asked for by its chunks, without one that is. So asynchronous ones,
- * which are other mathematics, never win unless somebody wants them. */
+/* Synchronous schedules that are not bounded are listed where none is that is: what is asked for by name, chunks or
+ * micro-batches in flight. Asynchronous ones, which are other mathematics, must be named, so that they never win unless
+ * somebody wants them. */
 static bool offers(const struct listing *l, int schedule)
 {
     const struct schedule *s = schedules[schedule];
     const struct space *space = l->space;
-    bool named = space->schedule.count > 0 || (s->interleaves && space->interleave.count > 0);
     if (!allows(&space->schedule, schedule))
         return false;
-    return l->beside ? !s->asynchronous : s->bounded || (named && (s->asynchronous || !space_has_bounded(space)));
+    if (s->asynchronous)
+        return !l->beside && space->schedule.count > 0;
+    return l->beside || s->bounded || !space_has_bounded(space);
 }
 
 /* The chunks that schedule, micro-batches and layers allow of those that the space does; the number of them. */
@@ -73,8 +75,10 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
 static bool can_shard(const struct config *config)
 {
     bool can = mesh_shards(&config->mesh) > 1;
-    for (int i = 0; !can && config->spread && i < config->turn_count; i++)
-        can = config->turns[i] > config->tensor_times[i];
+    for (int i = 0; !can && config->spread && i < config->turn_count; i++) {
+        struct config own = config_of_spread(config, i);
+        can = mesh_shards(&own.mesh) > 1;
+    }
     return can;
 }
 

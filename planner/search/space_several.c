@@ -37,7 +37,7 @@ static void list_times(struct listing *l, const struct config *config, int meshe
 {
     const struct allowed *allowed = &l->space->spread_tensor;
     for (int times = 1; times <= meshes && times <= most_times; times++)
-        if (meshes % times == 0 && allows(allowed, times) && l->times_legal[times] &&
+        if (meshes % times == 0 && (meshes == 1 || allows(allowed, times)) && l->times_legal[times] &&
             config->micro % (meshes / times) == 0) {
             l->meshes[l->shape_count] = meshes;
             l->tensor_times[l->shape_count++] = times;
@@ -61,19 +61,21 @@ static void list_shapes(struct listing *l, const struct config *config, int64_t 
     }
 }
 
-/* Whether so many stages of the present numbers of meshes can have all of them together. */
+/* Whether so many stages of the present numbers of meshes can have all of them together; 0: any number, up to the
+ * layers. Of many more meshes than stages nothing is said: true. */
 static bool share_out(const struct listing *l, int stages, int meshes)
 {
-    int fewest[MOST_SPREAD + 1] = { 0 }, least = l->meshes[0], left = meshes - stages * least;
+    int fewest[MOST_SPREAD + 1] = { 0 }, most = stages > 0 ? stages : l->graph->layer_count,
+                             least = stages > 0 ? l->meshes[0] : 0, left = meshes - stages * least;
     if (left < 0 || left > MOST_SPREAD)
-        return false;
+        return left > 0;
     for (int sum = 1; sum <= left; sum++) { /* stages that need more than the least, to have so many more */
-        fewest[sum] = stages + 1;
-        for (int i = 1; i < l->shape_count; i++)
+        fewest[sum] = most + 1;
+        for (int i = 0; i < l->shape_count; i++)
             if (l->meshes[i] > least && l->meshes[i] - least <= sum)
                 fewest[sum] = (int)min_i64(fewest[sum], fewest[sum - l->meshes[i] + least] + 1);
     }
-    return fewest[left] <= stages;
+    return fewest[left] <= most;
 }
 
 /* Else no stages have all meshes together. */
@@ -104,7 +106,7 @@ static bool set_shapes(struct listing *l, struct config *config, const struct de
     list_shapes(l, config, most, most_times);
     if (l->shape_count == 0 || l->meshes[l->shape_count - 1] == 1 ||
         stages * l->meshes[l->shape_count - 1] < config->meshes || !divides_meshes(l, config->meshes) ||
-        (config->spread && !share_out(l, config->stages, config->meshes)))
+        !share_out(l, config->stages, config->meshes))
         return false;
     config->turn_count = l->shape_count;
     config->turns = keep(l, l->meshes);
@@ -132,11 +134,20 @@ static bool same_price(const struct price_of_most *a, const struct price_of_most
     return !a->any && !b->any && a->vocab_padded == b->vocab_padded && a->sequence_divides == b->sequence_divides;
 }
 
+/* Whether a stage can have so many times the tensor-parallel ranks, and the others the meshes that it leaves. */
+static bool takes_times(const struct listing *l, const struct config *config, int times)
+{
+    bool takes = !config->spread;
+    for (int i = 0; i < l->shape_count && !takes; i++)
+        takes = l->tensor_times[i] == times && share_out(l, config->stages - 1, config->meshes - l->meshes[i]);
+    return takes;
+}
+
 void space_add_shapes(struct listing *l, struct config config, const struct degrees *d)
 {
     struct price_of_most last = { .any = true };
     for (int times = config.spread ? SPACE_MOST_TURNS : 1; times >= 1 && !space_listing_ends(l); times--) {
-        if (!l->times_legal[times] || !set_shapes(l, &config, d, times) || space_most_tensor(l, d) != times * d->tensor)
+        if (!l->times_legal[times] || !set_shapes(l, &config, d, times) || !takes_times(l, &config, times))
             continue;
         struct price_of_most own = { round_up(l->graph->vocab_size, config_vocab_multiple(&config, l->graph)),
                                      space_sequence_divides(l, d), d->context > 1 || only_alone(l, d) };

@@ -1,0 +1,599 @@
+/* The space of docs/planning.md once more, as its table and its words say it: loops over every value of every choice,
+ * and for each combination the questions that a person would ask. It shares nothing with planner/search/space*.c but
+ * the structure that restricts them, and knows configurations by their names only. Good for a few devices. */
+#ifndef CLEAVE_TESTS_NAIVE_SPACE_H
+#define CLEAVE_TESTS_NAIVE_SPACE_H
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/program/schedule.h"
+#include "planner/search/space.h"
+#include "tests/check.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { NAIVE_NAME_BYTES = 320, NAIVE_SHAPES = 64 };
+struct naive_names {
+    int count, capacity;
+    char (*names)[NAIVE_NAME_BYTES];
+};
+/* Of a stage: how many meshes it has, and how many times their tensor-parallel ranks. */
+struct naive_shape {
+    int meshes, times;
+};
+struct naive_choice {
+    int tp, cp, dp, ep;
+    int tp_by, cp_by, dp_by; /* enum dimension_index; cp_by -1: cp is 1 */
+    int order, group;        /* enum mesh_order; data ranks that shard together, 0: all */
+    int pp, meshes;          /* pp 0: any number; meshes 0: one for each stage */
+    bool spread;
+    int shape_count;
+    struct naive_shape shapes[NAIVE_SHAPES];
+    int most_times; /* of the shapes */
+    int64_t micro;
+    int m;       /* micro-batches */
+    int layouts; /* runs of layers in a stage; 1: one layout for all */
+    char layout_names[128];
+    int schedule, chunks, extra, prefetch;
+    int64_t bucket_bytes;
+    bool reversed;
+};
+struct naive {
+    const struct space *space;
+    const struct graph *graph;
+    const struct cluster *cluster;
+    struct naive_choice at;
+    struct naive_names *proven, *beside;
+};
+
+static inline bool naive_may(const struct allowed *allowed, int64_t value)
+{
+    bool named = allowed->count == 0;
+    for (int i = 0; i < allowed->count; i++)
+        named = named || allowed->values[i] == value;
+    return named;
+}
+
+/* ---- what the model's operators can be shared out in ---- */
+
+static inline bool naive_is_heavy(const struct segment *segment)
+{
+    return kernel_facts[segment->kernel].multiplies || kernel_facts[segment->kernel].attends;
+}
+
+/* Heads and feed-forward width divide; of heads fewer than attention has, copies are made. */
+static inline bool naive_tensor_legal(const struct naive *n, int tp)
+{
+    int64_t most_heads = 0;
+    bool any = false;
+    for (int s = 0; s < n->graph->segment_count; s++)
+        for (int a = 0; a < n->graph->segments[s].axis_count; a++)
+            if (kernel_facts[n->graph->segments[s].kernel].attends && n->graph->segments[s].axes[a].tag == TAG_HEAD)
+                most_heads = max_i64(most_heads, n->graph->segments[s].axes[a].size);
+    for (int s = 0; s < n->graph->segment_count; s++) {
+        const struct segment *segment = &n->graph->segments[s];
+        for (int a = 0; a < segment->axis_count && naive_is_heavy(segment); a++) {
+            int64_t size = segment->axes[a].size;
+            bool heads = segment->axes[a].tag == TAG_HEAD;
+            if (!heads && segment->axes[a].tag != TAG_FFN)
+                continue;
+            if (size % tp != 0 && !(heads && size < most_heads && tp % size == 0))
+                return false;
+            any = true;
+        }
+    }
+    return any || tp == 1;
+}
+
+/* Experts of every layer divide. */
+static inline bool naive_expert_legal(const struct naive *n, int ep)
+{
+    bool any = false;
+    for (int s = 0; s < n->graph->segment_count; s++)
+        for (int a = 0; a < n->graph->segments[s].axis_count; a++) {
+            if (n->graph->segments[s].axes[a].tag != TAG_EXPERT)
+                continue;
+            if (n->graph->segments[s].axes[a].size % ep != 0)
+                return false;
+            any = true;
+        }
+    return any || ep == 1;
+}
+
+struct naive_atoms {
+    int count, size[8], by[8];
+};
+
+static inline void naive_atom(struct naive_atoms *atoms, int size, int by)
+{
+    atoms->size[atoms->count] = size;
+    atoms->by[atoms->count++] = by;
+}
+
+static inline void naive_data_atoms(struct naive_atoms *atoms, const struct naive_choice *c)
+{
+    int inner = c->group > 0 ? c->group : c->dp;
+    if (inner < c->dp)
+        naive_atom(atoms, c->dp / inner, c->dp_by);
+    if (c->ep == 1 || inner > c->ep)
+        naive_atom(atoms, inner / c->ep, c->dp_by);
+    if (c->ep > 1)
+        naive_atom(atoms, c->ep, DIM_ep);
+}
+
+/* Outermost first. */
+static inline struct naive_atoms naive_mesh(const struct naive_choice *c)
+{
+    struct naive_atoms atoms = { 0 };
+    if (c->order == ORDER_TENSOR_INSIDE)
+        naive_data_atoms(&atoms, c);
+    else
+        naive_atom(&atoms, c->tp, c->tp_by);
+    if (c->cp > 1)
+        naive_atom(&atoms, c->cp, c->cp_by);
+    if (c->order == ORDER_TENSOR_INSIDE)
+        naive_atom(&atoms, c->tp, c->tp_by);
+    else
+        naive_data_atoms(&atoms, c);
+    return atoms;
+}
+
+/* Every heavy operator has something for context-parallel ranks to split, after what lies further inside. */
+static inline bool naive_context_legal(const struct naive *n, const struct naive_choice *c)
+{
+    struct naive_atoms atoms = naive_mesh(c);
+    for (int s = 0; s < n->graph->segment_count && c->cp > 1; s++) {
+        const struct segment *segment = &n->graph->segments[s];
+        int64_t left[MAX_AXES];
+        for (int a = 0; a < segment->axis_count; a++)
+            left[a] = segment->axes[a].size;
+        for (int i = atoms.count - 1; i >= 0 && naive_is_heavy(segment); i--) {
+            int axis = atoms.size[i] > 1 ? dimension_axis(dimensions[atoms.by[i]], segment, atoms.size[i], left) : 0;
+            if (axis < 0 && atoms.by[i] == c->cp_by)
+                return false;
+            if (axis >= 0)
+                left[axis] /= atoms.size[i];
+        }
+    }
+    return true;
+}
+
+static inline bool naive_shards(int by)
+{
+    return by == DIM_dp || by == DIM_ep || dimensions[by]->lane == LANE_CP;
+}
+
+/* Some strategy is left to layers: a ZeRO stage that shards wants ranks that make such groups. */
+static inline bool naive_strategy_exists(const struct naive *n, const struct naive_choice *c)
+{
+    struct naive_atoms atoms = naive_mesh(c);
+    int shards = 1, of_data = 1, suffix = 1;
+    bool group = false;
+    for (int i = 0; i < atoms.count; i++) {
+        shards *= naive_shards(atoms.by[i]) ? atoms.size[i] : 1;
+        of_data *= atoms.by[i] == DIM_dp || atoms.by[i] == DIM_ep ? atoms.size[i] : 1;
+    }
+    if (shards == 1 || naive_may(&n->space->zero, 0))
+        return true;
+    group = naive_may(&n->space->shard_group, 0) || naive_may(&n->space->shard_group, of_data);
+    for (int i = atoms.count - 1; i >= 0; i--) { /* what is outside of a group replicates, and experts never do */
+        bool outside = false, replicates = true;
+        suffix *= atoms.by[i] == DIM_dp || atoms.by[i] == DIM_ep ? atoms.size[i] : 1;
+        for (int o = 0; o < i; o++) {
+            outside = outside || (atoms.by[o] == DIM_dp && atoms.size[o] > 1);
+            replicates = replicates && (atoms.by[o] != DIM_ep || atoms.size[o] == 1);
+        }
+        group = group || (suffix > 1 && outside && replicates && naive_may(&n->space->shard_group, suffix));
+    }
+    return group;
+}
+
+static inline bool naive_mesh_legal(const struct naive *n, const struct naive_choice *c)
+{
+    int inner = c->group > 0 ? c->group : c->dp;
+    return c->dp % inner == 0 && inner % c->ep == 0 && naive_mesh(c).count <= MAX_ATOMS && naive_context_legal(n, c) &&
+           naive_strategy_exists(n, c);
+}
+
+/* ---- names ---- */
+
+static inline void naive_keep(struct naive_names *list, const struct naive_choice *c)
+{
+    struct naive_atoms atoms = naive_mesh(c);
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity > 0 ? 2 * list->capacity : 64;
+        list->names = realloc(list->names, (size_t)list->capacity * sizeof *list->names);
+        ck_assert_ptr_nonnull(list->names);
+    }
+    char *out = list->names[list->count++];
+    int at = c->pp > 0 ? sprintf(out, "pp=%d", c->pp) : sprintf(out, "pp=any");
+    at += c->meshes > 0 ? sprintf(out + at, " %s=%d", c->spread ? "spread" : "meshes", c->meshes) : 0;
+    for (int i = 0; i < atoms.count; i++)
+        at += sprintf(out + at, " %s=%d", dimensions[atoms.by[i]]->name, atoms.size[i]);
+    at += sprintf(out + at, " micro-batch=%lld schedule=%s prefetch=%d", (long long)c->micro,
+                  schedules[c->schedule]->name, c->prefetch);
+    at += c->chunks > 1 ? sprintf(out + at, " interleave=%d", c->chunks) : 0;
+    at += c->extra > 0 ? sprintf(out + at, " extra-in-flight=%d", c->extra) : 0;
+    at += c->most_times > 1 ? sprintf(out + at, " most-tp=%d", c->most_times * c->tp) : 0;
+    at += c->layouts > 1 ? sprintf(out + at, " layouts=%d", c->layouts) : 0;
+    if (c->bucket_bytes != 25 << 20 && c->bucket_bytes % (1 << 20) == 0 && c->bucket_bytes > 0)
+        at += sprintf(out + at, " bucket=%lldMiB", (long long)c->bucket_bytes >> 20);
+    else if (c->bucket_bytes != 25 << 20 && c->bucket_bytes % (1 << 10) == 0 && c->bucket_bytes > 0)
+        at += sprintf(out + at, " bucket=%lldKiB", (long long)c->bucket_bytes >> 10);
+    else if (c->bucket_bytes != 25 << 20)
+        at += sprintf(out + at, " bucket=%lld", (long long)c->bucket_bytes);
+    at += c->reversed ? sprintf(out + at, " reversed") : 0;
+    for (int i = 0; i < c->shape_count; i++)
+        at += sprintf(out + at, "%s%dx%d", i > 0 ? "," : "; stages of ", c->shapes[i].meshes, c->shapes[i].times);
+    sprintf(out + at, "%s%s", c->layouts > 1 ? "; layouts" : "", c->layouts > 1 ? c->layout_names : "");
+}
+
+/* ---- how it runs ---- */
+
+static inline bool naive_chunks_legal(const struct naive *n, const struct naive_choice *c)
+{
+    const struct schedule *s = schedules[c->schedule];
+    int layers = n->graph->layer_count, pieces = s->copies ? c->pp : c->pp * c->chunks;
+    if (c->meshes > 0)
+        return c->chunks == 1 && s->bounded;
+    if (!s->interleaves ? c->chunks != 1 : c->chunks < 2 || c->pp < 2 || (s->folded && c->chunks != 2))
+        return false;
+    if (c->layouts > 1 && (!s->bounded || c->chunks != 1))
+        return false;
+    return pieces <= layers && !(s->copies && (c->pp % 2 != 0 || c->m % 2 != 0)) &&
+           !(s->by_stages && c->m % c->pp != 0) && !(s->asynchronous && c->m < c->pp);
+}
+
+/* The closed form bounds it. */
+static inline bool naive_bounded(const struct naive_choice *c)
+{
+    return c->pp == 1 || (schedules[c->schedule]->bounded && c->extra == 0);
+}
+
+/* Whether there are pipelines that it bounds at all: where a user left none, all that he left stand for themselves. */
+static inline bool naive_any_bounded(const struct naive *n)
+{
+    bool any = false;
+    for (int s = 0; schedules[s]; s++)
+        any = any || (schedules[s]->bounded && naive_may(&n->space->schedule, s));
+    return any && naive_may(&n->space->interleave, 1) && naive_may(&n->space->extra, 0);
+}
+
+static inline bool naive_is_usual(const struct naive_choice *c)
+{
+    return c->meshes == 0 && c->layouts == 1;
+}
+
+/* The list that has the schedule, its chunks and what is in flight; NULL: none. */
+static inline struct naive_names *naive_list(const struct naive *n)
+{
+    const struct naive_choice *c = &n->at;
+    const struct schedule *s = schedules[c->schedule];
+    const struct space *space = n->space;
+    bool proof = naive_any_bounded(n), own = naive_bounded(c) || !proof || s->asynchronous;
+    bool beside = !own && naive_may(&space->turns, 1) && naive_may(&space->spread, 1);
+    if (!naive_may(&space->schedule, c->schedule) || !naive_chunks_legal(n, c) || (!own && !beside))
+        return NULL;
+    if (s->asynchronous && space->schedule.count == 0) /* other mathematics: never unless it is named */
+        return NULL;
+    int64_t usual = s->interleaves ? 2 : 1;
+    if (space->interleave.count > 0 ? !naive_may(&space->interleave, c->chunks)
+                                    : c->chunks != usual && !(beside && s->interleaves && c->chunks == 4))
+        return NULL;
+    if (c->extra > 0 && (!s->takes_extra || c->pp == 1 || c->extra >= c->m || !naive_is_usual(c)))
+        return NULL;
+    if (c->pp != 1 && (space->extra.count > 0 ? !naive_may(&space->extra, c->extra) : c->extra > (beside ? 2 : 0)))
+        return NULL;
+    return own ? n->proven : naive_is_usual(c) ? n->beside : NULL;
+}
+
+/* Whether a stage has ranks to gather from, and whether any ranks reduce gradients together. */
+static inline bool naive_gathers(const struct naive_choice *c)
+{
+    struct naive_atoms atoms = naive_mesh(c);
+    bool gathers = false;
+    for (int i = 0; i < atoms.count; i++)
+        gathers = gathers || (naive_shards(atoms.by[i]) && atoms.size[i] > 1);
+    for (int i = 0; i < c->shape_count && c->spread; i++)
+        gathers = gathers || (naive_shards(c->dp_by) && c->shapes[i].meshes > c->shapes[i].times);
+    return gathers;
+}
+
+static inline void naive_rest(struct naive *n, struct naive_names *list)
+{
+    struct naive_choice *c = &n->at;
+    const struct space *space = n->space;
+    static const struct allowed usual = { 1, { 1 } };
+    const struct allowed *ahead = space->prefetch.count > 0 ? &space->prefetch : &usual;
+    bool alone = c->meshes == 0 && c->dp * c->cp * c->tp == 1;
+    for (int b = 0; b < space->bucket.count && (b == 0 || !alone); b++)
+        for (int p = 0; p < ahead->count && (p == 0 || naive_gathers(c)); p++)
+            for (int way = 0; way < 2; way++) {
+                c->bucket_bytes = space->bucket.values[b];
+                c->prefetch = (int)ahead->values[p];
+                c->reversed = way == 1;
+                if (!c->reversed || (n->cluster->type_count > 1 && (c->pp > 1 || c->meshes > 1)))
+                    naive_keep(list, c);
+            }
+}
+
+static inline void naive_schedules(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    bool any = false;
+    for (c->schedule = 0; schedules[c->schedule] && !(any && c->pp == 1); c->schedule++)
+        for (c->chunks = 1; c->chunks <= n->graph->layer_count; c->chunks++)
+            for (c->extra = 0; c->extra <= c->m; c->extra++) {
+                struct naive_names *list = naive_list(n);
+                if (!list)
+                    continue;
+                naive_rest(n, list);
+                any = true;
+            }
+}
+
+/* ---- layouts ---- */
+
+/* A mesh of which all ranks that are tensor-parallel go by something else; it is noted if it may be. */
+static inline int naive_add_layout(const struct naive *n, struct naive_choice *c, int by)
+{
+    struct naive_choice other = *c;
+    other.tp_by = by;
+    if (!naive_mesh_legal(n, &other))
+        return 0;
+    strcat(strcat(c->layout_names, " "), dimensions[by]->name);
+    return 1;
+}
+
+static inline bool naive_sequence_divides(const struct naive *n, const struct naive_choice *c)
+{
+    bool divides = n->graph->sequence % (c->tp * c->cp) == 0;
+    for (int i = 0; i < c->shape_count; i++)
+        divides = divides && n->graph->sequence % (c->tp * c->cp * c->shapes[i].times) == 0;
+    return divides;
+}
+
+static inline bool naive_tensor_by(const struct naive *n, const struct naive_choice *c, int by)
+{
+    if (by == DIM_tp_sp)
+        return c->tp * c->most_times > 1 && naive_may(&n->space->sequence_parallel, 1) && naive_sequence_divides(n, c);
+    return (by == DIM_tp || by == DIM_tp_deferred) && naive_may(&n->space->tensor_dimension, by) &&
+           (c->tp * c->most_times == 1 || naive_may(&n->space->sequence_parallel, 0));
+}
+
+/* Once for all layouts of a mesh: beside the first of them. */
+static inline void naive_layouts(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    int runs = 1, count = 0, first = 0;
+    for (int i = 0; i < n->space->layouts.count; i++)
+        runs = (int)max_i64(runs, n->space->layouts.values[i]);
+    while (!naive_tensor_by(n, c, first))
+        first++;
+    if (runs == 1 || c->tp == 1 || c->meshes > 0 || n->cluster->type_count > 1 || !graph_is_chain(n->graph) ||
+        c->tp_by != first)
+        return;
+    for (int by = 0; by < DIM_COUNT; by++)
+        if (naive_tensor_by(n, c, by))
+            count += naive_add_layout(n, c, by);
+    if (c->micro % c->tp == 0)
+        count += naive_add_layout(n, c, c->dp_by);
+    c->layouts = runs;
+    if (count > 1)
+        naive_schedules(n);
+    c->layouts = 1;
+    c->layout_names[0] = 0;
+}
+
+/* ---- meshes ---- */
+
+static inline bool naive_meshes_legal(const struct naive *n)
+{
+    const struct naive_choice *c = &n->at;
+    bool legal = naive_mesh_legal(n, c) && !(c->spread && c->ep > 1 && c->ep == c->dp);
+    for (int i = 0; i < c->shape_count && c->spread && legal; i++) {
+        struct naive_choice own = *c;
+        own.tp *= c->shapes[i].times;
+        own.dp *= c->shapes[i].meshes / c->shapes[i].times;
+        legal = naive_context_legal(n, &own);
+    }
+    return legal;
+}
+
+static inline void naive_mesh_of(struct naive *n)
+{
+    if (!naive_meshes_legal(n))
+        return;
+    naive_schedules(n);
+    naive_layouts(n);
+}
+
+/* Groups of shards that the data ranks can make; without any, all shard together. */
+static inline void naive_groups(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    bool any = false;
+    for (c->group = 1; c->group < c->dp && !c->spread; c->group++) {
+        bool named = n->space->shard_group.count > 0 && naive_may(&n->space->shard_group, c->group);
+        if (!named || c->dp % c->group != 0 || c->group % c->ep != 0 || naive_mesh(c).count > MAX_ATOMS ||
+            !naive_shards(c->dp_by))
+            continue;
+        naive_mesh_of(n);
+        any = true;
+    }
+    c->group = 0;
+    if (!any)
+        naive_mesh_of(n);
+}
+
+/* Which ranks are neighbours matters where there are ranks of two kinds. */
+static inline void naive_orders(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    int kinds = (c->tp * c->most_times > 1) + (c->cp > 1) + (c->dp > 1 || c->spread);
+    bool any = false;
+    for (c->order = 0; c->order < ORDER_COUNT; c->order++) {
+        if (!naive_may(&n->space->order, c->order) || (any && kinds < 2))
+            continue;
+        any = true;
+        naive_groups(n);
+    }
+}
+
+/* Where a degree is 1 for all stages it has one name. */
+static inline void naive_dimensions(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    const struct space *space = n->space;
+    bool any_tp = false;
+    for (c->tp_by = 0; c->tp_by < DIM_COUNT; c->tp_by++) {
+        if (!naive_tensor_by(n, c, c->tp_by) || (any_tp && c->tp * c->most_times == 1))
+            continue;
+        any_tp = true;
+        for (c->cp_by = 0; c->cp_by < DIM_COUNT; c->cp_by++) {
+            bool any_dp = false;
+            if (c->cp > 1 ? dimensions[c->cp_by]->lane != LANE_CP || !naive_may(&space->context_dimension, c->cp_by)
+                          : c->cp_by > 0)
+                continue;
+            for (c->dp_by = 0; c->dp_by < DIM_COUNT; c->dp_by++) {
+                if ((c->dp_by != DIM_dp && c->dp_by != DIM_ps) || !naive_may(&space->data_dimension, c->dp_by) ||
+                    (any_dp && c->dp == 1 && !c->spread))
+                    continue;
+                any_dp = true;
+                for (c->ep = 1; c->ep <= c->dp; c->ep++)
+                    if (c->dp % c->ep == 0 && naive_expert_legal(n, c->ep) && naive_may(&space->expert, c->ep))
+                        naive_orders(n);
+            }
+        }
+    }
+}
+
+/* ---- stages of several meshes ---- */
+
+/* Whether so many stages can have all meshes together, each of a shape, one of them of more than one mesh, and one of
+ * so many times the tensor-parallel ranks. */
+static inline bool naive_deal(const struct naive_choice *c, int stages, int meshes, bool several, int times)
+{
+    if (stages == 0)
+        return meshes == 0 && several && times <= 1;
+    for (int i = 0; i < c->shape_count; i++)
+        if (c->shapes[i].meshes <= meshes &&
+            naive_deal(c, stages - 1, meshes - c->shapes[i].meshes, several || c->shapes[i].meshes > 1,
+                       c->shapes[i].times == times ? 1 : times))
+            return true;
+    return false;
+}
+
+static inline bool naive_dealt(const struct naive *n)
+{
+    const struct naive_choice *c = &n->at;
+    bool dealt = false;
+    for (int stages = c->pp > 0 ? c->pp : 1; stages <= (c->pp > 0 ? c->pp : n->graph->layer_count); stages++)
+        dealt = dealt || naive_deal(c, stages, c->meshes, false, c->most_times);
+    return dealt;
+}
+
+/* A replica has a micro-batch or more; of meshes that share one each has sequences, and the ranks that are
+ * tensor-parallel fit into a node. Where no stage has more than one mesh they are the plan's. */
+static inline void naive_shapes(struct naive *n, int most_times)
+{
+    struct naive_choice *c = &n->at;
+    const struct space *space = n->space;
+    c->shape_count = 0;
+    c->most_times = 1;
+    for (int meshes = 1; meshes <= 64 && meshes <= c->meshes; meshes++)
+        for (int times = 1; times <= (c->spread ? most_times : 1); times++) {
+            if (!naive_may(c->spread ? &space->spread : &space->turns, meshes) || meshes % times != 0)
+                continue;
+            if (c->spread ? meshes > c->meshes - c->pp + 1 || c->micro % (meshes / times) != 0 : meshes > c->m)
+                continue;
+            if ((meshes > 1 && c->spread && !naive_may(&space->spread_tensor, times)) ||
+                times * c->tp > cluster_node_size(n->cluster) || !naive_tensor_legal(n, times * c->tp))
+                continue;
+            c->shapes[c->shape_count++] = (struct naive_shape){ meshes, times };
+            c->most_times = (int)max_i64(c->most_times, times);
+        }
+}
+
+/* What the largest tensor degree of any stage costs and forbids the others. */
+static inline int64_t naive_padded(const struct naive *n)
+{
+    return round_up(n->graph->vocab_size, n->graph->vocab_size > 0 ? 128 * n->at.most_times * n->at.tp : 1);
+}
+
+static inline void naive_several(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    const struct allowed *sp = &n->space->sequence_parallel;
+    int64_t last_padded = -1;
+    bool last_divides = false;
+    for (int most = c->spread ? c->meshes : 1; most >= 1; most--) {
+        naive_shapes(n, most);
+        bool alone = most * c->tp == 1 && !naive_may(sp, 0), divides = naive_sequence_divides(n, c);
+        if (c->most_times != most || !naive_dealt(n))
+            continue;
+        if (naive_padded(n) != last_padded || divides != last_divides || c->cp > 1 || alone)
+            naive_dimensions(n);
+        last_padded = naive_padded(n);
+        last_divides = divides;
+    }
+    c->shape_count = 0;
+    c->most_times = 1;
+}
+
+/* ---- all of it ---- */
+
+static inline void naive_micro_batches(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    int64_t batch = n->space->batch;
+    for (c->micro = 1; c->micro <= batch; c->micro++) {
+        if (batch % (c->dp * c->micro) != 0 || !naive_may(&n->space->micro, c->micro))
+            continue;
+        c->m = (int)(batch / (c->dp * c->micro));
+        if (c->meshes > 0)
+            naive_several(n);
+        else
+            naive_dimensions(n);
+    }
+}
+
+static inline void naive_stages(struct naive *n)
+{
+    struct naive_choice *c = &n->at;
+    const struct space *space = n->space;
+    int devices = n->cluster->device_count, ranks = c->tp * c->cp * c->dp, layers = n->graph->layer_count;
+    bool one_turn = naive_may(&space->turns, 1), one_spread = naive_may(&space->spread, 1);
+    for (c->pp = 0; c->pp <= layers; c->pp++) {
+        c->meshes = 0;
+        c->spread = false;
+        if (c->pp > 0 && !naive_may(&space->pipeline, c->pp))
+            continue;
+        if (c->pp > 0 && one_turn && one_spread && c->pp * ranks == devices)
+            naive_micro_batches(n);
+        c->meshes = devices / ranks;
+        if (devices % ranks != 0 || c->pp >= c->meshes)
+            continue;
+        if (one_spread && (c->pp == 0) == (space->pipeline.count == 0))
+            naive_micro_batches(n);
+        c->spread = true;
+        if (one_turn && c->pp > 1)
+            naive_micro_batches(n);
+    }
+}
+
+static inline void naive_space(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                               struct naive_names *proven, struct naive_names *beside)
+{
+    struct naive n = { .space = space, .graph = graph, .cluster = cluster, .proven = proven, .beside = beside };
+    struct naive_choice *c = &n.at;
+    int devices = cluster->device_count;
+    c->layouts = c->most_times = 1;
+    for (c->tp = 1; c->tp <= cluster_node_size(cluster); c->tp++)
+        for (c->cp = 1; c->cp <= devices; c->cp++)
+            for (c->dp = 1; c->dp <= devices; c->dp++)
+                if (devices % c->tp == 0 && naive_tensor_legal(&n, c->tp) && devices % (c->tp * c->cp) == 0 &&
+                    naive_may(&space->tensor, c->tp) && naive_may(&space->context, c->cp) &&
+                    naive_may(&space->data, c->dp) && c->tp * c->cp * c->dp <= devices)
+                    naive_stages(&n);
+}
+#endif
