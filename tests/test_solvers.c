@@ -8,6 +8,7 @@
 #include "tests/hard_knapsacks.h"
 #include "tests/random_numbers.h"
 #include "tests/toy_chain.h"
+#include <limits.h>
 #include <string.h>
 
 /* ---- the knapsack ---- */
@@ -256,6 +257,47 @@ START_TEST(hard_stages_are_solved)
 }
 END_TEST
 
+/* How often GLPK asks whether to stop, and how often once it was told to. */
+struct patience {
+    int left, asked, asked_after;
+};
+
+static bool runs_out(void *self)
+{
+    struct patience *patience = self;
+    patience->asked++;
+    patience->asked_after += patience->left == 0;
+    patience->left -= patience->left > 0;
+    return patience->asked_after > 0;
+}
+
+/* Told so at any of its nodes, and before the first, GLPK ends there with nothing claimed. */
+START_TEST(glpk_stops_where_it_is_told)
+{
+    uint64_t seed = 5;
+    int stopped = 0;
+    for (int n = 0; n < 40; n++) {
+        struct instance in;
+        struct knapsack_result whole = { 0 }, part = { 0 };
+        struct error err = { 0 };
+        struct patience patience = { .left = INT_MAX };
+        instance_draw(&in, &seed, 1000, false, true);
+        in.problem.stops = runs_out;
+        in.problem.self = &patience;
+        ck_assert_msg(ilp_knapsack(&in.problem, 10000, &whole, &err), "%s", err.message);
+        for (int left = patience.asked - 1; left >= 0; left = left > 1 ? left / 2 : left - 1) {
+            patience = (struct patience){ .left = left };
+            ck_assert_msg(ilp_knapsack(&in.problem, 10000, &part, &err), "%s", err.message);
+            ck_assert_int_eq(part.status, KNAPSACK_LIMIT);
+            ck_assert_int_eq(part.bound, INT64_MIN);
+            ck_assert_int_eq(patience.asked_after, 1);
+            stopped += left > 0;
+        }
+    }
+    ck_assert_int_gt(stopped, 20);
+}
+END_TEST
+
 static Suite *knapsack_suite(void)
 {
     Suite *suite = suite_create("knapsack");
@@ -263,6 +305,7 @@ static Suite *knapsack_suite(void)
     CHECK_ADD(suite, knapsack_equals_glpk);
     CHECK_ADD(suite, knapsack_limit_keeps_a_bound);
     CHECK_ADD(suite, hard_stages_are_solved);
+    CHECK_ADD(suite, glpk_stops_where_it_is_told);
     return suite;
 }
 
@@ -348,6 +391,34 @@ START_TEST(solvers_agree)
         }
         arena_free(&toy.arena);
     }
+}
+END_TEST
+
+/* Nor does it prove a whole configuration once it is told to stop. */
+START_TEST(whole_programs_stop_where_they_are_told)
+{
+    uint64_t seed = 67;
+    int stopped = 0;
+    for (int n = 0; n < 40; n++) {
+        struct toy toy;
+        struct error err = { 0 };
+        struct partition_result result;
+        struct patience patience = { .left = INT_MAX };
+        bool proven;
+        toy_draw(&toy, &seed);
+        toy.problem.stops = runs_out;
+        toy.problem.self = &patience;
+        ck_assert_msg(ilp_partition(&toy.problem, 20000, &toy.arena, &result, &proven, &err), "%s", err.message);
+        for (int left = patience.asked - 1; left >= 0; left = left > 1 ? left / 2 : left - 1) {
+            patience = (struct patience){ .left = left };
+            ck_assert_msg(ilp_partition(&toy.problem, 20000, &toy.arena, &result, &proven, &err), "%s", err.message);
+            ck_assert(!proven);
+            ck_assert_int_eq(patience.asked_after, 1);
+            stopped += left > 0;
+        }
+        arena_free(&toy.arena);
+    }
+    ck_assert_int_gt(stopped, 20);
 }
 END_TEST
 
@@ -440,6 +511,7 @@ static Suite *partition_suite(void)
     CHECK_ADD(suite, partition_equals_brute_force);
     CHECK_ADD(suite, partition_keeps_its_gap);
     CHECK_ADD(suite, partition_equals_glpk);
+    CHECK_ADD(suite, whole_programs_stop_where_they_are_told);
     CHECK_ADD(suite, partition_is_monotone);
     CHECK_ADD(suite, solvers_agree);
     return suite;

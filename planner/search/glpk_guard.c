@@ -23,8 +23,21 @@ bool glpk_guard(bool (*body)(void *context, struct error *err), void *context, s
     return good;
 }
 
-int glpk_branch_and_cut(glp_prob *program, int time_limit_ms)
+struct stopper {
+    bool (*stops)(void *self);
+    void *self;
+};
+
+static void at_node(glp_tree *tree, void *info)
 {
+    const struct stopper *stopper = info;
+    if (stopper->stops(stopper->self))
+        glp_ios_terminate(tree);
+}
+
+int glpk_branch_and_cut(glp_prob *program, int time_limit_ms, bool (*stops)(void *self), void *self)
+{
+    struct stopper stopper = { stops, self };
     glp_iocp options;
     glp_init_iocp(&options);
     options.presolve = GLP_ON;
@@ -32,5 +45,14 @@ int glpk_branch_and_cut(glp_prob *program, int time_limit_ms)
     options.tol_obj = 1e-9;
     options.mip_gap = 0;
     options.tm_lim = time_limit_ms;
-    return glp_intopt(program, &options);
+    if (stops) {
+        options.cb_func = at_node;
+        options.cb_info = &stopper;
+    }
+    return stops && stops(self) ? GLP_ESTOP : glp_intopt(program, &options);
+}
+
+bool glpk_ended(int code)
+{
+    return code == GLP_ETMLIM || code == GLP_EMIPGAP || code == GLP_ESTOP;
 }

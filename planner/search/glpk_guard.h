@@ -10,7 +10,10 @@
  */
 bool glpk_guard(bool (*body)(void *context, struct error *err), void *context, struct error *err);
 /* GLPK's branch and cut with its presolver, to the end: gap 0, objectives apart by 1e-9 (its own 1e-7 loses optima),
- * silent. The code of glp_intopt(). */
+ * silent. stops(self), which may be NULL, is asked before and at every node; where it says so the code is GLP_ESTOP.
+ * Else that of glp_intopt(). */
 struct glp_prob;
-int glpk_branch_and_cut(struct glp_prob *program, int time_limit_ms);
+int glpk_branch_and_cut(struct glp_prob *program, int time_limit_ms, bool (*stops)(void *self), void *self);
+/* Whether the code says that it was ended, by the limit or stops(), with nothing proven. */
+bool glpk_ended(int code);
 #endif

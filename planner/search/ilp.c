@@ -297,13 +297,14 @@ static bool solve(struct ilp *ilp, struct knapsack_result *result, struct error 
     result->status = KNAPSACK_LIMIT;
     for (int i = 0; i < RESTATEMENTS; i++) {
         int64_t cost = 0;
-        int highest = 0, code = glpk_branch_and_cut(ilp->lp, ilp->time_limit_ms);
+        int highest = 0,
+            code = glpk_branch_and_cut(ilp->lp, ilp->time_limit_ms, ilp->problem->stops, ilp->problem->self);
         if (is_infeasible(ilp, code)) {
             result->status = KNAPSACK_INFEASIBLE;
             result->bound = INT64_MAX;
             return true;
         }
-        if (code == GLP_ETMLIM || code == GLP_EMIPGAP)
+        if (glpk_ended(code))
             return true;
         if (code != 0 || glp_mip_status(ilp->lp) != GLP_OPT)
             return fail_kind(err, ERROR_BUG, "GLPK ended with code %d and status %d", code, glp_mip_status(ilp->lp));

@@ -15,7 +15,8 @@
  * and solved again. mip gap 0, tol_obj 1e-9: GLPK's own 1e-7 loses optima. A fatal error inside
  * GLPK fails with ERROR_BUG instead of ending the process; GLPK's environment of the thread is then made anew.
  *
- * result->counts, ->cost, ->status as in knapsack_solve(). time_limit_ms is of the wall clock.
+ * result->counts, ->cost, ->status as in knapsack_solve(). time_limit_ms is of the wall clock; problem->stops() ends it
+ * too.
  */
 bool ilp_knapsack(const struct knapsack *problem, int time_limit_ms, struct knapsack_result *result, struct error *err);
 /* Whether this GLPK keeps one environment per thread, so that several threads may solve at once. */

@@ -316,12 +316,12 @@ static bool solve(void *context, struct error *err)
     struct whole *w = context;
     w->lp = glp_create_prob();
     bool good = state(w) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
-    int code = good ? glpk_branch_and_cut(w->lp, w->time_limit_ms) : 0,
+    int code = good ? glpk_branch_and_cut(w->lp, w->time_limit_ms, w->problem->stops, w->problem->self) : 0,
         status = good ? glp_mip_status(w->lp) : GLP_UNDEF;
     w->none = code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && status == GLP_NOFEAS);
     if (good && code == 0 && status == GLP_OPT)
         good = read_plan(w) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
-    else if (good && !w->none && code != GLP_ETMLIM && code != GLP_EMIPGAP)
+    else if (good && !w->none && !glpk_ended(code))
         good = fail_kind(err, ERROR_BUG, "GLPK ended with code %d and status %d", code, status);
     glp_delete_prob(w->lp);
     return good;

@@ -16,8 +16,8 @@ enum { ILP_ARCS = 4000 };
  * w <= what tied weights take, and 0 unless the stage's arc holds both layers. The answer is evaluated in integers by
  * partition_evaluate(). *proven: it is the optimum, or there is none below below_ns; result->bound_ns is then exact
  * where all sums stay below 2^26, else a thousand-millionth lower, since GLPK works in doubles. Not proven (too many
- * arcs, no time, an answer that breaks the memory by rounding): nothing else is set. Replicas in turn are not stated:
- * mesh_count must be 0. Fails for want of memory, or with ERROR_BUG when GLPK does.
+ * arcs, no time or problem->stops(), an answer that breaks the memory by rounding): nothing else is set. Replicas in
+ * turn are not stated: mesh_count must be 0. Fails for want of memory, or with ERROR_BUG when GLPK does.
  */
 bool ilp_partition(const struct partition_problem *problem, int time_limit_ms, struct arena *arena,
                    struct partition_result *result, bool *proven, struct error *err);

@@ -178,7 +178,9 @@ static struct knapsack make_knapsack(struct solver *s, int level, const struct s
                                  .row_count = ROW_COUNT,
                                  .groups = s->groups,
                                  .tie_bits = TIE_BITS,
-                                 .gap_ppm = s->problem->gap_ppm };
+                                 .gap_ppm = s->problem->gap_ppm,
+                                 .stops = s->problem->stops,
+                                 .self = s->problem->self };
     stage_row_caps(s, level, knapsack.cap);
     return knapsack;
 }
