@@ -257,6 +257,57 @@ START_TEST(hard_stages_are_solved)
 }
 END_TEST
 
+/* The least cap of the row under which the optimum costs no more than now. */
+static int64_t least_cap(const struct knapsack *problem, int row)
+{
+    struct knapsack other = *problem;
+    int64_t cost = brute_optimum(problem), low = -1, high = problem->cap[row];
+    while (high - low > 1) {
+        other.cap[row] = low + (high - low) / 2;
+        if (brute_optimum(&other) == cost)
+            high = other.cap[row];
+        else
+            low = other.cap[row];
+    }
+    return high;
+}
+
+/* One byte less than an optimum needs, of 10^12: GLPK's doubles keep no such row, and take the optimum that breaks it.
+ * Evaluated in integers that is seen, the row is stated again in digits, and the answer is exact. */
+START_TEST(rows_that_rounding_breaks_are_restated)
+{
+    uint64_t seed = 11;
+    int dearer = 0, none = 0;
+    for (int n = 0; n < 300; n++) {
+        struct instance in;
+        struct error err = { 0 };
+        int counts[MAX_GROUPS * MAX_OPTIONS];
+        struct knapsack_result result = { .counts = counts };
+        instance_draw(&in, &seed, INT64_C(1000000000000), n % 2, false);
+        in.problem.row_count = min_i64(in.problem.row_count, 2); /* of which none are negative */
+        for (int g = 0; g < in.problem.group_count; g++)
+            for (int i = 0; i < in.groups[g].option_count; i++)
+                in.options[g][i].cost %= 1000;
+        int row = n % in.problem.row_count;
+        if (brute_optimum(&in.problem) == INT64_MAX)
+            continue;
+        in.problem.cap[row] = least_cap(&in.problem, row) - 1;
+        int64_t want = brute_optimum(&in.problem);
+        ck_assert_msg(ilp_knapsack(&in.problem, 10000, &result, &err), "%s", err.message);
+        ck_assert_msg(result.status == (want < INT64_MAX ? KNAPSACK_OPTIMAL : KNAPSACK_INFEASIBLE) &&
+                          result.cost == want,
+                      "instance %d: status %d, got %lld, expected %lld", n, result.status, (long long)result.cost,
+                      (long long)want);
+        if (want < INT64_MAX)
+            check_counts(&in.problem, &result);
+        dearer += want < INT64_MAX;
+        none += want == INT64_MAX;
+    }
+    ck_assert_int_gt(dearer, 100);
+    ck_assert_int_gt(none, 10);
+}
+END_TEST
+
 /* How often GLPK asks whether to stop, and how often once it was told to. */
 struct patience {
     int left, asked, asked_after;
@@ -305,6 +356,7 @@ static Suite *knapsack_suite(void)
     CHECK_ADD(suite, knapsack_equals_glpk);
     CHECK_ADD(suite, knapsack_limit_keeps_a_bound);
     CHECK_ADD(suite, hard_stages_are_solved);
+    CHECK_ADD(suite, rows_that_rounding_breaks_are_restated);
     CHECK_ADD(suite, glpk_stops_where_it_is_told);
     return suite;
 }
