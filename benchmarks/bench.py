@@ -4,10 +4,10 @@ import datetime
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -48,7 +48,7 @@ class Bench:
         self.cleave = os.path.join(self.build, "cli", "cleave")
         self.work = os.path.abspath(os.path.join(ROOT, options.work))
         self.commands, self.rows, self.bars, self.notes = [], [], [], {}
-        self.rejections = []
+        self.rejections, self.peak_bytes = [], 0
         self.any_load = getattr(options, "any_load", False)
         os.makedirs(self.work, exist_ok=True)
         if not os.path.exists(self.cleave):
@@ -59,18 +59,21 @@ class Bench:
         return os.path.join(self.work, name)
 
     def run(self, *command, extra_environment=None):
-        """Runs a command from the project's folder; returns (standard output, standard error, CPU seconds)."""
+        """Runs a command from the project's folder; returns (standard output, standard error, CPU seconds). peak_bytes: its largest process."""
         shown = [os.path.relpath(c, ROOT) if os.path.isabs(c) and c.startswith(ROOT) else c for c in command]
         line = " ".join(os.path.basename(shown[0]) if i == 0 else c for i, c in enumerate(shown))
         if line not in self.commands:
             self.commands.append(line)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, cwd=ROOT, env={**self.environment, **(extra_environment or {})}, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if done.returncode != 0:
-            raise Failed(f"{line}\n{done.stderr.strip()[-2000:]}", done.returncode)
-        return done.stdout, done.stderr, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            child = subprocess.Popen(command, cwd=ROOT, env={**self.environment, **(extra_environment or {})}, stdout=output, stderr=errors)
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            output.seek(0)
+            errors.seek(0)
+            if child.returncode != 0:
+                raise Failed(f"{line}\n{errors.read().strip()[-2000:]}", child.returncode)
+            self.peak_bytes = 1024 * used.ru_maxrss
+            return output.read(), errors.read(), used.ru_utime + used.ru_stime
 
     def run_cleave(self, *arguments):
         return self.run(self.cleave, *arguments)
