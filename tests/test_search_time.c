@@ -42,6 +42,28 @@ START_TEST(time_ends_anywhere)
 }
 END_TEST
 
+/* With one sequence, too, of which no pipeline is full. */
+START_TEST(time_ends_with_few_micro_batches)
+{
+    static const char *const clusters[] = { "1x4:toy", "2x2:toy", "4x1:toy" };
+    for (int i = 0; i < 3; i++)
+        for (int64_t limit = 1; limit < 1000; limit *= 3) {
+            struct world world = world_open(clusters[i], 80000000000, 2);
+            struct search_options options = { .space = space_default(1, 0, DTYPE_BF16), .top = 1 };
+            struct search_result *result = NULL;
+            struct error err = { 0 };
+            int64_t clock = 0;
+            options.time_limit_ns = limit;
+            options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+            ck_assert_msg(search_run(&result, world.model, &world.facts, &options, &err), "%s, limit %lld: %s",
+                          clusters[i], (long long)limit, err.message);
+            ck_assert(result->feasible);
+            search_result_free(result);
+            world_close(&world);
+        }
+}
+END_TEST
+
 /* Nor is more said than that time was over where even then nothing fits. */
 START_TEST(time_ends_without_a_plan)
 {
@@ -122,6 +144,7 @@ static Suite *search_time_suite(void)
 {
     Suite *suite = suite_create("search_time");
     CHECK_ADD(suite, time_ends_anywhere);
+    CHECK_ADD(suite, time_ends_with_few_micro_batches);
     CHECK_ADD(suite, time_ends_without_a_plan);
     CHECK_ADD(suite, time_ends_while_the_space_is_listed);
     CHECK_ADD(suite, first_bounds_choose_the_plan);

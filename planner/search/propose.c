@@ -285,7 +285,7 @@ static bool count_piece(struct run *run, const struct piece *piece)
     certificate->solved += !result->no_memory;
     drop_rough(run, piece->config);
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
-    run->tried[piece->config] = true;
+    run->tried[piece->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
     record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
     return propose_keep(run, piece, false);
 }
@@ -405,6 +405,14 @@ static bool plainly_fits(struct run *run, const struct ordered *at, bool *out)
     return *out || !search_is_small(run) || config->meshes > 0 || config->runs > 1 || leaves_room(run, config, 1, out);
 }
 
+/* Where all are short of micro-batches. */
+static bool has_room(struct run *run, const struct ordered *at, bool *out)
+{
+    const struct config *config = &run->configs[at->index];
+    *out = false;
+    return config->meshes > 0 || leaves_room(run, config, 1, out);
+}
+
 /* Of a space without a plain part, where none is comfortable, any. */
 static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out)
 {
@@ -427,7 +435,7 @@ static bool scout_one(struct run *run, int config, bool *found)
 
 bool search_scout_on(struct run *run, bool *found)
 {
-    static comfort_function *const kinds[] = { plainly_fits, propose_comfortable, is_all_there_is };
+    static comfort_function *const kinds[] = { plainly_fits, propose_comfortable, has_room, is_all_there_is };
     int total = run->config_count + run->unseen_count, count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
         for (; run->scout_at < total; run->scout_at++) {
@@ -465,10 +473,7 @@ bool search_solve(struct run *run)
     if (!open_queue(run, &queue) || (!run->options->keep_all && (!scout(run, &queue, sharded_comfortable) ||
                                                                  !scout(run, &queue, propose_comfortable))))
         return false;
-    bool found = false;
     raise_bounds(run, &queue);
-    if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
-        return false;
     while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };
         int count = 0;
@@ -485,6 +490,9 @@ bool search_solve(struct run *run)
         if (!solve_wave(run, pieces, count))
             return false;
     }
+    bool found = false;
+    if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
+        return false;
     close_queue(run, &queue);
     return true;
 }
