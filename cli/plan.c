@@ -390,8 +390,12 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
 static void print_batches(const struct cli *cli, const struct batch_choice *choice)
 {
     char number[TEXT_NUMBER_BYTES];
-    fprintf(cli->talk, "batch: %lld sequences of those tried%s\n", (long long)choice->tries[choice->best].batch,
-            choice->settled ? "; doubling brought less than 0.5 % twice" : "");
+    if (choice->best >= 0)
+        fprintf(cli->talk, "batch: %lld sequences of those tried%s%s\n", (long long)choice->batch,
+                choice->settled ? "; doubling brought less than 0.5 % twice" : "",
+                choice->ended ? " (ended early)" : "");
+    else if (choice->try_count > 0)
+        fprintf(cli->talk, "batch: none of those tried has a plan%s\n", choice->ended ? " (ended early)" : "");
     for (int i = 0; i < choice->try_count; i++) {
         const struct batch_try *tried = &choice->tries[i];
         if (tried->step_ns > 0)
@@ -409,7 +413,7 @@ static bool choose_batch(const struct cli *cli, const struct plan_arguments *a, 
     struct search_options o = options_of(a, space);
     if (!search_batch(result, choice, in->model, &in->facts, &o, most, err))
         return false;
-    space->batch = choice->tries[choice->best].batch;
+    space->batch = choice->batch;
     print_batches(cli, choice);
     return true;
 }

@@ -616,6 +616,13 @@ def several(folder):
     check("plan --batch auto: all are shown", all(re.search(rf"^ +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
     most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")
     check("plan --batch auto:MOST: none above", max(t["batch"] for t in json.loads(most.stdout)["batches"]) <= 6, most)
+    cut = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--time-limit", "0.000001")
+    check("plan --batch auto, cut short", cut.returncode == 0 and re.search(r"batch: \d+ sequences of those tried \(ended early\)", cut.stderr), cut)
+    for batch in ("auto:4", 7):
+        refused = expect(f"plan --batch {batch}: none has dp=8", 3, "has a configuration|no configuration", "plan", "tiny-gpt", "--cluster", "1x8:cpu", "--batch", batch, "--seq", 16, "--fix", "dp=8", "--json")
+        check(f"plan --batch {batch}: a report", json.loads(refused.stdout)["format"] == "cleave-infeasible", refused)
+    short = [run("plan", "gpt3-175b", "--cluster", "1x2:a100-sxm-80", "--batch", batch, "--json") for batch in ("auto:4", 1)]
+    check("plan --batch auto: nothing fits as with a batch", all(r.returncode == 3 for r in short) and short[0].stdout == short[1].stdout, short[0])
     for wrong in ("autos", "auto:", "auto:0", "auto:6x"):
         expect(f"plan --batch {wrong}", 2, f"--batch: expected a number from 1 to 1000000000, auto, or auto:MOST .*found '{wrong}'",
                "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", wrong)

@@ -300,16 +300,59 @@ START_TEST(no_batch_is_said_why)
     struct error err = { 0 };
     struct world world = world_open("2x2:toy", 80000000000, 2);
     options.space.data = (struct allowed){ 1, { 3 } };
-    ck_assert(!search_batch(&result, &choice, world.model, &world.facts, &options, 64, &err));
-    ck_assert_int_eq(err.kind, ERROR_INPUT);
-    ck_assert_msg(strstr(err.message, "no batch up to 64 sequences has a configuration"), "%s", err.message);
+    ck_assert_msg(search_batch(&result, &choice, world.model, &world.facts, &options, 64, &err), "%s", err.message);
+    ck_assert(!result->feasible && choice.best < 0 && choice.try_count == 0);
+    ck_assert_msg(strstr(result->why, "no batch up to 64 sequences has a configuration"), "%s", result->why);
+    search_result_free(result);
+    options.space.data = (struct allowed){ 1, { 4 } }; /* more than are allowed would do */
+    ck_assert_msg(search_batch(&result, &choice, world.model, &world.facts, &options, 3, &err), "%s", err.message);
+    ck_assert_msg(strstr(result->why, "or allow 4 sequences"), "%s", result->why);
+    search_result_free(result);
     world_close(&world);
     world = world_open("2x2:toy", 100000, 2);
     options.space.data.count = 0;
-    err = (struct error){ 0 };
-    ck_assert(!search_batch(&result, &choice, world.model, &world.facts, &options, 64, &err));
-    ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
-    ck_assert_msg(strstr(err.message, "no batch up to 64 sequences has a plan that fits"), "%s", err.message);
+    ck_assert_msg(search_batch(&result, &choice, world.model, &world.facts, &options, 64, &err), "%s", err.message);
+    ck_assert(!result->feasible && choice.best < 0);
+    ck_assert_int_eq(choice.batch, 1);
+    options.space.batch = 1;
+    struct search_result *alone = run_search(&world, &options);
+    ck_assert(alone->nearest.plan && result->nearest.plan);
+    ck_assert_int_eq(result->nearest.needed_bytes, alone->nearest.needed_bytes);
+    for (int kind = 0; kind < ADVICE_COUNT; kind++)
+        ck_assert_int_eq(result->nearest.advice[kind].value, alone->nearest.advice[kind].value);
+    search_result_free(alone);
+    search_result_free(result);
+    world_close(&world);
+}
+END_TEST
+
+/* Wherever time ends: that it did is said, of a choice that a longer time would have made otherwise, or not tried. */
+START_TEST(batches_cut_short_say_so)
+{
+    struct world world = world_open("2x2:toy", 80000000000, 2);
+    struct search_options options = { .space = space_default(0, 0, DTYPE_BF16), .top = 1 };
+    struct search_result *result = NULL;
+    struct batch_choice whole, part;
+    struct error err = { 0 };
+    int64_t clock = 0;
+    int ended = 0;
+    options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+    ck_assert_msg(search_batch(&result, &whole, world.model, &world.facts, &options, 64, &err), "%s", err.message);
+    ck_assert(!whole.ended);
+    search_result_free(result);
+    for (int64_t limit = 1; limit < 100000; limit += 1 + limit / 2) {
+        clock = 0;
+        options.time_limit_ns = limit;
+        ck_assert_msg(search_batch(&result, &part, world.model, &world.facts, &options, 64, &err), "limit %lld: %s",
+                      (long long)limit, err.message);
+        ck_assert(result->feasible);
+        ck_assert_msg(part.ended || (part.try_count == whole.try_count && part.batch == whole.batch &&
+                                     part.tries[part.best].step_ns == whole.tries[whole.best].step_ns),
+                      "limit %lld: %d of %d tried", (long long)limit, part.try_count, whole.try_count);
+        ended += part.ended;
+        search_result_free(result);
+    }
+    ck_assert_int_gt(ended, 5);
     world_close(&world);
 }
 END_TEST
@@ -510,6 +553,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, batch_is_the_best_of_those_tried);
     CHECK_ADD(suite, batches_have_the_odd_factors_of_the_space);
     CHECK_ADD(suite, no_batch_is_said_why);
+    CHECK_ADD(suite, batches_cut_short_say_so);
     CHECK_ADD(suite, named_schedules_and_chunks);
     CHECK_ADD(suite, nothing_fits);
     CHECK_ADD(suite, restrictions_do_not_help);

@@ -3,6 +3,7 @@
 #include "planner/search/space_parts.h"
 #include "planner/search/workbench.h"
 #include <math.h>
+#include <stdio.h>
 
 /* A batch must be better by so much to be taken for more sequences, and to be worth doubling on. */
 #define BETTER 1.001
@@ -52,29 +53,42 @@ static bool takes(struct batches *b, int64_t batch)
     return batch >= 1 && batch <= b->most && space_count(&b->space, b->bench.graph, b->facts->cluster) > 0;
 }
 
+/* With the time that is left. */
+static bool search_of(const struct batches *b, int64_t batch, bool advice, struct search_result **out,
+                      struct error *err)
+{
+    struct search_options options = *b->options;
+    if (options.time_limit_ns > 0)
+        options.time_limit_ns = max_i64(search_time_left(&options, b->start_ns), 1);
+    options.space.batch = batch;
+    options.no_advice = options.no_advice || !advice;
+    return search_run(out, b->model, b->facts, &options, err);
+}
+
+static bool is_over(const struct batches *b)
+{
+    return search_time_left(b->options, b->start_ns) == 0;
+}
+
+static int64_t step_of(const struct search_result *result)
+{
+    return result->feasible ? result->plans[0].estimate->prediction.step_ns : 0;
+}
+
 /* False: a failure that is not the batch's, or no time. */
 static bool try_batch(struct batches *b, int64_t batch)
 {
-    struct search_options options = *b->options;
     struct batch_choice *choice = b->choice;
-    int64_t left_ns = search_time_left(&options, b->start_ns);
+    struct search_result **result = &b->results[choice->try_count];
     struct error why = { 0 };
     if (choice->try_count == BATCH_TRIES || !takes(b, batch))
         return true;
-    if (left_ns == 0 && choice->try_count > 0)
+    if (is_over(b) && choice->try_count > 0)
         return false;
-    options.time_limit_ns = options.time_limit_ns > 0 ? max_i64(left_ns, 1) : 0;
-    options.space.batch = batch;
-    options.no_advice = true;
-    struct batch_try *tried = &choice->tries[choice->try_count];
-    struct search_result **result = &b->results[choice->try_count];
-    if (!search_run(result, b->model, b->facts, &options, &why)) /* what earlier ones found stands when time is over */
-        return (best_try(b) >= 0 && search_time_left(b->options, b->start_ns) == 0) ||
-               fail_kind(b->err, why.kind, "%s", why.message);
-    *tried = (struct batch_try){ .batch = batch };
-    choice->try_count++;
-    if ((*result)->feasible)
-        tried->step_ns = (*result)->plans[0].estimate->prediction.step_ns;
+    if (!search_of(b, batch, false, result, &why)) /* what earlier ones found stands when time is over */
+        return (best_try(b) >= 0 && is_over(b)) || fail_kind(b->err, why.kind, "%s", why.message);
+    choice->tries[choice->try_count++] = (struct batch_try){ batch, step_of(*result) };
+    choice->ended = choice->ended || (*result)->certificate.ended;
     return true;
 }
 
@@ -137,24 +151,56 @@ static bool try_all(struct batches *b, int64_t first)
     return (batch % 4 != 0 || try_batch(b, batch / 4 * 3)) && (batch % 2 != 0 || try_batch(b, batch / 2 * 3));
 }
 
+/* No batch has a configuration: what a batch alone would be told, but about all of them. */
+static bool refuse_all(struct batches *b, struct search_result *result)
+{
+    int devices = b->facts->cluster->device_count;
+    struct error why = { 0 };
+    b->space.batch = b->most;
+    int64_t above = space_nearest_batch(&b->space, b->bench.graph, b->facts->cluster, true);
+    char more[64] = "";
+    if (above > 0)
+        snprintf(more, sizeof more, ", or allow %lld sequences", (long long)above);
+    fail(&why,
+         "plan: no batch up to %lld sequences has a configuration with the fixed degrees on %d devices (tensor x "
+         "pipeline x data must be %d); leave some of them out of --fix and --space%s",
+         (long long)b->most, devices, devices, more);
+    result->why = arena_strdup(&result->arena, why.message);
+    return result->why || fail_kind(b->err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+/* The fewest sequences that were tried; as many as are allowed where none could be. */
+static bool say_what_is_missing(struct batches *b, struct search_result **out)
+{
+    struct batch_choice *choice = b->choice;
+    int fewest = 0;
+    for (int i = 1; i < choice->try_count; i++)
+        fewest = choice->tries[i].batch < choice->tries[fewest].batch ? i : fewest;
+    choice->batch = choice->try_count > 0 ? choice->tries[fewest].batch : b->most;
+    if (!search_of(b, choice->batch, true, out, b->err))
+        return false;
+    if ((*out)->why)
+        return choice->try_count > 0 || refuse_all(b, *out);
+    choice->tries[fewest] = (struct batch_try){ choice->batch, step_of(*out) };
+    choice->try_count += choice->try_count == 0;
+    choice->best = (*out)->feasible ? fewest : -1; /* the first look may have been cut short */
+    return true;
+}
+
 static bool choose(struct batches *b, struct search_result **out)
 {
+    struct batch_choice *choice = b->choice;
     int64_t first = first_batch(b);
-    if (first == 0)
-        return fail(b->err,
-                    "plan: no batch up to %lld sequences has a configuration with the fixed degrees on %d devices "
-                    "(tensor x pipeline x data must be %d); leave some of them out of --fix and --space",
-                    (long long)b->most, b->facts->cluster->device_count, b->facts->cluster->device_count);
-    if (!try_all(b, first) && b->err->kind != ERROR_NONE)
+    bool whole = first == 0 || try_all(b, first);
+    if (b->err->kind != ERROR_NONE)
         return false;
-    b->choice->best = best_try(b);
-    if (b->choice->best < 0)
-        return fail_kind(b->err, ERROR_INFEASIBLE,
-                         "plan: no batch up to %lld sequences has a plan that fits; cleave plan with a batch says what "
-                         "is missing",
-                         (long long)b->most);
-    *out = b->results[b->choice->best];
-    b->results[b->choice->best] = NULL;
+    choice->ended = choice->ended || !whole;
+    choice->best = best_try(b);
+    if (choice->best < 0)
+        return say_what_is_missing(b, out);
+    choice->batch = choice->tries[choice->best].batch;
+    *out = b->results[choice->best];
+    b->results[choice->best] = NULL;
     return true;
 }
 

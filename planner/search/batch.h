@@ -11,7 +11,9 @@ struct batch_choice {
     int try_count;
     struct batch_try tries[BATCH_TRIES]; /* in the order in which they were tried */
     int best;                            /* -1: none */
+    int64_t batch;                       /* the best's; of none that of which the result says what is missing */
     bool settled; /* doubling brought less than 1/200 twice; else time or the largest allowed batch ended the search */
+    bool ended;   /* by time limit or cancellation: others were not tried, or one of them not to the end */
 };
 double batch_rate(const struct batch_try *tried); /* sequences per second */
 /**
@@ -20,7 +22,8 @@ double batch_rate(const struct batch_try *tried); /* sequences per second */
  * doubling helps, at most `most` sequences; then three quarters and one and a half of the best. Batches that the space
  * does not take are passed over. Of batches within 1/1000 of the best the smallest is taken. options->space.batch is
  * ignored; a time limit is for all searches together, and ends them with the best so far. *out is the best batch's
- * result, the caller's; fails when no batch has a plan.
+ * result, the caller's. Where no batch has a plan it is that of the fewest sequences tried, and says as search_run()
+ * what is missing; where none has a configuration, its `why` is about all of them. Fails as search_run().
  */
 bool search_batch(struct search_result **out, struct batch_choice *choice, const struct model *model,
                   const struct facts *facts, const struct search_options *options, int64_t most, struct error *err);
