@@ -9,6 +9,7 @@
 #include "planner/search/space.h"
 #include "tests/check.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAIVE_NAME_BYTES = 320, NAIVE_SHAPES = 64 };
@@ -35,7 +36,7 @@ struct naive_choice {
     char layout_names[128];
     int schedule, chunks, extra, prefetch;
     int64_t bucket_bytes;
-    bool reversed;
+    char way[32]; /* the order of the cluster's groups, as names have it */
 };
 struct naive {
     const struct space *space;
@@ -221,7 +222,7 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
         at += sprintf(out + at, " bucket=%lldKiB", (long long)c->bucket_bytes >> 10);
     else if (c->bucket_bytes != 25 << 20)
         at += sprintf(out + at, " bucket=%lld", (long long)c->bucket_bytes);
-    at += c->reversed ? sprintf(out + at, " reversed") : 0;
+    at += sprintf(out + at, "%s", c->way);
     for (int i = 0; i < c->shape_count; i++)
         at += sprintf(out + at, "%s%dx%d", i > 0 ? "," : "; stages of ", c->shapes[i].meshes, c->shapes[i].times);
     sprintf(out + at, "%s%s", c->layouts > 1 ? "; layouts" : "", c->layouts > 1 ? c->layout_names : "");
@@ -298,6 +299,56 @@ static inline bool naive_gathers(const struct naive_choice *c)
     return gathers;
 }
 
+/* Whether the groups, in the pipeline's order, leave those side by side that share a stage; and the types in turn. */
+static inline bool naive_way(const struct naive *n, const int *group, char types[256])
+{
+    const struct cluster *cluster = n->cluster;
+    int ranks = n->at.tp * n->at.cp * n->at.dp, at = 0, count = cluster->group_count, place[4] = { 0 };
+    unsigned met = 0;
+    for (int i = 0; i < count; i++) {
+        met |= 1u << group[i];
+        place[group[i]] = i;
+        for (int r = 0; r < cluster->groups[group[i]].device_count; r++)
+            types[at++] = (char)('a' + cluster->groups[group[i]].type);
+    }
+    types[at] = '\0';
+    bool good = met == (1u << count) - 1;
+    for (int g = 1; g < count; g++)
+        good = good && (cluster->groups[g].first_rank % ranks == 0 || abs(place[g] - place[g - 1]) == 1);
+    return good;
+}
+
+/* The cluster's own order, the reverse, and where stages have one mesh each all others; those alike once. */
+static inline void naive_ways(struct naive *n, struct naive_names *list)
+{
+    struct naive_choice *c = &n->at;
+    int g = n->cluster->group_count, known = 0;
+    char met[25][256];
+    ck_assert(g <= 4 && n->cluster->device_count < 256);
+    for (int pass = 0; pass < (c->meshes > 1 ? 2 : c->meshes == 1 || c->pp == 1 ? 1 : 3); pass++)
+        for (int code = 0; code < 1 << 2 * g; code++) {
+            int group[4] = { 0 }, at = 0, up = 0, down = 0;
+            bool like = false;
+            for (int i = 0; i < g; i++) {
+                group[i] = code >> 2 * (g - 1 - i) & 3;
+                up += group[i] == i;
+                down += group[i] == g - 1 - i;
+                like = like || group[i] >= g;
+            }
+            if (like || pass != (up == g ? 0 : down == g ? 1 : 2) || !naive_way(n, group, met[known]))
+                continue;
+            for (int i = 0; i < known; i++)
+                like = like || strcmp(met[i], met[known]) == 0;
+            if (like)
+                continue;
+            known++;
+            sprintf(c->way, "%s", pass == 1 ? " reversed" : "");
+            for (int i = 0; i < g && pass == 2; i++)
+                at += sprintf(c->way + at, "%s%d", i > 0 ? "." : " groups=", group[i]);
+            naive_keep(list, c);
+        }
+}
+
 static inline void naive_rest(struct naive *n, struct naive_names *list)
 {
     struct naive_choice *c = &n->at;
@@ -306,14 +357,11 @@ static inline void naive_rest(struct naive *n, struct naive_names *list)
     const struct allowed *ahead = space->prefetch.count > 0 ? &space->prefetch : &usual;
     bool alone = c->meshes == 0 && c->dp * c->cp * c->tp == 1;
     for (int b = 0; b < space->bucket.count && (b == 0 || !alone); b++)
-        for (int p = 0; p < ahead->count && (p == 0 || naive_gathers(c)); p++)
-            for (int way = 0; way < 2; way++) {
-                c->bucket_bytes = space->bucket.values[b];
-                c->prefetch = (int)ahead->values[p];
-                c->reversed = way == 1;
-                if (!c->reversed || (n->cluster->type_count > 1 && (c->pp > 1 || c->meshes > 1)))
-                    naive_keep(list, c);
-            }
+        for (int p = 0; p < ahead->count && (p == 0 || naive_gathers(c)); p++) {
+            c->bucket_bytes = space->bucket.values[b];
+            c->prefetch = (int)ahead->values[p];
+            naive_ways(n, list);
+        }
 }
 
 static inline void naive_schedules(struct naive *n)

@@ -1,5 +1,5 @@
 /* Small random questions for the search: a model of at most six layers (chains and branches, layers of given times and
- * real ones), a cluster of at most eight devices of one or two types, and a space of at most four strategies. */
+ * real ones), a cluster of at most eight devices of one to three types, and a space of at most four strategies. */
 #ifndef CLEAVE_TESTS_RANDOM_WORLDS_H
 #define CLEAVE_TESTS_RANDOM_WORLDS_H
 #include "base/num.h"
@@ -14,7 +14,7 @@ struct random_world {
     struct space space;
     struct text model_text;
     const char *cluster_form;
-    int64_t memory_bytes[2];
+    int64_t memory_bytes[3];
     uint64_t state;
     enum world_more more;
     bool full; /* as large as they get: six layers, eight devices, all schedules that the layers have room for */
@@ -132,22 +132,36 @@ static inline struct catalogue_entry draw_device(struct random_world *w, const c
     return (struct catalogue_entry){ name, text, (size_t)length };
 }
 
+/* Every sixth world of two types has three groups instead; from numbers of its own, so that the other draws stay what
+ * they were. */
+static inline struct catalogue_entry draw_third(struct random_world *w, char text[1024])
+{
+    static const char *const forms[] = { "1x1:a+1x1:b+1x1:c", "1x2:a+1x1:b+1x1:c", "1x1:c+1x2:b+1x1:a",
+                                         "1x1:a+1x1:b+1x1:a" };
+    struct random_world own = { .state = mix64(w->state + 10), .full = w->full, .more = w->more };
+    if (!w->full && strchr(w->cluster_form, '+') && world_draw(&own, 6) == 0)
+        w->cluster_form = forms[world_draw(&own, sizeof forms / sizeof *forms)];
+    w->memory_bytes[2] = world_draw_scale(&own, 40000, w->full ? 16 : 10);
+    return draw_device(&own, "c", w->memory_bytes[2], text);
+}
+
 static inline void draw_cluster(struct random_world *w)
 {
     static const char *const forms[] = { "1x1:a",       "1x2:a",       "1x3:a",       "1x4:a",       "2x2:a",
                                          "3x2:a",       "1x1:a+1x1:b", "1x2:a+1x2:b", "1x2:a+1x1:b", "1x2:a+2x1:b",
                                          "1x4:a+1x2:b", "1x8:a",       "2x4:a",       "1x4:a+1x4:b", "1x4:a+2x2:b" };
     enum { FORMS = sizeof forms / sizeof *forms, LARGE = 4 };
-    char text[2][1024];
+    char text[3][1024];
     struct error err = { 0 };
-    struct catalogue_entry devices[2];
+    struct catalogue_entry devices[3];
     w->cluster_form = forms[w->full ? FORMS - LARGE + world_draw(w, LARGE) : world_draw(w, FORMS)];
     for (int i = 0; i < 2; i++) {
         w->memory_bytes[i] = world_draw_scale(w, 40000, w->full ? 16 : 10);
         devices[i] = draw_device(w, i ? "b" : "a", w->memory_bytes[i], text[i]);
     }
+    devices[2] = draw_third(w, text[2]);
     ck_assert_msg(
-        cluster_read(&w->world.cluster, "--cluster", w->cluster_form, strlen(w->cluster_form), devices, 2, &err), "%s",
+        cluster_read(&w->world.cluster, "--cluster", w->cluster_form, strlen(w->cluster_form), devices, 3, &err), "%s",
         err.message);
     w->world.facts = (struct facts){ w->world.cluster, NULL };
 }

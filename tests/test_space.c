@@ -18,10 +18,10 @@
 #include "tests/toy_chain.h"
 
 struct tally {
-    int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
-        reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, spread_reversed,
-        turns_reversed, plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts, reshards,
-        replicates, best_apart, best_kept, lanes, raised;
+    int64_t instances, feasible, infeasible, empty, rejected, mixed, other_orders, best_other, branched, unproven,
+        configurations, plans, reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread,
+        spread_reversed, turns_reversed, plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts,
+        reshards, replicates, best_apart, best_kept, lanes, raised;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -177,7 +177,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     struct error err = { 0 };
     int count = 0, drawn = 0;
     int64_t best = INT64_MAX;
-    bool turns_best = false, spread_best = false, degrees_best = false, layouts_best = false;
+    bool other_best = false, turns_best = false, spread_best = false, degrees_best = false, layouts_best = false;
     uint64_t reads[WORLD_LAYERS];
     ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
@@ -197,6 +197,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         ck_assert_int_le(partition_quick_bound(&problem), own);
         ck_assert_int_le(partition_orders_bound(&problem), own);
         if (own < best) {
+            other_best = configs[i].order.index > REVERSED_ORDER;
             turns_best = configs[i].meshes > 0 && !configs[i].spread;
             spread_best = configs[i].spread;
             degrees_best = configs[i].most_tensor > config_tensor(&configs[i]);
@@ -204,11 +205,14 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         }
         best = min_i64(best, own);
         *plan_count += plans;
+        tally->other_orders += configs[i].order.index > REVERSED_ORDER ? plans : 0;
         tally->plans_with_turns += configs[i].meshes > 0 && !configs[i].spread ? plans : 0;
         tally->plans_spread += configs[i].spread ? plans : 0;
         tally->plans_with_degrees += configs[i].most_tensor > config_tensor(&configs[i]) ? plans : 0;
-        tally->turns_reversed += configs[i].meshes > 0 && !configs[i].spread && configs[i].reversed ? plans : 0;
-        tally->spread_reversed += configs[i].spread && configs[i].reversed ? plans : 0; /* on several types */
+        tally->turns_reversed +=
+            configs[i].meshes > 0 && !configs[i].spread && configs[i].order.index == REVERSED_ORDER ? plans : 0;
+        tally->spread_reversed +=
+            configs[i].spread && configs[i].order.index == REVERSED_ORDER ? plans : 0; /* on several types */
         tally->plans_with_layouts += price_has_layouts(table) ? plans : 0;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
         if (i == drawn)
@@ -221,6 +225,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         }
     tally->reordered += bench.chain.branches != NULL;
     tally->configurations += count;
+    tally->best_other += other_best;
     tally->best_with_turns += turns_best;
     tally->best_spread += spread_best;
     tally->best_with_degrees += degrees_best;
@@ -317,6 +322,8 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.feasible, 300 / share_stride());
     ck_assert_int_gt(tally.infeasible, 50 / share_stride());
     ck_assert_int_gt(tally.mixed, 200 / share_stride());
+    ck_assert_int_gt(tally.other_orders, 2000 / share_stride());
+    ck_assert_int_ge(tally.best_other, 3 / share_stride());
     ck_assert_int_gt(tally.branched, 200 / share_stride());
     ck_assert_int_gt(tally.reordered, 100 / share_stride());
     ck_assert_int_gt(tally.plans_with_turns, 10000 / share_stride());

@@ -137,7 +137,8 @@ static int compare_places(struct workbench *bench, const struct config *config, 
     for (int before = 0; before < config->meshes; before++)
         for (int turn = 0; turn < config->turn_count; turn++) {
             struct config own = config->spread ? config_of_spread(config, turn) : *config;
-            int meshes = config->turns[turn], first = config->reversed ? config->meshes - before - meshes : before;
+            int meshes = config->turns[turn],
+                first = config->order.index == REVERSED_ORDER ? config->meshes - before - meshes : before;
             const struct price_table *at = table->by_place[before * config->turn_count + turn], *of_types = NULL;
             ck_assert_int_eq(at != NULL, before + meshes <= config->meshes);
             if (!at)
@@ -173,7 +174,7 @@ START_TEST(places_have_the_prices_of_their_types)
         if (configs[i].meshes == 0)
             continue;
         ck_assert(workbench_table(&bench, &configs[i], false, &table, &err) && table && table->by_place);
-        compared[configs[i].reversed] += compare_places(&bench, &configs[i], table);
+        compared[configs[i].order.index] += compare_places(&bench, &configs[i], table);
     }
     ck_assert_int_gt(compared[0], 100);
     ck_assert_int_eq(compared[0], compared[1]);

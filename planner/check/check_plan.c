@@ -16,7 +16,7 @@ static bool same_outside(const struct plan *plan, const struct config *config)
     int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
     for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
         int ranks = stage_rank_count(plan, k), turn = plan->stages[k].turn, replicas = stage_turns(plan, k),
-            first = config->reversed ? all - before - (replicas - 2 * turn) * ranks : before;
+            first = group_order_rank(&config->order, before - turn * ranks, replicas * ranks) + turn * ranks;
         same = plan->stages[k].first_rank == first && (turn == 0 || (config->meshes > 0 && !config->spread));
     }
     return same && before == all;

@@ -106,6 +106,11 @@ uint64_t cluster_hash_type(uint64_t hash, const struct node_type *type, int leve
     return hash;
 }
 
+uint64_t cluster_type_hash(const struct cluster *cluster, int type)
+{
+    return cluster_hash_type(HASH_START, &cluster->types[type], cluster->level_count);
+}
+
 /* Everything that decides a duration or a fit; names of the cluster and its levels, and sources, do not. */
 uint64_t cluster_hash(const struct cluster *cluster)
 {

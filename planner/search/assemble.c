@@ -14,12 +14,12 @@ static void set_piece(struct plan *plan, int piece, int first, int end, const st
  * stages in their order or in the other one. */
 static int set_replicas(struct plan *plan, int at, int replicas, int first, int end, const struct config *config)
 {
-    int mesh = config->reversed ? config->meshes - at - replicas : at;
+    int first_rank = config_rank_at(config, at, replicas);
     for (int turn = 0; turn < replicas; turn++) {
         struct plan_stage *stage = &plan->stages[at + turn];
         plan_set_chunk(plan, at + turn, 0, (struct layer_range){ first, end - first });
         stage->turn = turn;
-        stage->first_rank = (mesh + turn) * mesh_ranks(&config->mesh);
+        stage->first_rank = first_rank + turn * mesh_ranks(&config->mesh);
         memcpy(stage->atom, config->mesh.size, sizeof config->mesh.size);
     }
     return replicas;
@@ -29,8 +29,8 @@ static int set_replicas(struct plan *plan, int at, int replicas, int first, int 
 static int set_spread(struct plan *plan, int piece, int before, int turn, const struct config *config)
 {
     struct config own = config_of_spread(config, turn);
-    int meshes = config->turns[turn], first = config->reversed ? config->meshes - before - meshes : before;
-    plan->stages[piece].first_rank = first * mesh_ranks(&config->mesh);
+    int meshes = config->turns[turn];
+    plan->stages[piece].first_rank = config_rank_at(config, before, meshes);
     memcpy(plan->stages[piece].atom, own.mesh.size, sizeof own.mesh.size);
     return meshes;
 }

@@ -171,9 +171,12 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
                             .schedule = schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,
                             .bucket_bytes = space_bucket_bytes(space),
-                            .reversed = u->reversed,
                             .micro_batch_count = (int)(space->batch / unit) };
-    return make_mesh(&out->mesh, u, graph, err);
+    if (!make_mesh(&out->mesh, u, graph, err))
+        return false;
+    if (u->reversed)
+        out->order = group_order_reversed(u->pipeline * mesh_ranks(&out->mesh));
+    return true;
 }
 
 /* What every layer decides: (layers) the strategy of `strategies` that the space leaves it. */

@@ -138,7 +138,7 @@ static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
            config->prefetch == leader->prefetch && config->bucket_bytes == leader->bucket_bytes &&
-           config->reversed == leader->reversed &&
+           config->order.index == leader->order.index &&
            (config->micro == leader->micro || config->micro == 2 * leader->micro);
 }
 

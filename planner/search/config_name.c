@@ -20,6 +20,14 @@ static int add_bucket(char *out, int room, int64_t bytes)
     return snprintf(out, (size_t)room, " bucket=%lld", (long long)bytes);
 }
 
+/* Nothing for the cluster's own. */
+static void add_order(char *out, int room, const struct group_order *order)
+{
+    int length = order->index == REVERSED_ORDER ? snprintf(out, (size_t)room, " reversed") : 0;
+    for (int i = 0; i < order->group_count; i++)
+        length += snprintf(out + length, (size_t)(room - length), "%s%d", i > 0 ? "." : " groups=", order->group[i]);
+}
+
 const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config)
 {
     int length = config->stages > 0 ? snprintf(out, CONFIG_NAME_BYTES, "pp=%d", config->stages)
@@ -43,6 +51,6 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
     if (config->runs > 1)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " layouts=%d", config->runs);
     length += add_bucket(out + length, CONFIG_NAME_BYTES - length, config->bucket_bytes);
-    snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), "%s", config->reversed ? " reversed" : "");
+    add_order(out + length, CONFIG_NAME_BYTES - length, &config->order);
     return out;
 }

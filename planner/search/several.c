@@ -15,11 +15,10 @@ static struct config stage_config(const struct config *config, int turn)
 static struct several_place place_at(const struct several *s, int before, int turn)
 {
     const struct config *c = s->config;
-    int ranks = mesh_ranks(&c->mesh), first = c->reversed ? c->meshes - before - c->turns[turn] : before;
+    int ranks = mesh_ranks(&c->mesh), first = config_rank_at(c, before, c->turns[turn]);
     bool typed = s->bench->type_facts != NULL;
-    return (struct several_place){
-        turn, first, typed ? cluster_types(s->bench->facts->cluster, first * ranks, c->turns[turn] * ranks) : 1
-    };
+    return (struct several_place){ turn, first / ranks,
+                                   typed ? cluster_types(s->bench->facts->cluster, first, c->turns[turn] * ranks) : 1 };
 }
 
 /* Of a stage with so many meshes before it in the pipeline, made once for equal types: there at the first such place.
@@ -109,7 +108,7 @@ bool several_table(struct several *s, const struct price_table **out)
     table->by_place = s->bench->type_facts ? by_place : NULL;
     table->mesh_ranks = mesh_ranks(&c->mesh);
     table->mesh_count = c->meshes;
-    table->reversed = c->reversed;
+    table->reversed = c->order.index == REVERSED_ORDER;
     *out = table;
     return true;
 }

@@ -71,11 +71,6 @@ bool config_equal_but(const struct config *a, const struct config *b, int but)
     return memcmp(&like, b, sizeof like) == 0;
 }
 
-int config_first_rank(const struct config *config, int stage)
-{
-    return (config->reversed ? config->stages - 1 - stage : stage) * mesh_ranks(&config->mesh);
-}
-
 int64_t vocab_multiple_of(const struct graph *graph, int tensor)
 {
     return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * tensor : 1;

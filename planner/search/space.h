@@ -4,6 +4,7 @@
 #define CLEAVE_SEARCH_SPACE_H
 #include "planner/facts/profile.h"
 #include "planner/program/schedule.h"
+#include "planner/search/group_order.h"
 #include "planner/search/price.h"
 
 enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64 };
@@ -94,16 +95,16 @@ struct config {
     int meshes;  /* 0: one for each stage; else of all stages together, and stages 0: any number */
     bool spread; /* with meshes, and stages: those of a stage share each micro-batch; else they take turns */
     int stages, schedule, prefetch, micro_batch_count;
-    int chunks;              /* of the model on each stage; below 1: one */
-    int extra;               /* extra_in_flight */
-    int loss_chunks;         /* below 1: one */
-    int turn_count;          /* with meshes: */
-    const int *turns;        /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
-    const int *tensor_times; /* (turn_count) with `spread`, ascending for a number of meshes: divides it */
-    int most_tensor;         /* of all stages, where it may differ: of the vocabulary's padding. 0: the mesh's */
-    int64_t micro;           /* sequences of a micro-batch on a data rank; with `spread` where a stage has one mesh */
-    int64_t bucket_bytes;    /* of gradients that are reduced together; 0: one by one */
-    bool reversed;    /* the first stage takes the cluster's last ranks: the other order of its types of devices */
+    int chunks;               /* of the model on each stage; below 1: one */
+    int extra;                /* extra_in_flight */
+    int loss_chunks;          /* below 1: one */
+    int turn_count;           /* with meshes: */
+    const int *turns;         /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
+    const int *tensor_times;  /* (turn_count) with `spread`, ascending for a number of meshes: divides it */
+    int most_tensor;          /* of all stages, where it may differ: of the vocabulary's padding. 0: the mesh's */
+    int64_t micro;            /* sequences of a micro-batch on a data rank; with `spread` where a stage has one mesh */
+    int64_t bucket_bytes;     /* of gradients that are reduced together; 0: one by one */
+    struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
     int runs;         /* of layers with one layout each that a stage has at most; below 2: all layers have the mesh's */
     int layout_count; /* with runs: */
     int8_t layout[MOST_LAYOUTS][MAX_ATOMS]; /* dimensions of atoms; the first is the mesh's, the most tensor-parallel */
@@ -152,8 +153,17 @@ static inline int config_data(const struct config *config)
 }
 /* One padding of the vocabulary for all layers of the plan. */
 int64_t config_vocab_multiple(const struct config *config, const struct graph *graph);
-/* Where the ranks of a stage begin. */
-int config_first_rank(const struct config *config, int stage);
+/* Where the ranks of a stage begin: of so many meshes, with `before` meshes before them in the pipeline; of the stage
+ * with that number, where each has one. */
+static inline int config_rank_at(const struct config *config, int before, int meshes)
+{
+    int ranks = mesh_ranks(&config->mesh);
+    return group_order_rank(&config->order, before * ranks, meshes * ranks);
+}
+static inline int config_first_rank(const struct config *config, int stage)
+{
+    return config_rank_at(config, stage, 1);
+}
 /* To what the vocabulary is padded, so that so many tensor-parallel ranks share it. */
 int64_t vocab_multiple_of(const struct graph *graph, int tensor);
 

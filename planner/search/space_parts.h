@@ -22,6 +22,8 @@ struct listing {
     /* Of stages of the present configuration with several meshes: the number of them, and with `spread` how many times
      * as many ranks are tensor-parallel. */
     int shape_count, meshes[SPACE_SHAPES], tensor_times[SPACE_SHAPES];
+    int order_ranks, order_count; /* of the cluster's groups for stages of so many ranks; 0: none are known yet */
+    struct group_order orders[MOST_GROUP_ORDERS];
     struct known_context context[SPACE_MEMO]; /* by hash; the latest of those that share a place */
     struct arena *arena;                      /* of out */
     const struct space_stop *stop;            /* NULL: never */

@@ -1,5 +1,5 @@
 /* Of a mesh, stages and micro-batches all configurations: with each schedule and its chunks, more micro-batches in
- * flight, sizes of buckets, prefetches and directions. */
+ * flight, sizes of buckets, prefetches and orders of types. */
 #include "planner/program/schedule.h"
 #include "planner/search/space_parts.h"
 
@@ -10,13 +10,20 @@ static void add_config(struct listing *l, const struct config *config)
     l->count++;
 }
 
-/* In both orders of the cluster's types. */
-static void add_directions(struct listing *l, struct config config)
+/* One stage has the cluster's own. Stages of several meshes go through the cluster from one of its ends: in other
+ * orders it would depend on the cut whether a stage's meshes are neighbours. */
+static void add_group_orders(struct listing *l, struct config config)
 {
-    add_config(l, &config);
-    config.reversed = true;
-    if ((config.stages > 1 || config.meshes > 1) && l->cluster->type_count > 1)
-        add_config(l, &config);
+    int ranks = mesh_ranks(&config.mesh);
+    if (l->order_ranks != ranks)
+        l->order_count = group_orders(l->orders, l->cluster, ranks);
+    l->order_ranks = ranks;
+    for (int i = 0; i < l->order_count; i++) {
+        config.order = l->orders[i];
+        bool any = config.meshes == 0 ? config.stages > 1 : config.order.index == REVERSED_ORDER && config.meshes > 1;
+        if (any || config.order.index == OWN_ORDER)
+            add_config(l, &config);
+    }
 }
 
 /* What is tried beside where nobody asks for others. */
@@ -95,7 +102,7 @@ static void add_loss_chunks(struct listing *l, struct config config)
     bool can = l->graph->loss_value >= 0 && !schedules[config.schedule]->asynchronous && config.runs < 2;
     for (int i = 0; i < (can ? chunks->count : 1); i++) {
         config.loss_chunks = can ? (int)chunks->values[i] : 1;
-        add_directions(l, config);
+        add_group_orders(l, config);
     }
 }
 

@@ -17,7 +17,7 @@ struct spread {
     int ranks;                                    /* of one mesh */
     int shape_count;
     const int *meshes, *tensor_times; /* (shape_count) */
-    bool reversed;
+    int order;                        /* of the groups: its number */
     const struct price_table *table;
 };
 static bool same_shapes(const struct spread *s, const struct config *config)
@@ -154,7 +154,7 @@ bool spread_table(struct workbench *bench, const struct config *config, bool bou
     if (!narrowest || !widest)
         return true;
     for (const struct spread *s = bench->spread; s; s = s->next)
-        if (s->narrowest == narrowest && s->widest == widest && s->ranks == ranks && s->reversed == config->reversed &&
+        if (s->narrowest == narrowest && s->widest == widest && s->ranks == ranks && s->order == config->order.index &&
             same_shapes(s, config)) {
             *out = s->table;
             return true;
@@ -167,8 +167,9 @@ bool spread_table(struct workbench *bench, const struct config *config, bool bou
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");
     if (!several_table(&several, out))
         return false;
-    *kept = (struct spread){ bench->spread,        narrowest,        widest, ranks, config->turn_count, config->turns,
-                             config->tensor_times, config->reversed, *out };
+    *kept =
+        (struct spread){ bench->spread,        narrowest,           widest, ranks, config->turn_count, config->turns,
+                         config->tensor_times, config->order.index, *out };
     bench->spread = kept;
     return true;
 }

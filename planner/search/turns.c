@@ -15,7 +15,7 @@
 struct turned {
     struct turned *next;
     const struct price_table *from;
-    bool reversed;
+    int order; /* of the groups: its number */
     const struct price_table *table;
 };
 
@@ -104,7 +104,7 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
     if (!from)
         return true;
     for (const struct turned *t = bench->turned; t; t = t->next)
-        if (t->from == from && t->reversed == config->reversed) {
+        if (t->from == from && t->order == config->order.index) {
             *out = t->table;
             return true;
         }
@@ -113,7 +113,7 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for replicas in turn");
     if (!make(bench, config, out, err))
         return false;
-    *made = (struct turned){ bench->turned, from, config->reversed, *out };
+    *made = (struct turned){ bench->turned, from, config->order.index, *out };
     bench->turned = made;
     return true;
 }

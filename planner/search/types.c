@@ -152,7 +152,7 @@ bool types_table(struct workbench *bench, const struct config *config, bool boun
                  struct error *err)
 {
     bool known;
-    uint64_t key = hash_i64(hash_i64(hash_config(config, bound_only), config->stages), 1 + config->reversed);
+    uint64_t key = hash_i64(hash_i64(hash_config(config, bound_only), config->stages), 1 + config->order.index);
     key = hash_i64(hash_i64(key, config_pieces(config)), schedules[config->schedule]->folded);
     struct mixture *mixture = find(bench, key, &known);
     if (!mixture)
