@@ -11,6 +11,7 @@ enum {
     FAMILY_SOLVES = 24,    /* in all */
     FAMILY_LOOKS = 8,      /* relaxations for each of these, where families are solved closely */
     SMALL_MORE = 4,        /* small models, of which all are: so many times as often */
+    ORDERS_MORE = 4,       /* clusters with the most orders, each of which has families of its own: likewise */
     FAMILY_CLOSE = 4       /* configurations solved closely for the family that leads by the pipeline */
 };
 
@@ -288,7 +289,8 @@ bool search_solve_families(struct run *run)
     families.below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
     if (!families.rough) {
         families.tries_each *= SMALL_MORE;
-        families.solves_left *= SMALL_MORE;
+        families.solves_left *=
+            SMALL_MORE * (run->bench.facts->cluster->group_count == MOST_ORDERED_GROUPS ? ORDERS_MORE : 1);
         families.looks_left = families.solves_left * FAMILY_LOOKS;
     }
     return solve_families(run, &families, -1) && (search_stops(run) || solve_files_order(run));
