@@ -9,18 +9,24 @@ struct lanes {
     int last[LANE_COUNT];
 }; /* index of the latest instruction of each lane, -1 none */
 
+/* What the walk knows of a buffer of the stage at hand. */
+struct use {
+    struct lanes reads, writes; /* accesses so far */
+    int taker, taken_at;        /* who took the bytes; -1 nobody */
+    bool alive;                 /* content is defined and intact */
+};
+
 struct walk {
-    struct arena arena;
+    struct arena arena, stage_arena; /* for all stages, for the one at hand */
     const struct program *program;
     enum order_answer (*hazard)(void *self, const struct hazard *hazard);
     void *self;
     int stage;
     struct by_stage by_stage;
-    struct lanes *reads, *writes; /* (buffers) accesses so far */
-    bool *alive;                  /* (buffers) content is defined and intact */
-    int *taker, *taken_at;        /* (buffers) who took the bytes; -1 nobody */
-    struct lanes *clock;          /* (instructions of the stage) what has finished when it starts */
-    struct lanes tail;            /* last instruction of each lane so far */
+    int *place;          /* (buffers) among those of its stage */
+    struct use *uses;    /* (buffers of the stage) by place */
+    struct lanes *clock; /* (instructions of the stage) what has finished when it starts */
+    struct lanes tail;   /* last instruction of each lane so far */
     struct byte_map map;
     /* of the instruction at hand */
     int index, buffer;
@@ -31,25 +37,20 @@ struct walk {
 static const struct lanes none = { .last = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
 _Static_assert(LANE_COUNT == 9, "`none` lists all lanes");
 
+/* Instructions touch buffers of their own stage. */
+static struct use *use_of(const struct walk *w, int buffer)
+{
+    return &w->uses[w->place[buffer]];
+}
+
 static bool walk_open(struct walk *w)
 {
-    size_t buffers = (size_t)w->program->buffer_count + 1, most = 1;
-    for (int s = 0; s < w->program->stage_count; s++)
-        most = (size_t)max_i64((int64_t)most, w->program->stages[s].instr_count);
-    w->reads = arena_alloc(&w->arena, buffers, sizeof *w->reads);
-    w->writes = arena_alloc(&w->arena, buffers, sizeof *w->writes);
-    w->alive = arena_alloc(&w->arena, buffers, sizeof *w->alive);
-    w->taker = arena_alloc(&w->arena, buffers, sizeof *w->taker);
-    w->taken_at = arena_alloc(&w->arena, buffers, sizeof *w->taken_at);
-    w->clock = arena_alloc(&w->arena, most, sizeof *w->clock);
-    if (!w->reads || !w->writes || !w->alive || !w->taker || !w->taken_at || !w->clock ||
-        !by_stage_build(&w->by_stage, &w->arena, w->program))
+    w->place = arena_alloc(&w->arena, (size_t)w->program->buffer_count + 1, sizeof *w->place);
+    if (!w->place || !by_stage_build(&w->by_stage, &w->arena, w->program))
         return false;
-    for (int b = 0; b < w->program->buffer_count; b++) {
-        w->reads[b] = w->writes[b] = none;
-        w->taken_at[b] = -1;
-        w->alive[b] = buffer_outlives_step(&w->program->buffers[b]);
-    }
+    for (int s = 0; s < w->program->stage_count; s++)
+        for (int k = w->by_stage.first[s]; k < w->by_stage.first[s + 1]; k++)
+            w->place[w->by_stage.buffer[k]] = k - w->by_stage.first[s];
     return true;
 }
 
@@ -62,17 +63,13 @@ static void ignore_owner(void *self, int owner)
 enum { OWNER_SCRATCH = -2 };
 
 /* The address map of the stage; what lives over the step and the workspace own their bytes from the start. */
-static bool open_stage(struct walk *w, int stage)
+static bool open_map(struct walk *w, const int *first, const int *end)
 {
-    const struct stage_program *program = &w->program->stages[stage];
-    const int *first = &w->by_stage.buffer[w->by_stage.first[stage]],
-              *end = &w->by_stage.buffer[w->by_stage.first[stage + 1]];
-    int64_t *edges = arena_alloc(&w->arena, (size_t)(end - first) * 2 + 2, sizeof *edges);
+    const struct stage_program *program = &w->program->stages[w->stage];
+    int64_t *edges = arena_alloc(&w->stage_arena, (size_t)(end - first) * 2 + 2, sizeof *edges);
     int count = 0;
     if (!edges)
         return false;
-    w->stage = stage;
-    w->tail = none;
     for (const int *b = first; b < end; b++) {
         const struct buffer *buffer = &w->program->buffers[*b];
         if (buffer->offset < 0)
@@ -82,7 +79,7 @@ static bool open_stage(struct walk *w, int stage)
     }
     edges[count++] = program->scratch_offset;
     edges[count++] = program->scratch_offset + program->scratch_bytes;
-    if (!byte_map_open(&w->map, &w->arena, edges, count))
+    if (!byte_map_open(&w->map, &w->stage_arena, edges, count))
         return false;
     byte_map_take(&w->map, program->scratch_offset, program->scratch_offset + program->scratch_bytes, OWNER_SCRATCH,
                   ignore_owner, NULL);
@@ -93,6 +90,24 @@ static bool open_stage(struct walk *w, int stage)
             byte_map_take(&w->map, low, low + buffer->bytes, *b, ignore_owner, NULL);
     }
     return true;
+}
+
+static bool open_stage(struct walk *w, int stage)
+{
+    const int *first = &w->by_stage.buffer[w->by_stage.first[stage]],
+              *end = &w->by_stage.buffer[w->by_stage.first[stage + 1]];
+    arena_free(&w->stage_arena);
+    w->stage = stage;
+    w->tail = none;
+    w->uses = arena_alloc(&w->stage_arena, (size_t)(end - first), sizeof *w->uses);
+    w->clock = arena_alloc(&w->stage_arena, (size_t)w->program->stages[stage].instr_count, sizeof *w->clock);
+    if (!w->uses || !w->clock)
+        return false;
+    for (const int *b = first; b < end; b++)
+        *use_of(w, *b) = (struct use){
+            .reads = none, .writes = none, .taken_at = -1, .alive = buffer_outlives_step(&w->program->buffers[*b])
+        };
+    return open_map(w, first, end);
 }
 
 static void merge(struct lanes *into, const struct lanes *from)
@@ -151,22 +166,24 @@ static void replace_owner(void *self, int owner)
         tell(w, &hazard);
         return;
     }
-    must_follow(w, &w->reads[owner], HAZARD_REUSE_EARLY, w->buffer, owner);
-    must_follow(w, &w->writes[owner], HAZARD_REUSE_EARLY, w->buffer, owner);
-    if (w->alive[owner] || w->taken_at[owner] < 0) {
-        w->taker[owner] = w->buffer;
-        w->taken_at[owner] = w->index;
+    struct use *use = use_of(w, owner);
+    must_follow(w, &use->reads, HAZARD_REUSE_EARLY, w->buffer, owner);
+    must_follow(w, &use->writes, HAZARD_REUSE_EARLY, w->buffer, owner);
+    if (use->alive || use->taken_at < 0) {
+        use->taker = w->buffer;
+        use->taken_at = w->index;
     }
-    w->alive[owner] = false;
+    use->alive = false;
 }
 
 static bool check_alive(struct walk *w, int b)
 {
-    if (w->alive[b])
+    const struct use *use = use_of(w, b);
+    if (use->alive)
         return true;
-    bool taken = w->taken_at[b] >= 0;
+    bool taken = use->taken_at >= 0;
     struct hazard hazard = {
-        taken ? HAZARD_OVERWRITTEN : HAZARD_UNDEFINED, w->stage, w->taken_at[b], w->index, b, taken ? w->taker[b] : -1
+        taken ? HAZARD_OVERWRITTEN : HAZARD_UNDEFINED, w->stage, use->taken_at, w->index, b, taken ? use->taker : -1
     };
     return tell(w, &hazard);
 }
@@ -178,8 +195,9 @@ static void start_buffer(struct walk *w, int b)
     w->buffer = b;
     if (buffer->offset >= 0)
         byte_map_take(&w->map, low, low + buffer->bytes, b, replace_owner, w);
-    w->alive[b] = true;
-    w->taken_at[b] = -1;
+    struct use *use = use_of(w, b);
+    use->alive = true;
+    use->taken_at = -1;
 }
 
 static bool written_over(const struct walk *w, const struct instr *instr, int slot)
@@ -198,7 +216,7 @@ static bool check_in_place(struct walk *w, const struct instr *instr)
 {
     struct access access;
     for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(w->program, instr, slot, &access) || !access.reads || w->alive[access.buffer])
+        if (!access_at(w->program, instr, slot, &access) || !access.reads || use_of(w, access.buffer)->alive)
             continue;
         if (!written_over(w, instr, slot) && !check_alive(w, access.buffer))
             return false;
@@ -234,11 +252,12 @@ static void order_accesses(struct walk *w, const struct instr *instr)
         if (!access_at(w->program, instr, slot, &access))
             continue;
         int b = access.buffer;
+        const struct use *use = use_of(w, b);
         if (access.reads)
-            must_follow(w, &w->writes[b], HAZARD_READ_EARLY, b, b);
+            must_follow(w, &use->writes, HAZARD_READ_EARLY, b, b);
         if (access.writes) {
-            must_follow(w, &w->writes[b], HAZARD_WRITE_EARLY, b, b);
-            must_follow(w, &w->reads[b], HAZARD_WRITE_EARLY, b, b);
+            must_follow(w, &use->writes, HAZARD_WRITE_EARLY, b, b);
+            must_follow(w, &use->reads, HAZARD_WRITE_EARLY, b, b);
         }
     }
 }
@@ -261,7 +280,8 @@ static bool visit(struct walk *w, int index)
     for (int slot = 0; slot < access_slots(instr); slot++) {
         if (!access_at(w->program, instr, slot, &access))
             continue;
-        struct lanes *seen = access.writes ? &w->writes[access.buffer] : &w->reads[access.buffer];
+        struct use *use = use_of(w, access.buffer);
+        struct lanes *seen = access.writes ? &use->writes : &use->reads;
         seen->last[instr->lane] = index;
     }
     return true;
@@ -281,6 +301,7 @@ bool order_walk(const struct program *program, enum order_answer (*hazard)(void 
     if (!ok)
         fail_kind(err, ERROR_ENVIRONMENT, "program: out of memory for the order of %d buffers", program->buffer_count);
     ok = ok && !w.stopped;
+    arena_free(&w.stage_arena);
     arena_free(&w.arena);
     return ok;
 }
