@@ -3,67 +3,86 @@
 #include "planner/sim/simulate.h"
 #include <stdlib.h>
 
-/* A program and what its instructions cost. */
+struct work {
+    int64_t ns;
+    struct link_uses *uses; /* NULL: none */
+};
+/* A program and what its instructions cost, which do the same work again and again. */
 struct priced {
     const struct facts *facts;
     struct arena arena;
-    int64_t **ns;             /* by stage and instruction */
-    struct link_uses ***uses; /* likewise, borrowed from the first instruction that does the same work; NULL none */
+    int **kind;          /* by stage and instruction: into works[stage] */
+    struct work **works; /* by stage */
 };
 
-static bool price_links(struct priced *priced, const struct program *program, int stage, const int *like)
+/* Numbers the instructions that are the first of their kind; returns how many there are. */
+static int number_kinds(int *kind, const int *like, int count)
 {
-    const struct stage_program *list = &program->stages[stage];
-    struct link_uses **uses = priced->uses[stage];
-    for (int i = 0; i < list->instr_count; i++) {
-        if (like[i] != i) {
-            uses[i] = uses[like[i]];
-            continue;
-        }
-        struct link_uses found = cost_links(priced->facts, program, stage, &list->instrs[i]);
-        if (found.count == 0)
-            continue;
-        if (!(uses[i] = arena_alloc(&priced->arena, 1, sizeof **uses)))
-            return false;
-        *uses[i] = found;
-    }
-    return true;
+    int kinds = 0;
+    for (int i = 0; i < count; i++)
+        kind[i] = like[i] == i ? kinds++ : kind[like[i]];
+    return kinds;
+}
+
+static bool price_links(struct priced *priced, const struct program *program, int stage, const struct instr *instr,
+                        struct link_uses **out)
+{
+    struct link_uses found = cost_links(priced->facts, program, stage, instr);
+    if (found.count == 0)
+        return true;
+    *out = arena_alloc(&priced->arena, 1, sizeof **out);
+    if (*out)
+        **out = found;
+    return *out;
 }
 
 static bool price_stage(struct priced *priced, const struct program *program, int stage)
 {
-    size_t count = (size_t)program->stages[stage].instr_count + 1;
-    int *like = calloc(count, sizeof *like);
-    priced->ns[stage] = arena_alloc(&priced->arena, count, sizeof **priced->ns);
-    priced->uses[stage] = arena_alloc(&priced->arena, count, sizeof **priced->uses);
-    bool good = like && priced->ns[stage] && priced->uses[stage] &&
-                cost_stage_ns(priced->ns[stage], like, priced->facts, program, stage) &&
-                price_links(priced, program, stage, like);
+    const struct stage_program *list = &program->stages[stage];
+    size_t count = (size_t)list->instr_count;
+    int *like = calloc(count + 1, sizeof *like), *kind = arena_alloc(&priced->arena, count, sizeof *kind);
+    int64_t *ns = calloc(count + 1, sizeof *ns);
+    bool good = like && kind && ns && cost_stage_ns(ns, like, priced->facts, program, stage);
+    int kinds = good ? number_kinds(kind, like, list->instr_count) : 0;
+    struct work *works = arena_alloc(&priced->arena, (size_t)kinds, sizeof *works);
+    good = good && works;
+    for (int i = 0; good && i < list->instr_count; i++)
+        if (like[i] == i) {
+            works[kind[i]].ns = ns[i];
+            good = price_links(priced, program, stage, &list->instrs[i], &works[kind[i]].uses);
+        }
     free(like);
+    free(ns);
+    priced->kind[stage] = kind;
+    priced->works[stage] = works;
     return good;
 }
 
 static bool price_all(struct priced *priced, const struct program *program, struct error *err)
 {
-    priced->ns = arena_alloc(&priced->arena, (size_t)program->stage_count, sizeof *priced->ns);
-    priced->uses = arena_alloc(&priced->arena, (size_t)program->stage_count, sizeof *priced->uses);
-    bool good = priced->ns && priced->uses;
+    priced->kind = arena_alloc(&priced->arena, (size_t)program->stage_count, sizeof *priced->kind);
+    priced->works = arena_alloc(&priced->arena, (size_t)program->stage_count, sizeof *priced->works);
+    bool good = priced->kind && priced->works;
     for (int s = 0; good && s < program->stage_count; s++)
         good = price_stage(priced, program, s);
     return good || fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
 }
 
+static const struct work *work_of(const struct priced *priced, const struct program *program, int stage,
+                                  const struct instr *instr)
+{
+    return &priced->works[stage][priced->kind[stage][instr - program->stages[stage].instrs]];
+}
+
 static int64_t cost_duration(const void *self, const struct program *program, int stage, const struct instr *instr)
 {
-    const struct priced *priced = self;
-    return priced->ns[stage][instr - program->stages[stage].instrs];
+    return work_of(self, program, stage, instr)->ns;
 }
 
 static const struct link_uses *cost_uses(const void *self, const struct program *program, int stage,
                                          const struct instr *instr)
 {
-    const struct priced *priced = self;
-    return priced->uses[stage][instr - program->stages[stage].instrs];
+    return work_of(self, program, stage, instr)->uses;
 }
 
 /* Of the types that the stage lives on, the slowest decides. */
