@@ -25,7 +25,7 @@ static bool check(const struct program *program, struct error *err)
 static void note_loss(struct rank *rank, const struct instr *instr)
 {
     for (int i = 0; i < MAX_OPERANDS; i++) {
-        int b = instr->operand[ROLE_OUT][i];
+        int b = instr_operand(rank->program, instr, ROLE_OUT, i);
         if (rank_is_loss(rank, instr, b))
             rank->loss_part[b] = (double)*(const real *)(const void *)rank_data(rank, b);
     }
@@ -46,7 +46,7 @@ static void note_choices(struct rank *rank, const struct instr *instr, int64_t d
 {
     if (instr->again)
         return;
-    rank->choices += rank->program->buffers[instr->operand[ROLE_OUT][1]].elements;
+    rank->choices += rank->program->buffers[instr_operand(rank->program, instr, ROLE_OUT, 1)].elements;
     rank->dropped += dropped;
 }
 

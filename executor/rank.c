@@ -114,7 +114,7 @@ struct kernel_call rank_call(const struct rank *rank, const struct instr *instr,
     memcpy(call.define, instr->define, sizeof call.define);
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
-            call.operand[role][i] = view_of(rank, instr->operand[role][i], arena);
+            call.operand[role][i] = view_of(rank, instr_operand(rank->program, instr, (enum role)role, i), arena);
     return call;
 }
 

@@ -85,9 +85,11 @@ static void add_product(struct rig *rig, const int buffers[3])
     instr->segment = 0;
     instr->first = true;
     instr->define[ROLE_OUT] = 1;
-    instr->operand[ROLE_IN][0] = buffers[0];
-    instr->operand[ROLE_WEIGHT][0] = buffers[1];
-    instr->operand[ROLE_OUT][0] = buffers[2];
+    struct operand_table table = no_operands;
+    table.buffer[ROLE_IN][0] = buffers[0];
+    table.buffer[ROLE_WEIGHT][0] = buffers[1];
+    table.buffer[ROLE_OUT][0] = buffers[2];
+    rig_operands(rig, instr, &table);
 }
 
 struct beside {

@@ -77,9 +77,11 @@ static void add_product(struct timing *t, int index, enum dtype dtype)
     instr->phase = phase;
     instr->segment = index;
     instr->first = true;
-    instr->operand[phase == PHASE_BACKWARD_INPUT ? ROLE_GRADIENT_IN : ROLE_IN][0] = in;
-    instr->operand[of_weight ? ROLE_GRADIENT_WEIGHT : ROLE_WEIGHT][0] = weight;
-    instr->operand[forward ? ROLE_OUT : ROLE_GRADIENT_OUT][0] = out;
+    struct operand_table table = no_operands;
+    table.buffer[phase == PHASE_BACKWARD_INPUT ? ROLE_GRADIENT_IN : ROLE_IN][0] = in;
+    table.buffer[of_weight ? ROLE_GRADIENT_WEIGHT : ROLE_WEIGHT][0] = weight;
+    table.buffer[forward ? ROLE_OUT : ROLE_GRADIENT_OUT][0] = out;
+    rig_operands(rig, instr, &table);
     instr->define[forward ? ROLE_OUT : of_weight ? ROLE_GRADIENT_WEIGHT : ROLE_GRADIENT_IN] = 1;
     expect(t, PRODUCTS_FROM + index);
 }

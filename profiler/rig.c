@@ -43,7 +43,8 @@ static bool make_program(struct rig *rig)
     program->stages = arena_alloc(arena, stages, sizeof *program->stages);
     program->buffers = calloc((size_t)rig->buffer_capacity, sizeof *program->buffers);
     program->pairs = calloc(stages * instrs, sizeof *program->pairs);
-    if (!program->stages || !program->buffers || !program->pairs)
+    program->operands = calloc(stages * instrs, OPERAND_SLOTS * sizeof *program->operands);
+    if (!program->stages || !program->buffers || !program->pairs || !program->operands)
         return false;
     for (size_t s = 0; s < stages; s++) {
         program->stages[s].instrs = arena_alloc(arena, instrs, sizeof *program->stages[s].instrs);
@@ -155,7 +156,6 @@ struct instr *rig_instr(struct rig *rig, int stage, enum op op, enum lane lane, 
                           .fold = FOLD_SUM,
                           .wait_first = list->wait_count,
                           .pair_first = program->pair_count };
-    memset(made.operand, -1, sizeof made.operand);
     if (op_info[op].collective)
         made.atoms = 1u << INNER;
     if (source >= 0 || destination >= 0) {
@@ -169,6 +169,13 @@ struct instr *rig_instr(struct rig *rig, int stage, enum op op, enum lane lane, 
     }
     list->instrs[list->instr_count] = made;
     return &list->instrs[list->instr_count++];
+}
+
+void rig_operands(struct rig *rig, struct instr *instr, const struct operand_table *table)
+{
+    struct program *program = rig->program;
+    program->operand_count +=
+        instr_pack(instr, table, program->operand_count, &program->operands[program->operand_count]);
 }
 
 struct instr *rig_empty_caches(struct rig *rig, int stage, int after, int64_t cache_bytes)

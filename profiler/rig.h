@@ -29,6 +29,8 @@ int rig_buffer(struct rig *rig, int stage, int tensor, enum layout_kind kind, in
 /* Appends an instruction to the stage; waits for the last instruction of the lane `after` (-1: none). source,
  * destination: buffers, or -1; both -1: no pair. Returns it for further settings; it moves with the next call. */
 struct instr *rig_instr(struct rig *rig, int stage, enum op op, enum lane lane, int after, int source, int destination);
+/* Gives a COMPUTE its operands. */
+void rig_operands(struct rig *rig, struct instr *instr, const struct operand_table *table);
 /* Appends a pass on the compute lane over so many bytes (crew_cache_bytes()), shared out over all ranks: what comes
  * next finds in the caches, as within a real step, nothing of what it used before. Takes a tensor and a buffer. */
 struct instr *rig_empty_caches(struct rig *rig, int stage, int after, int64_t cache_bytes);

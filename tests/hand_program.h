@@ -45,7 +45,6 @@ static inline struct instr *hand_instr(struct hand *h, int stage, enum op op, en
     struct instr *instr = &list->instrs[list->instr_count++];
     ck_assert_int_lt(list->instr_count, HAND_INSTRS);
     memset(instr, 0, sizeof *instr);
-    memset(instr->operand, -1, sizeof instr->operand);
     instr->op = op;
     instr->lane = lane;
     instr->micro = micro;
@@ -62,6 +61,13 @@ static inline void hand_pair(struct hand *h, struct instr *instr, int source, in
     h->program->pairs[h->program->pair_count++] = (struct pair){ source, destination };
 }
 
+static inline void hand_operands(struct hand *h, struct instr *instr, const struct operand_table *table)
+{
+    struct program *p = h->program;
+    ck_assert_int_le(p->operand_count, HAND_BUFFERS * 4 - OPERAND_SLOTS);
+    p->operand_count += instr_pack(instr, table, p->operand_count, &p->operands[p->operand_count]);
+}
+
 /* Index of the last instruction of the stage that touches the buffer, -1 none. */
 static inline int hand_last(const struct hand *h, int stage, int buffer)
 {
@@ -76,7 +82,7 @@ static inline int hand_last(const struct hand *h, int stage, int buffer)
         }
         for (int role = 0; role < ROLE_COUNT; role++)
             for (int k = 0; k < MAX_OPERANDS; k++)
-                if (instr->operand[role][k] == buffer)
+                if (instr_operand(h->program, instr, (enum role)role, k) == buffer)
                     return i;
     }
     return -1;
@@ -184,9 +190,11 @@ static inline void hand_forward(struct hand *h, int stage, int micro)
         hand_transfer(h, stage - 1, stage, *hand_value(h, stage - 1, 1, micro), in, micro, micro, true);
     struct instr *instr = hand_instr(h, stage, OP_COMPUTE, LANE_COMPUTE, micro);
     instr->segment = stage;
-    instr->operand[ROLE_IN][0] = in;
-    instr->operand[ROLE_OUT][0] = out;
-    instr->operand[ROLE_WEIGHT][0] = h->weight[stage];
+    struct operand_table table = no_operands;
+    table.buffer[ROLE_IN][0] = in;
+    table.buffer[ROLE_OUT][0] = out;
+    table.buffer[ROLE_WEIGHT][0] = h->weight[stage];
+    hand_operands(h, instr, &table);
     instr->define[ROLE_OUT] = 1;
     hand_wait(h, stage, in);
     if (stage < last)
@@ -207,10 +215,12 @@ static inline void hand_backward(struct hand *h, int stage, int micro, bool firs
         enum role role = weight ? ROLE_GRADIENT_WEIGHT : ROLE_GRADIENT_IN;
         instr->segment = stage;
         instr->phase = weight ? PHASE_BACKWARD_WEIGHT : PHASE_BACKWARD_INPUT;
-        instr->operand[ROLE_IN][0] = *hand_value(h, stage, 0, micro);
-        instr->operand[ROLE_WEIGHT][0] = h->weight[stage];
-        instr->operand[ROLE_GRADIENT_OUT][0] = out;
-        instr->operand[role][0] = weight ? h->weight_gradient[stage] : in;
+        struct operand_table table = no_operands;
+        table.buffer[ROLE_IN][0] = *hand_value(h, stage, 0, micro);
+        table.buffer[ROLE_WEIGHT][0] = h->weight[stage];
+        table.buffer[ROLE_GRADIENT_OUT][0] = out;
+        table.buffer[role][0] = weight ? h->weight_gradient[stage] : in;
+        hand_operands(h, instr, &table);
         instr->define[role] = !weight || first_micro;
         hand_wait(h, stage, out);
     }
@@ -265,6 +275,7 @@ static inline struct hand *hand_pipeline(const char *schedule_name, int stages, 
     p->stages = arena_alloc(&p->arena, (size_t)stages, sizeof *p->stages);
     p->buffers = calloc(HAND_BUFFERS, sizeof *p->buffers);
     p->pairs = calloc(HAND_BUFFERS, sizeof *p->pairs);
+    p->operands = calloc(HAND_BUFFERS, 4 * sizeof *p->operands);
     p->assignments = arena_alloc(&p->arena, (size_t)stages, sizeof *p->assignments);
     h->value = arena_alloc(&h->arena, (size_t)(2 * stages * micros), sizeof *h->value);
     h->gradient = arena_alloc(&h->arena, (size_t)(2 * stages * micros), sizeof *h->gradient);

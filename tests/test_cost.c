@@ -74,22 +74,26 @@ START_TEST(matmuls_take_whole_tiles_and_waves)
 }
 END_TEST
 
+static void add_operand(struct instr *instr, enum role role, int i)
+{
+    instr->operands |= UINT32_C(1) << ((int)role * MAX_OPERANDS + i);
+}
+
 /* An instruction of the phase with all its operands present (their buffers do not matter here) and overwritten. */
 static struct instr instr_of(const struct graph *graph, int segment, enum phase phase)
 {
     const struct segment *s = &graph->segments[segment];
     struct instr instr = { .op = OP_COMPUTE, .phase = phase, .segment = segment };
-    memset(instr.operand, -1, sizeof instr.operand);
     memset(instr.define, 255, sizeof instr.define);
     for (int i = 0; i < s->weight_count; i++)
-        instr.operand[phase == PHASE_BACKWARD_WEIGHT ? ROLE_GRADIENT_WEIGHT : ROLE_WEIGHT][i] = 0;
+        add_operand(&instr, phase == PHASE_BACKWARD_WEIGHT ? ROLE_GRADIENT_WEIGHT : ROLE_WEIGHT, i);
     for (int i = 0; i < s->in_count; i++) {
-        instr.operand[ROLE_IN][i] = 0;
+        add_operand(&instr, ROLE_IN, i);
         if (phase == PHASE_BACKWARD_INPUT)
-            instr.operand[ROLE_GRADIENT_IN][i] = 0;
+            add_operand(&instr, ROLE_GRADIENT_IN, i);
     }
     for (int i = 0; i < s->out_count; i++)
-        instr.operand[phase == PHASE_FORWARD ? ROLE_OUT : ROLE_GRADIENT_OUT][i] = 0;
+        add_operand(&instr, phase == PHASE_FORWARD ? ROLE_OUT : ROLE_GRADIENT_OUT, i);
     return instr;
 }
 
@@ -290,7 +294,6 @@ static void tiny_open(struct tiny *t, int64_t elements)
 static struct instr tiny_instr(enum op op)
 {
     struct instr instr = { .op = op, .segment = -1, .pair_first = 0, .pair_count = 1, .atoms = 1, .peer_stage = 1 };
-    memset(instr.operand, -1, sizeof instr.operand);
     return instr;
 }
 

@@ -34,7 +34,7 @@ static int64_t occupied(const struct program *program, int stage, int instr, boo
             const struct instr *at = &list->instrs[i];
             bool touches = false;
             for (int k = 0; at->op == OP_COMPUTE && k < ROLE_COUNT * MAX_OPERANDS; k++)
-                touches |= at->operand[k / MAX_OPERANDS][k % MAX_OPERANDS] == b;
+                touches |= instr_operand(program, at, (enum role)(k / MAX_OPERANDS), k % MAX_OPERANDS) == b;
             for (int k = 0; at->op != OP_COMPUTE && k < at->pair_count; k++) {
                 const struct pair *pair = &program->pairs[at->pair_first + k];
                 touches |= (at->op != OP_RECEIVE && pair->source == b) || (at->op != OP_SEND && pair->destination == b);

@@ -126,7 +126,8 @@ static int64_t live_bytes(const struct program *program, int stage, bool held, b
     }
     for (int i = 0; in_place && i < list->instr_count; i++)
         for (int k = 0; k < written_over(program, &list->instrs[i]); k++) {
-            int gradient = list->instrs[i].operand[ROLE_GRADIENT_IN][k], input = list->instrs[i].operand[ROLE_IN][k];
+            int gradient = instr_operand(program, &list->instrs[i], ROLE_GRADIENT_IN, k),
+                input = instr_operand(program, &list->instrs[i], ROLE_IN, k);
             ck_assert(lives[gradient].first == i && lives[input].last == i);
             change[i] -= round_up(program->buffers[gradient].bytes, 64);
             change[i + 1] += round_up(program->buffers[gradient].bytes, 64);
@@ -359,8 +360,8 @@ START_TEST(gradients_take_the_place_of_inputs)
     int found = 0;
     for (int i = 0; i < list->instr_count; i++)
         for (int k = 0; k < written_over(l.program, &list->instrs[i]); k++, found++)
-            ck_assert_int_eq(l.program->buffers[list->instrs[i].operand[ROLE_GRADIENT_IN][k]].offset,
-                             l.program->buffers[list->instrs[i].operand[ROLE_IN][k]].offset);
+            ck_assert_int_eq(l.program->buffers[instr_operand(l.program, &list->instrs[i], ROLE_GRADIENT_IN, k)].offset,
+                             l.program->buffers[instr_operand(l.program, &list->instrs[i], ROLE_IN, k)].offset);
     int gated = _i ? 2 * (l.graph->layer_count - 3) / 2 : 0; /* all but embedding, head and loss: attention and these */
     ck_assert_int_eq(found, strategy.micros * (1 + gated));
     int64_t temporary = list->arena_bytes - list->persistent_bytes - round_up(list->scratch_bytes, 64);
@@ -417,7 +418,7 @@ START_TEST(a_second_life_is_another_buffer)
     ck_assert(program_layout(p, NULL));
     for (int i = 0; i < list->instr_count; i++)
         if (list->instrs[i].op == OP_COMPUTE && list->instrs[i].phase == PHASE_BACKWARD_WEIGHT)
-            seen = list->instrs[i].operand[ROLE_IN][0];
+            seen = instr_operand(h->program, &list->instrs[i], ROLE_IN, 0);
     ck_assert_int_eq(p->buffer_count, before + 1);
     ck_assert_int_eq(seen, before);
     ck_assert_int_ne(seen, value);

@@ -318,7 +318,7 @@ START_TEST(reductions_start_early)
         int gradient = l.program->pairs[stage->instrs[i].pair_first].source;
         for (int j = i + 1; j < stage->instr_count; j++) {
             for (int k = 0; k < MAX_OPERANDS; k++)
-                ck_assert_int_ne(stage->instrs[j].operand[ROLE_GRADIENT_WEIGHT][k], gradient);
+                ck_assert_int_ne(instr_operand(l.program, &stage->instrs[j], ROLE_GRADIENT_WEIGHT, k), gradient);
         }
     }
     ck_assert_int_eq(early, l.graph->weight_count - 1); /* all but that of the embedding, which is the last */
@@ -343,7 +343,7 @@ START_TEST(gathers_are_hoisted)
             layer = instr->layer;
         }
         for (int k = 0; k < MAX_OPERANDS && seen >= 0; k++) {
-            int weight = instr->operand[ROLE_WEIGHT][k], at = 0;
+            int weight = instr_operand(l.program, instr, ROLE_WEIGHT, k), at = 0;
             if (weight < 0 || l.program->buffers[weight].kind != BUFFER_WEIGHT_USE || before == 0)
                 continue;
             for (int j = 0; j < i; j++) {

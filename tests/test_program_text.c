@@ -4,6 +4,16 @@
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"
 
+static bool same_operands(const struct program *a, const struct instr *x, const struct program *b,
+                          const struct instr *y)
+{
+    bool same = x->operands == y->operands;
+    for (int k = 0; same && k < OPERAND_SLOTS; k++)
+        same = instr_operand(a, x, (enum role)(k / MAX_OPERANDS), k % MAX_OPERANDS) ==
+               instr_operand(b, y, (enum role)(k / MAX_OPERANDS), k % MAX_OPERANDS);
+    return same;
+}
+
 static bool same_instr(const struct program *a, const struct program *b, int stage, int index)
 {
     struct instr x = a->stages[stage].instrs[index], y = b->stages[stage].instrs[index];
@@ -15,8 +25,8 @@ static bool same_instr(const struct program *a, const struct program *b, int sta
     return lists && x.op == y.op && x.phase == y.phase && x.lane == y.lane && x.again == y.again &&
            x.first == y.first && !memcmp(x.define, y.define, sizeof x.define) && x.accumulate == y.accumulate &&
            x.fold == y.fold && x.segment == y.segment && x.micro == y.micro && x.round == y.round &&
-           !memcmp(x.operand, y.operand, sizeof x.operand) && x.atoms == y.atoms && x.peer_stage == y.peer_stage &&
-           x.tag == y.tag && x.layer == y.layer;
+           same_operands(a, &x, b, &y) && x.atoms == y.atoms && x.peer_stage == y.peer_stage && x.tag == y.tag &&
+           x.layer == y.layer;
 }
 
 static bool same_buffer(const struct buffer *x, const struct buffer *y)

@@ -13,6 +13,7 @@ struct patient {
     struct program *program, copy;
     struct stage_program stages[HAND_STAGES], original[HAND_STAGES];
     struct pair *pairs;
+    int *operands;
     struct arena arena;
 };
 
@@ -30,6 +31,7 @@ static void open_patient(struct patient *p, struct program *program)
     *p = (struct patient){ .program = program, .copy = *program };
     p->copy.stages = p->stages;
     p->pairs = program->pairs;
+    p->operands = program->operands;
     for (int s = 0; s < program->stage_count; s++) {
         p->original[s] = program->stages[s];
         p->stages[s] = program->stages[s];
@@ -38,6 +40,7 @@ static void open_patient(struct patient *p, struct program *program)
         p->stages[s].waits = twin(&p->arena, program->stages[s].waits, program->stages[s].wait_count, sizeof(int), 1);
     }
     p->copy.pairs = twin(&p->arena, program->pairs, program->pair_count, sizeof(struct pair), 1);
+    p->copy.operands = twin(&p->arena, program->operands, program->operand_count, sizeof(int), 1);
 }
 
 static void heal(struct patient *p)
@@ -51,6 +54,8 @@ static void heal(struct patient *p)
     }
     if (p->program->pair_count)
         memcpy(p->copy.pairs, p->pairs, (size_t)p->program->pair_count * sizeof(struct pair));
+    if (p->program->operand_count)
+        memcpy(p->copy.operands, p->operands, (size_t)p->program->operand_count * sizeof(int));
 }
 
 static bool accepted(const struct patient *p, struct error *err)
@@ -251,8 +256,8 @@ static void mutate_names(struct patient *p, const char *name)
             }
             for (int role = 0; role < ROLE_COUNT; role++)
                 for (int k = 0; k < MAX_OPERANDS; k++)
-                    if (p->original[s].instrs[i].operand[role][k] >= 0) {
-                        int *operand = &instr->operand[role][k];
+                    if (instr_has(instr, (enum role)role, k)) {
+                        int *operand = &p->copy.operands[instr_operand_place(instr, (enum role)role, k)];
                         *operand = (*operand + 1) % p->program->buffer_count;
                         count_mutant(p, &operands, true, "another operand", name, s, i);
                     }
@@ -437,8 +442,8 @@ END_TEST
 /* Puts an input and its gradient above all else, the gradient so many bytes higher. */
 static void put_above(struct program *p, int64_t top, const struct instr *instr, int64_t higher)
 {
-    struct buffer *input = &p->buffers[instr->operand[ROLE_IN][0]],
-                  *gradient = &p->buffers[instr->operand[ROLE_GRADIENT_IN][0]];
+    struct buffer *input = &p->buffers[instr_operand(p, instr, ROLE_IN, 0)],
+                  *gradient = &p->buffers[instr_operand(p, instr, ROLE_GRADIENT_IN, 0)];
     input->offset = top;
     gradient->offset = top + higher;
     p->stages[0].arena_bytes = top + higher + round_up(gradient->bytes, ARENA_ALIGNMENT_BYTES);
@@ -462,9 +467,9 @@ START_TEST(gradients_lie_over_inputs_where_kernels_allow_it)
         enum kernel kernel = back ? l.graph->segments[instr->segment].kernel : KERNEL_COUNT;
         if (kernel != KERNEL_SUM_EXP && kernel != KERNEL_ATTENTION)
             continue;
-        int64_t bytes = l.program->buffers[instr->operand[ROLE_IN][0]].bytes, was[2];
-        struct buffer *input = &l.program->buffers[instr->operand[ROLE_IN][0]],
-                      *gradient = &l.program->buffers[instr->operand[ROLE_GRADIENT_IN][0]];
+        int64_t bytes = l.program->buffers[instr_operand(l.program, instr, ROLE_IN, 0)].bytes, was[2];
+        struct buffer *input = &l.program->buffers[instr_operand(l.program, instr, ROLE_IN, 0)],
+                      *gradient = &l.program->buffers[instr_operand(l.program, instr, ROLE_GRADIENT_IN, 0)];
         was[0] = input->offset, was[1] = gradient->offset;
         put_above(l.program, top, instr, round_up(bytes, ARENA_ALIGNMENT_BYTES));
         ck_assert_msg(program_verify(l.program, &err), "%s", err.message);

@@ -84,7 +84,7 @@ static bool note_loss(struct rank *rank, const struct instr *instr, struct error
 {
     struct gpu_rank *g = rank->device_state;
     for (int i = 0; i < MAX_OPERANDS; i++) {
-        int b = instr->operand[ROLE_OUT][i];
+        int b = instr_operand(rank->program, instr, ROLE_OUT, i);
         if (rank_is_loss(rank, instr, b) &&
             !g->gpu.copy(g->gpu.self, g->stream[instr->lane], g->host + g->loss_slot + b * (int64_t)sizeof(real),
                          place(rank, b), sizeof(real), err))
@@ -114,8 +114,9 @@ static struct gpu_call queued_call(const struct rank *rank, const struct instr *
                                .note_context = rank->options->context };
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
-            if (instr->operand[role][i] >= 0)
-                queued.type[role][i] = (uint8_t)gpu_buffer_type(rank->program, instr->operand[role][i]);
+            if (instr_has(instr, (enum role)role, i))
+                queued.type[role][i] =
+                    (uint8_t)gpu_buffer_type(rank->program, instr_operand(rank->program, instr, (enum role)role, i));
     return queued;
 }
 

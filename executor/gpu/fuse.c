@@ -40,7 +40,7 @@ static int uses(const struct rank *rank, int buffer)
         const struct instr *instr = &stage_of(rank)->instrs[i];
         for (int role = 0; instr->op == OP_COMPUTE && role < ROLE_COUNT; role++)
             for (int o = 0; o < MAX_OPERANDS; o++)
-                count += instr->operand[role][o] == buffer;
+                count += instr_operand(rank->program, instr, (enum role)role, o) == buffer;
         for (int p = instr->pair_first; instr->op != OP_COMPUTE && p < instr->pair_first + instr->pair_count; p++)
             count += rank->program->pairs[p].source == buffer || rank->program->pairs[p].destination == buffer;
     }
@@ -57,8 +57,9 @@ static int forward_partner(const struct rank *rank, int i)
 {
     const struct instr *instr = &stage_of(rank)->instrs[i], *next = instr + 1;
     bool fits = i + 1 < stage_of(rank)->instr_count && is_kernel(rank, next, KERNEL_GELU, PHASE_FORWARD) &&
-                can_begin_early(next) && next->operand[ROLE_IN][0] == instr->operand[ROLE_OUT][0] &&
-                !touches(rank, instr, next->operand[ROLE_OUT][0]);
+                can_begin_early(next) &&
+                instr_operand(rank->program, next, ROLE_IN, 0) == instr_operand(rank->program, instr, ROLE_OUT, 0) &&
+                !touches(rank, instr, instr_operand(rank->program, next, ROLE_OUT, 0));
     return fits ? i + 1 : -1;
 }
 
@@ -70,7 +71,7 @@ static bool may_go_first(const struct rank *rank, const struct instr *weight, co
     if (!can_begin_early(weight))
         return false;
     for (int i = 0; i < MAX_OPERANDS; i++) {
-        int written = weight->operand[ROLE_GRADIENT_WEIGHT][i];
+        int written = instr_operand(rank->program, weight, ROLE_GRADIENT_WEIGHT, i);
         if (written >= 0 && (touches(rank, product, written) || touches(rank, gelu, written)))
             return false;
     }
@@ -82,7 +83,7 @@ static bool in_the_way(const struct rank *rank, const struct instr *first, int b
 {
     const struct buffer *written = &rank->program->buffers[buffer];
     for (int i = 0; i < MAX_OPERANDS; i++) {
-        int read = first->operand[ROLE_IN][i];
+        int read = instr_operand(rank->program, first, ROLE_IN, i);
         if (read < 0 || !overlap(rank, read, buffer))
             continue;
         const struct buffer *other = &rank->program->buffers[read];
@@ -99,10 +100,12 @@ static int norm_partner(const struct rank *rank, int i)
     if (i + 1 >= stage_of(rank)->instr_count ||
         (!is_kernel(rank, next, KERNEL_LAYER_NORM, PHASE_FORWARD) &&
          !is_kernel(rank, next, KERNEL_RMS_NORM, PHASE_FORWARD)) ||
-        !can_begin_early(next) || next->operand[ROLE_IN][0] != instr->operand[ROLE_OUT][0])
+        !can_begin_early(next) ||
+        instr_operand(rank->program, next, ROLE_IN, 0) != instr_operand(rank->program, instr, ROLE_OUT, 0))
         return -1;
     for (int o = 0; o < MAX_OPERANDS; o++)
-        if (next->operand[ROLE_OUT][o] >= 0 && in_the_way(rank, instr, next->operand[ROLE_OUT][o]))
+        if (instr_operand(rank->program, next, ROLE_OUT, o) >= 0 &&
+            in_the_way(rank, instr, instr_operand(rank->program, next, ROLE_OUT, o)))
             return -1;
     return i + 1;
 }
@@ -110,7 +113,7 @@ static int norm_partner(const struct rank *rank, int i)
 /* Whether what is computed at `from` may begin there as well as behind what is between, which stays where it is. */
 static bool may_begin_at(const struct rank *rank, int from, const struct instr *later)
 {
-    const int out = later->operand[ROLE_OUT][0];
+    const int out = instr_operand(rank->program, later, ROLE_OUT, 0);
     if (!can_begin_early(later))
         return false;
     for (const struct instr *instr = &stage_of(rank)->instrs[from]; instr < later; instr++)
@@ -131,8 +134,9 @@ static int sum_partner(const struct rank *rank, int i)
     if (last >= stage->instr_count || !is_kernel(rank, &stage->instrs[last], KERNEL_SUM_EXP, PHASE_FORWARD))
         return -1;
     const struct instr *sum = &stage->instrs[last];
-    bool fits = sum->operand[ROLE_IN][0] == instr->operand[ROLE_IN][0] &&
-                sum->operand[ROLE_IN][1] == instr->operand[ROLE_OUT][0] && may_begin_at(rank, i, sum);
+    bool fits = instr_operand(rank->program, sum, ROLE_IN, 0) == instr_operand(rank->program, instr, ROLE_IN, 0) &&
+                instr_operand(rank->program, sum, ROLE_IN, 1) == instr_operand(rank->program, instr, ROLE_OUT, 0) &&
+                may_begin_at(rank, i, sum);
     return fits ? last : -1;
 }
 
@@ -141,7 +145,7 @@ static int backward_partner(const struct rank *rank, int i)
 {
     const struct stage_program *stage = stage_of(rank);
     const struct instr *instr = &stage->instrs[i], *weight = NULL;
-    const int between = instr->operand[ROLE_GRADIENT_IN][0];
+    const int between = instr_operand(rank->program, instr, ROLE_GRADIENT_IN, 0);
     int last = i + 1;
     if (last < stage->instr_count && is_kernel(rank, &stage->instrs[last], KERNEL_MATMUL, PHASE_BACKWARD_WEIGHT))
         weight = &stage->instrs[last++];
@@ -149,9 +153,10 @@ static int backward_partner(const struct rank *rank, int i)
         return -1;
     const struct instr *gelu = &stage->instrs[last];
     bool fits = is_kernel(rank, gelu, KERNEL_GELU, PHASE_BACKWARD_INPUT) && can_begin_early(gelu) &&
-                gelu->operand[ROLE_GRADIENT_OUT][0] == between && gelu->operand[ROLE_GRADIENT_IN][0] >= 0 &&
-                !touches(rank, instr, gelu->operand[ROLE_GRADIENT_IN][0]) && uses(rank, between) == 2 &&
-                (!weight || may_go_first(rank, weight, instr, gelu));
+                instr_operand(rank->program, gelu, ROLE_GRADIENT_OUT, 0) == between &&
+                instr_operand(rank->program, gelu, ROLE_GRADIENT_IN, 0) >= 0 &&
+                !touches(rank, instr, instr_operand(rank->program, gelu, ROLE_GRADIENT_IN, 0)) &&
+                uses(rank, between) == 2 && (!weight || may_go_first(rank, weight, instr, gelu));
     return fits ? last : -1;
 }
 

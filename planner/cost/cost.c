@@ -63,7 +63,7 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
     int64_t sum = 0;
     for (int role = 0; role < ROLE_COUNT; role++) {
         for (int i = 0; i < MAX_OPERANDS; i++) {
-            if (instr->operand[role][i] < 0)
+            if (!instr_has(instr, (enum role)role, i))
                 continue;
             bool added = role_written(instr->phase, (enum role)role) && !(instr->define[role] >> i & 1);
             int64_t bytes = operand_bytes(graph, dtype, segment, (enum role)role, i, extents);

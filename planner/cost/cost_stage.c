@@ -31,7 +31,8 @@ static bool same_operands(const struct program *program, const struct instr *a, 
     bool same = true;
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; same && i < MAX_OPERANDS; i++)
-            same = same_buffer(program, a->operand[role][i], b->operand[role][i]);
+            same = same_buffer(program, instr_operand(program, a, (enum role)role, i),
+                               instr_operand(program, b, (enum role)role, i));
     return same;
 }
 
@@ -48,7 +49,9 @@ static bool same_work(const struct program *program, const struct instr *a, cons
 static uint64_t hash_work(const struct program *program, const struct instr *instr)
 {
     const struct pair *pair = instr->pair_count > 0 ? &program->pairs[instr->pair_first] : NULL;
-    int buffer = !pair ? instr->operand[ROLE_OUT][0] : pair->source >= 0 ? pair->source : pair->destination;
+    int buffer = !pair               ? instr_operand(program, instr, ROLE_OUT, 0)
+                 : pair->source >= 0 ? pair->source
+                                     : pair->destination;
     const int64_t parts[] = { instr->op,    (int64_t)instr->phase, instr->segment,
                               instr->round, instr->layer,          buffer < 0 ? -1 : program->buffers[buffer].id };
     return mix64(hash_words(0, parts, sizeof parts / sizeof *parts));

@@ -24,7 +24,7 @@ int update_state(const struct program *program, const struct instr *instr)
 int *access_place(struct program *program, struct instr *instr, int slot)
 {
     if (instr->op == OP_COMPUTE)
-        return &instr->operand[slot / MAX_OPERANDS][slot % MAX_OPERANDS];
+        return &program->operands[instr_operand_place(instr, (enum role)(slot / MAX_OPERANDS), slot % MAX_OPERANDS)];
     struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
     return slot % 2 ? &pair->destination : &pair->source;
 }
@@ -69,12 +69,13 @@ static int input_over(const struct program *program, const struct instr *instr, 
     if (instr->phase != PHASE_BACKWARD_INPUT || slot / MAX_OPERANDS != ROLE_GRADIENT_IN || instr->segment < 0 ||
         !(kernel_facts[program->graph->segments[instr->segment].kernel].overwrites_in >> place & 1))
         return -1;
-    int into = instr->operand[ROLE_GRADIENT_IN][place], from = instr->operand[ROLE_IN][place], uses = 0;
+    int into = instr_operand(program, instr, ROLE_GRADIENT_IN, place),
+        from = instr_operand(program, instr, ROLE_IN, place), uses = 0;
     bool defines = instr->define[ROLE_GRADIENT_IN] >> place & 1;
     if (into < 0 || from < 0 || !defines || !same_block(&program->buffers[into], &program->buffers[from]))
         return -1;
-    for (int other = 0; other < access_slots(instr); other++)
-        uses += instr->operand[other / MAX_OPERANDS][other % MAX_OPERANDS] == from;
+    for (int k = 0; k < __builtin_popcount(instr->operands); k++)
+        uses += program->operands[instr->operand_first + k] == from;
     return uses == 1 ? over : -1;
 }
 

@@ -25,7 +25,7 @@ static inline bool access_at(const struct program *program, const struct instr *
     if (instr->op != OP_COMPUTE)
         return access_of_pair(program, instr, slot, out);
     enum role role = (enum role)(slot / MAX_OPERANDS);
-    int place = slot % MAX_OPERANDS, buffer = instr->operand[role][place];
+    int place = slot % MAX_OPERANDS, buffer = instr_operand(program, instr, role, place);
     if (buffer < 0)
         return false; /* most are empty */
     bool writes = role_written(instr->phase, role);

@@ -384,43 +384,61 @@ static void operands_read(struct form *f, int operand[MAX_OPERANDS], uint8_t *de
     refuse(f, start, "a list of operands that ends with one that is there");
 }
 
-static void operands(struct form *f, struct instr *instr)
+static void roles_form(struct form *f, struct instr *instr, struct operand_table *table)
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
         bool any = instr->define[role] != 0;
         for (int i = 0; f->out && i < MAX_OPERANDS; i++)
-            any |= instr->operand[role][i] >= 0;
+            any |= table->buffer[role][i] >= 0;
         if (!optional(f, role_names[role], any))
             continue;
         if (f->out)
-            operands_write(f, instr->operand[role], instr->define[role]);
+            operands_write(f, table->buffer[role], instr->define[role]);
         else
-            operands_read(f, instr->operand[role], &instr->define[role]);
+            operands_read(f, table->buffer[role], &instr->define[role]);
     }
 }
 
-static void list_add(struct form *f, struct form_list *list, int value)
+static bool list_grow(struct form *f, struct form_list *list, int more)
 {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 64;
+    if (list->count + more > list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 64; /* more is at most 64 */
         int *grown = realloc(list->data, (size_t)capacity * sizeof *grown);
         if (!grown) {
             fail_kind(f->err, ERROR_ENVIRONMENT, "%s: out of memory", f->name);
             f->failed = true;
-            return;
+            return false;
         }
         list->data = grown;
         list->capacity = capacity;
     }
-    list->data[list->count++] = value;
+    return true;
 }
 
-static void pairs_form(struct form *f, struct instr *instr, const struct pair *pairs, struct form_list *read)
+static void list_add(struct form *f, struct form_list *list, int value)
+{
+    if (list_grow(f, list, 1))
+        list->data[list->count++] = value;
+}
+
+static void operands_form(struct form *f, struct instr *instr, const struct program *program, struct form_list *read)
+{
+    struct operand_table table = no_operands;
+    for (int k = 0; f->out && k < OPERAND_SLOTS; k++) {
+        int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS;
+        table.buffer[role][i] = instr_operand(program, instr, (enum role)role, i);
+    }
+    roles_form(f, instr, &table);
+    if (!f->out && !f->failed && list_grow(f, read, OPERAND_SLOTS))
+        read->count += instr_pack(instr, &table, read->count, &read->data[read->count]);
+}
+
+static void pairs_form(struct form *f, struct instr *instr, const struct program *program, struct form_list *read)
 {
     bool any = optional(f, "pairs", instr->pair_count > 0);
     for (int i = 0; f->out && i < instr->pair_count; i++) {
-        number(f, NULL, &(int){ pairs[instr->pair_first + i].source });
-        number(f, NULL, &(int){ pairs[instr->pair_first + i].destination });
+        number(f, NULL, &(int){ program->pairs[instr->pair_first + i].source });
+        number(f, NULL, &(int){ program->pairs[instr->pair_first + i].destination });
     }
     if (f->out || !any)
         return;
@@ -452,8 +470,16 @@ static void waits_form(struct form *f, struct instr *instr, const int *waits, st
     instr->wait_count = read->count - instr->wait_first;
 }
 
-void form_instr(struct form *f, int index, struct instr *instr, const struct pair *pairs, const int *waits,
-                struct form_list *pairs_read, struct form_list *waits_read)
+static void atom_mask(struct form *f, int *atoms)
+{
+    const char *before = f->at;
+    number(f, "atoms", atoms);
+    if (!f->out && !f->failed && (*atoms < 0 || *atoms > UINT8_MAX))
+        refuse(f, before + 1, "a mask of mesh atoms");
+}
+
+void form_instr(struct form *f, int index, struct instr *instr, const struct program *program, const int *waits,
+                struct form_lists *read)
 {
     int op = (int)instr->op, phase = (int)instr->phase, lane = (int)instr->lane, fold = (int)instr->fold,
         atoms = (int)instr->atoms;
@@ -473,18 +499,18 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pai
     number(f, "segment", &instr->segment);
     number(f, "micro", &instr->micro);
     number(f, "round", &instr->round);
-    number(f, "atoms", &atoms);
+    atom_mask(f, &atoms);
     number(f, "peer", &instr->peer_stage);
     number(f, "tag", &instr->tag);
-    operands(f, instr);
-    pairs_form(f, instr, pairs, pairs_read);
-    waits_form(f, instr, waits, waits_read);
+    operands_form(f, instr, program, &read->operands);
+    pairs_form(f, instr, program, &read->pairs);
+    waits_form(f, instr, waits, &read->waits);
     line_end(f);
     instr->op = (enum op)op;
     instr->phase = (enum phase)phase;
     instr->lane = (enum lane)lane;
     instr->fold = (enum fold)fold;
-    instr->atoms = (unsigned)atoms;
+    instr->atoms = (uint8_t)atoms;
 }
 
 void form_end(struct form *f)

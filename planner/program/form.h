@@ -26,10 +26,13 @@ void form_header(struct form *form, uint64_t model_hash, uint64_t plan_hash, str
 void form_assignment(struct form *form, int index, struct assignment *assignment);
 void form_buffer(struct form *form, int index, struct buffer *buffer);
 void form_stage(struct form *form, int index, struct stage_program *stage);
-/* Writing: pairs and waits are those of the instruction. Reading: they are appended, and the instruction's ranges point
- * at them. */
-void form_instr(struct form *form, int index, struct instr *instr, const struct pair *pairs, const int *waits,
-                struct form_list *pairs_read, struct form_list *waits_read);
+struct form_lists {
+    struct form_list operands, pairs, waits; /* pairs: source, destination */
+};
+/* Writing: the program's operands and pairs, the stage's waits. Reading: they are appended to the lists, and the
+ * instruction's ranges point at them. */
+void form_instr(struct form *form, int index, struct instr *instr, const struct program *program, const int *waits,
+                struct form_lists *read);
 /* Reading: nothing may follow. */
 void form_end(struct form *form);
 #endif

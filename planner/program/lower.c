@@ -417,8 +417,10 @@ static void close_lowering(struct lowering *l)
     struct program *program = l->program;
     struct buffer *buffers = realloc(program->buffers, ((size_t)program->buffer_count + 1) * sizeof *buffers);
     struct pair *pairs = realloc(program->pairs, ((size_t)program->pair_count + 1) * sizeof *pairs);
+    int *operands = realloc(program->operands, ((size_t)program->operand_count + 1) * sizeof *operands);
     program->buffers = buffers ? buffers : program->buffers;
     program->pairs = pairs ? pairs : program->pairs;
+    program->operands = operands ? operands : program->operands;
     free(l->notes);
     arena_free(&l->scratch);
     arena_free(&l->growing);

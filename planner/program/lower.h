@@ -134,7 +134,7 @@ struct lowering {
     int chunk_count;
     int *version_head[2];       /* [gradient][value * micro_count + micro] */
     struct version_note *notes; /* by buffer; on the heap, as the program's buffers and pairs while they grow */
-    int buffer_capacity, note_capacity, pair_capacity, instr_capacity;
+    int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity;
     struct instr spare; /* written to after a failure */
 
     struct stage_weight *weights;   /* by weight */
@@ -192,6 +192,7 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source,
                         int destination);
 int add_pair(struct lowering *l, int source, int destination);
+void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table);
 /* Adds a buffer; sizes and serial follow from it. */
 int add_buffer(struct lowering *l, struct buffer buffer);
 /* Versions of values: a new one (not live yet), the live one of a layout or -1. */

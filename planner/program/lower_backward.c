@@ -148,12 +148,16 @@ static void open_twins(struct backward *b)
         }
 }
 
-static void operands_out(const struct backward *b, struct instr *instr)
+/* All that it reads but weights; the rest is absent. */
+static struct operand_table operands_read(const struct backward *b)
 {
+    struct operand_table table = no_operands;
+    memcpy(table.buffer[ROLE_IN], b->in, sizeof(int) * (size_t)b->s->in_count);
     for (int i = 0; i < b->s->out_count; i++) {
-        instr->operand[ROLE_OUT][i] = b->out[i];
-        instr->operand[ROLE_GRADIENT_OUT][i] = b->gradient_out[i];
+        table.buffer[ROLE_OUT][i] = b->out[i];
+        table.buffer[ROLE_GRADIENT_OUT][i] = b->gradient_out[i];
     }
+    return table;
 }
 
 static void shift(struct backward *b, int from, int to)
@@ -192,13 +196,12 @@ static void rotate(struct backward *b, int round)
     }
 }
 
-/* Buffer and define bit of an input gradient in a round. */
-static void write_input(struct backward *b, struct instr *instr, int i, int round)
+/* Define bit of an input gradient in a round. */
+static void define_input(const struct backward *b, struct instr *instr, int i, int round)
 {
     int dim_count = b->l->graph->values[b->s->in[i].id].dim_count;
     bool own_part = sliced_dim(b->assignment, &b->s->in[i], dim_count) >= 0;
     bool define = b->streams[i] ? round == 0 && !b->cleared[i] : b->defines[i] && (round == 0 || own_part);
-    instr->operand[ROLE_GRADIENT_IN][i] = b->streams[i] ? b->travelling[i] : b->gradient_in[i];
     if (define && b->gradient_in[i] >= 0)
         instr->define[ROLE_GRADIENT_IN] |= (uint8_t)(1u << i);
 }
@@ -227,18 +230,19 @@ static void input_phase(struct backward *b)
     open_twins(b);
     open_travelling(b);
     for (int round = b->first; round < b->end && !l->failed; round++) {
-        int weight[MAX_OPERANDS];
+        struct operand_table table = operands_read(b);
         for (int i = 0; i < b->s->weight_count; i++)
-            weight[i] = k->input_reads_weight >> i & 1 ? use_weight(l, b->segment, i, round, &b->site) : -1;
+            table.buffer[ROLE_WEIGHT][i] =
+                k->input_reads_weight >> i & 1 ? use_weight(l, b->segment, i, round, &b->site) : -1;
         struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, &b->site);
         instr->segment = b->segment;
         instr->round = round;
         instr->first = round == 0;
-        operands_out(b, instr);
-        memcpy(instr->operand[ROLE_IN], b->in, sizeof(int) * (size_t)b->s->in_count);
-        memcpy(instr->operand[ROLE_WEIGHT], weight, sizeof(int) * (size_t)b->s->weight_count);
-        for (int i = 0; i < b->s->in_count; i++)
-            write_input(b, instr, i, round);
+        for (int i = 0; i < b->s->in_count; i++) {
+            table.buffer[ROLE_GRADIENT_IN][i] = b->streams[i] ? b->travelling[i] : b->gradient_in[i];
+            define_input(b, instr, i, round);
+        }
+        set_operands(l, instr, &table);
         if (b->assignment->ring_atom >= 0)
             rotate(b, round);
         if (b->rounds > 1)
@@ -250,7 +254,8 @@ static void weight_round(struct backward *b, int round)
 {
     struct lowering *l = b->l;
     const struct kernel_facts *k = &kernel_facts[b->s->kernel];
-    int weight[MAX_OPERANDS], gradient[MAX_OPERANDS];
+    struct operand_table table = operands_read(b);
+    int *weight = table.buffer[ROLE_WEIGHT], *gradient = table.buffer[ROLE_GRADIENT_WEIGHT];
     unsigned define = 0;
     for (int i = 0; i < b->s->weight_count && !l->failed; i++) {
         const struct weight *w = &l->graph->weights[b->s->weight[i].id];
@@ -272,10 +277,7 @@ static void weight_round(struct backward *b, int round)
     instr->round = round;
     instr->first = round == 0;
     instr->define[ROLE_GRADIENT_WEIGHT] = (uint8_t)define;
-    operands_out(b, instr);
-    memcpy(instr->operand[ROLE_IN], b->in, sizeof(int) * (size_t)b->s->in_count);
-    memcpy(instr->operand[ROLE_WEIGHT], weight, sizeof(int) * (size_t)b->s->weight_count);
-    memcpy(instr->operand[ROLE_GRADIENT_WEIGHT], gradient, sizeof(int) * (size_t)b->s->weight_count);
+    set_operands(l, instr, &table);
     for (int i = 0; i < b->s->weight_count; i++) {
         if (gradient[i] >= 0)
             weight_contributed(l, b->segment, i, round, &b->site);

@@ -56,7 +56,6 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
                    sizeof *stage->instrs))
         instr = &stage->instrs[stage->instr_count++];
     memset(instr, 0, sizeof *instr);
-    memset(instr->operand, -1, sizeof instr->operand);
     instr->op = op;
     instr->lane = lane;
     instr->phase = site->phase;
@@ -67,6 +66,15 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
     instr->micro = site->micro;
     instr->segment = instr->peer_stage = instr->tag = -1;
     return instr;
+}
+
+void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table)
+{
+    struct program *program = l->program;
+    int first = program->operand_count;
+    if (grow_large(l, (void **)&program->operands, first + OPERAND_SLOTS - 1, &l->operand_capacity,
+                   sizeof *program->operands))
+        program->operand_count += instr_pack(instr, table, first, &program->operands[first]);
 }
 
 int add_pair(struct lowering *l, int source, int destination)

@@ -189,16 +189,16 @@ static void forward_round(struct lowering *l, int segment, int round, const int 
                           const int out[MAX_OPERANDS], const struct site *site)
 {
     const struct segment *s = &l->graph->segments[segment];
-    int weight[MAX_OPERANDS];
+    struct operand_table table = no_operands;
     for (int i = 0; i < s->weight_count; i++)
-        weight[i] = use_weight(l, segment, i, round, site);
+        table.buffer[ROLE_WEIGHT][i] = use_weight(l, segment, i, round, site);
     struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, site);
     instr->segment = segment;
     instr->round = round;
     instr->first = round == 0;
-    memcpy(instr->operand[ROLE_IN], in, sizeof(int) * (size_t)s->in_count);
-    memcpy(instr->operand[ROLE_OUT], out, sizeof(int) * (size_t)s->out_count);
-    memcpy(instr->operand[ROLE_WEIGHT], weight, sizeof(int) * (size_t)s->weight_count);
+    memcpy(table.buffer[ROLE_IN], in, sizeof(int) * (size_t)s->in_count);
+    memcpy(table.buffer[ROLE_OUT], out, sizeof(int) * (size_t)s->out_count);
+    set_operands(l, instr, &table);
     for (int i = 0; i < s->out_count; i++) {
         bool own_part =
             sliced_dim(assignment_of(l, segment), &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;

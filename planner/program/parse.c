@@ -5,7 +5,7 @@
 struct parse {
     struct form form;
     struct program *program;
-    struct form_list pairs, waits;
+    struct form_lists lists;
 };
 
 static bool short_of_memory(struct parse *p)
@@ -53,30 +53,31 @@ static bool parse_stage(struct parse *p, int index)
     form_stage(&p->form, index, stage);
     if (p->form.failed)
         return false;
-    p->waits.count = 0;
+    p->lists.waits.count = 0;
     stage->instrs = arena_alloc(&p->program->arena, (size_t)stage->instr_count, sizeof *stage->instrs);
     if (!stage->instrs)
         return short_of_memory(p);
     for (int i = 0; i < stage->instr_count && !p->form.failed; i++) {
-        struct instr *instr = &stage->instrs[i];
-        memset(instr->operand, -1, sizeof instr->operand);
-        form_instr(&p->form, i, instr, NULL, NULL, &p->pairs, &p->waits);
+        form_instr(&p->form, i, &stage->instrs[i], NULL, NULL, &p->lists);
     }
-    stage->wait_count = p->waits.count;
-    stage->waits = copy_list(&p->program->arena, &p->waits);
+    stage->wait_count = p->lists.waits.count;
+    stage->waits = copy_list(&p->program->arena, &p->lists.waits);
     return stage->waits ? !p->form.failed : short_of_memory(p);
 }
 
-/* The flat list of sources and destinations is the array of pairs. */
-static bool close_pairs(struct parse *p)
+/* The flat list of sources and destinations is the array of pairs; that of operands becomes the program's. */
+static bool close_lists(struct parse *p)
 {
     struct program *program = p->program;
-    program->pair_count = p->pairs.count / 2;
+    program->operand_count = p->lists.operands.count;
+    program->operands = p->lists.operands.data;
+    p->lists.operands.data = NULL;
+    program->pair_count = p->lists.pairs.count / 2;
     program->pairs = calloc((size_t)program->pair_count + 1, sizeof *program->pairs);
     if (!program->pairs)
         return short_of_memory(p);
     for (int i = 0; i < program->pair_count; i++)
-        program->pairs[i] = (struct pair){ p->pairs.data[2 * i], p->pairs.data[2 * i + 1] };
+        program->pairs[i] = (struct pair){ p->lists.pairs.data[2 * i], p->lists.pairs.data[2 * i + 1] };
     return true;
 }
 
@@ -112,9 +113,10 @@ bool program_parse(struct program **out, const struct graph *graph, const struct
         ok = parse_stage(&p, s);
     if (ok)
         form_end(&p.form);
-    ok = ok && !p.form.failed && close_pairs(&p) && program_index(p.program, err);
-    free(p.pairs.data);
-    free(p.waits.data);
+    ok = ok && !p.form.failed && close_lists(&p) && program_index(p.program, err);
+    free(p.lists.operands.data);
+    free(p.lists.pairs.data);
+    free(p.lists.waits.data);
     if (!ok) {
         program_free(p.program);
         return false;

@@ -16,9 +16,10 @@ static void print_stage(struct form *form, int index, struct stage_program stage
     form_stage(form, index, &stage);
 }
 
-static void print_instr(struct form *form, int index, struct instr instr, const struct pair *pairs, const int *waits)
+static void print_instr(struct form *form, int index, struct instr instr, const struct program *program,
+                        const int *waits)
 {
-    form_instr(form, index, &instr, pairs, waits, NULL, NULL);
+    form_instr(form, index, &instr, program, waits, &(struct form_lists){ 0 });
 }
 
 void program_print(const struct program *program, struct text *out)
@@ -34,6 +35,6 @@ void program_print(const struct program *program, struct text *out)
         const struct stage_program *stage = &program->stages[s];
         print_stage(&form, s, *stage);
         for (int i = 0; i < stage->instr_count; i++)
-            print_instr(&form, i, stage->instrs[i], program->pairs, stage->waits);
+            print_instr(&form, i, stage->instrs[i], program, stage->waits);
     }
 }

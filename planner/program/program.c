@@ -8,6 +8,7 @@ void program_free(struct program *program)
         return;
     free(program->buffers);
     free(program->pairs);
+    free(program->operands);
     arena_free(&program->arena);
     free(program);
 }
@@ -15,7 +16,30 @@ void program_free(struct program *program)
 size_t program_bytes(const struct program *program)
 {
     return arena_bytes(&program->arena) + (size_t)program->buffer_count * sizeof *program->buffers +
-           (size_t)program->pair_count * sizeof *program->pairs;
+           (size_t)program->pair_count * sizeof *program->pairs +
+           (size_t)program->operand_count * sizeof *program->operands;
+}
+
+#define NO_ROLE                                                                                                        \
+    {                                                                                                                  \
+        -1, -1, -1, -1, -1                                                                                             \
+    }
+const struct operand_table no_operands = { { NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE } };
+_Static_assert(ROLE_COUNT == 6 && MAX_OPERANDS == 5, "`no_operands` lists all slots");
+
+int instr_pack(struct instr *instr, const struct operand_table *table, int first, int *out)
+{
+    int count = 0;
+    instr->operand_first = first;
+    instr->operands = 0;
+    for (int slot = 0; slot < OPERAND_SLOTS; slot++) {
+        int buffer = table->buffer[slot / MAX_OPERANDS][slot % MAX_OPERANDS];
+        if (buffer == -1)
+            continue;
+        instr->operands |= UINT32_C(1) << slot;
+        out[count++] = buffer;
+    }
+    return count;
 }
 
 int64_t program_instrs(const struct program *program)

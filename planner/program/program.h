@@ -114,26 +114,49 @@ struct pair {
 
 struct instr {
     enum op op : 8;
-    enum phase phase : 8;
-    enum lane lane : 8;
-    enum step_part part : 8;               /* other than STEP_OWN: asynchronous schedules only */
-    enum fold fold : 8;                    /* reductions: SUM or MAX */
-    bool again;                            /* recomputation */
-    bool late;                             /* of the forward phase, but a part of backward: loss_walk.h */
-    bool first;                            /* COMPUTE: the first round of a fold: outputs start anew */
-    uint8_t define[ROLE_COUNT];            /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
-    bool accumulate;                       /* others: destination += (else overwritten) */
-    int segment, micro, round;             /* COMPUTE; segment -1 otherwise */
-    int operand[ROLE_COUNT][MAX_OPERANDS]; /* COMPUTE: buffers, -1 absent */
+    enum phase phase : 4;
+    enum lane lane : 4;
+    enum step_part part : 4;    /* other than STEP_OWN: asynchronous schedules only */
+    enum fold fold : 4;         /* reductions: SUM or MAX */
+    bool again;                 /* recomputation */
+    bool late;                  /* of the forward phase, but a part of backward: loss_walk.h */
+    bool first;                 /* COMPUTE: the first round of a fold: outputs start anew */
+    bool accumulate;            /* others: destination += (else overwritten) */
+    uint8_t define[ROLE_COUNT]; /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
+    uint8_t atoms;              /* collectives inside a stage: mask of the mesh atoms that span the group */
+    int segment, micro, round;  /* COMPUTE; segment -1 otherwise */
+    uint32_t operands;          /* COMPUTE: bit role * MAX_OPERANDS + i: operand i of the role is there; others: 0 */
+    int operand_first;          /* into program->operands, of which it has one for each bit, in their order */
     /* Others: into program->pairs; several pairs are one fused transfer (a gradient bucket). */
     int pair_first, pair_count;
-    unsigned atoms; /* collectives inside a stage: mask of the mesh atoms that span the group */
     int peer_stage; /* SEND, RECEIVE; else -1 */
     int tag;        /* SEND, RECEIVE: equal numbers pair; else -1 */
     int layer;      /* graph layer that it serves, -1 none: reports */
     /* Into the stage's waits: indices of earlier instructions of OTHER lanes that must have finished. */
     int wait_first, wait_count;
 };
+_Static_assert(MAX_ATOMS <= 8, "struct instr has a bit for each");
+_Static_assert(sizeof(struct instr) == 64, "lists of instructions take most of a program's memory");
+
+enum { OPERAND_SLOTS = ROLE_COUNT * MAX_OPERANDS };
+_Static_assert(OPERAND_SLOTS <= 32, "struct instr has a bit for each");
+struct operand_table {
+    int buffer[ROLE_COUNT][MAX_OPERANDS]; /* -1: absent */
+};
+extern const struct operand_table no_operands;
+/* Gives the instruction its operands. Those that are there go to `out`, place `first` of program->operands, which needs
+ * room for OPERAND_SLOTS; returns how many. */
+int instr_pack(struct instr *instr, const struct operand_table *table, int first, int *out);
+static inline bool instr_has(const struct instr *instr, enum role role, int i)
+{
+    return instr->operands >> ((int)role * MAX_OPERANDS + i) & 1;
+}
+/* Into program->operands; it must be there. */
+static inline int instr_operand_place(const struct instr *instr, enum role role, int i)
+{
+    uint32_t before = instr->operands & ((UINT32_C(1) << ((int)role * MAX_OPERANDS + i)) - 1);
+    return instr->operand_first + __builtin_popcount(before);
+}
 
 /* Between ranks, or would in a larger group. */
 static inline bool instr_moves_data(const struct instr *instr)
@@ -178,10 +201,11 @@ struct program {
     struct arena arena;
     const struct graph *graph; /* borrowed */
     const struct plan *plan;   /* borrowed */
-    int stage_count, buffer_count, pair_count;
+    int stage_count, buffer_count, pair_count, operand_count;
     struct stage_program *stages;
-    struct buffer *buffers; /* these two on the heap, owned: they grow and are replaced */
+    struct buffer *buffers; /* these three on the heap, owned: they grow and are replaced */
     struct pair *pairs;
+    int *operands; /* buffers */
     /* strategy, by segment: the axis of each atom (or AXIS_UNSPLIT / AXIS_PASS), the ring's atom (-1), the sliced axis
      * and count: of slices, or of the loss's chunks */
     struct assignment {
@@ -193,6 +217,11 @@ struct program {
      * atoms are never reduced: the loss is the sum over micro-batches and over the ranks that count (rank_counts()). */
     int *loss_buffers;
 };
+/* The buffer, -1: absent. */
+static inline int instr_operand(const struct program *program, const struct instr *instr, enum role role, int i)
+{
+    return instr_has(instr, role, i) ? program->operands[instr_operand_place(instr, role, i)] : -1;
+}
 /* Fills loss_buffers from the buffers (persistent ones of the loss value); for whoever builds a program by other means
  * than program_lower(). */
 bool program_index(struct program *program, struct error *err);

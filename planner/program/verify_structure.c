@@ -150,7 +150,7 @@ static bool check_operand(const struct program *program, int stage, int index, e
                           struct error *err)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
-    int b = instr->operand[role][place];
+    int b = instr_operand(program, instr, role, place);
     if (b == -1)
         return true;
     const struct operand *operand = graph_operand(&program->graph->segments[instr->segment], role, place);

@@ -13,7 +13,9 @@ static bool same_operands(const struct program *program, const struct instr *a, 
 {
     bool same = memcmp(a->define, b->define, sizeof a->define) == 0;
     for (int k = 0; same && k < ROLE_COUNT * MAX_OPERANDS; k++) {
-        int x = a->operand[k / MAX_OPERANDS][k % MAX_OPERANDS], y = b->operand[k / MAX_OPERANDS][k % MAX_OPERANDS];
+        enum role role = (enum role)(k / MAX_OPERANDS);
+        int x = instr_operand(program, a, role, k % MAX_OPERANDS),
+            y = instr_operand(program, b, role, k % MAX_OPERANDS);
         same = (x >= 0) == (y >= 0) && stays(program, x) == stays(program, y);
     }
     return same;
@@ -85,7 +87,7 @@ static int64_t adding_ns(const struct sample *s, const struct facts *facts, cons
     struct instr adding = *instr;
     for (int k = 0; k < ROLE_COUNT * MAX_OPERANDS; k++) {
         int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS;
-        if (stays(s->program, instr->operand[role][i]))
+        if (stays(s->program, instr_operand(s->program, instr, (enum role)role, i)))
             adding.define[role] &= (uint8_t) ~(1u << i);
     }
     bool adds = memcmp(adding.define, instr->define, sizeof adding.define) != 0;
