@@ -179,8 +179,8 @@ static void check_loss(const struct lowered *l)
     for (int m = 0; m < l->plan->micro_batch_count && l->graph->loss_value >= 0; m++) {
         int stage = stage_of_work(l->plan, l->graph->layer_count - 1, m);
         for (int s = 0; s < l->plan->stage_count; s++)
-            ck_assert_int_eq(l->program->loss_buffers[s * l->plan->micro_batch_count + m] >= 0, s == stage);
-        int buffer = l->program->loss_buffers[stage * l->plan->micro_batch_count + m];
+            ck_assert_int_eq(program_loss(l->program, s, m) >= 0, s == stage);
+        int buffer = program_loss(l->program, stage, m);
         ck_assert_int_eq(l->program->buffers[buffer].micro, m);
         ck_assert_int_eq(l->program->buffers[buffer].elements, 1);
     }

@@ -47,8 +47,9 @@ static void check_same(const struct program *a, const struct program *b)
         ck_assert_msg(same_buffer(&a->buffers[i], &b->buffers[i]), "buffer %d differs", i);
     for (int i = 0; i < a->graph->segment_count; i++)
         ck_assert_mem_eq(&a->assignments[i], &b->assignments[i], sizeof a->assignments[i]);
-    for (int i = 0; i < a->stage_count * a->plan->micro_batch_count; i++)
-        ck_assert_int_eq(a->loss_buffers[i], b->loss_buffers[i]);
+    for (int s = 0; s < a->stage_count; s++)
+        for (int m = 0; m < a->plan->micro_batch_count; m++)
+            ck_assert_int_eq(program_loss(a, s, m), program_loss(b, s, m));
     for (int s = 0; s < a->stage_count; s++) {
         const struct stage_program *x = &a->stages[s], *y = &b->stages[s];
         ck_assert_int_eq(x->instr_count, y->instr_count);

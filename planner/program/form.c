@@ -295,7 +295,8 @@ static void layout_word(struct form *f, struct layout *layout, int atom)
 
 void form_buffer(struct form *f, int index, struct buffer *buffer)
 {
-    int kind = (int)buffer->kind;
+    int kind = (int)buffer->kind, ring_atom = buffer->ring_atom, part = buffer->part, part_count = buffer->part_count,
+        part_dim = buffer->part_dim;
     check_index(f, "buffer", index);
     word(f, NULL, buffer_kind_words, &kind);
     buffer->kind = (enum buffer_kind)kind;
@@ -306,10 +307,14 @@ void form_buffer(struct form *f, int index, struct buffer *buffer)
     flag(f, "host", &buffer->host);
     number(f, "micro", &buffer->micro);
     number(f, "ring", &buffer->ring_round);
-    number(f, NULL, &buffer->ring_atom);
-    number(f, "part", &buffer->part);
-    number(f, NULL, &buffer->part_count);
-    number(f, NULL, &buffer->part_dim);
+    small_number(f, NULL, INT8_MAX, &ring_atom);
+    small_number(f, "part", INT16_MAX, &part);
+    small_number(f, NULL, INT16_MAX, &part_count);
+    small_number(f, NULL, INT8_MAX, &part_dim);
+    buffer->ring_atom = (int8_t)ring_atom;
+    buffer->part = (int16_t)part;
+    buffer->part_count = (int16_t)part_count;
+    buffer->part_dim = (int8_t)part_dim;
     number(f, "version", &buffer->version);
     if (optional(f, "of", buffer->version_count > 1))
         number(f, NULL, &buffer->version_count);

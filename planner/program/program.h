@@ -29,17 +29,18 @@ enum buffer_kind {
     BUFFER_KIND_COUNT
 };
 struct buffer {
-    enum buffer_kind kind;
+    enum buffer_kind kind : 8;
     uint8_t
         padded; /* weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product */
     bool host;  /* lies in the host's arena: OFFLOAD and FETCH alone touch it */
     bool is_weight;  /* id names a weight, else a value; SCALAR: id is -1 */
     bool persistent; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
-    int stage, id, micro;      /* micro -1: not of one micro-batch */
-    int ring_round, ring_atom; /* block of the neighbour ring_round steps back along ring_atom; 0: own block */
+    int8_t ring_atom, part_dim;
+    int stage, id, micro; /* micro -1: not of one micro-batch */
+    int ring_round;       /* block of the neighbour ring_round steps back along ring_atom; 0: own block */
     /* Time split: the part-th of part_count pieces along part_dim, of a weight's slices or a value's chunks; part_count
      * 1: whole. */
-    int part, part_count, part_dim;
+    int16_t part, part_count;
     /* Asynchronous schedules: which of a weight's versions it holds, and of how many; 0 of 1 otherwise. Versions are
      * counted from the newest at the beginning of a step, modulo their number; after a step the executor renumbers the
      * buffers by as many places as there were updates. The buffers of a weight's versions are neighbours. */
@@ -51,6 +52,8 @@ struct buffer {
     int64_t bytes;    /* elements in the plan's dtype and this kind's precision */
     int64_t offset;   /* in the stage's arena, or the host's; -1 before program_layout() */
 };
+_Static_assert(PLAN_MAX_SLICES <= INT16_MAX, "parts of a buffer are numbered in 16 bits");
+_Static_assert(sizeof(struct buffer) == 80, "a program has as many buffers as instructions");
 
 /* ---- instructions ---- */
 enum op {
@@ -213,14 +216,19 @@ struct program {
         int8_t ring_atom, slice_axis;
         int16_t slices;
     } * assignments;
-    /* [stage * micro_batch_count + micro]: the buffer that holds the loss, -1 where the stage has none. Its PARTIAL
-     * atoms are never reduced: the loss is the sum over micro-batches and over the ranks that count (rank_counts()). */
-    int *loss_buffers;
+    /* By stage, NULL where it has none: by micro-batch the buffer that holds the loss, -1 none. Its PARTIAL atoms are
+     * never reduced: the loss is the sum over micro-batches and over the ranks that count (rank_counts()). */
+    int **loss_buffers;
 };
 /* The buffer, -1: absent. */
 static inline int instr_operand(const struct program *program, const struct instr *instr, enum role role, int i)
 {
     return instr_has(instr, role, i) ? program->operands[instr_operand_place(instr, role, i)] : -1;
+}
+/* The buffer that holds the loss, -1: the stage has none. */
+static inline int program_loss(const struct program *program, int stage, int micro)
+{
+    return program->loss_buffers[stage] ? program->loss_buffers[stage][micro] : -1;
 }
 /* Fills loss_buffers from the buffers (persistent ones of the loss value); for whoever builds a program by other means
  * than program_lower(). */

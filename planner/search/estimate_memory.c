@@ -29,7 +29,7 @@ static int64_t losses_bytes(const struct program *program, int stage, int furthe
     int micros = program->plan->micro_batch_count;
     int64_t bytes = 0;
     for (int m = 0; m < micros; m++) {
-        int loss = program->loss_buffers[stage * micros + m];
+        int loss = program_loss(program, stage, m);
         bytes += loss < 0 ? 0 : round_up(program->buffers[loss].bytes, ARENA_ALIGNMENT_BYTES);
     }
     return bytes / micros * further;
