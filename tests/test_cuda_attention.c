@@ -1,14 +1,10 @@
 /* Attention of the CUDA module over a double of cuDNN: what is taken, what is queued for it, and what is said where it
  * is not taken. No GPU is needed, and nothing is computed. */
-#include "check.h"
 #include "executor/gpu/cudnn_graph.h"
-#include "executor/gpu/gpu.h"
 #include "executor/gpu/kinds.h"
-#include "tests/cuda_double.h"
+#include "tests/cuda_fixture.h"
 #include <stdio.h>
 #include <string.h>
-
-gpu_module_open cleave_gpu_open;
 
 enum { BATCHES = 2, ROWS = 4, HEADS = 3, WIDTH = 8, PLAN_BYTES = 1000 };
 
@@ -25,9 +21,9 @@ static cudnnStatus_t create(cudnnHandle_t *handle)
     return cudnn.has_no_handle ? CUDNN_STATUS_NOT_INITIALIZED : CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream)
+static cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t on)
 {
-    (void)handle, (void)stream;
+    (void)handle, (void)on;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -124,22 +120,11 @@ void cudnn_graph_free(struct cudnn_graph *graph)
 }
 
 /* ---- calls ---- */
-static struct gpu gpu;
-static void *stream;
 static unsigned char memory[ATTENTION_V_GRADIENT + 1][1024] __attribute__((aligned(256)));
 
-static void open_module(void)
+static void close_both(void)
 {
-    struct error error = { 0 };
-    cuda_double_reset();
-    ck_assert_msg(cleave_gpu_open(&gpu, GPU_MODULE_VERSION, 0, &error), "%s", error.message);
-    stream = gpu.open_stream(gpu.self, &error);
-}
-
-static void close_module(void)
-{
-    gpu.close_stream(gpu.self, stream);
-    gpu.close(gpu.self);
+    close_module();
     memset(&cudnn, 0, sizeof cudnn);
 }
 
@@ -174,7 +159,7 @@ START_TEST(the_first_engine_that_makes_a_plan_serves)
     ck_assert_int_eq(cudnn.executions, 4);
     ck_assert_int_eq(cudnn.described, 2);      /* once for each shape */
     ck_assert_int_eq(cuda_double.launches, 4); /* each has statistics copied */
-    close_module();
+    close_both();
 }
 END_TEST
 
@@ -188,7 +173,7 @@ static void declines(const char *why, size_t offset)
         ck_assert_msg(strstr(declined.message, why) != NULL, "got %s, expected %s", declined.message, why);
     }
     ck_assert_int_eq(cudnn.executions + cuda_double.launches, 0);
-    close_module();
+    close_both();
 }
 
 START_TEST(who_is_not_taken_hears_why)
@@ -211,7 +196,7 @@ START_TEST(a_library_that_does_not_work_is_absent)
     ck_assert(!gpu.attend);
     ck_assert_msg(strstr(gpu.libraries, "slow: cuDNN: opening the library: failure; what the library said last"), "%s",
                   gpu.libraries);
-    close_module();
+    close_both();
 }
 END_TEST
 

@@ -1,30 +1,9 @@
 /* The host code of the CUDA module over doubles of what it calls: what it asks for, keeps and says. No GPU is needed,
  * and nothing is computed. */
-#include "check.h"
-#include "executor/gpu/gpu.h"
-#include "tests/cuda_double.h"
+#include "tests/cuda_fixture.h"
 #include <string.h>
 
-gpu_module_open cleave_gpu_open;
-
 enum { M = 64, N = 96, K = 32, REPEATS = 6 }; /* of each algorithm: one to warm up and five that count */
-
-static struct gpu gpu;
-static void *stream;
-
-static void open_module(void)
-{
-    struct error error = { 0 };
-    cuda_double_reset();
-    ck_assert_msg(cleave_gpu_open(&gpu, GPU_MODULE_VERSION, 0, &error), "%s", error.message);
-    stream = gpu.open_stream(gpu.self, &error);
-}
-
-static void close_module(void)
-{
-    gpu.close_stream(gpu.self, stream);
-    gpu.close(gpu.self);
-}
 
 static unsigned char memory[4][(1 << 15) + 512] __attribute__((aligned(256))); /* operands of products */
 

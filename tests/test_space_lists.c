@@ -100,6 +100,7 @@ static void draw_choices(struct random_world *w, struct space *space)
     DRAW(space->interleave, 1, 2, 3, 4);
     DRAW(space->extra, 0, 1, 2, 3);
     DRAW(space->bucket, USUAL_BUCKET_BYTES, 0, 4 << 20, 3 << 10, 777);
+    DRAW(space->loss_chunks, 1, 2, 8);
     DRAW(space->layouts, 1, 2, 3);
     if (world_draw(w, 3) == 0)
         DRAW(space->turns, 1, 2, 3, 4, 6);

@@ -1,8 +1,8 @@
 /* The loss in chunks of tokens: the segments from the logits' product to the loss are run one chunk after another, each
  * forward and backward, by the backward action. So one chunk of logits lives at a time, and none is computed twice. The
  * loss is a sum over tokens, the gradient of the product's weight too: both are added up from chunk to chunk; that of
- * the product's input is written chunk beside chunk. (Hsu et al. 2024, Liger
- * Kernel, where the forward pass makes the gradients of a chunk.)
+ * the product's input is written chunk beside chunk. (Hsu et al. 2024, Liger Kernel, where the forward pass makes the
+ * gradients of a chunk.)
  *
  * It is a split in time of the sequences, or of each one's tokens, as slices are of an axis of weights. */
 #ifndef CLEAVE_PROGRAM_LOSS_WALK_H

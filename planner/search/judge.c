@@ -124,45 +124,12 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     return search_make_plan(run, c);
 }
 
-/* So little that the formula, which may see less than the layout, does not let the same plan pass again. */
-static bool too_little_for(struct run *run, const struct candidate *c, int64_t *capacity_bytes)
-{
-    enum { STEP_SHARE = 200 };
-    for (int64_t step_ns = 0;; *capacity_bytes -= *capacity_bytes / STEP_SHARE + 1) {
-        if (!search_evaluate(run, c, *capacity_bytes, &step_ns))
-            return false;
-        if (step_ns == INT64_MAX)
-            return true;
-    }
-}
-
-/* So much that the layout's surplus fits as well. */
-static int64_t less_bytes(const struct candidate *c, const struct prediction *p)
-{
-    int64_t permille = 1005;
-    for (int k = 0; k < p->stage_count; k++)
-        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
-    return c->capacity_bytes / permille * 1000;
-}
-
-/* What the layout lacks is not promised again: by stages, else all of them get less. */
-static bool promise_less(struct run *run, struct candidate *c, const struct prediction *p)
-{
-    if (search_can_tighten(run, c))
-        return search_tighten_for(run, c, p);
-    int64_t capacity_bytes = less_bytes(c, p);
-    if (!too_little_for(run, c, &capacity_bytes))
-        return false;
-    c->capacity_bytes = capacity_bytes;
-    return true;
-}
-
 /* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
  * when nothing fits into that. */
 static bool shrink(struct run *run, struct candidate *c, const struct prediction *p)
 {
     bool found = false;
-    if (!promise_less(run, c, p))
+    if (!search_promise_less(run, c, p))
         return false;
     c->judged = true;
     if (!drop_larger(run, c))

@@ -133,13 +133,11 @@ bool search_vary(struct run *run, int first_config);
  * are all, or none. */
 bool search_part(struct run *run, const struct price_table **table, int part);
 
-/* tighten.c: whether its stages can be charged one by one. */
-bool search_can_tighten(const struct run *run, const struct candidate *c);
+/* tighten.c: what the layout lacks is not promised again: by stages, or where these may have several meshes all get
+ * less. Then the formula, which may see less than the layout, does not let the same plan pass. */
+bool search_promise_less(struct run *run, struct candidate *c, const struct prediction *p);
 /* So much less room for its stages: (stages) in the run's arena. NULL: all there is. */
 bool search_tighten(struct run *run, struct candidate *c, const int64_t *kept_bytes);
-/* So much less where memory lacks that the formula, which may see less than the layout, does not let the same plan pass
- * again. */
-bool search_tighten_for(struct run *run, struct candidate *c, const struct prediction *p);
 /* The problem of its configuration within what is promised to it; false: out of memory. */
 bool search_promised(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out);
 

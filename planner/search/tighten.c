@@ -33,11 +33,6 @@ static const struct price_table *table_of_piece(struct arena *arena, const struc
     return bytes > 0 ? keep_more(arena, own, bytes) : own;
 }
 
-bool search_can_tighten(const struct run *run, const struct candidate *c)
-{
-    return run->configs[c->config].meshes == 0;
-}
-
 bool search_tighten(struct run *run, struct candidate *c, const int64_t *kept_bytes)
 {
     const struct config *config = &run->configs[c->config];
@@ -74,7 +69,8 @@ static const int64_t *keep_what_lacks(struct run *run, const struct candidate *c
     return bytes;
 }
 
-bool search_tighten_for(struct run *run, struct candidate *c, const struct prediction *p)
+/* Until the formula, which may see less than the layout, does not let the same plan pass again. */
+static bool tighten_stages(struct run *run, struct candidate *c, const struct prediction *p)
 {
     struct candidate tight = *c;
     int64_t step_ns = 0;
@@ -87,4 +83,26 @@ bool search_tighten_for(struct run *run, struct candidate *c, const struct predi
     }
     *c = tight;
     return true;
+}
+
+/* So much less for all stages that the layout's surplus fits as well, and the same plan does not pass again. */
+static bool shrink_all(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    enum { STEP_SHARE = 200 };
+    int64_t permille = 1005, step_ns = 0;
+    for (int k = 0; k < p->stage_count; k++)
+        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
+    c->capacity_bytes = c->capacity_bytes / permille * 1000;
+    for (;; c->capacity_bytes -= c->capacity_bytes / STEP_SHARE + 1) {
+        if (!search_evaluate(run, c, c->capacity_bytes, &step_ns))
+            return false;
+        if (step_ns == INT64_MAX)
+            return true;
+    }
+}
+
+bool search_promise_less(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    bool by_stage = run->configs[c->config].meshes == 0; /* else which stage has which meshes is decided with the cut */
+    return (by_stage ? tighten_stages : shrink_all)(run, c, p);
 }
