@@ -124,7 +124,7 @@ static void draw_pipedream(struct pipedream_case *c, int i)
         c->nodes[v] = c->nodes[draw_below(&d, v)];
     c->options = (struct pipedream_options){ .level_count = 1 + two, .exact_transfers = i % 2 == 0 };
     c->options.machines[0] = 1 + (int)draw_below(&d, two ? 3 : 4);
-    c->options.machines[1] = 1 + (int)draw_below(&d, 3);
+    c->options.machines[1] = 1 + (int)draw_below(&d, 4);
     c->options.bytes_per_s[0] = 4e9;
     c->options.bytes_per_s[1] = 1e9;
 }

@@ -11,10 +11,10 @@ struct block { /* the stages inside a server, or each of its replicas */
     struct stage *stages;
     int stage_count;
 };
-struct sought { /* blocks that begin at an ideal: below which limit, and how many servers they and all behind them have
-                 */
+struct sought { /* blocks that begin at an ideal: below which limit, on how many servers at least, and how many they and
+                   all behind them have */
     double limit;
-    int servers;
+    int least, servers;
 };
 struct problem {
     const struct pipedream_graph *graph;
@@ -36,6 +36,10 @@ struct problem {
     double *row;          /* of the ideal in hand */
     struct sought sought;
     int start;
+    const double *end_s, *end_bytes; /* (ideals) computing and weights of a set that holds the ideal and at which a
+                                        block may end, if others follow: at least */
+    double *far_s, *far_bytes;       /* the same for blocks behind the first, */
+    double far_limit;                /* below this limit */
     int64_t inner_work;
     struct error *err;
 };
@@ -43,11 +47,6 @@ struct problem {
 static bool no_memory(struct error *err)
 {
     return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-}
-
-static bool has(const uint64_t *set, int node)
-{
-    return set[node / 64] >> (node % 64) & 1;
 }
 
 static bool starts(const char *text, const char *prefix)
@@ -184,33 +183,77 @@ static double averaged_s(const struct problem *p, double one_s, double parameter
     return replicated_s(one_s, parameter_bytes, servers, p->bytes_per_s, first ? p->inside : 1);
 }
 
-/* What blocks from the start on that hold `above`, on so many servers at most, must stay below. On r servers that is r
- * limits less the time of averaging; convex in r, so that one of the ends is largest. */
-static double block_limit(const struct problem *p, int above, int servers)
+/* What blocks from the start on that end at a set of so many weights must stay below, on so many servers at most. On r
+ * servers that is r limits less the time of averaging; convex in r, so that one of the ends is largest. */
+static double block_limit(const struct problem *p, double end_bytes, int most)
 {
-    double parameters = p->parameter_bytes[above] - p->parameter_bytes[p->start], limit = p->sought.limit;
-    double most = servers * limit - parameters * p->averaging_s[p->start == 0][servers - 1];
-    return (most > limit ? most : limit) * (1 + 1e-12);
+    const double *averaging_s = p->averaging_s[p->start == 0];
+    double bytes = end_bytes - p->parameter_bytes[p->start], limit = p->sought.limit;
+    int least = p->sought.least;
+    if (most < least)
+        return -INFINITY;
+    double below = fmax(least * limit - bytes * averaging_s[least - 1], most * limit - bytes * averaging_s[most - 1]);
+    return below * (1 + 1e-12);
+}
+
+/* The same for those that hold `above`: the end is that of a block with others behind it, or everything. */
+static double any_block_limit(const struct problem *p, int above)
+{
+    double middle = p->end_s[above] < INFINITY ? block_limit(p, p->end_bytes[above], p->sought.servers - 1) : -INFINITY;
+    return fmax(middle, block_limit(p, p->parameter_bytes[p->ideals->count - 1], p->sought.servers));
+}
+
+/* The least that a block must grow to. Between two blocks behind the first one of both has at most half of the servers
+ * left, and moves what crosses there with these alone. */
+static void find_ends(struct problem *p)
+{
+    const struct ideals *ideals = p->ideals;
+    bool anywhere = p->start == 0 || isinf(p->sought.limit);
+    int last = ideals->count - 1, half = (p->servers - 1) / 2;
+    p->end_s = anywhere ? p->compute_s : p->far_s;
+    p->end_bytes = anywhere ? p->parameter_bytes : p->far_bytes;
+    if (anywhere || p->far_limit == p->sought.limit)
+        return;
+    p->far_limit = p->sought.limit;
+    for (int i = last; i >= 0; i--) {
+        bool is_end = i < last && half > 0 && moving_s(p, i, half, p->bytes_per_s) < p->far_limit;
+        p->far_s[i] = is_end ? p->compute_s[i] : INFINITY;
+        p->far_bytes[i] = is_end ? p->parameter_bytes[i] : INFINITY;
+        for (int64_t k = ideals->first_up[i]; !is_end && k < ideals->first_up[i + 1]; k++) {
+            p->far_s[i] = fmin(p->far_s[i], p->far_s[ideals->up_ideal[k]]);
+            p->far_bytes[i] = fmin(p->far_bytes[i], p->far_bytes[ideals->up_ideal[k]]);
+        }
+    }
 }
 
 static bool inner_may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
-    double most = block_limit(p, above, p->sought.servers);
-    return p->compute_s[above] - p->compute_s[below] < (most < limit ? most : limit) * room[0];
+    return p->compute_s[above] - p->compute_s[below] < fmin(any_block_limit(p, above), limit) * room[0];
 }
 
-/* Each machine of a block on r servers stands for r: the machines left hold the rest only if r is small enough. */
+/* Of blocks that used so many machines up to `above` and end at a set of so much, on so many servers at most. Each
+ * machine of a block on r servers stands for r: the machines left hold the rest only if r is small enough. */
+static double finish_block(const struct problem *p, int above, int used, double end_s, double end_bytes, int most)
+{
+    const double slack = 1 - 1e-12;
+    double left_s = (p->total_s - p->compute_s[above]) * slack;
+    double spare = p->sought.servers * p->inside - left_s / p->sought.limit; /* machines, used or not */
+    if (!(most * used < spare))
+        most = used > 0 ? (int)ceil(spare / used) - 1 : 0;
+    double limit = block_limit(p, end_bytes, most), rest_s = (end_s - p->compute_s[above]) * slack;
+    return rest_s <= 0 || rest_s < limit * (p->inside - used) ? limit : -INFINITY;
+}
+
 static double inner_finish_below(void *self, int above, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
-    double left_s = (p->total_s - p->compute_s[above]) * (1 - 1e-12);
-    double spare = p->sought.servers * p->inside - left_s / p->sought.limit; /* machines, used or not */
-    int servers = p->sought.servers;
-    if (!(servers * used[0] < spare))
-        servers = used[0] > 0 ? (int)ceil(spare / used[0]) - 1 : 0;
-    double bound = servers < 1 ? -INFINITY : block_limit(p, above, servers);
-    return bound < limit ? bound : limit;
+    double all_bytes = p->parameter_bytes[p->ideals->count - 1];
+    double last = finish_block(p, above, used[0], p->total_s, all_bytes, p->sought.servers);
+    double middle = p->end_s[above] < INFINITY
+                        ? finish_block(p, above, used[0], p->end_s[above], p->end_bytes[above], p->sought.servers - 1)
+                        : -INFINITY;
+    return fmin(fmax(last, middle), limit);
 }
 
 static bool walk_block(struct problem *p, int below, double limit, double *value, struct error *err)
@@ -227,7 +270,10 @@ static bool enter_block(void *self, int below, const int room[STAGE_AXES], doubl
 {
     struct problem *p = self;
     p->start = below;
-    p->sought = (struct sought){ limit, room[0] };
+    p->sought = (struct sought){ limit, 1, room[0] };
+    while (p->sought.least <= room[0] && !(moving_s(p, below, p->sought.least, p->bytes_per_s) < limit))
+        p->sought.least++;
+    find_ends(p);
     if (p->rows) {
         if (!p->rows[below] && !(p->rows[below] = arena_alloc(p->arena, (size_t)p->ideals->count, sizeof **p->rows)))
             return no_memory(err);
@@ -262,7 +308,8 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     if (!block || !value)
         return no_memory(err);
     p->start = below;
-    p->sought = (struct sought){ INFINITY, p->servers + 1 };
+    p->sought = (struct sought){ INFINITY, 1, p->servers + 1 };
+    find_ends(p);
     if (!walk_block(p, below, INFINITY, value, err))
         return false;
     *out = block;
@@ -288,6 +335,11 @@ static bool prepare_blocks(struct problem *p, struct error *err)
     stage_walk_free(p->walk);
     p->walk = NULL;
     p->rows = NULL;
+    p->far_limit = NAN;
+    p->far_s = arena_alloc(p->arena, n, sizeof *p->far_s);
+    p->far_bytes = arena_alloc(p->arena, n, sizeof *p->far_bytes);
+    if (!p->far_s || !p->far_bytes)
+        return no_memory(err);
     if (n <= ROW_IDEALS) {
         p->rows = arena_alloc(p->arena, n, sizeof *p->rows);
         p->asked = arena_alloc(p->arena, n, sizeof *p->asked);
@@ -476,106 +528,4 @@ bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream
               stages_bottleneck(&model, &ordered, limits, arena, &out->found, err);
     stage_walk_free(p.walk);
     return ok && fill_stages(&out->found, arena, &out->stages, err);
-}
-
-/* ---- the objective from the nodes ---- */
-
-struct evaluation {
-    const struct pipedream_graph *graph;
-    const struct pipedream_cuts *cuts;
-    uint64_t *placed, *scratch; /* (words) */
-    bool sound;
-    double worst_s;
-};
-
-/* What the nodes take on one machine and their weights; they become placed. */
-static void place_nodes(struct evaluation *e, const uint64_t *nodes, double *one_s, double *parameter_bytes)
-{
-    *one_s = *parameter_bytes = 0;
-    for (int v = 0; v < e->graph->node_count; v++)
-        if (has(nodes, v)) {
-            const struct pipedream_node *node = &e->graph->nodes[v];
-            *one_s += (node->forward_ms + node->backward_ms) / 1000;
-            *parameter_bytes += node->parameter_bytes;
-            e->sound = e->sound && !has(e->placed, v);
-            e->placed[v / 64] |= UINT64_C(1) << (v % 64);
-        }
-    const struct dag *dag = e->cuts->dag;
-    for (int v = 0; v < e->graph->node_count; v++)
-        for (int k = dag->first_in[v]; has(nodes, v) && k < dag->first_in[v + 1]; k++)
-            e->sound = e->sound && has(e->placed, dag->in[k]);
-}
-
-static bool all_placed(const struct evaluation *e)
-{
-    for (int v = 0; v < e->graph->node_count; v++)
-        if (!has(e->placed, v))
-            return false;
-    return true;
-}
-
-/* Seconds to move what leaves the placed nodes, by d machines. */
-static double evaluate_moving(const struct evaluation *e, int d, double bytes_per_s)
-{
-    return all_placed(e) ? 0 : 2 * pipedream_cut_bytes(e->cuts, e->placed, e->scratch) / (bytes_per_s * d);
-}
-
-/* The block's value on the machines of one server. */
-static double evaluate_block(struct evaluation *e, const struct pipedream_options *o,
-                             const struct pipedream_stage *block, double *parameter_bytes)
-{
-    double worst_s = 0, one_s, parameters;
-    int machines = 0;
-    *parameter_bytes = 0;
-    for (int s = 0; s < block->inner_count; s++) {
-        int d = block->inner[s].choice + 1;
-        double in_s = s > 0 ? evaluate_moving(e, d, o->bytes_per_s[0]) : 0;
-        place_nodes(e, block->inner[s].nodes, &one_s, &parameters);
-        double out_s = s > 0 ? evaluate_moving(e, d, o->bytes_per_s[0]) : 0;
-        double stage_s = (one_s + 4.0 * (d - 1) * parameters / (o->bytes_per_s[0] * d)) / d;
-        worst_s = fmax(worst_s, fmax(stage_s, fmax(in_s, out_s)));
-        *parameter_bytes += parameters;
-        machines += d;
-    }
-    e->sound = e->sound && machines == o->machines[0];
-    return worst_s;
-}
-
-static void evaluate_stage(struct evaluation *e, const struct pipedream_options *o, const struct pipedream_stage *stage,
-                           bool first)
-{
-    bool blocks = o->level_count == 2;
-    int r = stage->replicas, share = blocks && first ? o->machines[0] : 1;
-    double bandwidth = o->bytes_per_s[blocks], one_s, parameters;
-    double in_s = first ? 0 : evaluate_moving(e, r, bandwidth);
-    if (blocks)
-        one_s = evaluate_block(e, o, stage, &parameters);
-    else
-        place_nodes(e, stage->nodes, &one_s, &parameters);
-    double out_s = first ? 0 : evaluate_moving(e, r, bandwidth);
-    double stage_s = (one_s + 4.0 * (r - 1) * parameters / (bandwidth * r) / share) / r;
-    e->worst_s = fmax(e->worst_s, fmax(stage_s, fmax(in_s, out_s)));
-}
-
-double pipedream_evaluate(const struct pipedream_graph *prepared, const struct pipedream_options *options,
-                          const struct pipedream_stage *stages, int stage_count, struct arena *arena)
-{
-    struct dag dag;
-    if (!dag_build(&dag, arena, prepared->node_count, prepared->edges, prepared->edge_count, NULL, NULL))
-        return NAN;
-    struct pipedream_cuts cuts = { .graph = prepared, .dag = &dag, .exact = options->exact_transfers };
-    if (!pipedream_cuts_make(&cuts, arena, NULL))
-        return NAN;
-    struct evaluation e = { .graph = prepared, .cuts = &cuts, .sound = true };
-    e.placed = arena_alloc(arena, (size_t)cuts.words, sizeof *e.placed);
-    e.scratch = arena_alloc(arena, (size_t)cuts.words, sizeof *e.scratch);
-    if (!e.placed || !e.scratch)
-        return NAN;
-    int machines = 0;
-    for (int s = 0; s < stage_count; s++) {
-        evaluate_stage(&e, options, &stages[s], s == 0);
-        machines += stages[s].replicas;
-    }
-    bool sound = e.sound && all_placed(&e) && machines == options->machines[options->level_count == 2];
-    return sound ? e.worst_s : NAN;
 }
