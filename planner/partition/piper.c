@@ -16,10 +16,6 @@ struct sums { /* of a set of nodes under one tensor degree, every node's fastest
     double message_bytes; /* of all edges at the nodes, but for both sides of those inside the set */
     double missing;       /* nodes without the degree */
 };
-struct fastest {         /* of the stage in hand under a choice, memory aside */
-    double load, moving; /* moving: the part that no variant changes */
-    bool known;
-};
 struct shortest { /* time that fits with so many in flight: 0: not known */
     int in_flight;
     bool exact;
@@ -30,7 +26,9 @@ struct pair { /* what is known of a stage */
     struct sums sums[PIPER_DEGREES];
     bool known[PIPER_DEGREES];
     struct shortest *shortest[PIPER_DEGREES]; /* (SHORTEST_CACHE) NULL: not asked for */
-    struct fastest *fastest;                  /* (choice_count) */
+    /* (choice_count) with every node's fastest variant: no choice of variants is faster; and the part that none changes
+     */
+    double *fastest, *moving;
 };
 struct problem {
     const struct piper_graph *graph;
@@ -166,11 +164,13 @@ static struct least least_of(const struct piper_node *node)
 
 static struct pair *new_pair(struct problem *p)
 {
+    size_t choices = (size_t)p->choice_count;
     struct pair *pair = arena_alloc(p->arena, 1, sizeof *pair);
-    if (pair)
-        *pair =
-            (struct pair){ -1, -1, .fastest = arena_alloc(p->arena, (size_t)p->choice_count, sizeof *pair->fastest) };
-    return pair && pair->fastest ? pair : NULL;
+    double *loads = arena_alloc(p->arena, 2 * choices, sizeof *loads);
+    if (!pair || !loads)
+        return NULL;
+    *pair = (struct pair){ -1, -1, .fastest = loads, .moving = loads + choices };
+    return pair;
 }
 
 static bool prepare(void *self, const struct ideals *ideals, struct error *err)
@@ -295,20 +295,17 @@ static double shortest_time(struct problem *p, int degree, int in_flight, double
     return known->time < enough ? known->time : INFINITY;
 }
 
-/* Load with every node's fastest variant: no choice of variants is faster. */
-static const struct fastest *fastest_of(struct problem *p, int choice)
+static void find_fastest(struct problem *p)
 {
-    struct fastest *fastest = &p->pair->fastest[choice];
-    if (fastest->known)
-        return fastest;
-    const struct choice *kind = &p->kinds[choice];
-    const struct sums *sums = sums_of_pair(p, kind->degree);
-    double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
-    fastest->known = true;
-    fastest->moving =
-        (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
-    fastest->load = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + fastest->moving;
-    return fastest;
+    for (int c = 0; c < p->choice_count; c++) {
+        const struct choice *kind = &p->kinds[c];
+        const struct sums *sums = sums_of_pair(p, kind->degree);
+        double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
+        double moving =
+            (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
+        p->pair->moving[c] = moving;
+        p->pair->fastest[c] = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + moving;
+    }
 }
 
 /* False: out of memory. */
@@ -325,7 +322,7 @@ static bool look_at(struct problem *p, int below, int above)
     pair->below = below;
     pair->above = above;
     memset(pair->known, 0, sizeof pair->known);
-    memset(pair->fastest, 0, (size_t)p->choice_count * sizeof *pair->fastest);
+    find_fastest(p);
     return true;
 }
 
@@ -334,22 +331,25 @@ static double load(void *self, int below, int above, int choice, const int used[
     struct problem *p = self;
     if (!look_at(p, below, above))
         return out_of_memory(p);
-    const struct fastest *fastest = fastest_of(p, choice);
-    if (!(fastest->load < limit))
+    double fastest = p->pair->fastest[choice], moving = p->pair->moving[choice];
+    if (!(fastest < limit))
         return INFINITY;
     const struct choice *kind = &p->kinds[choice];
     const struct sums *sums = &p->pair->sums[kind->degree];
     int in_flight = in_flight_of(p, choice, used);
     if (sums->memory_a * in_flight + sums->memory_b <= p->graph->memory_bytes * (1 - 1e-12))
-        return fastest->load;
+        return fastest;
     double scale = p->time_unit / kind->data_degree;
-    return shortest_time(p, kind->degree, in_flight, (limit - fastest->moving) / scale) * scale + fastest->moving;
+    return shortest_time(p, kind->degree, in_flight, (limit - moving) / scale) * scale + moving;
 }
 
-static double least_load(void *self, int below, int above, int choice)
+static const double *least_loads(void *self, int below, int above)
 {
     struct problem *p = self;
-    return look_at(p, below, above) ? fastest_of(p, choice)->load : out_of_memory(p);
+    if (look_at(p, below, above))
+        return p->pair->fastest;
+    p->failed = true;
+    return NULL;
 }
 
 static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
@@ -517,7 +517,7 @@ static bool make_model(struct problem *p, struct stage_model *model)
                                    .may_grow = may_grow,
                                    .load = load,
                                    .context = true,
-                                   .least_load = least_load,
+                                   .least_loads = least_loads,
                                    .finish_below = finish_below,
                                    .detail = detail };
     return true;

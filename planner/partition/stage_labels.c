@@ -3,9 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether label a is as good as (used, value), or the other way round. Where loads depend on what was placed before,
- * fewer labels are worth more than exact values: below the limit more devices left are then all that counts, except
- * that equal use keeps the smaller value. */
+/* Whether label a is as good as label b. Below the limit devices left are all that counts by use; equal use keeps the
+ * smaller value unless a pass only decides. */
 bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b)
 {
     bool equal = true;
@@ -14,23 +13,12 @@ bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_lab
             return false;
         equal = equal && a->used[axis] == b->used[axis];
     }
-    bool any_value = walk->objective == VALUE_MAX && walk->model->context;
-    return (any_value && !equal) || a->value <= b->value;
+    return (equal ? walk->decides : walk->by_use) || a->value <= b->value;
 }
 
 bool stage_labels_beat(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
 {
-    struct stage_label fresh = { .value = INFINITY, .used = { (int16_t)used[0], (int16_t)used[1] } };
-    for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
-        if ((walk->labels[l].used[0] != used[0] || walk->labels[l].used[1] != used[1]) &&
-            stage_labels_dominate(walk, &walk->labels[l], &fresh))
-            return true;
-    return false;
-}
-
-bool stage_labels_cover(const struct stage_walk *walk, int above, const int used[STAGE_AXES], double value)
-{
-    struct stage_label fresh = { .value = value, .used = { (int16_t)used[0], (int16_t)used[1] } };
+    struct stage_label fresh = { .value = -INFINITY, .used = { (int16_t)used[0], (int16_t)used[1] } };
     for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
         if (stage_labels_dominate(walk, &walk->labels[l], &fresh))
             return true;
@@ -51,6 +39,13 @@ static bool new_label(struct stage_walk *walk, const struct stage_label *label)
     walk->labels[walk->label_count] = *label;
     walk->head[label->ideal] = walk->label_count++;
     return true;
+}
+
+static void hold_use(struct stage_walk *walk, const struct stage_label *label)
+{
+    struct stage_use *use = stage_labels_use(walk, label->ideal, 0);
+    for (int u = label->used[1]; u <= walk->model->axis_limit[1] && use[u].held > label->used[0]; u++)
+        use[u].held = label->used[0];
 }
 
 size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used)
@@ -74,7 +69,7 @@ static bool insert_in_slot(struct stage_walk *walk, const struct stage_label *la
         if (!new_label(walk, label))
             return false;
     }
-    walk->slot_value[at] = label->value;
+    walk->slot_value[at] = walk->decides ? -INFINITY : label->value;
     return true;
 }
 
@@ -97,6 +92,8 @@ bool stage_labels_insert(struct stage_walk *walk, struct stage_label label)
         }
     }
     label.next = walk->head[label.ideal];
+    if (walk->uses)
+        hold_use(walk, &label);
     if (reuse < 0)
         return new_label(walk, &label);
     walk->labels[reuse] = label;

@@ -2,7 +2,7 @@
 #include "planner/partition/stage_walk.h"
 #include <stdlib.h>
 
-enum { SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24, OVER_IDEALS = 8192 };
+enum { SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24, USES_LIMIT = 1 << 21, OVER_IDEALS = 8192 };
 
 bool stage_walk_no_memory(struct error *err)
 {
@@ -74,6 +74,16 @@ static bool make_slots(struct stage_walk *walk)
     return walk->slot && walk->slot_value && walk->own;
 }
 
+static bool make_uses(struct stage_walk *walk)
+{
+    const struct stage_model *model = walk->model;
+    size_t n = (size_t)walk->ideals->count, uses = (size_t)model->axis_limit[1] + 1;
+    if (walk->slot || model->axis_exact[0] || model->axis_exact[1] || n * uses > USES_LIMIT)
+        return true;
+    walk->uses = malloc(n * uses * sizeof *walk->uses);
+    return walk->uses != NULL;
+}
+
 uint64_t *stage_walk_over(const struct stage_walk *walk, int ideal)
 {
     return &walk->over[(size_t)ideal * walk->over_words];
@@ -115,10 +125,9 @@ bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, c
     walk->head = malloc(n * sizeof *walk->head);
     walk->seen = calloc(n, sizeof *walk->seen);
     walk->path = malloc(((size_t)ideals->node_count + 2) * sizeof *walk->path);
-    walk->loads = malloc(((size_t)model->choice_count + 1) * sizeof *walk->loads);
     walk->way_end = malloc(((size_t)model->choice_count + 1) * sizeof *walk->way_end);
-    if (!walk->head || !walk->seen || !walk->path || !walk->loads || !walk->way_end || !make_potentials(walk) ||
-        !make_slots(walk) || !make_over(walk)) {
+    if (!walk->head || !walk->seen || !walk->path || !walk->way_end || !make_potentials(walk) || !make_slots(walk) ||
+        !make_uses(walk) || !make_over(walk)) {
         stage_walk_free(walk);
         return stage_walk_no_memory(err);
     }
@@ -134,7 +143,7 @@ void stage_walk_free(struct stage_walk *walk)
     free(walk->head);
     free(walk->seen);
     free(walk->path);
-    free(walk->loads);
+    free(walk->uses);
     free(walk->potentials);
     free(walk->pinch);
     free(walk->slot);

@@ -6,6 +6,7 @@
  * and per use of the axis, that no other beats in key and value. They form a stair, and the best step for an ideal
  * above is where value and difference of keys cross. */
 #include "planner/partition/stage_walk.h"
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +45,14 @@ static double finish_below(const struct stage_walk *walk, int above, const int u
     return walk->limit;
 }
 
-static bool may_leave(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
+static bool may_leave(struct stage_walk *walk, int above, const int used[STAGE_AXES])
 {
-    return finish_below(walk, above, used) > -INFINITY;
+    if (!walk->uses || above == walk->ideals->count - 1)
+        return finish_below(walk, above, used) > -INFINITY;
+    struct stage_use *use = stage_labels_use(walk, above, used[1]);
+    if (used[0] > use->fits && used[0] < use->fails)
+        *(finish_below(walk, above, used) > -INFINITY ? &use->fits : &use->fails) = used[0];
+    return used[0] <= use->fits;
 }
 
 static inline double larger(double a, double b)
@@ -119,62 +125,47 @@ static bool relax_slots(struct stage_walk *walk, int below, int above, bool *gro
     return true;
 }
 
-/* The load is known: it is the same behind all labels. */
-static bool relax_plain(struct stage_walk *walk, int above, const struct stage_way *way, double load)
+/* Whether a label makes any other of this use superfluous. */
+static bool is_beaten(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
 {
-    double value = value_behind(walk, way->label, load);
-    return stage_labels_cover(walk, above, way->used, value) || !may_leave(walk, above, way->used) ||
-           add_stage(walk, way->label, above, way->choice, way->used, load);
+    if (!walk->by_use || !walk->uses)
+        return walk->by_use && stage_labels_beat(walk, above, used);
+    const struct stage_use *use = stage_labels_use(walk, above, used[1]);
+    return use->held < used[0] + walk->decides || (used[1] > 0 && use[-1].held <= used[0]);
 }
 
-static bool relax_way(struct stage_walk *walk, int below, int above, const struct stage_way *way)
+/* The ways of a choice to place above \ below. Its load is asked for last: most stages are too small for the rest to
+ * fit. It is the same behind all labels, or not smaller behind those that follow. */
+static bool relax_choice(struct stage_walk *walk, int below, int above, int choice)
 {
     const struct stage_model *model = walk->model;
-    if (!model->context)
-        return relax_plain(walk, above, way, walk->loads[way->choice]);
-    if (!may_leave(walk, above, way->used) ||
-        (walk->objective == VALUE_MAX && stage_labels_beat(walk, above, way->used)))
-        return true;
-    const int before[STAGE_AXES] = { walk->labels[way->label].used[0], walk->labels[way->label].used[1] };
-    double load = model->load(model->self, below, above, way->choice, before, walk->limit);
-    if (load < walk->limit)
-        return add_stage(walk, way->label, above, way->choice, way->used, load);
-    walk->loads[way->choice] = load; /* nor behind the labels that follow */
+    const struct stage_way *way = &walk->ways[choice > 0 ? walk->way_end[choice - 1] : 0],
+                           *end = &walk->ways[walk->way_end[choice]];
+    double load = NAN;
+    for (; way < end && !(load >= walk->limit); way++) {
+        if (is_beaten(walk, above, way->used) || !may_leave(walk, above, way->used))
+            continue;
+        const int16_t *before = walk->labels[way->label].used;
+        if (model->context || isnan(load))
+            load =
+                model->load(model->self, below, above, choice, (int[STAGE_AXES]){ before[0], before[1] }, walk->limit);
+        if (load < walk->limit && !add_stage(walk, way->label, above, choice, way->used, load))
+            return false;
+    }
     return true;
 }
 
-/* Of a choice behind any label. */
-static double least_load(struct stage_walk *walk, int below, int above, int choice, const int room[STAGE_AXES])
+/* All ways to place above \ below behind the labels of `below`. */
+static bool relax(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
-    int used[STAGE_AXES];
-    for (int axis = 0; axis < STAGE_AXES; axis++) {
-        used[axis] = model->axis_limit[axis] - room[axis] + model->choices[choice].use[axis];
-        if (used[axis] > model->axis_limit[axis])
-            return INFINITY;
-    }
-    if (above < walk->ideals->count - 1 && !may_leave(walk, above, used))
-        return INFINITY;
-    if (!model->context)
-        return model->load(model->self, below, above, choice, used, walk->limit);
-    return model->least_load ? model->least_load(model->self, below, above, choice) : 0;
-}
-
-/* All ways to place above \ below behind the labels of `below`, which leave so much room at most. Loads are asked for
- * last: most stages are too small for the rest to fit. */
-static bool relax(struct stage_walk *walk, int below, int above, const int room[STAGE_AXES])
-{
-    const struct stage_model *model = walk->model;
-    bool grown;
+    bool grown, ok = true;
     if (walk->slot)
         return relax_slots(walk, below, above, &grown);
-    for (int c = 0; c < model->choice_count; c++)
-        walk->loads[c] = least_load(walk, below, above, c, room);
-    for (int c = 0, w = 0; c < model->choice_count; w = walk->way_end[c++])
-        for (; w < walk->way_end[c] && !(walk->loads[c] >= walk->limit); w++)
-            if (!relax_way(walk, below, above, &walk->ways[w]))
-                return false;
-    return true;
+    const double *least = model->least_loads ? model->least_loads(model->self, below, above) : NULL;
+    for (int c = 0; ok && c < model->choice_count; c++)
+        ok = (least && least[c] >= walk->limit) || relax_choice(walk, below, above, c);
+    return ok;
 }
 
 /* ---- from below upwards ---- */
@@ -276,7 +267,7 @@ static bool step_up(struct stage_walk *walk, int below, int next, int node, cons
         return true;
     if (model->add)
         model->add(model->self, node);
-    return relax(walk, below, next, room);
+    return relax(walk, below, next);
 }
 
 /* A superset of `below`: if no load is below the limit, those of its supersets are not either. */
@@ -487,8 +478,11 @@ static bool pass_near(struct stage_walk *walk)
 static void forget_labels(struct stage_walk *walk)
 {
     size_t count = (size_t)walk->ideals->count, start = (size_t)walk->start;
+    size_t uses = (size_t)walk->model->axis_limit[1] + 1;
     walk->label_count = 0;
     memset(walk->head + start, -1, (count - start) * sizeof *walk->head);
+    for (size_t u = walk->uses ? start * uses : 0; walk->uses && u < count * uses; u++)
+        walk->uses[u] = (struct stage_use){ -1, INT_MAX, INT_MAX };
     if (!walk->slot)
         return;
     size_t first = stage_labels_slot(walk, walk->start, 0), end = stage_labels_slot(walk, walk->ideals->count, 0);
@@ -502,6 +496,7 @@ bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best
     int last = walk->ideals->count - 1;
     walk->limit = limit;
     walk->start = start;
+    walk->by_use = walk->objective == VALUE_MAX && (walk->model->context || walk->decides);
     walk->err = err;
     *best = -1;
     forget_labels(walk);

@@ -28,6 +28,10 @@ struct own_label { /* of the ideal from which stages begin */
 struct stage_way { /* to go on from the ideal where stages begin: a label, a choice, and what both use */
     int label, choice, used[STAGE_AXES];
 };
+struct stage_use {   /* of one ideal and use of axis 1: uses of axis 0 */
+    int fits, fails; /* the most that is known to leave room for the rest, the least that is known not to */
+    int held;        /* the least of a label that uses no more of axis 1 */
+};
 struct potentials { /* of one ideal and choice */
     double key, entry, exit;
 };
@@ -41,18 +45,20 @@ struct stage_walk {
     bool (*stops)(void *self);
     void *stops_self;
     bool stopped; /* by the work limit or stops() */
+    bool decides; /* of labels with the same use any will do: a pass says whether there is a placement, and finds one */
+    bool by_use;  /* of labels with different use the value does not count */
     struct stage_label *labels;
     int label_count, label_capacity;
     int *head;                     /* (count) first label of each ideal, -1 */
     int *seen, stamp;              /* (count) the last walk that met the ideal */
     struct stage_frame *path;      /* (node_count + 2) */
-    double *loads;                 /* (choice_count) */
     struct potentials *potentials; /* (count, choice_count); NULL: the model has none, or they are too many */
     int *pinch;                    /* (count) first pinch after the ideal; count when none */
     struct far_stair *stairs;      /* (choice_count, axis_limit[0] + 1) */
-    int *slot;             /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
-    double *slot_value;    /* (count, axis_limit[0] + 1) its value, or what it must be below; INFINITY: not known */
-    struct own_label *own; /* (axis_limit[0] + 1) */
+    int *slot;              /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
+    double *slot_value;     /* (count, axis_limit[0] + 1) its value, or what it must be below; INFINITY: not known */
+    struct stage_use *uses; /* (count, axis_limit[1] + 1) NULL: slots, exact axes, or too many */
+    struct own_label *own;  /* (axis_limit[0] + 1) */
     int own_count;
     double own_limit; /* loads of stages behind them must be below this */
     uint64_t *over; /* (count, over_words) bit set: supersets of each ideal. NULL: too many, or stages grow by steps */
@@ -64,7 +70,7 @@ struct stage_walk {
     int way_count, way_capacity;
     struct error *err;
 };
-/* Whether a pass finds the smallest largest load, and not only a placement below the limit. */
+/* Whether a pass that does not only decide finds the smallest largest load, and not any below the limit. */
 bool stage_walk_is_exact(const struct stage_walk *walk);
 /* One pass below `limit`; *best: the label of everything, -1 when there is none. False: out of memory or a plug-in's
  * failure. */
@@ -83,12 +89,15 @@ uint64_t *stage_walk_over(const struct stage_walk *walk, int ideal);
 
 /* Place of a use of the ideal in slot and slot_value. */
 size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used);
+/* Of the ideal and a use of axis 1, in walk->uses. */
+static inline struct stage_use *stage_labels_use(const struct stage_walk *walk, int ideal, int used)
+{
+    return &walk->uses[(size_t)ideal * (size_t)(walk->model->axis_limit[1] + 1) + (size_t)used];
+}
 /* Whether label a makes b superfluous. */
 bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b);
-/* Whether a label of `above` that uses less than this makes any load superfluous. */
+/* Whether a label of `above` makes any that uses this much superfluous, whatever its value; walk->uses is NULL. */
 bool stage_labels_beat(const struct stage_walk *walk, int above, const int used[STAGE_AXES]);
-/* Whether a label of `above` makes this one superfluous. */
-bool stage_labels_cover(const struct stage_walk *walk, int above, const int used[STAGE_AXES], double value);
 /* Keeps the label unless another one is as good; what it makes superfluous goes. Fails for want of memory. */
 bool stage_labels_insert(struct stage_walk *walk, struct stage_label label);
 #endif

@@ -99,6 +99,7 @@ static bool sweep_bottleneck(struct sweep *sweep, bool *closed)
             return true;
         }
         double limit = next_limit(sweep, &schedule);
+        bool decides = sweep->walk->decides;
         struct stage_plan found;
         int label;
         if (!run_pass(sweep, limit, &label) || (label >= 0 && !keep(sweep, label, &found)))
@@ -107,7 +108,8 @@ static bool sweep_bottleneck(struct sweep *sweep, bool *closed)
             return true;
         if (label >= 0) {
             schedule.grown = GROWING_PASSES;
-            if (stage_walk_is_exact(sweep->walk))
+            sweep->walk->decides = false;
+            if (stage_walk_is_exact(sweep->walk) && !decides)
                 sweep->lower = found.value * strictly_less;
         } else {
             sweep->lower = limit;
@@ -165,6 +167,7 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     sweep->walk->work_limit = work + inner_before;
     sweep->walk->stops = sweep->limits->stops;
     sweep->walk->stops_self = sweep->limits->self;
+    sweep->walk->decides = plan->feasible && stage_walk_is_exact(sweep->walk); /* the narrower graph's is mostly best */
     sweep->lower = model->bound;
     plan->ideals = ideals->count;
     plan->words = ideals->words;

@@ -44,10 +44,11 @@ struct stage_model {
      * used: what the stages before it use, which matters only if context is true. */
     double (*load)(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit);
     bool context; /* the load depends on used[], and is not smaller where more of axis 1 is used */
-    /* With context: the load is not smaller, whatever is used. */
-    double (*least_load)(void *self, int below, int above, int choice);
+    /* With context: (choice_count) loads that are not smaller than these, whatever is used. NULL: nothing is known. */
+    const double *(*least_loads)(void *self, int below, int above);
     /* What is not in `above` can be placed on what is left only if the largest load so far is below this: limit when
-     * that does not matter, -INFINITY when it cannot be placed below limit at all. Not larger for subsets. */
+     * that does not matter, -INFINITY when it cannot be placed below limit at all. Not larger for subsets, nor where
+     * more is used. */
     double (*finish_below)(void *self, int above, const int used[STAGE_AXES], double limit);
 
     /* What the plan says of a stage that it has chosen, in the arena; *out is kept in struct stage. *load may be
