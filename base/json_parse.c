@@ -157,6 +157,23 @@ static int compare_members(const void *a, const void *b)
     return order ? order : ((*x)->index > (*y)->index) - ((*x)->index < (*y)->index);
 }
 
+/* Insertion where they are few, as they mostly are. */
+static void order_members(const struct json **members, int count)
+{
+    enum { FEW = 16 };
+    if (count > FEW) {
+        qsort(members, (size_t)count, sizeof *members, compare_members);
+        return;
+    }
+    for (int i = 1; i < count; i++) {
+        const struct json *member = members[i];
+        int at = i;
+        for (; at > 0 && compare_members(&members[at - 1], &member) > 0; at--)
+            members[at] = members[at - 1];
+        members[at] = member;
+    }
+}
+
 static bool fail_duplicate(const struct json *first, const struct json *second, struct error *err)
 {
     char message[80];
@@ -172,7 +189,7 @@ static bool sort_members(struct json_doc *doc, struct json *object, struct error
     if (!object->by_key)
         return no_memory(doc->name, err);
     memcpy(object->by_key, object->children, (size_t)object->count * sizeof *object->by_key);
-    qsort(object->by_key, (size_t)object->count, sizeof *object->by_key, compare_members);
+    order_members(object->by_key, object->count);
     const struct json *first = NULL, *second = NULL; /* of all duplicates the one that comes first in the text */
     for (int i = 1; i < object->count; i++) {
         const struct json *a = object->by_key[i - 1], *b = object->by_key[i];

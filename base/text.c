@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include <ctype.h>
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
@@ -212,8 +213,36 @@ static bool decimal_start(const char *bytes, size_t length)
            !(i + 1 < length && (bytes[i + 1] == 'x' || bytes[i + 1] == 'X'));
 }
 
+/* Digits with or without a point, at most 15: they and the power of ten are doubles, so that the quotient is rounded
+ * once. False: anything else, which strtod reads. */
+static bool read_short_decimal(const char *bytes, size_t length, double *out)
+{
+    static const double powers[] = { 1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14 };
+    bool minus = length > 0 && bytes[0] == '-';
+    size_t first = minus, point = length;
+    int64_t digits = 0;
+    if (FLT_EVAL_METHOD != 0 || length - first > 16)
+        return false;
+    for (size_t i = first; i < length; i++) {
+        if (bytes[i] == '.' && point == length && i > first)
+            point = i;
+        else if (bytes[i] >= '0' && bytes[i] <= '9')
+            digits = digits * 10 + (bytes[i] - '0');
+        else
+            return false;
+    }
+    size_t behind = point < length ? length - point - 1 : 0;
+    if (length - first - (point < length) > 15 || length == first || (point < length && behind == 0))
+        return false;
+    double value = (double)digits / powers[behind];
+    *out = minus ? -value : value;
+    return true;
+}
+
 bool text_read_double(const char *bytes, size_t length, double *out)
 {
+    if (read_short_decimal(bytes, length, out))
+        return true;
     char small[128];
     const char *point = localeconv()->decimal_point;
     size_t width = strlen(point);

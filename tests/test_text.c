@@ -3,8 +3,11 @@
 #include "base/text.h"
 #include "tests/check.h"
 #include <float.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 START_TEST(text_grows_and_stays_terminated)
@@ -209,6 +212,25 @@ START_TEST(read_double_takes_whole_decimal_numbers_only)
 }
 END_TEST
 
+/* All lengths and places of the point, by the rounding of strtod. */
+START_TEST(short_decimals_are_rounded_as_strtod_rounds)
+{
+    char digits[32], out[40];
+    for (uint64_t i = 0; i < 20000; i++) {
+        uint64_t drawn = mix64(i);
+        int length = snprintf(digits, sizeof digits, "%" PRIu64, mix64(~i)), kept = 1 + (int)(drawn % 18);
+        int before = 1 + (int)(drawn / 32 % 18);
+        kept = kept < length ? kept : length;
+        before = before < kept ? before : kept;
+        snprintf(out, sizeof out, "%s%.*s%s%.*s", drawn >> 63 ? "-" : "", before, digits, before < kept ? "." : "",
+                 kept - before, digits + before);
+        double value, expected = strtod(out, NULL);
+        ck_assert_msg(text_read_double(out, strlen(out), &value), "%s", out);
+        ck_assert_msg(memcmp(&value, &expected, sizeof value) == 0, "%s: %.17g, strtod %.17g", out, value, expected);
+    }
+}
+END_TEST
+
 /* Runs where a locale with a decimal comma is installed; elsewhere it says so and nothing is left
  * unchecked but this. */
 START_TEST(the_locale_changes_nothing)
@@ -298,6 +320,7 @@ static Suite *text_suite(void)
     CHECK_ADD(suite, doubles_are_the_shortest_that_read_back);
     CHECK_ADD(suite, any_double_reads_back);
     CHECK_ADD(suite, read_double_takes_whole_decimal_numbers_only);
+    CHECK_ADD(suite, short_decimals_are_rounded_as_strtod_rounds);
     CHECK_ADD(suite, the_locale_changes_nothing);
     CHECK_ADD(suite, utf8_decodes_every_character_and_no_surrogate);
     CHECK_ADD(suite, nearest_word);
