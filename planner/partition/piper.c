@@ -13,8 +13,9 @@ struct choice {              /* beside struct stage_choice */
 };
 struct sums { /* of a set of nodes under one tensor degree, every node's fastest variant */
     double time, parameter_bytes, memory_a, memory_b;
-    double message_bytes; /* of all edges at the nodes, but for both sides of those inside the set */
-    double missing;       /* nodes without the degree */
+    double message_bytes;    /* of all edges at the nodes, but for both sides of those inside the set */
+    double missing;          /* nodes without the degree */
+    double least_a, least_b; /* of every node's thriftiest variants, each for itself */
 };
 struct shortest { /* time that fits with so many in flight: 0: not known */
     int in_flight;
@@ -123,6 +124,12 @@ static struct sums sums_of_node(const struct problem *p, int node, int degree)
         sums.parameter_bytes = d->parameter_bytes;
         sums.memory_a = d->variants[v].memory_a;
         sums.memory_b = d->variants[v].memory_b;
+        sums.least_a = sums.memory_a;
+        sums.least_b = sums.memory_b;
+    }
+    for (int v = 0; d && v < d->variant_count; v++) {
+        sums.least_a = fmin(sums.least_a, d->variants[v].memory_a);
+        sums.least_b = fmin(sums.least_b, d->variants[v].memory_b);
     }
     for (int i = 0; d && i < n->in_count; i++)
         sums.message_bytes += 2 * (p->graph->edges[n->in_edges[i]].bytes + d->sync_in[i]);
@@ -142,6 +149,8 @@ static void add_sums(struct sums *a, const struct sums *b, double sign)
     a->memory_b += sign * b->memory_b;
     a->message_bytes += sign * b->message_bytes;
     a->missing += sign * b->missing;
+    a->least_a += sign * b->least_a;
+    a->least_b += sign * b->least_b;
 }
 
 struct least { /* of a node over all degrees and variants */
@@ -339,6 +348,8 @@ static double load(void *self, int below, int above, int choice, const int used[
     int in_flight = in_flight_of(p, choice, used);
     if (sums->memory_a * in_flight + sums->memory_b <= p->graph->memory_bytes * (1 - 1e-12))
         return fastest;
+    if ((sums->least_a * in_flight + sums->least_b) * (1 - 1e-12) > p->graph->memory_bytes)
+        return INFINITY;
     double scale = p->time_unit / kind->data_degree;
     return shortest_time(p, kind->degree, in_flight, (limit - moving) / scale) * scale + moving;
 }

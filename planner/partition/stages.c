@@ -8,9 +8,11 @@
 #include <string.h>
 
 /* Narrow graphs have at most so many ideals; larger ones are worth a narrow start. */
-enum { NARROW_IDEALS = 3000, LARGE_IDEALS = 20000, GROWING_PASSES = 5, NARROW_SHARE = 8 };
+enum { NARROW_IDEALS = 3000, LARGE_IDEALS = 20000, GROWING_PASSES = 8, NARROW_SHARE = 8 };
 static const double strictly_less = 1 - 1e-12; /* what counts as better */
 static const double first_step = 0.05, step_growth = 2, worth_growing = 4, close_enough = 1.05;
+/* A pass whose limit is far above the optimum is long; where it is not the last one it starts the halving. */
+static const double largest_step[] = { [false] = 1, [true] = 0.3 }; /* by stage_walk_is_exact() */
 
 struct sweep {
     const struct stage_model *model;
@@ -71,18 +73,18 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
 {
     const struct stage_plan *plan = sweep->plan;
     double best = plan->feasible ? plan->value * strictly_less : INFINITY;
-    bool large = sweep->walk->ideals->count > LARGE_IDEALS;
+    bool large = sweep->walk->ideals->count > LARGE_IDEALS, exact = stage_walk_is_exact(sweep->walk);
     bool wide = !plan->feasible || large || plan->value > sweep->lower * worth_growing;
     if (sweep->lower > 0 && s->grown < GROWING_PASSES && wide) {
         double limit = sweep->lower * (1 + s->step);
-        s->step *= step_growth;
+        s->step = fmin(s->step * step_growth, largest_step[exact]);
         s->grown++;
         if (limit < best)
             return limit;
     }
     if (!plan->feasible || sweep->lower <= 0)
         return best;
-    bool exact = stage_walk_is_exact(sweep->walk); /* then one pass below the best settles it */
+    /* Where a pass finds the optimum one below the best settles it. */
     bool halve = (!exact || large) && (plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0);
     return halve ? fmin(best, sqrt(sweep->lower * plan->value)) : best;
 }
