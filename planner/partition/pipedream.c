@@ -34,6 +34,7 @@ struct problem {
     double **rows;        /* (ideals) best values of the blocks from each ideal */
     struct sought *asked; /* (ideals) for which they were found */
     double *row;          /* of the ideal in hand */
+    double reach_s;       /* computing of the largest set at which a block ends that begins there */
     struct sought sought;
     int start;
     const double *end_s, *end_bytes; /* (ideals) computing and weights of a set that holds the ideal and at which a
@@ -278,17 +279,30 @@ static bool enter_block(void *self, int below, const int room[STAGE_AXES], doubl
         if (!p->rows[below] && !(p->rows[below] = arena_alloc(p->arena, (size_t)p->ideals->count, sizeof **p->rows)))
             return no_memory(err);
         p->row = p->rows[below];
-        if (p->asked[below].limit >= limit && p->asked[below].servers >= room[0])
-            return true;
-        p->asked[below] = p->sought;
     }
-    return walk_block(p, below, limit * room[0], p->row, err);
+    bool known = p->rows && p->asked[below].limit >= limit && p->asked[below].servers >= room[0];
+    if (p->rows && !known)
+        p->asked[below] = p->sought;
+    if (!known && !walk_block(p, below, limit * room[0], p->row, err))
+        return false;
+    p->reach_s = 0;
+    for (int i = below + 1; i < p->ideals->count; i++)
+        p->reach_s = p->row[i] < INFINITY ? fmax(p->reach_s, p->compute_s[i]) : p->reach_s;
+    return true;
+}
+
+static bool block_may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    return p->compute_s[above] <= p->reach_s && may_grow(self, below, above, room, limit);
 }
 
 static double block_load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
     int r = choice + 1;
+    if (!(p->row[above] < INFINITY))
+        return INFINITY;
     double parameters = p->parameter_bytes[above] - p->parameter_bytes[below];
     double load_s = averaged_s(p, p->row[above], parameters, r, below == 0);
     (void)used, (void)limit;
@@ -297,20 +311,21 @@ static double block_load(void *self, int below, int above, int choice, const int
     return load_s;
 }
 
-/* The stages inside a block that was chosen: walked once more, since only values are kept. */
+/* The stages inside a block that was chosen: walked once more, since only values are kept. The block's own is below
+ * that of its replicas taken together. */
 static bool detail_block(void *self, int below, int above, int choice, const int used[STAGE_AXES], struct arena *arena,
                          void **out, double *load_s, struct error *err)
 {
     struct problem *p = self;
     struct block *block = arena_alloc(arena, 1, sizeof *block);
     double *value = arena_alloc(arena, (size_t)p->ideals->count, sizeof *value);
-    (void)choice, (void)used, (void)load_s;
+    (void)used;
     if (!block || !value)
         return no_memory(err);
     p->start = below;
     p->sought = (struct sought){ INFINITY, 1, p->servers + 1 };
     find_ends(p);
-    if (!walk_block(p, below, INFINITY, value, err))
+    if (!walk_block(p, below, *load_s * (choice + 1) * (1 + 1e-9), value, err))
         return false;
     *out = block;
     return stage_walk_stages(p->walk, stage_walk_best(p->walk, above), arena, &block->stages, &block->stage_count, err);
@@ -425,6 +440,7 @@ static bool make_model(struct problem *p, struct stage_model *model, struct erro
                                    .finish_below = finish_below };
     if (blocks) {
         model->enter = enter_block;
+        model->may_grow = block_may_grow;
         model->load = block_load;
         model->detail = detail_block;
         model->inner_work = &p->inner_work;

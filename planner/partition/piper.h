@@ -65,6 +65,11 @@ struct piper_plan {
 /* Fails on a cycle, for want of memory, and on what the format allows but the problem does not. */
 bool piper_solve(const struct piper_graph *graph, const struct piper_options *options,
                  const struct stage_limits *limits, struct arena *arena, struct piper_plan *out, struct error *err);
+/* NULL where the node lacks the tensor degree. */
+const struct piper_degree *piper_find_degree(const struct piper_node *node, int degree);
+/* The load of a stage from its nodes, degrees and variants alone; NAN when a node lacks one. */
+double piper_stage_load(const struct piper_graph *graph, const struct piper_options *options,
+                        const struct piper_stage *stage);
 /* The objective of given stages, straight from the nodes; NAN when they are no split, INFINITY when one does not fit.
  */
 double piper_evaluate(const struct piper_graph *graph, const struct piper_options *options,

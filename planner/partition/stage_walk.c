@@ -437,6 +437,19 @@ static bool relax_far(struct stage_walk *walk, int above)
     return true;
 }
 
+/* Whether a stage behind any label may hold the pinch. Those made last reach farthest. */
+static bool any_reaches(const struct stage_walk *walk, int pinch)
+{
+    const struct stage_model *model = walk->model;
+    for (int l = walk->label_count - 1; l >= 0 && model->may_grow; l--) {
+        const struct stage_label *label = &walk->labels[l];
+        const int room[STAGE_AXES] = { model->axis_limit[0] - label->used[0] };
+        if (label->ideal >= pinch || model->may_grow(model->self, label->ideal, pinch, room, walk->limit))
+            return true;
+    }
+    return !model->may_grow;
+}
+
 static bool pass_far(struct stage_walk *walk)
 {
     int shown = walk->start, count = walk->ideals->count;
@@ -445,6 +458,8 @@ static bool pass_far(struct stage_walk *walk)
         return false;
     for (int i = walk->start + 1; i < count && !walk->stopped; i++) {
         bool pinched = walk->pinch[i - 1] == i;
+        if (pinched && !any_reaches(walk, i))
+            break;
         for (; pinched && shown < i; shown++)
             if (!show_far(walk, shown))
                 return false;

@@ -93,6 +93,7 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
 static bool sweep_bottleneck(struct sweep *sweep, bool *closed)
 {
     struct schedule_of_limits schedule = { .step = first_step };
+    bool exact = stage_walk_is_exact(sweep->walk), given = sweep->plan->feasible; /* by a narrower graph */
     *closed = false;
     for (;;) {
         const struct stage_plan *plan = sweep->plan;
@@ -101,17 +102,18 @@ static bool sweep_bottleneck(struct sweep *sweep, bool *closed)
             return true;
         }
         double limit = next_limit(sweep, &schedule);
-        bool decides = sweep->walk->decides;
         struct stage_plan found;
         int label;
+        /* What is given is mostly best: a pass just below it has to find nothing. */
+        sweep->walk->decides = exact && given && limit >= plan->value * strictly_less;
         if (!run_pass(sweep, limit, &label) || (label >= 0 && !keep(sweep, label, &found)))
             return false;
         if (sweep->walk->stopped)
             return true;
         if (label >= 0) {
             schedule.grown = GROWING_PASSES;
-            sweep->walk->decides = false;
-            if (stage_walk_is_exact(sweep->walk) && !decides)
+            given = false;
+            if (exact && !sweep->walk->decides)
                 sweep->lower = found.value * strictly_less;
         } else {
             sweep->lower = limit;
@@ -169,7 +171,6 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     sweep->walk->work_limit = work + inner_before;
     sweep->walk->stops = sweep->limits->stops;
     sweep->walk->stops_self = sweep->limits->self;
-    sweep->walk->decides = plan->feasible && stage_walk_is_exact(sweep->walk); /* the narrower graph's is mostly best */
     sweep->lower = model->bound;
     plan->ideals = ideals->count;
     plan->words = ideals->words;
