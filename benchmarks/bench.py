@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -59,7 +60,8 @@ class Bench:
         return os.path.join(self.work, name)
 
     def run(self, *command, extra_environment=None):
-        """Runs a command from the project's folder; returns (standard output, standard error, CPU seconds). peak_bytes: its largest process."""
+        """Runs a command from the project's folder; returns (standard output, standard error, CPU seconds). peak_bytes: its largest process,
+        but at least smallest_peak_bytes()."""
         shown = [os.path.relpath(c, ROOT) if os.path.isabs(c) and c.startswith(ROOT) else c for c in command]
         line = " ".join(os.path.basename(shown[0]) if i == 0 else c for i, c in enumerate(shown))
         if line not in self.commands:
@@ -74,6 +76,11 @@ class Bench:
                 raise Failed(f"{line}\n{errors.read().strip()[-2000:]}", child.returncode)
             self.peak_bytes = 1024 * used.ru_maxrss
             return output.read(), errors.read(), used.ru_utime + used.ru_stime
+
+    @staticmethod
+    def smallest_peak_bytes():
+        """Peak memory that is recorded of any command that takes less: Linux counts what this script took when it started the command."""
+        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def run_cleave(self, *arguments):
         return self.run(self.cleave, *arguments)
