@@ -204,9 +204,8 @@ static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
     bool turns = c->draw.replicas[0] > 0;
     int pieces = turns ? c->draw.stages : c->problem.stage_count, classes = c->table->class_count,
         strategies = c->table->strategy_count;
-    struct partition_plan plan = { .first_layer = arena_alloc(&c->arena, (size_t)pieces, sizeof(int)),
-                                   .count =
-                                       arena_alloc(&c->arena, (size_t)(pieces * classes * strategies), sizeof(int)) };
+    int *count = arena_alloc(&c->arena, (size_t)(pieces * classes * strategies), sizeof *count);
+    struct partition_plan plan = { .first_layer = arena_alloc(&c->arena, (size_t)pieces, sizeof(int)) };
     if (turns) {
         plan.stage_count = pieces;
         plan.turn = arena_alloc(&c->arena, (size_t)pieces, sizeof *plan.turn);
@@ -215,15 +214,16 @@ static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
         plan.turn[piece] = c->draw.replicas[piece] - 1;
         plan.first_layer[piece] = c->plan->stages[at].first_layer;
         for (int l = 0; l < c->plan->stages[at].layer_count; l++)
-            plan.count[(piece * classes + c->bench.chain.class_of[plan.first_layer[piece] + l]) * strategies]++;
+            count[(piece * classes + c->bench.chain.class_of[plan.first_layer[piece] + l]) * strategies]++;
     }
     for (int piece = 0; !turns && piece < pieces; piece++) {
         int stage = schedule_stage(schedules[c->draw.schedule], c->draw.stages, piece);
         struct layer_range layers = stage_chunk(c->plan, stage, piece / c->draw.stages);
         plan.first_layer[piece] = layers.first;
         for (int l = layers.first; l < layers.first + layers.count; l++)
-            plan.count[(piece * classes + c->bench.chain.class_of[l]) * strategies]++;
+            count[(piece * classes + c->bench.chain.class_of[l]) * strategies]++;
     }
+    ck_assert(partition_set_counts(&plan, &c->arena, count, pieces, classes * strategies));
     return partition_evaluate(&c->problem, &plan);
 }
 

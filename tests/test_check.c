@@ -31,8 +31,10 @@ static struct cut_problem cut_of(const struct toy *toy, struct stage_kind stages
 static void list_strategies(const struct toy *toy, const struct partition_plan *plan, int *strategy)
 {
     int strategies = toy->table.strategy_count, left[CHAIN_STAGES * CHAIN_CLASSES * CHAIN_STRATEGIES];
-    memcpy(left, plan->count, (size_t)(toy->problem.stage_count * CHAIN_CLASSES * strategies) * sizeof *left);
+    memset(left, 0, sizeof left);
     for (int k = 0; k < toy->problem.stage_count; k++) {
+        for (const struct layer_count *c = plan->counts[k]; c->count > 0; c++)
+            left[k * CHAIN_CLASSES * strategies + c->at] = c->count;
         int end = k + 1 < toy->problem.stage_count ? plan->first_layer[k + 1] : toy->chain.layer_count;
         struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(plan->first_layer[k], end);
         for (int l = runs.first[0], run = 0; l < end; l++) {

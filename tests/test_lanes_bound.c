@@ -101,9 +101,8 @@ static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, con
                               const struct price_table *table, struct drawn *drawn, struct arena *arena)
 {
     int pieces = config_pieces(config), layers = bench->chain.layer_count, strategies = table->strategy_count;
-    struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
-                                       .count = arena_alloc(arena, (size_t)(pieces * table->class_count * strategies),
-                                                            sizeof(int)) };
+    int block = table->class_count * strategies, *count = arena_alloc(arena, (size_t)(pieces * block), sizeof *count);
+    struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)) };
     int favourite = (int)random_below(seed, strategies), mixed = (int)random_below(seed, 3);
     for (int k = 1; k < pieces; k++) {
         int from = solution.first_layer[k - 1] + 1, most = layers - (pieces - k), even = k * layers / pieces;
@@ -114,13 +113,14 @@ static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, con
         for (int l = solution.first_layer[k], end = k + 1 < pieces ? solution.first_layer[k + 1] : layers; l < end;
              l++) {
             int strategy = mixed ? (int)random_below(seed, strategies) : favourite;
-            solution.count[(k * table->class_count + bench->chain.class_of[l]) * strategies + strategy]++;
+            count[(k * table->class_count + bench->chain.class_of[l]) * strategies + strategy]++;
         }
-    drawn->held_bytes = held_in_flight(config, table, solution.count);
+    drawn->held_bytes = held_in_flight(config, table, count);
     drawn->moved_ns = arena_alloc(arena, (size_t)config->stages, sizeof *drawn->moved_ns);
     ck_assert_ptr_nonnull(drawn->moved_ns);
     struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
-    moved_at_least(drawn->moved_ns, &problem, config, solution.count);
+    moved_at_least(drawn->moved_ns, &problem, config, count);
+    ck_assert(partition_set_counts(&solution, arena, count, pieces, block));
     return plan_from_partition(bench->space, config, bench->graph, &bench->chain, table, &solution);
 }
 

@@ -417,16 +417,17 @@ END_TEST
 static struct partition_plan two_runs(const struct workbench *bench, const struct price_table *table, int change,
                                       int from, int to, struct arena *arena)
 {
-    int layers = bench->chain.layer_count, block = table->class_count * table->strategy_count;
+    int layers = bench->chain.layer_count, block = table->class_count * table->strategy_count,
+        *count = arena_alloc(arena, (size_t)block, sizeof *count);
     struct partition_plan plan = { .first_layer = arena_alloc(arena, 1, sizeof(int)),
-                                   .count = arena_alloc(arena, (size_t)block, sizeof(int)),
                                    .runs = arena_alloc(arena, 1, sizeof(struct stage_runs)),
                                    .stage_count = 1 };
     plan.runs[0] = (struct stage_runs){
         .end = layers, .count = 2, .first = { 0, change }, .layout = { (int8_t)from, (int8_t)to }
     };
     for (int l = 0; l < layers; l++)
-        plan.count[bench->chain.class_of[l] * table->strategy_count + table->layout_first[l < change ? from : to]]++;
+        count[bench->chain.class_of[l] * table->strategy_count + table->layout_first[l < change ? from : to]]++;
+    ck_assert(partition_set_counts(&plan, arena, count, 1, block));
     return plan;
 }
 

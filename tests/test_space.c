@@ -89,9 +89,8 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
 {
     int pieces = config->meshes > 0 ? config->meshes : config_pieces(config), layers = bench->chain.layer_count,
         classes = table->class_count;
-    struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
-                                       .count = arena_alloc(arena, (size_t)(pieces * classes * table->strategy_count),
-                                                            sizeof(int)) };
+    int block = classes * table->strategy_count, *count = arena_alloc(arena, (size_t)(pieces * block), sizeof *count);
+    struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)) };
     int order[WORLD_LAYERS], place[WORLD_LAYERS + 1];
     draw_order(w, &bench->chain, order, place);
     if (config->meshes > 0) {
@@ -116,12 +115,13 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
             run += run + 1 < runs.count && runs.first[run + 1] == l;
             int from = price_has_layouts(table) ? table->layout_first[runs.layout[run]] : 0,
                 to = price_has_layouts(table) ? table->layout_first[runs.layout[run] + 1] : table->strategy_count;
-            solution.count[(k * classes + bench->chain.class_of[order[l]]) * table->strategy_count + from +
-                           world_draw(w, to - from)]++;
+            count[(k * classes + bench->chain.class_of[order[l]]) * table->strategy_count + from +
+                  world_draw(w, to - from)]++;
         }
     }
     for (int k = 0; k < pieces; k++)
         solution.first_layer[k] = place[solution.first_layer[k]];
+    ck_assert(partition_set_counts(&solution, arena, count, pieces, block));
     struct plan *plan = plan_from_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
     ck_assert_ptr_nonnull(plan);
     if (solution.turn && !config->spread)

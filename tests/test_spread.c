@@ -399,14 +399,16 @@ static struct plan *plan_of_shapes(const struct workbench *bench, const struct s
 {
     int classes = bench->chain.class_count, layers = bench->chain.layer_count, first[2] = { 0, layers / 2 },
         turn[2] = { turn_of(config, c->data[0], c->tensor[0]), turn_of(config, c->data[1], c->tensor[1]) };
-    int *count = calloc((size_t)(2 * classes * table->strategy_count), sizeof *count);
-    struct partition_plan solution = { .first_layer = first, .count = count, .stage_count = 2, .turn = turn };
+    struct arena arena = { 0 };
+    int block = classes * table->strategy_count, *count = arena_alloc(&arena, (size_t)(2 * block), sizeof *count);
+    struct partition_plan solution = { .first_layer = first, .stage_count = 2, .turn = turn };
     for (int l = 0; l < layers; l++)
         count[((l >= first[1]) * classes + bench->chain.class_of[l]) * table->strategy_count]++;
+    ck_assert(partition_set_counts(&solution, &arena, count, 2, block));
     struct plan *plan = turn[0] < 0 || turn[1] < 0
                             ? NULL
                             : plan_from_partition(space, config, bench->graph, &bench->chain, table, &solution);
-    free(count);
+    arena_free(&arena);
     return plan;
 }
 

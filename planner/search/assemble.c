@@ -81,11 +81,14 @@ static int next_strategy(const int *count, const int *taken, int strategies)
 
 /* The runs' places are those of the plan, whose order holds the chain's layers. */
 static void assign_layers(struct plan *plan, const struct stage_runs *runs, const int *order, const struct chain *chain,
-                          const struct price_table *table, const int *count, int *taken)
+                          const struct price_table *table, const struct layer_count *counts, int *count, int *taken)
 {
     int strategies = table->strategy_count;
-    for (int i = 0; i < table->class_count * strategies; i++)
-        taken[i] = 0;
+    size_t block = (size_t)(table->class_count * strategies);
+    memset(count, 0, block * sizeof *count);
+    memset(taken, 0, block * sizeof *taken);
+    for (; counts->count > 0; counts++)
+        count[counts->at] = counts->count;
     for (int l = runs->first[0], run = 0; l < runs->end; l++) {
         run += run + 1 < runs->count && runs->first[run + 1] == l;
         int layout = runs->layout[run], first = price_has_layouts(table) ? table->layout_first[layout] : 0,
@@ -105,9 +108,10 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
 {
     struct arena scratch = { 0 };
     int block = table->class_count * table->strategy_count, end = 0,
+        *count = arena_alloc(&scratch, (size_t)block, sizeof *count),
         *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken),
         *order = arena_alloc(&scratch, (size_t)graph->layer_count, sizeof *order);
-    struct plan *plan = taken && order ? plan_from_config(space, config, graph) : NULL;
+    struct plan *plan = count && taken && order ? plan_from_config(space, config, graph) : NULL;
     int pieces = solution->turn ? solution->stage_count : config_pieces(config), at = 0;
     for (int k = 0; plan && k < pieces; k++) {
         int first = end;
@@ -121,7 +125,7 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
         if (config->spread)
             at += set_spread(plan, k, at, solution->turn[k], config);
         struct stage_runs runs = solution->runs ? solution->runs[k] : stage_run(first, end);
-        assign_layers(plan, &runs, order, chain, own, &solution->count[k * block], taken);
+        assign_layers(plan, &runs, order, chain, own, solution->counts[k], count, taken);
     }
     if (plan && !plan_set_order(plan, order)) {
         plan_free(plan);
@@ -182,8 +186,9 @@ static int thriftiest(const struct price_table *table, int class_index, int64_t 
 }
 
 /* Cut as if every stage held what the first one holds: it has the most in flight. */
-static void fill_thrifty(struct partition_plan *solution, const struct config *config, const struct chain *chain,
-                         const struct price_table *table, const int *in_flight, int64_t *weight)
+static void fill_thrifty(struct partition_plan *solution, int *count, const struct config *config,
+                         const struct chain *chain, const struct price_table *table, const int *in_flight,
+                         int64_t *weight)
 {
     for (int l = 0; l < chain->layer_count; l++)
         thriftiest(table, chain->class_of[l], in_flight[0], &weight[l]);
@@ -193,7 +198,7 @@ static void fill_thrifty(struct partition_plan *solution, const struct config *c
         int end = k + 1 < pieces ? solution->first_layer[k + 1] : chain->layer_count;
         for (int l = solution->first_layer[k]; l < end; l++) {
             int class_index = chain->class_of[l], pick = thriftiest(table, class_index, in_flight[k], &weight[l]);
-            solution->count[(k * table->class_count + class_index) * table->strategy_count + pick]++;
+            count[(k * table->class_count + class_index) * table->strategy_count + pick]++;
         }
     }
     for (int k = 0; k < pieces; k++)
@@ -207,11 +212,12 @@ struct plan *plan_thriftiest(const struct space *space, const struct config *con
     struct plan *plan = NULL;
     size_t stages = (size_t)config_pieces(config), block = (size_t)(table->class_count * table->strategy_count);
     int64_t *weight = arena_alloc(&scratch, (size_t)chain->layer_count, sizeof *weight);
-    struct partition_plan solution = { .first_layer = arena_alloc(&scratch, stages, sizeof(int)),
-                                       .count = arena_alloc(&scratch, stages * block, sizeof(int)) };
-    if (weight && solution.first_layer && solution.count) {
-        fill_thrifty(&solution, config, chain, table, in_flight, weight);
-        plan = plan_from_partition(space, config, graph, chain, table, &solution);
+    int *count = arena_alloc(&scratch, stages * block, sizeof *count);
+    struct partition_plan solution = { .first_layer = arena_alloc(&scratch, stages, sizeof(int)) };
+    if (weight && count && solution.first_layer) {
+        fill_thrifty(&solution, count, config, chain, table, in_flight, weight);
+        if (partition_set_counts(&solution, &scratch, count, (int)stages, (int)block))
+            plan = plan_from_partition(space, config, graph, chain, table, &solution);
     }
     arena_free(&scratch);
     return plan;

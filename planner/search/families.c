@@ -26,11 +26,11 @@ static bool has_candidate(const struct run *run, int config)
 /* Whether the plan has weights to gather ahead. */
 static bool gathers(const struct piece *piece, const struct partition_plan *plan)
 {
-    int block = piece->table->class_count * piece->table->strategy_count;
-    for (int i = 0; i < partition_stages(&piece->problem, plan) * block; i++) {
-        const struct price_table *own = plan->turn ? piece->table->by_turns[plan->turn[i / block]] : piece->table;
-        if (plan->count[i] > 0 && own->prices[i % block].gather_forward_ns + own->prices[i % block].gather_once_ns > 0)
-            return true;
+    for (int k = 0; k < partition_stages(&piece->problem, plan); k++) {
+        const struct price_table *own = plan->turn ? piece->table->by_turns[plan->turn[k]] : piece->table;
+        for (const struct layer_count *c = plan->counts[k]; c->count > 0; c++)
+            if (own->prices[c->at].gather_forward_ns + own->prices[c->at].gather_once_ns > 0)
+                return true;
     }
     return false;
 }

@@ -300,13 +300,15 @@ static bool read_plan(struct whole *w)
 {
     int options = w->stages * w->classes * w->strategies;
     w->plan.first_layer = arena_alloc(w->kept, (size_t)w->stages, sizeof *w->plan.first_layer);
-    w->plan.count = arena_alloc(w->kept, (size_t)options, sizeof *w->plan.count);
-    if (!w->plan.first_layer || !w->plan.count)
+    int *count = arena_alloc(w->arena, (size_t)options, sizeof *count);
+    if (!w->plan.first_layer || !count)
         return false;
     for (int k = 0; k < w->stages; k++)
         each_arc(w, k, read_arc);
     for (int i = 0; i < options; i++)
-        w->plan.count[i] = (int)lround(glp_mip_col_val(w->lp, w->first_count + i));
+        count[i] = (int)lround(glp_mip_col_val(w->lp, w->first_count + i));
+    if (!partition_set_counts(&w->plan, w->kept, count, w->stages, w->classes * w->strategies))
+        return false;
     w->plan.step_ns = partition_evaluate(w->problem, &w->plan);
     return true;
 }
@@ -337,7 +339,7 @@ static int64_t proven_bound(int64_t step_ns)
 static void answer(const struct whole *w, struct partition_result *result, bool *proven)
 {
     int64_t below_ns = w->problem->below_ns;
-    *proven = w->none || (w->plan.count && w->plan.step_ns < INT64_MAX);
+    *proven = w->none || (w->plan.counts && w->plan.step_ns < INT64_MAX);
     if (!*proven)
         return;
     *result = (struct partition_result){ .bound_ns = below_ns };

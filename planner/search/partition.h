@@ -83,14 +83,19 @@ struct partition_problem {
     bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
     void *self;
 };
+/* So many layers of a class take a strategy: number `at` of (class_count, strategy_count). Few of a stage's are not 0,
+ * so they are listed, in any order; behind the last comes a count of 0. */
+struct layer_count {
+    int at, count;
+};
 /* A complete answer of the formula. */
 struct partition_plan {
     int64_t step_ns;
-    int *first_layer; /* (stage_count) place of the chain where each begins */
-    int *count;       /* (stage_count, class_count, strategy_count): layers of the class that take the strategy */
-    int stage_count;  /* with meshes; else the problem's */
-    int *turn;        /* (stage_count) index into the problem's turns, its meshes; NULL: one each */
-    struct stage_runs *runs; /* (stage_count) where the table has layouts; else NULL */
+    int *first_layer;            /* (stage_count) place of the chain where each begins */
+    struct layer_count **counts; /* (stage_count) lists */
+    int stage_count;             /* with meshes; else the problem's */
+    int *turn;                   /* (stage_count) index into the problem's turns, its meshes; NULL: one each */
+    struct stage_runs *runs;     /* (stage_count) where the table has layouts; else NULL */
 };
 enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
 struct partition_result {
@@ -125,6 +130,8 @@ struct partition_proof {
 bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,
                      struct error *err);
 
+/* The plan's counts from all of them, (stages, block), block the number of a stage's. False: out of memory. */
+bool partition_set_counts(struct partition_plan *plan, struct arena *arena, const int *count, int stages, int block);
 static inline int partition_stages(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     return plan->turn ? plan->stage_count : problem->stage_count;

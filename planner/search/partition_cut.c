@@ -361,15 +361,14 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
 }
 
 /* The strategies that the choice takes in a stage of the best cut. */
-static const int *chosen_count(struct solver *s, struct choice choice, const struct spot *at)
+static const struct layer_count *chosen_counts(struct solver *s, struct choice choice, const struct spot *at)
 {
     const struct cell *cell = stage_cell(s, at->level, &at->runs);
-    return cell->records[at->stage == choice.stage ? choice.record : cell->solution].count;
+    return cell->records[at->stage == choice.stage ? choice.record : cell->solution].counts;
 }
 
 static bool is_plan(struct solver *s, const struct partition_plan *plan, struct choice choice, int64_t step_ns)
 {
-    size_t block = (size_t)(s->classes * s->strategies);
     int stages = 0;
     if (plan->step_ns != step_ns)
         return false;
@@ -377,24 +376,23 @@ static bool is_plan(struct solver *s, const struct partition_plan *plan, struct 
         if (at.stage >= plan->stage_count || plan->first_layer[at.stage] != at.runs.first[0] ||
             (plan->turn && plan->turn[at.stage] != at.turn) ||
             (plan->runs && memcmp(&plan->runs[at.stage], &at.runs, sizeof at.runs)) ||
-            memcmp(&plan->count[(size_t)at.stage * block], chosen_count(s, choice, &at), block * sizeof *plan->count))
+            !counts_equal(plan->counts[at.stage], chosen_counts(s, choice, &at)))
             return false;
     return stages == plan->stage_count;
 }
 
 static bool make_plan(struct solver *s, struct choice choice, struct partition_plan *plan)
 {
-    size_t block = (size_t)(s->classes * s->strategies);
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at))
         plan->stage_count++;
     size_t stages = (size_t)plan->stage_count;
     plan->first_layer = arena_alloc(s->kept, stages, sizeof *plan->first_layer);
-    plan->count = arena_alloc(s->kept, stages * block, sizeof *plan->count);
+    plan->counts = arena_alloc(s->kept, stages, sizeof *plan->counts);
     if (s->problem->mesh_count > 0)
         plan->turn = arena_alloc(s->kept, stages, sizeof *plan->turn);
     if (s->layouts > 1)
         plan->runs = arena_alloc(s->kept, stages, sizeof *plan->runs);
-    if (!plan->first_layer || !plan->count || (s->problem->mesh_count > 0 && !plan->turn) ||
+    if (!plan->first_layer || !plan->counts || (s->problem->mesh_count > 0 && !plan->turn) ||
         (s->layouts > 1 && !plan->runs))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
@@ -403,7 +401,9 @@ static bool make_plan(struct solver *s, struct choice choice, struct partition_p
             plan->runs[at.stage] = at.runs;
         if (plan->turn)
             plan->turn[at.stage] = at.turn;
-        memcpy(&plan->count[(size_t)at.stage * block], chosen_count(s, choice, &at), block * sizeof *plan->count);
+        plan->counts[at.stage] = counts_copy(s->kept, chosen_counts(s, choice, &at));
+        if (!plan->counts[at.stage])
+            return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     }
     return true;
 }

@@ -112,7 +112,7 @@ static void add_layers(struct stage_totals *totals, const struct layer_price *p,
 }
 
 struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
-                            const struct stage_runs *runs, const int *count)
+                            const struct stage_runs *runs, const struct layer_count *counts)
 {
     const struct price_table *table = place->table;
     int64_t m = place->micro_batches;
@@ -124,9 +124,8 @@ struct stage_sums stage_sum(const struct stage_place *place, bool phases, const 
     int handovers = stage_handovers(table, chain, runs, handover);
     for (int i = 0; i < handovers; i++)
         add_layers(&totals, handover[i], 1);
-    for (int i = 0; i < table->class_count * table->strategy_count; i++)
-        if (count[i] > 0)
-            add_layers(&totals, &table->prices[i], count[i]);
+    for (; counts->count > 0; counts++)
+        add_layers(&totals, &table->prices[counts->at], counts->count);
     const int64_t *row = totals.row, waiting_ns = (m - 1) * stage_period_ns(table, place->in_flight, m);
     struct stage_times times = { row[ROW_FORWARD], max_i64(row[ROW_PATH], row[ROW_LAST]) + waiting_ns, row[ROW_LANE] };
     return (struct stage_sums){ totals.path_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes, times };
@@ -151,14 +150,14 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     const struct chain *chain = problem->chain;
     int64_t sum = stage_once_ns(problem);
     struct stage_times times = { INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
-    int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
+    int left = problem->mesh_count;
     int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
     for (int k = 0; k < stages; k++) {
         int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain),
             turn = plan->turn ? plan->turn[k] : 0;
         struct stage_place place = place_of(problem, k, turn, left);
         struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
-        struct stage_sums sums = stage_sum(&place, problem->phases, chain, &runs, &plan->count[k * block]);
+        struct stage_sums sums = stage_sum(&place, problem->phases, chain, &runs, plan->counts[k]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
         sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end) +

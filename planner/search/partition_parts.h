@@ -43,7 +43,7 @@ struct record {
     int64_t lower;                  /* bound of C, INT64_MAX: nothing fits */
     int64_t path;                   /* C of a solution; INT64_MAX: none */
     struct stage_times rows, times; /* of it, as the rows have it, and by the formula */
-    int *count;                     /* (class_count, strategy_count) of the solution */
+    struct layer_count *counts;     /* list, of the solution */
 };
 /* One stage content with one number in flight. */
 struct cell {
@@ -230,7 +230,7 @@ int64_t stage_end_ns(const struct partition_problem *problem, int before, int tu
 int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end);
 /* The most that all cuts can add so, where their number is given. */
 int64_t stage_most_cuts_ns(const struct partition_problem *problem);
-/* C, times and bytes of a stage of given counts, (class_count, strategy_count). */
+/* C, times and bytes of a stage of given counts. */
 struct stage_sums {
     int64_t path_ns, bytes;
     struct stage_times times;
@@ -241,7 +241,10 @@ struct stage_place {
     int64_t micro_batches, in_flight;
 };
 struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
-                            const struct stage_runs *runs, const int *count);
+                            const struct stage_runs *runs, const struct layer_count *counts);
+/* partition_counts.c: of the same solution, in the same order; a list in the arena, NULL: out of memory. */
+bool counts_equal(const struct layer_count *a, const struct layer_count *b);
+struct layer_count *counts_copy(struct arena *arena, const struct layer_count *counts);
 /* Makes the level's options, unless it has them; false: out of memory. */
 bool stage_set_options(struct solver *s, int level);
 /* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that

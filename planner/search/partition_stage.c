@@ -206,34 +206,48 @@ static void set_values(const struct solver *s, struct record *record, int level,
 {
     const struct chain *chain = s->problem->chain;
     struct stage_place place = { s->tables[level], s->micro_batches[level], s->in_flight[level] };
-    struct stage_sums sums = stage_sum(&place, s->span.apart, chain, runs, record->count);
+    struct stage_sums sums = stage_sum(&place, s->span.apart, chain, runs, record->counts);
     record->path = sums.path_ns;
     record->rows = sums.times;
-    record->times = stage_sum(&place, s->problem->phases, chain, runs, record->count).times;
+    record->times = stage_sum(&place, s->problem->phases, chain, runs, record->counts).times;
+}
+
+/* Room for the solution's list: of each group no more than its layers, or its options, take part. */
+static struct layer_count *new_counts(struct solver *s, const struct knapsack *knapsack)
+{
+    int most = 1;
+    for (int g = 0; g < knapsack->group_count; g++)
+        most += (int)min_i64(knapsack->groups[g].count, knapsack->groups[g].option_count);
+    return arena_alloc(s->arena, (size_t)most, sizeof(struct layer_count));
+}
+
+static void list_counts(const struct solver *s, const struct knapsack *knapsack, const int *count,
+                        struct layer_count *out)
+{
+    for (int g = 0; g < knapsack->group_count; count += knapsack->groups[g++].option_count)
+        for (int i = 0; s->group_first[g] >= 0 && i < knapsack->groups[g].option_count; i++)
+            if (count[i] > 0)
+                *out++ = (struct layer_count){ s->group_first[g] + i, count[i] };
+    *out = (struct layer_count){ 0 };
 }
 
 static bool keep_answer(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs,
                         const struct knapsack *knapsack, const struct knapsack_result *answer)
 {
-    size_t size = (size_t)(s->classes * s->strategies);
     struct record *record = new_record(s, cell);
     if (!record)
         return false;
-    int *count = record->count;
+    struct layer_count *counts = record->counts;
     bool whole = knapsack->excess_cost > 0; /* proves nothing of C alone */
-    *record = (struct record){ .asked = whole ? nothing : stage_caps(s), .path = INT64_MAX, .count = count };
+    *record = (struct record){ .asked = whole ? nothing : stage_caps(s), .path = INT64_MAX, .counts = counts };
     record->lower = answer->bound == INT64_MAX ? INT64_MAX : max_i64(answer->bound, 0) >> TIE_BITS;
     if (answer->cost == INT64_MAX)
         return true;
-    if (!record->count)
-        record->count = arena_alloc(s->arena, size, sizeof *record->count);
-    if (!record->count)
+    if (!record->counts)
+        record->counts = new_counts(s, knapsack); /* the next solution's groups are the same */
+    if (!record->counts)
         return false;
-    memset(record->count, 0, size * sizeof *record->count);
-    for (int g = 0, at = 0; g < knapsack->group_count; at += knapsack->groups[g++].option_count)
-        if (s->group_first[g] >= 0)
-            memcpy(&record->count[s->group_first[g]], &answer->counts[at],
-                   (size_t)knapsack->groups[g].option_count * sizeof(int));
+    list_counts(s, knapsack, answer->counts, record->counts);
     set_values(s, record, level, runs);
     return true;
 }

@@ -87,19 +87,20 @@ static bool count_plan(struct run *run, struct candidate *c)
     const struct config *config = &run->configs[c->config];
     int strategies = c->table->strategy_count, block = c->table->class_count * strategies,
         pieces = config_pieces(config);
-    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)pieces, sizeof(int)),
-                                       .count = arena_alloc(&run->arena, (size_t)pieces * (size_t)block, sizeof(int)) };
-    if (!solution.first_layer || !solution.count)
-        return search_out_of_memory(run->err);
-    for (int l = 0, k = 0, place = 0; l < plan->layer_count; l++) {
+    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)pieces, sizeof(int)) };
+    int *count = calloc((size_t)pieces * (size_t)block, sizeof *count);
+    bool good = solution.first_layer && count;
+    for (int l = 0, k = 0, place = 0; good && l < plan->layer_count; l++) {
         int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
         if (k + 1 < pieces && search_piece(config, plan, k + 1).first == l)
             solution.first_layer[++k] = place;
-        solution.count[k * block + chain->class_of[layer] * strategies + pick]++;
+        count[k * block + chain->class_of[layer] * strategies + pick]++;
         place = chain_extend(chain, place, layer);
     }
+    good = good && partition_set_counts(&solution, &run->arena, count, pieces, block);
+    free(count);
     c->solution = solution;
-    return search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns);
+    return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : search_out_of_memory(run->err);
 }
 
 bool search_move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out)
