@@ -111,10 +111,11 @@ struct kernel_call rank_call(const struct rank *rank, const struct instr *instr,
     if (kernel_facts[call.segment->kernel].places)
         call.token_parts = rank->token_parts;
     instr_range(rank->program, rank->stage, instr, rank->local_rank, call.low, call.high);
-    memcpy(call.define, instr->define, sizeof call.define);
-    for (int role = 0; role < ROLE_COUNT; role++)
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        call.define[role] = role_written(instr->phase, (enum role)role) ? instr->define : 0;
         for (int i = 0; i < MAX_OPERANDS; i++)
             call.operand[role][i] = view_of(rank, instr_operand(rank->program, instr, (enum role)role, i), arena);
+    }
     return call;
 }
 

@@ -84,7 +84,7 @@ static void add_product(struct rig *rig, const int buffers[3])
     instr->phase = PHASE_FORWARD;
     instr->segment = 0;
     instr->first = true;
-    instr->define[ROLE_OUT] = 1;
+    instr->define = 1;
     struct operand_table table = no_operands;
     table.buffer[ROLE_IN][0] = buffers[0];
     table.buffer[ROLE_WEIGHT][0] = buffers[1];

@@ -82,7 +82,7 @@ static void add_product(struct timing *t, int index, enum dtype dtype)
     table.buffer[of_weight ? ROLE_GRADIENT_WEIGHT : ROLE_WEIGHT][0] = weight;
     table.buffer[forward ? ROLE_OUT : ROLE_GRADIENT_OUT][0] = out;
     rig_operands(rig, instr, &table);
-    instr->define[forward ? ROLE_OUT : of_weight ? ROLE_GRADIENT_WEIGHT : ROLE_GRADIENT_IN] = 1;
+    instr->define = 1;
     expect(t, PRODUCTS_FROM + index);
 }
 

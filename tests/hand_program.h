@@ -195,7 +195,7 @@ static inline void hand_forward(struct hand *h, int stage, int micro)
     table.buffer[ROLE_OUT][0] = out;
     table.buffer[ROLE_WEIGHT][0] = h->weight[stage];
     hand_operands(h, instr, &table);
-    instr->define[ROLE_OUT] = 1;
+    instr->define = 1;
     hand_wait(h, stage, in);
     if (stage < last)
         hand_transfer(h, stage, stage + 1, out, *hand_value(h, stage + 1, 0, micro), micro, micro, false);
@@ -221,7 +221,7 @@ static inline void hand_backward(struct hand *h, int stage, int micro, bool firs
         table.buffer[ROLE_GRADIENT_OUT][0] = out;
         table.buffer[role][0] = weight ? h->weight_gradient[stage] : in;
         hand_operands(h, instr, &table);
-        instr->define[role] = !weight || first_micro;
+        instr->define = !weight || first_micro;
         hand_wait(h, stage, out);
     }
     if (stage > 0)

@@ -84,7 +84,7 @@ static struct instr instr_of(const struct graph *graph, int segment, enum phase 
 {
     const struct segment *s = &graph->segments[segment];
     struct instr instr = { .op = OP_COMPUTE, .phase = phase, .segment = segment };
-    memset(instr.define, 255, sizeof instr.define);
+    instr.define = UINT8_MAX;
     for (int i = 0; i < s->weight_count; i++)
         add_operand(&instr, phase == PHASE_BACKWARD_WEIGHT ? ROLE_GRADIENT_WEIGHT : ROLE_WEIGHT, i);
     for (int i = 0; i < s->in_count; i++) {
@@ -171,7 +171,7 @@ START_TEST(no_phase_beats_the_roofline)
             ck_assert(moved > 0);
             ck_assert(ns >= (double)segment_flops(s, (enum phase)phase, extents) / 989e12 * 1e9);
             ck_assert(ns >= (double)moved / 3350e9 * 1e9 + (double)c->types[0].device.launch_ns - 1);
-            memset(instr.define, 0, sizeof instr.define); /* accumulating moves more */
+            instr.define = 0; /* accumulating moves more */
             ck_assert_int_gt(cost_moved_bytes(graph, DTYPE_BF16, &instr, extents), moved);
         }
     }

@@ -23,10 +23,9 @@ static bool same_instr(const struct program *a, const struct program *b, int sta
     for (int k = 0; lists && k < x.wait_count; k++)
         lists = a->stages[stage].waits[x.wait_first + k] == b->stages[stage].waits[y.wait_first + k];
     return lists && x.op == y.op && x.phase == y.phase && x.lane == y.lane && x.again == y.again &&
-           x.first == y.first && !memcmp(x.define, y.define, sizeof x.define) && x.accumulate == y.accumulate &&
-           x.fold == y.fold && x.segment == y.segment && x.micro == y.micro && x.round == y.round &&
-           same_operands(a, &x, b, &y) && x.atoms == y.atoms && x.peer_stage == y.peer_stage && x.tag == y.tag &&
-           x.layer == y.layer;
+           x.first == y.first && x.define == y.define && x.accumulate == y.accumulate && x.fold == y.fold &&
+           x.segment == y.segment && x.micro == y.micro && x.round == y.round && same_operands(a, &x, b, &y) &&
+           x.atoms == y.atoms && x.peer_stage == y.peer_stage && x.tag == y.tag && x.layer == y.layer;
 }
 
 static bool same_buffer(const struct buffer *x, const struct buffer *y)

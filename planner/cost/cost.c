@@ -65,7 +65,7 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
         for (int i = 0; i < MAX_OPERANDS; i++) {
             if (!instr_has(instr, (enum role)role, i))
                 continue;
-            bool added = role_written(instr->phase, (enum role)role) && !(instr->define[role] >> i & 1);
+            bool added = role_written(instr->phase, (enum role)role) && !(instr->define >> i & 1);
             int64_t bytes = operand_bytes(graph, dtype, segment, (enum role)role, i, extents);
             if (!add_i64(&sum, sum, bytes) || (added && !add_i64(&sum, sum, bytes)))
                 return INT64_MAX;

@@ -40,10 +40,9 @@ static bool same_operands(const struct program *program, const struct instr *a, 
 static bool same_work(const struct program *program, const struct instr *a, const struct instr *b)
 {
     return a->op == b->op && a->phase == b->phase && a->lane == b->lane && a->part == b->part && a->again == b->again &&
-           a->late == b->late && a->first == b->first && !memcmp(a->define, b->define, sizeof a->define) &&
-           a->accumulate == b->accumulate && a->fold == b->fold && a->segment == b->segment && a->round == b->round &&
-           a->atoms == b->atoms && a->peer_stage == b->peer_stage && same_pairs(program, a, b) &&
-           same_operands(program, a, b);
+           a->late == b->late && a->first == b->first && a->define == b->define && a->accumulate == b->accumulate &&
+           a->fold == b->fold && a->segment == b->segment && a->round == b->round && a->atoms == b->atoms &&
+           a->peer_stage == b->peer_stage && same_pairs(program, a, b) && same_operands(program, a, b);
 }
 
 static uint64_t hash_work(const struct program *program, const struct instr *instr)

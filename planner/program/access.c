@@ -71,7 +71,7 @@ static int input_over(const struct program *program, const struct instr *instr, 
         return -1;
     int into = instr_operand(program, instr, ROLE_GRADIENT_IN, place),
         from = instr_operand(program, instr, ROLE_IN, place), uses = 0;
-    bool defines = instr->define[ROLE_GRADIENT_IN] >> place & 1;
+    bool defines = instr_defines(instr, ROLE_GRADIENT_IN, place);
     if (into < 0 || from < 0 || !defines || !same_block(&program->buffers[into], &program->buffers[from]))
         return -1;
     for (int k = 0; k < __builtin_popcount(instr->operands); k++)

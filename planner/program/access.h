@@ -29,7 +29,7 @@ static inline bool access_at(const struct program *program, const struct instr *
     if (buffer < 0)
         return false; /* most are empty */
     bool writes = role_written(instr->phase, role);
-    bool starts = writes && ((instr->define[role] >> place & 1) != 0 || (instr->first && role == ROLE_OUT));
+    bool starts = writes && ((instr->define >> place & 1) || (instr->first && role == ROLE_OUT));
     *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
     return true;
 }

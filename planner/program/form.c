@@ -392,15 +392,22 @@ static void operands_read(struct form *f, int operand[MAX_OPERANDS], uint8_t *de
 static void roles_form(struct form *f, struct instr *instr, struct operand_table *table)
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
-        bool any = instr->define[role] != 0;
+        bool written = role_written(instr->phase, (enum role)role);
+        uint8_t define = written ? instr->define : 0;
+        bool any = define != 0;
         for (int i = 0; f->out && i < MAX_OPERANDS; i++)
             any |= table->buffer[role][i] >= 0;
         if (!optional(f, role_names[role], any))
             continue;
+        const char *before = f->at;
         if (f->out)
-            operands_write(f, table->buffer[role], instr->define[role]);
+            operands_write(f, table->buffer[role], define);
         else
-            operands_read(f, table->buffer[role], &instr->define[role]);
+            operands_read(f, table->buffer[role], &define);
+        if (define && !written)
+            refuse(f, before + 1, "operands that the phase does not overwrite");
+        if (written)
+            instr->define = define;
     }
 }
 
@@ -469,10 +476,12 @@ static void waits_form(struct form *f, struct instr *instr, const int *waits, st
     instr->wait_first = read->count;
     do {
         int wait = 0;
+        const char *before = f->at;
         number(f, NULL, &wait);
+        if (!f->failed && instr->wait_count++ == UINT16_MAX)
+            refuse(f, before + 1, "fewer waits");
         list_add(f, read, wait);
     } while (!f->failed && f->at < f->end && *f->at == ' ');
-    instr->wait_count = read->count - instr->wait_first;
 }
 
 static void atom_mask(struct form *f, int *atoms)
@@ -488,6 +497,7 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pro
 {
     int op = (int)instr->op, phase = (int)instr->phase, lane = (int)instr->lane, fold = (int)instr->fold,
         atoms = (int)instr->atoms;
+    bool again = instr->again, late = instr->late, first = instr->first, accumulate = instr->accumulate;
     check_index(f, "instr", index);
     word(f, NULL, op_words, &op);
     word(f, NULL, phase_names, &phase);
@@ -495,10 +505,10 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pro
     bool opening = optional(f, "opening", instr->part == STEP_OPENING),
          ahead = !opening && optional(f, "ahead", instr->part == STEP_AHEAD);
     instr->part = opening ? STEP_OPENING : ahead ? STEP_AHEAD : STEP_OWN;
-    flag(f, "again", &instr->again);
-    flag(f, "late", &instr->late);
-    flag(f, "first", &instr->first);
-    flag(f, "accumulate", &instr->accumulate);
+    flag(f, "again", &again);
+    flag(f, "late", &late);
+    flag(f, "first", &first);
+    flag(f, "accumulate", &accumulate);
     word(f, "fold", fold_words, &fold);
     number(f, "layer", &instr->layer);
     number(f, "segment", &instr->segment);
@@ -507,13 +517,17 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pro
     atom_mask(f, &atoms);
     number(f, "peer", &instr->peer_stage);
     number(f, "tag", &instr->tag);
+    instr->phase = (enum phase)phase;
     operands_form(f, instr, program, &read->operands);
     pairs_form(f, instr, program, &read->pairs);
     waits_form(f, instr, waits, &read->waits);
     line_end(f);
     instr->op = (enum op)op;
-    instr->phase = (enum phase)phase;
     instr->lane = (enum lane)lane;
+    instr->again = again;
+    instr->late = late;
+    instr->first = first;
+    instr->accumulate = accumulate;
     instr->fold = (enum fold)fold;
     instr->atoms = (uint8_t)atoms;
 }

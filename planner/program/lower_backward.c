@@ -203,7 +203,7 @@ static void define_input(const struct backward *b, struct instr *instr, int i, i
     bool own_part = sliced_dim(b->assignment, &b->s->in[i], dim_count) >= 0;
     bool define = b->streams[i] ? round == 0 && !b->cleared[i] : b->defines[i] && (round == 0 || own_part);
     if (define && b->gradient_in[i] >= 0)
-        instr->define[ROLE_GRADIENT_IN] |= (uint8_t)(1u << i);
+        instr->define |= (uint8_t)(1u << i);
 }
 
 static void open_travelling(struct backward *b)
@@ -276,7 +276,7 @@ static void weight_round(struct backward *b, int round)
     instr->segment = b->segment;
     instr->round = round;
     instr->first = round == 0;
-    instr->define[ROLE_GRADIENT_WEIGHT] = (uint8_t)define;
+    instr->define = (uint8_t)define;
     set_operands(l, instr, &table);
     for (int i = 0; i < b->s->weight_count; i++) {
         if (gradient[i] >= 0)

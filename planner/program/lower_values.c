@@ -203,7 +203,7 @@ static void forward_round(struct lowering *l, int segment, int round, const int 
         bool own_part =
             sliced_dim(assignment_of(l, segment), &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;
         if (round == 0 || own_part)
-            instr->define[ROLE_OUT] |= (uint8_t)(1u << i);
+            instr->define |= (uint8_t)(1u << i);
     }
 }
 

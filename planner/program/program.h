@@ -119,27 +119,29 @@ struct instr {
     enum op op : 8;
     enum phase phase : 4;
     enum lane lane : 4;
-    enum step_part part : 4;    /* other than STEP_OWN: asynchronous schedules only */
-    enum fold fold : 4;         /* reductions: SUM or MAX */
-    bool again;                 /* recomputation */
-    bool late;                  /* of the forward phase, but a part of backward: loss_walk.h */
-    bool first;                 /* COMPUTE: the first round of a fold: outputs start anew */
-    bool accumulate;            /* others: destination += (else overwritten) */
-    uint8_t define[ROLE_COUNT]; /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
-    uint8_t atoms;              /* collectives inside a stage: mask of the mesh atoms that span the group */
-    int segment, micro, round;  /* COMPUTE; segment -1 otherwise */
-    uint32_t operands;          /* COMPUTE: bit role * MAX_OPERANDS + i: operand i of the role is there; others: 0 */
-    int operand_first;          /* into program->operands, of which it has one for each bit, in their order */
-    /* Others: into program->pairs; several pairs are one fused transfer (a gradient bucket). */
-    int pair_first, pair_count;
+    enum step_part part : 4; /* other than STEP_OWN: asynchronous schedules only */
+    enum fold fold : 4;      /* reductions: SUM or MAX */
+    bool again : 1;          /* recomputation */
+    bool late : 1;           /* of the forward phase, but a part of backward: loss_walk.h */
+    bool first : 1;          /* COMPUTE: the first round of a fold: outputs start anew */
+    bool accumulate : 1;     /* others: destination += (else overwritten) */
+    uint8_t define;          /* COMPUTE: bit i: operand i of the role that it writes is overwritten, not accumulated */
+    uint8_t atoms;           /* collectives inside a stage: mask of the mesh atoms that span the group */
+    uint16_t wait_count;     /* see wait_first */
+    int segment, micro, round; /* COMPUTE; segment -1 otherwise */
+    uint32_t operands;         /* COMPUTE: bit role * MAX_OPERANDS + i: operand i of the role is there; others: 0 */
+    union {
+        int operand_first; /* COMPUTE: into program->operands, of which it has one for each bit, in their order */
+        int pair_first;    /* others: into program->pairs; several pairs are one fused transfer (a gradient bucket) */
+    };
+    int pair_count; /* COMPUTE: 0 */
     int peer_stage; /* SEND, RECEIVE; else -1 */
     int tag;        /* SEND, RECEIVE: equal numbers pair; else -1 */
     int layer;      /* graph layer that it serves, -1 none: reports */
-    /* Into the stage's waits: indices of earlier instructions of OTHER lanes that must have finished. */
-    int wait_first, wait_count;
+    int wait_first; /* into the stage's waits: indices of earlier instructions of OTHER lanes that must have finished */
 };
-_Static_assert(MAX_ATOMS <= 8, "struct instr has a bit for each");
-_Static_assert(sizeof(struct instr) == 64, "lists of instructions take most of a program's memory");
+_Static_assert(MAX_ATOMS <= 8 && MAX_OPERANDS <= 8, "struct instr has a bit for each");
+_Static_assert(sizeof(struct instr) == 48, "lists of instructions take most of a program's memory");
 
 enum { OPERAND_SLOTS = ROLE_COUNT * MAX_OPERANDS };
 _Static_assert(OPERAND_SLOTS <= 32, "struct instr has a bit for each");
@@ -153,6 +155,11 @@ int instr_pack(struct instr *instr, const struct operand_table *table, int first
 static inline bool instr_has(const struct instr *instr, enum role role, int i)
 {
     return instr->operands >> ((int)role * MAX_OPERANDS + i) & 1;
+}
+/* Whether the operand is overwritten, not accumulated. */
+static inline bool instr_defines(const struct instr *instr, enum role role, int i)
+{
+    return role_written(instr->phase, role) && (instr->define >> i & 1);
 }
 /* Into program->operands; it must be there. */
 static inline int instr_operand_place(const struct instr *instr, enum role role, int i)

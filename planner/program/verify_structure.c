@@ -92,7 +92,7 @@ static bool check_waits(const struct program *program, int stage, int index, str
 {
     const struct stage_program *list = &program->stages[stage];
     const struct instr *instr = &list->instrs[index];
-    if (instr->wait_count < 0 || instr->wait_first < 0 || instr->wait_count > list->wait_count - instr->wait_first)
+    if (instr->wait_first < 0 || instr->wait_count > list->wait_count - instr->wait_first)
         return verify_fail(program, stage, index, err, "its waits [%d, +%d) lie outside the stage's %d",
                            instr->wait_first, instr->wait_count, list->wait_count);
     for (int k = 0; k < instr->wait_count; k++) {

@@ -11,7 +11,7 @@ static bool stays(const struct program *program, int buffer)
 
 static bool same_operands(const struct program *program, const struct instr *a, const struct instr *b)
 {
-    bool same = memcmp(a->define, b->define, sizeof a->define) == 0;
+    bool same = a->define == b->define;
     for (int k = 0; same && k < ROLE_COUNT * MAX_OPERANDS; k++) {
         enum role role = (enum role)(k / MAX_OPERANDS);
         int x = instr_operand(program, a, role, k % MAX_OPERANDS),
@@ -85,13 +85,10 @@ void sample_price_instrs(struct sample *s, const struct facts *facts, bool path_
 static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t own_ns)
 {
     struct instr adding = *instr;
-    for (int k = 0; k < ROLE_COUNT * MAX_OPERANDS; k++) {
-        int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS;
-        if (stays(s->program, instr_operand(s->program, instr, (enum role)role, i)))
-            adding.define[role] &= (uint8_t) ~(1u << i);
-    }
-    bool adds = memcmp(adding.define, instr->define, sizeof adding.define) != 0;
-    return adds ? cost_instr_ns(facts, s->program, 0, &adding) : own_ns;
+    for (int i = 0; i < MAX_OPERANDS; i++)
+        if (stays(s->program, instr_operand(s->program, instr, ROLE_GRADIENT_WEIGHT, i)))
+            adding.define &= (uint8_t) ~(1u << i);
+    return adding.define != instr->define ? cost_instr_ns(facts, s->program, 0, &adding) : own_ns;
 }
 
 void sample_price_adding(struct sample *s, const struct facts *facts)

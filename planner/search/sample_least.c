@@ -77,10 +77,10 @@ static void add_gaps(struct sample *s)
 int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
                                  int64_t ns)
 {
-    const struct pair *pair = &s->program->pairs[instr->pair_first];
     int64_t bytes = 0;
     if (facts->profile || !op_info[instr->op].collective || instr->lane != LANE_DP)
         return 0;
+    const struct pair *pair = &s->program->pairs[instr->pair_first];
     if (instr->pair_count == 1 && pair->source >= 0 && pair->destination >= 0)
         bytes = max_i64(s->program->buffers[pair->source].bytes, s->program->buffers[pair->destination].bytes);
     return bytes > 0 && bytes >= s->plan->bucket_bytes ? ns : cost_stream_ns(facts, s->program, 0, instr);

@@ -105,9 +105,9 @@ static void price_exchange(struct sample *s)
     const struct stage_program *list = &s->program->stages[0];
     for (int k = 0; k < s->list_count; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];
-        const struct pair *pair = &s->program->pairs[instr->pair_first];
         if (instr->op != OP_UPDATE)
             continue;
+        const struct pair *pair = &s->program->pairs[instr->pair_first];
         const struct buffer *gradient = &s->program->buffers[pair->source];
         struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
         price->exchange_bytes += gradient->bytes;
