@@ -292,8 +292,8 @@ static bool keep_instrs(struct lowering *l)
 static bool lower_stage(struct lowering *l, int stage, const struct layer_range *layers, int chunk_count)
 {
     size_t versions = (size_t)l->graph->value_count * (size_t)l->micro_count;
-    int first_buffer = l->program->buffer_count;
     l->stage = stage;
+    l->first_buffer = l->program->buffer_count;
     l->part = STEP_OWN;
     l->opened_count = l->reopened = 0;
     l->position = stage - l->plan->stages[stage].turn;
@@ -314,7 +314,7 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
     if (l->failed || !list_arrivals(l) || !list_visits(l, layers))
         return false;
     run_visits(l);
-    offload_activations(l, first_buffer);
+    offload_activations(l);
     return !l->failed && keep_instrs(l);
 }
 
@@ -422,6 +422,8 @@ static void close_lowering(struct lowering *l)
     program->pairs = pairs ? pairs : program->pairs;
     program->operands = operands ? operands : program->operands;
     free(l->notes);
+    free(l->messages);
+    free(l->message_slots);
     arena_free(&l->scratch);
     arena_free(&l->growing);
 }

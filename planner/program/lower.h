@@ -77,7 +77,7 @@ enum { MAX_BUCKETS = 8, MAX_HOLDERS = 256 }; /* stages that may share a weight *
 enum message_kind { MESSAGE_VALUE, MESSAGE_GRADIENT, MESSAGE_WEIGHT };
 struct message {
     uint64_t key;
-    int send_pair, receive_pair, source, destination;
+    int send_pair, receive_pair; /* -1: not yet */
 };
 struct pending {
     enum message_kind kind;
@@ -133,7 +133,8 @@ struct lowering {
     struct segment_range chunks[PLAN_MAX_CHUNKS]; /* its segments, by chunk */
     int chunk_count;
     int *version_head[2];       /* [gradient][value * micro_count + micro] */
-    struct version_note *notes; /* by buffer; on the heap, as the program's buffers and pairs while they grow */
+    int first_buffer;           /* the stage's own, behind those of the stages before it */
+    struct version_note *notes; /* by buffer - first_buffer; on the heap, as the program's buffers while they grow */
     int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity;
     struct instr spare; /* written to after a failure */
 
@@ -165,15 +166,19 @@ struct lowering {
     int visit_count, visit, gathered; /* visit at hand; visits whose weights have been asked for */
     struct pending *pending;
     int pending_count, pending_capacity;
-    bool ordered;  /* values skip stages: messages follow the common order of all actions */
-    int *place[2]; /* [backward](stage * micro_count + micro): place of the action in it, if ordered */
-    struct message *messages;
+    bool ordered;             /* values skip stages: messages follow the common order of all actions */
+    int *place[2];            /* [backward](stage * micro_count + micro): place of the action in it, if ordered */
+    struct message *messages; /* these two on the heap */
     int message_count, message_capacity, *message_slots, slot_count;
 };
 
 static inline struct buffer *buffer_at(const struct lowering *l, int buffer)
 {
     return &l->program->buffers[buffer];
+}
+static inline struct version_note *note_of(const struct lowering *l, int buffer)
+{
+    return &l->notes[buffer - l->first_buffer];
 }
 static inline struct segment_recipe *recipe_of(const struct lowering *l, int segment)
 {
@@ -199,7 +204,7 @@ int add_buffer(struct lowering *l, struct buffer buffer);
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
 int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
 int first_version(const struct lowering *l, bool gradient, int value,
-                  int micro); /* live or not; walk on by notes[].next */
+                  int micro); /* live or not; walk on by note_of()->next */
 void set_live(struct lowering *l, int buffer, bool live);
 /* The lane of collectives over the atoms in a layer. Weights and their gradients travel on the data-parallel lane where
  * a dimension shards, whatever it does to values: nothing that computes waits for them in order. */
@@ -317,9 +322,8 @@ void bucket_flush(struct lowering *l, bool step); /* all that wait; without step
 void lower_step(struct lowering *l, int micro);
 
 /* ---- lower_offload.c ---- */
-/* Behind the walk: what backward reads much later of the stage's values goes to the host's arena and comes back.
- * first_buffer: the stage's first. */
-void offload_activations(struct lowering *l, int first_buffer);
+/* Behind the walk: what backward reads much later of the stage's values goes to the host's arena and comes back. */
+void offload_activations(struct lowering *l);
 /* The optimizer's state of a part comes from the host; returns the buffer that holds it, -1: it stays on the device. */
 int fetch_state(struct lowering *l, int number, int micro);
 void return_state(struct lowering *l, int number, int fetched, int micro);

@@ -26,8 +26,8 @@ int settle(struct lowering *l, int value, const struct site *site)
     struct layout layout = base_layouts(l, value).gradient;
     int base = l->failed ? -1 : find_version(l, true, value, site->micro, &layout), next;
     for (int i = l->failed ? -1 : first_version(l, true, value, site->micro); i >= 0 && !l->failed; i = next) {
-        next = l->notes[i].next;
-        if (!l->notes[i].live || i == base)
+        next = note_of(l, i)->next;
+        if (!note_of(l, i)->live || i == base)
             continue;
         set_live(l, i, false);
         if (base >= 0) {

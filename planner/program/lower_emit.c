@@ -143,7 +143,8 @@ int add_buffer(struct lowering *l, struct buffer buffer)
     int reused = steady_reuse(l, &buffer);
     if (!grow_large(l, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
                     sizeof *program->buffers) ||
-        !grow_large(l, (void **)&l->notes, program->buffer_count, &l->note_capacity, sizeof *l->notes))
+        !grow_large(l, (void **)&l->notes, program->buffer_count - l->first_buffer, &l->note_capacity,
+                    sizeof *l->notes))
         return 0;
     int64_t each = buffer.kind == BUFFER_TEMPORARY ? buffer.bytes / buffer.elements : element_size(l, &buffer);
     buffer.stage = l->stage;
@@ -154,7 +155,7 @@ int add_buffer(struct lowering *l, struct buffer buffer)
     buffer.elements = buffer_elements(program, &buffer);
     buffer.bytes = buffer.elements * each;
     program->buffers[buffer.serial] = buffer;
-    l->notes[buffer.serial] = (struct version_note){ .next = -1 };
+    *note_of(l, buffer.serial) = (struct version_note){ .next = -1 };
     program->buffer_count += reused < 0;
     steady_note(l, buffer.serial);
     return buffer.serial;
@@ -174,7 +175,7 @@ int first_version(const struct lowering *l, bool gradient, int value, int micro)
 static void link_version(struct lowering *l, bool gradient, int buffer)
 {
     int *head = head_of(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
-    l->notes[buffer].next = *head;
+    note_of(l, buffer)->next = *head;
     *head = buffer;
 }
 
@@ -199,8 +200,8 @@ int add_version(struct lowering *l, bool gradient, int value, int micro, const s
 
 int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
 {
-    for (int i = first_version(l, gradient, value, micro); i >= 0; i = l->notes[i].next) {
-        if (l->notes[i].live && layout_equal(&buffer_at(l, i)->layout, layout))
+    for (int i = first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next) {
+        if (note_of(l, i)->live && layout_equal(&buffer_at(l, i)->layout, layout))
             return i;
     }
     return -1;
@@ -209,7 +210,7 @@ int find_version(const struct lowering *l, bool gradient, int value, int micro, 
 void set_live(struct lowering *l, int buffer, bool live)
 {
     if (!l->failed)
-        l->notes[buffer].live = live;
+        note_of(l, buffer)->live = live;
 }
 
 /* ---- conversions ---- */
@@ -295,9 +296,10 @@ static uint64_t message_key(enum message_kind kind, int from, int to, int id, in
 static bool rehash(struct lowering *l)
 {
     int wanted = l->slot_count ? l->slot_count * 2 : 256;
-    int *slots = arena_alloc(&l->scratch, (size_t)wanted, sizeof *slots);
+    int *slots = calloc((size_t)wanted, sizeof *slots);
     if (!slots)
         return lower_memory(l);
+    free(l->message_slots);
     for (int i = 0; i < l->message_count; i++) {
         uint64_t at = l->messages[i].key & (uint64_t)(wanted - 1);
         while (slots[at])
@@ -318,7 +320,7 @@ static int message_of(struct lowering *l, uint64_t key)
         if (l->messages[l->message_slots[at] - 1].key == key)
             return l->message_slots[at] - 1;
     }
-    if (!lower_grow(l, &l->scratch, (void **)&l->messages, l->message_count, &l->message_capacity, sizeof *l->messages))
+    if (!grow_large(l, (void **)&l->messages, l->message_count, &l->message_capacity, sizeof *l->messages))
         return -1;
     l->messages[l->message_count] = (struct message){ .key = key, .send_pair = -1, .receive_pair = -1 };
     l->message_slots[at] = ++l->message_count;
@@ -340,10 +342,8 @@ static void emit_send(struct lowering *l, const struct pending *p)
     instr->peer_stage = p->peer;
     instr->tag = tag;
     instr->part = p->part;
-    if (l->failed)
-        return;
-    l->messages[tag].send_pair = instr->pair_first;
-    l->messages[tag].source = p->buffer;
+    if (!l->failed)
+        l->messages[tag].send_pair = instr->pair_first;
 }
 
 void emit_sends(struct lowering *l)
@@ -385,10 +385,8 @@ void emit_receive(struct lowering *l, enum message_kind kind, int id, int number
     struct instr *instr = emit_pair(l, OP_RECEIVE, LANE_RECEIVE, site, -1, buffer);
     instr->peer_stage = peer;
     instr->tag = tag;
-    if (l->failed)
-        return;
-    l->messages[tag].receive_pair = instr->pair_first;
-    l->messages[tag].destination = buffer;
+    if (!l->failed)
+        l->messages[tag].receive_pair = instr->pair_first;
 }
 
 bool messages_close(struct lowering *l)
@@ -400,8 +398,9 @@ bool messages_close(struct lowering *l)
             return fail_kind(l->err, ERROR_BUG, "message %d between stages has %s", i,
                              m->send_pair < 0 ? "no sender" : "no receiver");
         }
-        l->program->pairs[m->send_pair].destination = m->destination;
-        l->program->pairs[m->receive_pair].source = m->source;
+        struct pair *send = &l->program->pairs[m->send_pair], *receive = &l->program->pairs[m->receive_pair];
+        send->destination = receive->destination;
+        receive->source = send->source;
     }
     return !l->failed;
 }

@@ -179,10 +179,12 @@ static bool any_offload(const struct lowering *l)
     return any;
 }
 
-void offload_activations(struct lowering *l, int first_buffer)
+void offload_activations(struct lowering *l)
 {
     const struct stage_program *list = &l->program->stages[l->stage];
-    struct trips t = { .l = l, .first_buffer = first_buffer, .buffer_count = l->program->buffer_count - first_buffer };
+    struct trips t = { .l = l,
+                       .first_buffer = l->first_buffer,
+                       .buffer_count = l->program->buffer_count - l->first_buffer };
     if (l->failed || !any_offload(l))
         return;
     size_t instrs = (size_t)list->instr_count;

@@ -94,9 +94,9 @@ static int best_source(const struct lowering *l, int value, int micro, const str
                        const struct layout *wanted)
 {
     int best = -1, best_price = 0;
-    for (int i = first_version(l, false, value, micro); i >= 0; i = l->notes[i].next) {
+    for (int i = first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
         struct conversion path[MAX_CONVERSIONS];
-        if (!l->notes[i].live)
+        if (!note_of(l, i)->live)
             continue;
         int count = path_between(l, i, wanted, path), price = 2 * conversion_price(path, count);
         if (count < 0)
@@ -251,9 +251,9 @@ static void forget_derived(struct lowering *l, int value, int micro)
     struct layout base = base_layouts(l, value).forward;
     if (layout_atoms(&base, LAYOUT_PARTIAL))
         return;
-    for (int i = first_version(l, false, value, micro); i >= 0; i = l->notes[i].next) {
+    for (int i = first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
         if (!layout_equal(&buffer_at(l, i)->layout, &base))
-            l->notes[i].live = false;
+            note_of(l, i)->live = false;
     }
 }
 
@@ -266,8 +266,8 @@ void forget_values(struct lowering *l, const struct action *action)
         int mode = l->plan->layers[s->layer].recompute;
         for (int o = 0; o < s->out_count && mode != RECOMPUTE_NONE; o++) {
             if (forgotten(l, segment, s->out[o].id)) {
-                for (int i = first_version(l, false, s->out[o].id, micro); i >= 0; i = l->notes[i].next)
-                    l->notes[i].live = false;
+                for (int i = first_version(l, false, s->out[o].id, micro); i >= 0; i = note_of(l, i)->next)
+                    note_of(l, i)->live = false;
             } else if (mode == RECOMPUTE_FULL && s->out[o].id != l->graph->loss_value) {
                 forget_derived(l, s->out[o].id, micro);
             }

@@ -27,8 +27,8 @@ static void make_inputs(struct lowering *l, int micro)
 static void forget(struct lowering *l, int value, int micro)
 {
     for (int gradient = 0; gradient < 2 && !l->failed; gradient++)
-        for (int i = first_version(l, gradient, value, micro); i >= 0; i = l->notes[i].next)
-            l->notes[i].live = false;
+        for (int i = first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next)
+            note_of(l, i)->live = false;
 }
 
 /* All of it but the loss, which goes on to be added up. */

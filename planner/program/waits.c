@@ -10,10 +10,11 @@ struct users {
 }; /* last instructions, counted from 1; 0: none */
 struct waiting {
     struct program *program;
-    struct arena arena, stage_arena; /* for all stages, for the one at hand */
-    struct users *users;             /* by buffer */
-    int (*reached)[LANE_COUNT];      /* by instruction: the last of each lane that has finished when it has */
-    int last[LANE_COUNT];            /* the last instruction of each lane so far */
+    struct arena arena;           /* for the stage at hand */
+    int first_buffer, end_buffer; /* its buffers: lowering adds them stage by stage */
+    struct users *users;          /* by buffer - first_buffer */
+    int (*reached)[LANE_COUNT];   /* by instruction: the last of each lane that has finished when it has */
+    int last[LANE_COUNT];         /* the last instruction of each lane so far */
     int wait_capacity;
 };
 
@@ -30,7 +31,7 @@ static void collect(const struct waiting *w, const struct stage_program *stage, 
     for (int slot = 0; slot < access_slots(instr); slot++) {
         if (!access_at(w->program, instr, slot, &access))
             continue;
-        const struct users *users = &w->users[access.buffer];
+        const struct users *users = &w->users[access.buffer - w->first_buffer];
         if (users->write > 0)
             later(&wanted[stage->instrs[users->write - 1].lane], users->write);
         for (int lane = 0; lane < LANE_COUNT && access.writes; lane++)
@@ -44,7 +45,7 @@ static void record(const struct waiting *w, const struct instr *instr, int numbe
     for (int slot = 0; slot < access_slots(instr); slot++) {
         if (!access_at(w->program, instr, slot, &access))
             continue;
-        struct users *users = &w->users[access.buffer];
+        struct users *users = &w->users[access.buffer - w->first_buffer];
         if (access.writes) {
             memset(users->read, 0, sizeof users->read);
             users->write = number;
@@ -100,14 +101,26 @@ static bool add_waits(struct waiting *w, struct stage_program *stage, struct ins
     return true;
 }
 
-static bool stage_waits(struct waiting *w, struct stage_program *stage)
+/* Room for what is known of the stage's buffers and instructions. */
+static bool open_stage(struct waiting *w, int stage)
 {
+    const struct program *program = w->program;
+    w->first_buffer = w->end_buffer;
+    while (w->end_buffer < program->buffer_count && program->buffers[w->end_buffer].stage == stage)
+        w->end_buffer++;
+    w->users = arena_alloc(&w->arena, (size_t)(w->end_buffer - w->first_buffer), sizeof *w->users);
+    w->reached = arena_alloc(&w->arena, (size_t)program->stages[stage].instr_count + 1, sizeof *w->reached);
+    return w->users && w->reached;
+}
+
+static bool stage_waits(struct waiting *w, int number)
+{
+    struct stage_program *stage = &w->program->stages[number];
     memset(w->last, 0, sizeof w->last);
     stage->wait_count = 0;
     stage->waits = NULL;
     w->wait_capacity = 0;
-    w->reached = arena_alloc(&w->stage_arena, (size_t)stage->instr_count + 1, sizeof *w->reached);
-    if (!w->reached)
+    if (!open_stage(w, number))
         return false;
     for (int i = 0; i < stage->instr_count; i++) {
         int wanted[LANE_COUNT] = { 0 };
@@ -123,12 +136,9 @@ bool program_waits(struct program *program, struct error *err)
 {
     struct waiting w = { .program = program };
     bool ok = true;
-    w.users = arena_alloc(&w.arena, (size_t)program->buffer_count, sizeof *w.users);
-    ok = w.users != NULL;
     for (int i = 0; i < program->stage_count && ok; i++) {
-        ok = stage_waits(&w, &program->stages[i]);
-        arena_free(&w.stage_arena);
+        ok = stage_waits(&w, i);
+        arena_free(&w.arena);
     }
-    arena_free(&w.arena);
     return ok || fail_kind(err, ERROR_ENVIRONMENT, "out of memory while finding the waits of a program");
 }
