@@ -59,11 +59,12 @@ static void set_layouts(struct price_table *part, const struct price_table *tabl
 }
 
 /* The table with its strategies at[0..count) alone; NULL: out of memory. */
-static struct price_table *pick_strategies(struct run *run, const struct price_table *table, const int *at, int count)
+static struct price_table *pick_strategies(struct arena *arena, const struct price_table *table, const int *at,
+                                           int count)
 {
-    struct price_table *part = arena_alloc(&run->arena, 1, sizeof *part);
-    struct strategy *strategies = arena_alloc(&run->arena, (size_t)count, sizeof *strategies);
-    struct layer_price *prices = arena_alloc(&run->arena, (size_t)(count * table->class_count), sizeof *prices);
+    struct price_table *part = arena_alloc(arena, 1, sizeof *part);
+    struct strategy *strategies = arena_alloc(arena, (size_t)count, sizeof *strategies);
+    struct layer_price *prices = arena_alloc(arena, (size_t)(count * table->class_count), sizeof *prices);
     if (!part || !strategies || !prices)
         return NULL;
     for (int i = 0; i < count; i++) {
@@ -79,10 +80,10 @@ static struct price_table *pick_strategies(struct run *run, const struct price_t
 }
 
 /* The table of the strategies that pass. *out NULL: all of them do, or none. */
-static bool part_of(struct run *run, const struct price_table *table, const struct filter *filter,
-                    const struct price_table **out)
+static bool part_of(const struct run *run, struct arena *arena, const struct price_table *table,
+                    const struct filter *filter, const struct price_table **out)
 {
-    int count = 0, *at = arena_alloc(&run->arena, (size_t)table->strategy_count, sizeof *at);
+    int count = 0, *at = arena_alloc(arena, (size_t)table->strategy_count, sizeof *at);
     *out = NULL;
     for (int i = 0; at && i < table->strategy_count; i++)
         if (passes(filter, &table->strategies[i].layer))
@@ -91,23 +92,24 @@ static bool part_of(struct run *run, const struct price_table *table, const stru
         return search_out_of_memory(run->err);
     if (count == 0 || count == table->strategy_count || !all_layouts_pass(table, filter))
         return true;
-    struct price_table *part = pick_strategies(run, table, at, count);
+    struct price_table *part = pick_strategies(arena, table, at, count);
     if (!part)
         return search_out_of_memory(run->err);
     set_layouts(part, table);
     *out = part;
     if (!table->by_turns)
         return true;
-    const struct price_table **by_turns = arena_alloc(&run->arena, (size_t)table->turn_count, sizeof *by_turns);
+    const struct price_table **by_turns = arena_alloc(arena, (size_t)table->turn_count, sizeof *by_turns);
     part->by_turns = by_turns;
     for (int i = 0; by_turns && i < table->turn_count; i++)
-        if (!(by_turns[i] = pick_strategies(run, table->by_turns[i], at, count)))
+        if (!(by_turns[i] = pick_strategies(arena, table->by_turns[i], at, count)))
             return search_out_of_memory(run->err);
     return by_turns || search_out_of_memory(run->err);
 }
 
 /* The table without waits. *out NULL: there are none. */
-static bool waitless(struct run *run, const struct price_table *table, const struct price_table **out)
+static bool waitless(const struct run *run, struct arena *arena, const struct price_table *table,
+                     const struct price_table **out)
 {
     int count = table->class_count * table->strategy_count;
     int64_t waits_ns = 0;
@@ -116,8 +118,8 @@ static bool waitless(struct run *run, const struct price_table *table, const str
         waits_ns += table->prices[i].wait_ns;
     if (waits_ns == 0 || table->by_turns)
         return true;
-    struct price_table *copy = arena_alloc(&run->arena, 1, sizeof *copy);
-    struct layer_price *prices = arena_alloc(&run->arena, (size_t)count, sizeof *prices);
+    struct price_table *copy = arena_alloc(arena, 1, sizeof *copy);
+    struct layer_price *prices = arena_alloc(arena, (size_t)count, sizeof *prices);
     if (!copy || !prices)
         return search_out_of_memory(run->err);
     for (int i = 0; i < count; i++) {
@@ -137,7 +139,7 @@ bool search_part(struct run *run, const struct price_table **table, int part)
     struct filter filter = filter_at(part);
     if (part == 0 || part == WAITLESS) /* such plans have the table's prices */
         return true;
-    if (!part_of(run, *table, &filter, &own))
+    if (!part_of(run, &run->arena, *table, &filter, &own))
         return false;
     *table = own ? own : *table;
     return true;
@@ -165,8 +167,11 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
         struct filter filter = filter_at(f);
         struct partition_problem problem;
         struct partition_result result;
-        if (!(f < WAITLESS ? part_of(run, leader->table, &filter, &variant.table)
-                           : waitless(run, leader->table, &variant.table)))
+        struct arena *own = search_arena(run); /* of the table */
+        if (!own)
+            return search_out_of_memory(run->err);
+        if (!(f < WAITLESS ? part_of(run, own, leader->table, &filter, &variant.table)
+                           : waitless(run, own, leader->table, &variant.table)))
             return false;
         if (!variant.table)
             continue;
@@ -178,6 +183,8 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
         if (!partition_solve(&problem, &run->arena, &result, run->err) ||
             !add_plans(run, &variant, &result, f < WAITLESS ? variant.table : leader->table, f == WAITLESS))
             return false;
+        if (result.plan_count == 0)
+            arena_free(own);
     }
     return true;
 }
