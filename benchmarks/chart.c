@@ -307,7 +307,7 @@ static void gantt_row(struct text *out, const struct program *program, const str
     struct run run = { 0 };
     for (int s = 0; s < rank->span_count; s++) { /* neighbours of one colour and micro-batch become one bar */
         const struct span *span = &rank->spans[s];
-        const struct instr *instr = &program->stages[rank->stage].instrs[span->instr];
+        const struct instr *instr = &program->stages[rank->stage].instrs[s];
         if (instr->lane != lane || span->finish_ns <= span->start_ns)
             continue;
         double from = LABEL + (double)span->start_ns / (double)span_ns * PLOT,
@@ -327,8 +327,7 @@ static void gantt_row(struct text *out, const struct program *program, const str
 static bool lane_used(const struct program *program, const struct rank_timeline *rank, enum lane lane)
 {
     for (int s = 0; s < rank->span_count; s++)
-        if (program->stages[rank->stage].instrs[rank->spans[s].instr].lane == lane &&
-            rank->spans[s].finish_ns > rank->spans[s].start_ns)
+        if (program->stages[rank->stage].instrs[s].lane == lane && rank->spans[s].finish_ns > rank->spans[s].start_ns)
             return true;
     return false;
 }

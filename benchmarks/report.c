@@ -74,7 +74,7 @@ static void add_spans(const struct program *program, const struct timeline *time
     for (int r = 0; timeline && r < timeline->rank_count; r++) {
         const struct rank_timeline *rank = &timeline->ranks[r];
         for (int s = 0; s < rank->span_count; s++) {
-            const char *name = name_of(program, &program->stages[rank->stage].instrs[rank->spans[s].instr]);
+            const char *name = name_of(program, &program->stages[rank->stage].instrs[s]);
             int at = 0;
             while (at < *count && strcmp(ops[at].name, name))
                 at++;

@@ -183,9 +183,9 @@ static bool take_rank(struct timing *t, const struct rank_timeline *row)
     char name[16];
     for (int i = 0; i < row->span_count; i++) {
         const struct span *span = &row->spans[i];
-        if (t->what[span->instr] == NOTHING)
+        if (t->what[i] == NOTHING)
             continue;
-        name_of(t->what[span->instr], name);
+        name_of(t->what[i], name);
         if (!samples_add(&t->samples, name, (double)(span->finish_ns - span->start_ns), &t->error))
             return false;
     }

@@ -58,7 +58,7 @@ static bool harvest_rank(struct harvest *harvest, const struct program *program,
     char name[WORK_NAME_BYTES];
     for (int i = 0; i < row->span_count; i++) {
         const struct span *span = &row->spans[i];
-        const struct instr *instr = &list->instrs[span->instr];
+        const struct instr *instr = &list->instrs[i];
         double ns = (double)(span->finish_ns - span->start_ns);
         if (instr->op == OP_COMPUTE) {
             harvest_work_name(program, row->stage, instr, name);

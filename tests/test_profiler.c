@@ -196,7 +196,7 @@ START_TEST(harvest_reads_a_made_up_timeline)
                     ns += 200 + 3 * elements;
                 }
             }
-            spans[i] = (struct span){ i, 5 * i, 5 * i + ns * (step + 1) };
+            spans[i] = (struct span){ 5 * i, 5 * i + ns * (step + 1) };
         }
         ck_assert(harvest_timeline(&harvest, made.program, &timeline, &err));
     }

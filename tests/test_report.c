@@ -167,7 +167,7 @@ START_TEST(gantt_of_every_strategy)
 {
     for (int i = 0; i < STRATEGY_COUNT; i++) {
         struct lowered l = lowered_program(&strategies[i]);
-        struct span spans[1] = { { 0, 0, 1000 } };
+        struct span spans[1] = { { 0, 1000 } };
         struct rank_timeline rank = { .rank = 0, .stage = 0, .span_count = 1, .spans = spans };
         struct timeline t = { .step_ns = 1000, .rank_count = 1, .ranks = &rank };
         struct text svg = { 0 };

@@ -38,7 +38,7 @@ static void name_rank(struct json_writer *w, const struct stage_program *list, c
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         bool used = false;
         for (int i = 0; i < rank->span_count && !used; i++)
-            used = (int)list->instrs[rank->spans[i].instr].lane == lane;
+            used = (int)list->instrs[i].lane == lane;
         if (!used)
             continue;
         name_event(w, "thread_name", rank->rank, lane, lane_names[lane]);
@@ -57,9 +57,10 @@ static void event_name(char *out, size_t size, const struct graph *graph, const 
 }
 
 static void write_span(struct json_writer *w, const struct program *program, const struct rank_timeline *rank,
-                       const struct span *span)
+                       int index)
 {
-    const struct instr *instr = &program->stages[rank->stage].instrs[span->instr];
+    const struct instr *instr = &program->stages[rank->stage].instrs[index];
+    const struct span *span = &rank->spans[index];
     char name[256];
     event_name(name, sizeof name, program->graph, instr);
     begin_event(w, name, "X", rank->rank);
@@ -69,7 +70,7 @@ static void write_span(struct json_writer *w, const struct program *program, con
     json_put_double(w, "dur", (double)(span->finish_ns - span->start_ns) / 1e3);
     json_write_key(w, "args");
     json_begin_object(w);
-    json_put_int(w, "instr", span->instr);
+    json_put_int(w, "instr", index);
     if (instr->micro >= 0)
         json_put_int(w, "micro_batch", instr->micro);
     if (instr->op == OP_COMPUTE)
@@ -99,7 +100,7 @@ char *trace_write(const struct program *program, const struct timeline *timeline
         const struct rank_timeline *rank = &timeline->ranks[i];
         name_rank(&w, &program->stages[rank->stage], rank);
         for (int k = 0; k < rank->span_count; k++)
-            write_span(&w, program, rank, &rank->spans[k]);
+            write_span(&w, program, rank, k);
     }
     json_end_array(&w);
     json_end_object(&w);

@@ -67,14 +67,14 @@ static void settle_rank(const struct settle *s, struct rank_timeline *rank)
 {
     for (int i = 0; i < rank->span_count; i++) {
         struct span *span = &rank->spans[i];
-        const struct instr *instr = &s->program->stages[rank->stage].instrs[span->instr];
+        const struct instr *instr = &s->program->stages[rank->stage].instrs[i];
         int64_t start = span->start_ns;
         if (instr->op == OP_NORM_REDUCE)
-            start = world_began(s, rank, span->instr);
+            start = world_began(s, rank, i);
         else if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
-            start = peer_began(s, rank, instr, span->instr);
+            start = peer_began(s, rank, instr, i);
         else if (op_info[instr->op].collective)
-            start = group_began(s, rank, instr, span->instr);
+            start = group_began(s, rank, instr, i);
         span->start_ns = min_i64(start, span->finish_ns);
     }
 }
@@ -91,7 +91,7 @@ static bool note_begins(struct settle *s)
         for (int i = 0; i < count; i++)
             row[i] = -1;
         for (int i = 0; i < t->ranks[r].span_count; i++)
-            row[t->ranks[r].spans[i].instr] = t->ranks[r].spans[i].start_ns;
+            row[i] = t->ranks[r].spans[i].start_ns;
     }
     return s->began != NULL;
 }

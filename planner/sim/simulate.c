@@ -316,14 +316,6 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
 
 static const struct machine_device virtual_device = { .name = "virtual", .issue = issue };
 
-static struct span *new_spans(struct arena *arena, int count)
-{
-    struct span *spans = arena_alloc(arena, (size_t)count, sizeof *spans);
-    for (int i = 0; spans && i < count; i++)
-        spans[i].instr = i;
-    return spans;
-}
-
 static void set_rates(struct sim_rank *rank, int stage)
 {
     const struct durations *d = rank->sim->durations;
@@ -390,7 +382,7 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         for (int lane = 0; lane < LANE_COUNT; lane++)
             rank->busy[lane] = NOTHING;
         rank->state = arena_alloc(&sim->arena, (size_t)count, sizeof *rank->state);
-        rank->spans = new_spans(&timeline->arena, count);
+        rank->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->spans);
         if (!rank->state || !rank->spans)
             return false;
         skip_opening(rank);

@@ -72,8 +72,7 @@ enum time_kind timeline_kind(const struct instr *instr)
 static int seek(const struct stage_program *list, const struct rank_timeline *rank, enum lane lane, int from,
                 int64_t now)
 {
-    while (from < rank->span_count &&
-           (list->instrs[rank->spans[from].instr].lane != lane || rank->spans[from].finish_ns <= now))
+    while (from < rank->span_count && (list->instrs[from].lane != lane || rank->spans[from].finish_ns <= now))
         from++;
     return from;
 }
@@ -98,7 +97,7 @@ void timeline_breakdown(const struct program *program, const struct timeline *ti
             bool busy = span->start_ns <= now;
             next = min_i64(next, busy ? span->finish_ns : span->start_ns);
             if (busy && !claimed)
-                kind = timeline_kind(&list->instrs[span->instr]);
+                kind = timeline_kind(&list->instrs[at[i]]);
             claimed |= busy;
         }
         ns[kind] += next - now;

@@ -6,12 +6,11 @@
 
 enum timeline_origin { TIMELINE_SIMULATED, TIMELINE_MEASURED };
 struct span {
-    int instr;
     int64_t start_ns, finish_ns;
 };
 struct rank_timeline {
     int rank, stage, span_count;
-    struct span *spans;
+    struct span *spans; /* (span_count) of each instruction of the stage */
     int64_t peak_bytes;
 };
 struct timeline {
