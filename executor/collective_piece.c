@@ -21,16 +21,16 @@ static struct block holding(const struct program *program, const struct buffer *
     if (piece_is_flat(buffer, program->plan->atom_count)) {
         int index, count;
         flat_piece(program, buffer, local_rank, &index, &count);
-        int64_t low = index * buffer->elements;
+        int64_t held = buffer_holds(buffer), low = index * held;
         range.low[0] = low < whole ? low : whole;
-        range.count[0] = whole - range.low[0] < buffer->elements ? whole - range.low[0] : buffer->elements;
+        range.count[0] = whole - range.low[0] < held ? whole - range.low[0] : held;
     }
     return range;
 }
 
 size_t piece_element_bytes(const struct buffer *buffer)
 {
-    return buffer->elements > 0 ? (size_t)(buffer->bytes / buffer->elements) : 1;
+    return buffer->element_bytes;
 }
 
 unsigned char *piece_data(const struct collective *c, const struct buffer *buffer)
@@ -66,7 +66,7 @@ static bool renewed_piece(const struct collective *c, const struct instr *instr,
     for (int a = 0; a < c->program->plan->atom_count; a++)
         if (instr->atoms >> a & 1)
             shard.layout.kind[a] = LAYOUT_FLAT;
-    shard.elements /= group_size(c->program->plan, c->stage, instr->atoms);
+    shard.bytes /= group_size(c->program->plan, c->stage, instr->atoms);
     struct block range = holding(c->program, &shard, sender, true);
     return block_intersect(whole, &range, part);
 }

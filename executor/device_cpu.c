@@ -46,7 +46,7 @@ static void note_choices(struct rank *rank, const struct instr *instr, int64_t d
 {
     if (instr->again)
         return;
-    rank->choices += rank->program->buffers[instr_operand(rank->program, instr, ROLE_OUT, 1)].elements;
+    rank->choices += buffer_holds(&rank->program->buffers[instr_operand(rank->program, instr, ROLE_OUT, 1)]);
     rank->dropped += dropped;
 }
 
@@ -124,7 +124,7 @@ static bool update(struct rank *rank, const struct instr *instr, struct error *e
 static void fill(struct rank *rank, int b, real value)
 {
     real *data = (real *)(void *)rank_data(rank, b);
-    for (int64_t i = 0; i < rank->program->buffers[b].elements; i++)
+    for (int64_t i = 0; i < buffer_holds(&rank->program->buffers[b]); i++)
         data[i] = value;
 }
 

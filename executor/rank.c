@@ -27,8 +27,9 @@ void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_
     flat_piece(rank->program, b, rank->local_rank, &index, &pieces);
     *first = 0, *count = whole;
     if (pieces > 1) {
-        *first = index * b->elements < whole ? index * b->elements : whole;
-        *count = whole - *first < b->elements ? whole - *first : b->elements;
+        int64_t held = buffer_holds(b);
+        *first = index * held < whole ? index * held : whole;
+        *count = whole - *first < held ? whole - *first : held;
     }
 }
 

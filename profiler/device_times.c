@@ -48,7 +48,8 @@ static int matrix(struct rig *rig, const struct segment *segment, int rows, int 
     int tensor = rig_tensor(rig, segment->axes[rows].size, segment->axes[columns].size);
     int id = rig_buffer(rig, 0, tensor, LAYOUT_REPLICATED, 0, side);
     struct buffer *buffer = &rig->program->buffers[id];
-    buffer->bytes = buffer->elements * element;
+    buffer->bytes = buffer_holds(buffer) * element;
+    buffer->element_bytes = (uint8_t)element;
     return id;
 }
 
@@ -96,7 +97,8 @@ static void fill_side(struct rig *rig, enum rig_side side, int64_t element)
     int id = rig_buffer(rig, 0, tensor, LAYOUT_REPLICATED, 0, side);
     struct buffer *buffer = &rig->program->buffers[id];
     buffer->kind = BUFFER_WEIGHT;
-    buffer->bytes = buffer->elements * element;
+    buffer->bytes = buffer_holds(buffer) * element;
+    buffer->element_bytes = (uint8_t)element;
 }
 
 static void add_small(struct timing *t)

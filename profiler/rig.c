@@ -44,7 +44,8 @@ static bool make_program(struct rig *rig)
     program->buffers = calloc((size_t)rig->buffer_capacity, sizeof *program->buffers);
     program->pairs = calloc(stages * instrs, sizeof *program->pairs);
     program->operands = calloc(stages * instrs, OPERAND_SLOTS * sizeof *program->operands);
-    if (!program->stages || !program->buffers || !program->pairs || !program->operands)
+    rig->side = arena_alloc(arena, (size_t)rig->buffer_capacity, sizeof *rig->side);
+    if (!program->stages || !rig->side || !program->buffers || !program->pairs || !program->operands)
         return false;
     for (size_t s = 0; s < stages; s++) {
         program->stages[s].instrs = arena_alloc(arena, instrs, sizeof *program->stages[s].instrs);
@@ -112,16 +113,17 @@ int rig_buffer(struct rig *rig, int stage, int tensor, enum layout_kind kind, in
                                .micro = -1,
                                .part_count = 1,
                                .ring_atom = -1,
-                               .serial = side };
+                               .element_bytes = sizeof(real) };
+    rig->side[id] = side;
     buffer->layout.kind[OUTER] = LAYOUT_SHARDED;
     buffer->layout.kind[INNER] = (uint8_t)kind;
     buffer->layout.dim[INNER] = (uint8_t)dim;
     buffer->layout.order[INNER] = 1;
     struct block block = buffer_block(program, buffer, 0);
-    buffer->elements = block_elements(&block);
+    int64_t elements = block_elements(&block);
     if (kind == LAYOUT_FLAT)
-        buffer->elements = ceil_div(buffer->elements, rig->plan->stages[stage].atom[INNER]);
-    buffer->bytes = buffer->elements * (int64_t)sizeof(real);
+        elements = ceil_div(elements, rig->plan->stages[stage].atom[INNER]);
+    buffer->bytes = elements * (int64_t)sizeof(real);
     int64_t bytes = round_up(buffer->bytes, ALIGNMENT);
     if (side == RIG_APART) {
         buffer->offset = rig->apart_bytes;
@@ -193,7 +195,7 @@ void rig_finish(struct rig *rig)
     for (int side = 0; side < RIG_APART; side++)
         begin[side + 1] = begin[side] + rig->top_bytes[side];
     for (int b = 0; b < program->buffer_count; b++)
-        program->buffers[b].offset += begin[program->buffers[b].serial];
+        program->buffers[b].offset += begin[rig->side[b]];
     for (int s = 0; s < program->stage_count; s++)
         program->stages[s].arena_bytes = program->stages[s].instr_count ? begin[RIG_APART] + rig->apart_bytes : 0;
 }

@@ -4,11 +4,15 @@
 #define CLEAVE_PROFILER_RIG_H
 #include "planner/program/program.h"
 
+/* Buffers of one side lie over each other, or, where rig->circle_bytes is set before, one behind the other and after so
+ * many bytes from the beginning again; those APART have bytes of their own. */
+enum rig_side { RIG_SOURCE, RIG_SECOND_SOURCE, RIG_DESTINATION, RIG_APART };
 struct rig {
     struct graph *graph;
     struct plan *plan;
     struct program *program;
     int weight_capacity, buffer_capacity, instr_capacity, wait_capacity; /* instrs and waits: of each stage */
+    enum rig_side *side;                                                 /* (buffers) */
     int64_t top_bytes[3], apart_bytes; /* of each side; of all other buffers together */
     int64_t circle_bytes, next[3];     /* where the next buffer of a side lies, if not at its beginning */
 };
@@ -20,9 +24,6 @@ void rig_free(struct rig *rig); /* accepts NULL */
 
 /* A matrix of rows x columns elements over all ranks that share it; the id of what buffers hold. */
 int rig_tensor(struct rig *rig, int64_t rows, int64_t columns);
-/* Buffers of one side lie over each other, or, where rig->circle_bytes is set before, one behind the other and after so
- * many bytes from the beginning again; those APART have bytes of their own. */
-enum rig_side { RIG_SOURCE, RIG_SECOND_SOURCE, RIG_DESTINATION, RIG_APART };
 /* The stage's buffer for the tensor: on the inner atom in this kind of layout (SHARDED along dim), on the outer one
  * sharded along dim 0. Sizes must divide. Returns its index. */
 int rig_buffer(struct rig *rig, int stage, int tensor, enum layout_kind kind, int dim, enum rig_side side);

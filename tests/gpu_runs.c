@@ -113,10 +113,10 @@ static void on_gradient(void *context, int64_t step, int rank, int buffer, const
     ck_assert(rank == 0 && b->is_weight && b->id < MAX_WEIGHTS);
     if (step > 0)
         return;
-    shown->of[b->id] = malloc((size_t)b->elements * sizeof(real));
-    shown->elements[b->id] = b->elements;
+    shown->of[b->id] = malloc((size_t)buffer_holds(b) * sizeof(real));
+    shown->elements[b->id] = buffer_holds(b);
     snprintf(shown->name[b->id], sizeof shown->name[b->id], "%s", shown->program->graph->weights[b->id].name);
-    memcpy(shown->of[b->id], data, (size_t)b->elements * sizeof(real));
+    memcpy(shown->of[b->id], data, (size_t)buffer_holds(b) * sizeof(real));
 }
 
 /* Every span lies inside the step, and begins after those that it waits for have ended. */

@@ -33,7 +33,7 @@ static inline int hand_buffer(struct hand *h, enum buffer_kind kind, int stage, 
                           .id = id,
                           .micro = micro,
                           .part_count = 1,
-                          .elements = HAND_ELEMENTS,
+                          .element_bytes = 4,
                           .bytes = 4 * HAND_ELEMENTS,
                           .offset = -1 };
     return h->program->buffer_count++;

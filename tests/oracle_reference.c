@@ -37,8 +37,8 @@ static double compare(struct watch *w, int64_t step, const struct buffer *buffer
     struct block block = buffer_block(w->program, buffer, local_rank);
     int index, pieces;
     flat_piece(w->program, buffer, local_rank, &index, &pieces);
-    int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * buffer->elements) : 0;
-    *count = pieces > 1 ? min_i64(buffer->elements, whole - first) : whole;
+    int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * buffer_holds(buffer)) : 0;
+    *count = pieces > 1 ? min_i64(buffer_holds(buffer), whole - first) : whole;
     for (int64_t i = 0; i < *count; i++) {
         int64_t rest = first + i, global = 0, stride = 1;
         for (int d = block.dim_count - 1; d >= 0; d--) {
@@ -94,7 +94,8 @@ static void on_step(void *context, const struct run_step *step)
 static void on_weight(void *context, int rank, int buffer, const void *data)
 {
     struct watch *w = context;
-    add_bits(w, &w->bits->weights, (uint64_t)(rank * 100003 + buffer), data, w->program->buffers[buffer].elements);
+    add_bits(w, &w->bits->weights, (uint64_t)(rank * 100003 + buffer), data,
+             buffer_holds(&w->program->buffers[buffer]));
 }
 
 /* ---- one plan ---- */

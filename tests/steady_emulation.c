@@ -27,7 +27,7 @@ static struct run_options options_of(const struct data *data)
 /* ---- the emulation ---- */
 static int64_t elements(const struct emulation *e, int weight)
 {
-    return e->program->buffers[e->stored[weight]].elements;
+    return buffer_holds(&e->program->buffers[e->stored[weight]]);
 }
 
 static real **arrays(const struct emulation *e)

@@ -78,8 +78,8 @@ static void on_weight(void *context, int rank, int buffer, const void *data)
     int local = rank - w->program->plan->stages[b->stage].first_rank, index, pieces;
     struct block block = buffer_block(w->program, b, local);
     flat_piece(w->program, b, local, &index, &pieces);
-    int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * b->elements) : 0;
-    int64_t count = pieces > 1 ? min_i64(b->elements, whole - first) : whole;
+    int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * buffer_holds(b)) : 0;
+    int64_t count = pieces > 1 ? min_i64(buffer_holds(b), whole - first) : whole;
     pthread_mutex_lock(&w->mutex);
     for (int64_t i = 0; i < count; i++) {
         int64_t rest = first + i, global = 0, stride = 1;

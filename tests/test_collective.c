@@ -111,8 +111,8 @@ static void piece_range(const struct world *w, int buffer, int rank, int64_t *fi
     int index, pieces;
     flat_piece(&w->program, &w->buffers[buffer], rank, &index, &pieces);
     int64_t whole = block_elements(&block);
-    *first = pieces > 1 ? min_i64(whole, index * w->buffers[buffer].elements) : 0;
-    *count = pieces > 1 ? min_i64(w->buffers[buffer].elements, whole - *first) : whole;
+    *first = pieces > 1 ? min_i64(whole, index * buffer_holds(&w->buffers[buffer])) : 0;
+    *count = pieces > 1 ? min_i64(buffer_holds(&w->buffers[buffer]), whole - *first) : whole;
 }
 
 static void fill_source(const struct world *w, int rank)
@@ -203,14 +203,14 @@ static void check_world(struct world *w, enum wire wire, bool accumulate)
     int ranks = w->plan.rank_count;
     w->instr.accumulate = accumulate;
     for (int b = 0; b < 2; b++) {
-        w->buffers[b].elements = elements_of(w, &w->buffers[b]);
-        w->buffers[b].bytes = w->buffers[b].elements * (int64_t)sizeof(real);
+        w->buffers[b].element_bytes = sizeof(real);
+        w->buffers[b].bytes = elements_of(w, &w->buffers[b]) * (int64_t)sizeof(real);
         w->buffers[b].offset = b > 0 ? w->buffers[0].bytes : 0;
     }
     for (int r = 0; r < ranks; r++) {
         w->arenas[r] = malloc((size_t)(w->buffers[0].bytes + w->buffers[1].bytes));
         fill_source(w, r);
-        for (int64_t i = 0; i < w->buffers[1].elements; i++)
+        for (int64_t i = 0; i < buffer_holds(&w->buffers[1]); i++)
             data_of(w, r, 1)[i] = accumulate ? BEFORE : (real)NAN;
     }
     open_all(transports, wire, ranks, NULL);

@@ -283,7 +283,7 @@ static void tiny_open(struct tiny *t, int64_t elements)
                                          .micro = -1,
                                          .ring_atom = -1,
                                          .part_count = 1,
-                                         .elements = elements,
+                                         .element_bytes = 2,
                                          .bytes = 2 * elements };
     t->pair = (struct pair){ 0, 1 };
     t->program = (struct program){

@@ -158,7 +158,7 @@ static void check_step(const struct strategy *s, const struct lowered *l)
         gradients++;
         int state = state_buffer(l->program, b);
         ck_assert_int_eq(state, b + 1);
-        ck_assert_int_eq(l->program->buffers[state].elements, buffer->elements);
+        ck_assert_int_eq(buffer_holds(&l->program->buffers[state]), buffer_holds(buffer));
         bool first = true;
         for (int c = 0; c < b; c++)
             first &= !(l->program->buffers[c].kind == BUFFER_GRADIENT && l->program->buffers[c].id == buffer->id &&
@@ -182,7 +182,7 @@ static void check_loss(const struct lowered *l)
             ck_assert_int_eq(program_loss(l->program, s, m) >= 0, s == stage);
         int buffer = program_loss(l->program, stage, m);
         ck_assert_int_eq(l->program->buffers[buffer].micro, m);
-        ck_assert_int_eq(l->program->buffers[buffer].elements, 1);
+        ck_assert_int_eq(buffer_holds(&l->program->buffers[buffer]), 1);
     }
 }
 

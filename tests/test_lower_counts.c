@@ -129,7 +129,7 @@ START_TEST(expert_parallel_counts)
                 continue;
             payloads++;
             ck_assert_int_eq(instr->lane, LANE_EP);
-            ck_assert_int_eq(from->elements, 2 * 2 * tokens * hidden);
+            ck_assert_int_eq(buffer_holds(from), 2 * 2 * tokens * hidden);
             ck_assert_int_eq(instr_wire_bytes(l.program, 0, instr), from->bytes / EP * (EP - 1));
         }
     }

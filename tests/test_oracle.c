@@ -33,7 +33,7 @@ static void sum_slope(void *context, int64_t step, int rank, int buffer, const v
     struct slope *slope = context;
     const real *gradient = data;
     (void)rank;
-    for (int64_t i = 0; step == 0 && i < slope->program->buffers[buffer].elements; i++)
+    for (int64_t i = 0; step == 0 && i < buffer_holds(&slope->program->buffers[buffer]); i++)
         slope->expected += (double)(gradient[i] * gradient[i]) / (fabs((double)gradient[i]) + slope->epsilon);
 }
 

@@ -33,9 +33,9 @@ static bool same_buffer(const struct buffer *x, const struct buffer *y)
     return x->kind == y->kind && x->is_weight == y->is_weight && x->persistent == y->persistent &&
            x->stage == y->stage && x->id == y->id && x->micro == y->micro && x->ring_round == y->ring_round &&
            x->ring_atom == y->ring_atom && x->part == y->part && x->part_count == y->part_count &&
-           x->part_dim == y->part_dim && x->version == y->version && x->serial == y->serial &&
-           !memcmp(&x->layout, &y->layout, sizeof x->layout) && x->elements == y->elements && x->bytes == y->bytes &&
-           x->offset == y->offset;
+           x->part_dim == y->part_dim && x->version == y->version &&
+           !memcmp(&x->layout, &y->layout, sizeof x->layout) && x->element_bytes == y->element_bytes &&
+           x->bytes == y->bytes && x->offset == y->offset;
 }
 
 static void check_same(const struct program *a, const struct program *b)
@@ -98,7 +98,7 @@ START_TEST(the_form_is_this)
         &want,
         "program model %016llx plan %016llx stages 1 buffers 6 assignments 1\n"
         "assignment 0 axis -1 -1 -1 -1 ring -1 slice -1 slices 1\n"
-        "buffer 0 weight stage 0 id 0 weight persistent micro -1 ring 0 0 part 0 1 0 version 0 serial 0 layout R R R R "
+        "buffer 0 weight stage 0 id 0 weight persistent micro -1 ring 0 0 part 0 1 0 version 0 layout R R R R "
         "elements 100 bytes 400 offset -1\n",
         (unsigned long long)h->graph.model_hash, (unsigned long long)plan_hash(h->plan));
     ck_assert_msg(!strncmp(text.data, want.data, want.length), "%s", text.data);
@@ -155,15 +155,18 @@ START_TEST(mistakes_have_a_place)
     refused(h, "stages 1", "stages 2", "p:1:1: expected 1 stages");
     refused(h, "instr 0 load", "instr 0 lode", "p:10:9: expected a known word, found 'lode'");
     refused(h, "instr 1 ", "instr 2 ", "p:11:7: expected the next index, found '2'");
-    refused(h, "layout R", "layout Q", "p:3:103: expected a layout");
-    refused(h, "layout R", "layout S1", "p:3:103: expected a layout such as S1.0");
-    refused(h, "layout R", "layout R0.0", "p:3:103: expected a layout such as S1.0");
-    refused(h, "elements 100", "elements 0100", "p:3:120: expected a whole number");
-    refused(h, "elements 100", "elements 9223372036854775808", "p:3:120: expected a smaller number");
+    refused(h, "layout R", "layout Q", "p:3:94: expected a layout");
+    refused(h, "layout R", "layout S1", "p:3:94: expected a layout such as S1.0");
+    refused(h, "layout R", "layout R0.0", "p:3:94: expected a layout such as S1.0");
+    refused(h, "elements 100", "elements 0100", "p:3:111: expected a whole number");
+    refused(h, "elements 100", "elements 9223372036854775808", "p:3:111: expected a smaller number");
+    refused(h, "bytes 400", "bytes 401", "p:3:121: expected the bytes of so many elements, found '401'");
+    refused(h, "bytes 400", "bytes 0", "p:3:121: expected the bytes of so many elements");
     refused(h, "id 0", "id 4294967296", "p:3:28: expected a number of 31 bits");
     refused(h, "stage 0 id", "stage 1 id", "p:3:1: expected a stage below 1, found 1");
     refused(h, "out 4=", "out 4=,,", "p:11:");
     refused(h, "out 4=", "out 4=,-,-,-,-,-", "p:11:");
+    refused(h, " in 2 ", " in 2= ", "p:11:106: expected operands that the phase does not overwrite");
     refused(h, "pairs 1 0\n", "pairs 1 0", "p:15:");
     refused(h, "pairs 1 0\n", "pairs 1\n", "p:15:");
     refused(h, "pairs 1 0\n", "pairs 1 0\n\n", "p:16:1: expected the end of the text");

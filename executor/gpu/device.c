@@ -42,7 +42,7 @@ int gpu_buffer_type(const struct program *program, int b)
     if (!buffer->is_weight && buffer->id >= 0 && program->graph->values[buffer->id].element == ELEMENT_INDEX &&
         buffer->kind == BUFFER_VALUE)
         return GPU_INDEX;
-    return buffer->elements > 0 && buffer->bytes / buffer->elements == 2 ? GPU_BF16 : GPU_REAL;
+    return buffer->element_bytes == 2 ? GPU_BF16 : GPU_REAL;
 }
 
 /* ---- order ---- */
@@ -190,9 +190,9 @@ static bool set(struct rank *rank, const struct instr *instr, int b, double valu
     struct gpu_rank *g = rank->device_state;
     struct gpu_work work = {
         .outer_loops = 1,
-        .outer = rank->program->buffers[b].elements,
+        .outer = buffer_holds(&rank->program->buffers[b]),
         .inner = 1,
-        .extent = { rank->program->buffers[b].elements },
+        .extent = { buffer_holds(&rank->program->buffers[b]) },
         .spot[0] = { .data = place(rank, b), .type = gpu_buffer_type(rank->program, b), .stride = { 1 } },
         .number = { value }
     };

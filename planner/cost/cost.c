@@ -106,7 +106,7 @@ const char *cost_local_work(const struct program *program, const struct instr *i
     const struct buffer *from = pair_buffer(program, pair->source), *to = pair_buffer(program, pair->destination);
     int64_t from_bytes = from ? from->bytes : 0, to_bytes = to ? to->bytes : 0;
     const char *update = update_source(program, instr) < 0 ? WORK_UPDATE : WORK_UPDATE_APART;
-    *elements = to ? to->elements : 0;
+    *elements = to ? buffer_holds(to) : 0;
     *bytes = to_bytes;
     switch (instr->op) {
     case OP_ZERO:
@@ -122,7 +122,7 @@ const char *cost_local_work(const struct program *program, const struct instr *i
         *bytes = from_bytes + (instr->accumulate ? 2 : 1) * to_bytes;
         return instr->accumulate ? "add" : "copy";
     case OP_NORM:
-        *elements = from ? from->elements : 0;
+        *elements = from ? buffer_holds(from) : 0;
         *bytes = from_bytes;
         return "norm";
     case OP_UPDATE:
@@ -134,7 +134,7 @@ const char *cost_local_work(const struct program *program, const struct instr *i
             *elements = 0;
             return update;
         }
-        *elements = from ? from->elements : 0;
+        *elements = from ? buffer_holds(from) : 0;
         *bytes = from_bytes + *elements * 2 *
                                   (weight_bytes_per_element(program->plan->dtype) +
                                    optimizer_bytes_per_element(program->plan->dtype));

@@ -13,7 +13,8 @@ static bool same_buffer(const struct program *program, int left, int right)
     return a->kind == b->kind && a->host == b->host && a->is_weight == b->is_weight && a->stage == b->stage &&
            a->id == b->id && a->ring_round == b->ring_round && a->ring_atom == b->ring_atom && a->part == b->part &&
            a->part_count == b->part_count && a->part_dim == b->part_dim && a->padded == b->padded &&
-           a->elements == b->elements && a->bytes == b->bytes && !memcmp(&a->layout, &b->layout, sizeof a->layout);
+           a->element_bytes == b->element_bytes && a->bytes == b->bytes &&
+           !memcmp(&a->layout, &b->layout, sizeof a->layout);
 }
 
 static bool same_pairs(const struct program *program, const struct instr *a, const struct instr *b)

@@ -293,24 +293,44 @@ static void layout_word(struct form *f, struct layout *layout, int atom)
     layout->order[atom] = (uint8_t)order;
 }
 
+/* Whole elements of a few bytes each. */
+static void sizes_form(struct form *f, struct buffer *buffer)
+{
+    int64_t elements = f->out ? buffer_holds(buffer) : 0;
+    number64(f, "elements", &elements);
+    literal(f, "bytes");
+    const char *before = f->at;
+    number64(f, NULL, &buffer->bytes);
+    if (f->out || f->failed)
+        return;
+    int64_t each = elements > 0 ? buffer->bytes / elements : elements == 0;
+    if (each < 1 || each > UINT8_MAX || buffer->bytes != each * elements)
+        refuse(f, before + 1, "the bytes of so many elements");
+    buffer->element_bytes = (uint8_t)each;
+}
+
 void form_buffer(struct form *f, int index, struct buffer *buffer)
 {
     int kind = (int)buffer->kind, ring_atom = buffer->ring_atom, part = buffer->part, part_count = buffer->part_count,
         part_dim = buffer->part_dim;
+    bool is_weight = buffer->is_weight, persistent = buffer->persistent, host = buffer->host;
     check_index(f, "buffer", index);
     word(f, NULL, buffer_kind_words, &kind);
     buffer->kind = (enum buffer_kind)kind;
     number(f, "stage", &buffer->stage);
     number(f, "id", &buffer->id);
-    flag(f, "weight", &buffer->is_weight);
-    flag(f, "persistent", &buffer->persistent);
-    flag(f, "host", &buffer->host);
+    flag(f, "weight", &is_weight);
+    flag(f, "persistent", &persistent);
+    flag(f, "host", &host);
     number(f, "micro", &buffer->micro);
     number(f, "ring", &buffer->ring_round);
-    small_number(f, NULL, INT8_MAX, &ring_atom);
+    small_number(f, NULL, MAX_ATOMS, &ring_atom);
     small_number(f, "part", INT16_MAX, &part);
     small_number(f, NULL, INT16_MAX, &part_count);
-    small_number(f, NULL, INT8_MAX, &part_dim);
+    small_number(f, NULL, MAX_DIMS, &part_dim);
+    buffer->is_weight = is_weight;
+    buffer->persistent = persistent;
+    buffer->host = host;
     buffer->ring_atom = (int8_t)ring_atom;
     buffer->part = (int16_t)part;
     buffer->part_count = (int16_t)part_count;
@@ -320,12 +340,10 @@ void form_buffer(struct form *f, int index, struct buffer *buffer)
         number(f, NULL, &buffer->version_count);
     if (optional(f, "wraps", buffer->wraps > 0))
         number(f, NULL, &buffer->wraps);
-    number(f, "serial", &buffer->serial);
     literal(f, "layout");
     for (int atom = 0; atom < MAX_ATOMS; atom++)
         layout_word(f, &buffer->layout, atom);
-    number64(f, "elements", &buffer->elements);
-    number64(f, "bytes", &buffer->bytes);
+    sizes_form(f, buffer);
     number64(f, "offset", &buffer->offset);
     line_end(f);
 }

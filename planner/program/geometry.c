@@ -240,7 +240,7 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
 {
     const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
     int64_t elements = 0;
-    if (from->elements == 0)
+    if (from->bytes == 0)
         return 0;
     if (layout_atoms(&from->layout, LAYOUT_FLAT)) /* equal shards on equal meshes: each goes to its like */
         return from->bytes;
@@ -250,7 +250,7 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
         if (transfer_block(program, pair, 0, i, &block))
             elements += block_elements(&block);
     }
-    return elements * (from->bytes / from->elements);
+    return elements * from->element_bytes;
 }
 
 int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks)

@@ -198,7 +198,7 @@ struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const st
                         int destination);
 int add_pair(struct lowering *l, int source, int destination);
 void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table);
-/* Adds a buffer; sizes and serial follow from it. */
+/* Adds a buffer; sizes follow from it. */
 int add_buffer(struct lowering *l, struct buffer buffer);
 /* Versions of values: a new one (not live yet), the live one of a layout or -1. */
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);

@@ -136,7 +136,7 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
     return 0;
 }
 
-/* A temporary keeps the element size that it was given in bytes. */
+/* A temporary keeps the element size that it was given. */
 int add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
@@ -146,19 +146,19 @@ int add_buffer(struct lowering *l, struct buffer buffer)
         !grow_large(l, (void **)&l->notes, program->buffer_count - l->first_buffer, &l->note_capacity,
                     sizeof *l->notes))
         return 0;
-    int64_t each = buffer.kind == BUFFER_TEMPORARY ? buffer.bytes / buffer.elements : element_size(l, &buffer);
+    int number = reused >= 0 ? reused : program->buffer_count;
+    if (buffer.kind != BUFFER_TEMPORARY)
+        buffer.element_bytes = (uint8_t)element_size(l, &buffer);
     buffer.stage = l->stage;
-    buffer.serial = reused >= 0 ? reused : program->buffer_count;
     buffer.offset = -1;
     if (buffer.is_weight)
         buffer.padded = (uint8_t)l->weights[buffer.id].shard;
-    buffer.elements = buffer_elements(program, &buffer);
-    buffer.bytes = buffer.elements * each;
-    program->buffers[buffer.serial] = buffer;
-    *note_of(l, buffer.serial) = (struct version_note){ .next = -1 };
+    buffer.bytes = buffer_elements(program, &buffer) * buffer.element_bytes;
+    program->buffers[number] = buffer;
+    *note_of(l, number) = (struct version_note){ .next = -1 };
     program->buffer_count += reused < 0;
-    steady_note(l, buffer.serial);
-    return buffer.serial;
+    steady_note(l, number);
+    return number;
 }
 
 /* ---- versions ---- */

@@ -30,14 +30,16 @@ enum buffer_kind {
 };
 struct buffer {
     enum buffer_kind kind : 8;
-    uint8_t
-        padded; /* weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product */
-    bool host;  /* lies in the host's arena: OFFLOAD and FETCH alone touch it */
-    bool is_weight;  /* id names a weight, else a value; SCALAR: id is -1 */
-    bool persistent; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
-    int8_t ring_atom, part_dim;
-    int stage, id, micro; /* micro -1: not of one micro-batch */
-    int ring_round;       /* block of the neighbour ring_round steps back along ring_atom; 0: own block */
+    /* Weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product. */
+    uint8_t padded : 4;
+    bool host : 1;      /* lies in the host's arena: OFFLOAD and FETCH alone touch it */
+    bool is_weight : 1; /* id names a weight, else a value; SCALAR: id is -1 */
+    bool
+        persistent : 1; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
+    int8_t ring_atom : 4, part_dim : 4;
+    uint8_t element_bytes; /* in the plan's dtype and this kind's precision */
+    int stage, id, micro;  /* micro -1: not of one micro-batch */
+    int ring_round;        /* block of the neighbour ring_round steps back along ring_atom; 0: own block */
     /* Time split: the part-th of part_count pieces along part_dim, of a weight's slices or a value's chunks; part_count
      * 1: whole. */
     int16_t part, part_count;
@@ -45,15 +47,19 @@ struct buffer {
      * counted from the newest at the beginning of a step, modulo their number; after a step the executor renumbers the
      * buffers by as many places as there were updates. The buffers of a weight's versions are neighbours. */
     int version, version_count;
-    int wraps;  /* 1 + the buffer as which the next step reads its content, whose bytes it gets; 0: none does */
-    int serial; /* tells apart temporaries */
+    int wraps; /* 1 + the buffer as which the next step reads its content, whose bytes it gets; 0: none does */
     struct layout layout;
-    int64_t elements; /* of one rank, padding of flat shards included: equal on all ranks of the stage */
-    int64_t bytes;    /* elements in the plan's dtype and this kind's precision */
-    int64_t offset;   /* in the stage's arena, or the host's; -1 before program_layout() */
+    int64_t bytes;  /* of one rank, padding of flat shards included: equal on all ranks of the stage */
+    int64_t offset; /* in the stage's arena, or the host's; -1 before program_layout() */
 };
+_Static_assert(MAX_ATOMS <= 4 && MAX_DIMS <= 7, "struct buffer has four bits for each");
 _Static_assert(PLAN_MAX_SLICES <= INT16_MAX, "parts of a buffer are numbered in 16 bits");
-_Static_assert(sizeof(struct buffer) == 80, "a program has as many buffers as instructions");
+_Static_assert(sizeof(struct buffer) == 64, "a program has as many buffers as instructions");
+/* Its elements, of one rank. */
+static inline int64_t buffer_holds(const struct buffer *buffer)
+{
+    return buffer->bytes / buffer->element_bytes;
+}
 
 /* ---- instructions ---- */
 enum op {

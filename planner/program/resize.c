@@ -24,12 +24,11 @@ bool program_resize(struct program *program, const struct graph *graph, const st
     for (int i = 0; i < buffer_count; i++) {
         struct buffer *buffer = &program->buffers[buffers[i]];
         int64_t elements = buffer_elements(program, buffer);
-        if (elements == buffer->elements)
+        if (elements == buffer_holds(buffer))
             continue;
         if (buffer->is_weight && !layout_atoms(&buffer->layout, LAYOUT_FLAT))
             return false;
-        buffer->bytes = buffer->bytes / buffer->elements * elements;
-        buffer->elements = elements;
+        buffer->bytes = elements * buffer->element_bytes;
     }
     return true;
 }

@@ -60,8 +60,8 @@ static bool check_buffer(const struct program *program, int b, struct error *err
                            program->buffers[buffer->wraps - 1].bytes != buffer->bytes)))
         return fail_kind(err, ERROR_BUG, "buffer %d: version %d of %d, wraps %d", b, buffer->version,
                          buffer->version_count, buffer->wraps - 1);
-    if (buffer->elements < 0 || buffer->bytes < 0)
-        return fail_kind(err, ERROR_BUG, "buffer %d: %lld elements in %lld bytes", b, (long long)buffer->elements,
+    if (buffer->element_bytes == 0 || buffer->bytes < 0)
+        return fail_kind(err, ERROR_BUG, "buffer %d: elements of %d bytes in %lld bytes", b, buffer->element_bytes,
                          (long long)buffer->bytes);
     for (int atom = 0; atom < MAX_ATOMS; atom++)
         if (buffer->layout.kind[atom] > LAYOUT_ROOT || buffer->layout.dim[atom] >= MAX_DIMS ||
