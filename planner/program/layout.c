@@ -10,6 +10,7 @@
 #include "planner/program/order.h"
 #include "planner/program/place.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- lifetimes ---- */
 /* all: (buffers) the buffer whose bytes each takes over in place, -1 none; transfers: only what transfers take over. */
@@ -333,7 +334,7 @@ static bool merge_stage(struct program *program, struct stage_program *list, con
     int count = 0;
     for (int i = 0; i < list->instr_count; i++)
         count += list->instrs[i].wait_count;
-    int *waits = arena_alloc(&program->arena, (size_t)(count + extra_count), sizeof *waits);
+    int *waits = malloc((size_t)(count + extra_count + 1) * sizeof *waits);
     struct reached *reached = calloc((size_t)list->instr_count + 1, sizeof *reached), lanes[LANE_COUNT];
     for (int lane = 0; lane < LANE_COUNT; lane++)
         lanes[lane] = (struct reached){ { 0 } };
@@ -350,12 +351,18 @@ static bool merge_stage(struct program *program, struct stage_program *list, con
         instr->wait_first = first;
         instr->wait_count = count - first;
     }
-    bool ok = waits && reached;
-    free(reached);
+    int *kept = list->waits; /* where there is room for them; NULL: there were none */
+    if (count > list->wait_count)
+        kept = arena_alloc(&program->arena, (size_t)count, sizeof *kept);
+    bool ok = waits && reached && (kept || count == 0);
+    if (ok && count > 0)
+        memcpy(kept, waits, (size_t)count * sizeof *kept);
     if (ok) {
-        list->waits = waits;
+        list->waits = kept;
         list->wait_count = count;
     }
+    free(waits);
+    free(reached);
     return ok;
 }
 

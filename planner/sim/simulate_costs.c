@@ -1,7 +1,9 @@
 /* The simulation with what the cost functions say. */
 #include "base/arena.h"
 #include "planner/sim/simulate.h"
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct work {
     int64_t ns;
@@ -30,10 +32,9 @@ static bool price_links(struct priced *priced, const struct program *program, in
     struct link_uses found = cost_links(priced->facts, program, stage, instr);
     if (found.count == 0)
         return true;
-    *out = arena_alloc(&priced->arena, 1, sizeof **out);
-    if (*out)
-        **out = found;
-    return *out;
+    size_t bytes = offsetof(struct link_uses, use) + (size_t)found.count * sizeof found.use[0]; /* few of the most */
+    *out = arena_alloc(&priced->arena, 1, bytes);
+    return *out && memcpy(*out, &found, bytes);
 }
 
 static bool price_stage(struct priced *priced, const struct program *program, int stage)
