@@ -434,6 +434,54 @@ START_TEST(the_trace_holds_every_span)
 }
 END_TEST
 
+/* Beside the spans, each beneath its lane and with its instruction, or without one. */
+START_TEST(the_trace_holds_what_ran)
+{
+    struct hand *h = hand_pipeline("1f1b", 3, 2);
+    struct times times = { 1500, 25, 15, 6, 5, 0 };
+    struct timeline *t = run(h->program, &times);
+    struct activity ran[] = { { 1000, 3500, LANE_COMPUTE, 1, ACTIVITY_KERNEL, "a \"kernel\"" },
+                              { 2000, 2500, LANE_SEND, -1, ACTIVITY_COPY, "a copy" },
+                              { 2600, 2700, ACTIVITY_ELSEWHERE, -1, ACTIVITY_FILL, "a fill" } };
+    const char *const rows[] = { "compute kernels", "send kernels", "other kernels" };
+    t->ranks[1].activity = (struct rank_activity){ { .recorded = 1, .count = 3 }, ran };
+    size_t length = 0;
+    char *text = trace_write(h->program, t, &length);
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(json_parse(&doc, "trace", text, length, &err), "%s", err.message);
+    const struct json *events = json_member(json_root(doc), "traceEvents");
+    for (int k = 0; k < 3; k++) {
+        const struct json *found = NULL, *row = NULL;
+        const char *name;
+        int64_t tid, row_tid, pid, instr;
+        double ts, dur;
+        for (int i = 0; i < json_count(events); i++) {
+            const struct json *event = json_at(events, i), *args = json_member(event, "args");
+            ck_assert(json_string(json_member(event, "name"), &name, &err));
+            found = strcmp(name, ran[k].name) == 0 ? event : found;
+            if (strcmp(name, "thread_name") == 0 && json_string(json_member(args, "name"), &name, &err))
+                row = strcmp(name, rows[k]) == 0 ? event : row;
+        }
+        ck_assert_msg(found && row, "%s under %s", ran[k].name, rows[k]);
+        ck_assert(json_int(json_member(found, "tid"), 0, 100, &tid, &err) &&
+                  json_int(json_member(row, "tid"), 0, 100, &row_tid, &err) && tid == row_tid && tid >= LANE_COUNT);
+        ck_assert(json_int(json_member(found, "pid"), 0, 100, &pid, &err) && pid == t->ranks[1].rank);
+        ck_assert(json_double(json_member(found, "ts"), 0, 1e9, &ts, &err) &&
+                  json_double(json_member(found, "dur"), 0, 1e9, &dur, &err));
+        CHECK_NEAR(ts, (double)ran[k].start_ns / 1e3, 1e-9);
+        CHECK_NEAR(dur, (double)(ran[k].finish_ns - ran[k].start_ns) / 1e3, 1e-9);
+        const struct json *args = json_member(found, "args");
+        ck_assert((args != NULL) == (ran[k].instr >= 0));
+        ck_assert(!args || (json_int(json_member(args, "of_instr"), 0, 100, &instr, &err) && instr == ran[k].instr));
+    }
+    json_free(doc);
+    free(text);
+    timeline_free(t);
+    hand_free(h);
+}
+END_TEST
+
 static Suite *sim_suite(void)
 {
     Suite *suite = suite_create("sim");
@@ -448,6 +496,7 @@ static Suite *sim_suite(void)
     CHECK_ADD(suite, bubble_has_its_closed_form);
     CHECK_ADD(suite, a_stall_names_its_cycle);
     CHECK_ADD(suite, the_trace_holds_every_span);
+    CHECK_ADD(suite, the_trace_holds_what_ran);
     TCase *lowered = tcase_create("lowered");
     tcase_set_timeout(lowered, 0);
     tcase_add_loop_test(lowered, lowered_programs_obey_lanes_waits_and_costs, 0, STRATEGY_COUNT);

@@ -386,7 +386,11 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         if (!rank->state || !rank->spans)
             return false;
         skip_opening(rank);
-        timeline->ranks[s] = (struct rank_timeline){ first, s, count, rank->spans, program->stages[s].arena_bytes };
+        timeline->ranks[s] = (struct rank_timeline){ .rank = first,
+                                                     .stage = s,
+                                                     .span_count = count,
+                                                     .spans = rank->spans,
+                                                     .peak_bytes = program->stages[s].arena_bytes };
         heap_put(sim, sim->heap_count++, s);
         mark(sim, s);
     }

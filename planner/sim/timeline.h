@@ -3,6 +3,7 @@
 #ifndef CLEAVE_SIM_TIMELINE_H
 #define CLEAVE_SIM_TIMELINE_H
 #include "planner/program/program.h"
+#include "planner/sim/activity.h"
 
 enum timeline_origin { TIMELINE_SIMULATED, TIMELINE_MEASURED };
 struct span {
@@ -12,6 +13,7 @@ struct rank_timeline {
     int rank, stage, span_count;
     struct span *spans; /* (span_count) of each instruction of the stage */
     int64_t peak_bytes;
+    struct rank_activity activity; /* borrowed from the timeline's arena; where nobody looked: nothing */
 };
 struct timeline {
     struct arena arena;
