@@ -304,6 +304,7 @@ void rank_free(struct rank *rank)
         collective_free(rank->collectives[lane]);
     free_arena(rank, rank->arena, rank->arena_bytes);
     rank_free_host(rank);
+    free(rank->activity.list);
     free(rank->loss_part);
     free(rank);
 }

@@ -23,10 +23,11 @@ struct rank {
     int64_t checkpoint_step;                    /* steps done at the last checkpoint that this run wrote; 0: none */
     double squared_norm; /* of the step's gradient, 0 without clipping; written by the compute lane */
     int64_t choices,
-        dropped;        /* of experts by this rank's tokens in all steps, and those that found no slot; likewise */
-    int64_t updates;    /* of each weight that this run's steps before this one have made */
-    double *loss_part;  /* (buffer_count): this step's share of the loss by loss buffer */
-    void *device_state; /* of a device with memory of its own, else NULL */
+        dropped;       /* of experts by this rank's tokens in all steps, and those that found no slot; likewise */
+    int64_t updates;   /* of each weight that this run's steps before this one have made */
+    double *loss_part; /* (buffer_count): this step's share of the loss by loss buffer */
+    struct rank_activity activity; /* of the last step, where its device recorded it; the list is the rank's */
+    void *device_state;            /* of a device with memory of its own, else NULL */
 };
 
 /* Allocates all that the steps need and sets weights and state to their initial values. */

@@ -69,6 +69,50 @@ struct rank_report {
     double squared_norm; /* the same on all ranks but those that update nothing: there 0 */
 };
 
+/* ---- what ran on the devices ---- */
+static bool send_activity(const struct rank_thread *thread, struct error *err)
+{
+    const struct rank_activity *a = &thread->rank->activity;
+    return send_to_first(thread->transport, &a->counts, sizeof a->counts, err) &&
+           (a->counts.count == 0 ||
+            send_to_first(thread->transport, a->list, (size_t)a->counts.count * sizeof *a->list, err));
+}
+
+/* Lanes and kinds are places in tables. */
+static bool check_activity(const struct rank_activity *a, int instr_count)
+{
+    bool ok = true;
+    for (int64_t i = 0; i < a->counts.count; i++) {
+        struct activity *x = &a->list[i];
+        ok = ok && x->lane >= 0 && x->lane < ACTIVITY_LANE_COUNT && x->kind >= 0 && x->kind < ACTIVITY_KIND_COUNT &&
+             x->instr >= -1 && x->instr < instr_count;
+        x->name[ACTIVITY_NAME_BYTES - 1] = '\0';
+    }
+    return ok;
+}
+
+static bool add_activity(const struct rank_thread *thread, struct timeline *timeline, int rank, struct error *err)
+{
+    const struct rank_activity *own = &thread->rank->activity;
+    struct rank_activity a = { .counts = own->counts };
+    if (rank > 0 && !receive_from(thread->transport, rank, &a.counts, sizeof a.counts, err))
+        return false;
+    if (a.counts.count < 0 || a.counts.count > INT64_MAX / (int64_t)sizeof *a.list)
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d sent %lld records", rank, (long long)a.counts.count);
+    a.list = arena_alloc(&timeline->arena, (size_t)a.counts.count + 1, sizeof *a.list);
+    if (!a.list)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for what ran on rank %d", rank);
+    const size_t bytes = (size_t)a.counts.count * sizeof *a.list;
+    if (rank == 0 && bytes > 0)
+        memcpy(a.list, own->list, bytes);
+    if (rank > 0 && bytes > 0 && !receive_from(thread->transport, rank, a.list, bytes, err))
+        return false;
+    if (!check_activity(&a, timeline->ranks[rank].span_count))
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d sent records that are none", rank);
+    timeline->ranks[rank].activity = a;
+    return true;
+}
+
 static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int rank, struct rank_report *report,
                      struct error *err)
 {
@@ -85,6 +129,8 @@ static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int 
         return false;
     if (rank == 0)
         memcpy(row->spans, lanes_spans(thread->lanes), (size_t)count * sizeof *row->spans);
+    if (thread->run->options.kernels && !add_activity(thread, timeline, rank, err))
+        return false;
     row->peak_bytes = thread->run->summary->peak_bytes[rank] = report->peak_bytes;
     thread->run->summary->host_peak_bytes[rank] = report->host_peak_bytes;
     return true;
@@ -107,6 +153,10 @@ static void align(struct timeline *timeline, struct rank_report *reports, int ra
             struct span *span = &timeline->ranks[r].spans[i];
             span->start_ns -= from, span->finish_ns -= from;
             end = span->finish_ns > end ? span->finish_ns : end;
+        }
+        for (int64_t i = 0; i < timeline->ranks[r].activity.counts.count; i++) {
+            struct activity *a = &timeline->ranks[r].activity.list[i];
+            a->start_ns -= from, a->finish_ns -= from;
         }
         reports[r].step_start_ns -= from;
     }
@@ -138,7 +188,8 @@ bool run_collect(struct rank_thread *thread, struct error *err)
     size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
     if (t->rank > 0)
         return send_to_first(t, &own, sizeof own, err) &&
-               send_to_first(t, lanes_spans(thread->lanes), count * sizeof(struct span), err);
+               send_to_first(t, lanes_spans(thread->lanes), count * sizeof(struct span), err) &&
+               (!thread->run->options.kernels || send_activity(thread, err));
     struct run_summary *s = thread->run->summary;
     timeline_free(s->timeline); /* of the step before, where each is shown */
     free(s->peak_bytes);

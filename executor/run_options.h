@@ -44,6 +44,7 @@ struct run_options {
                               (gpu/nccl_environment.h) */
     double timeout_s;      /* without progress of any rank the run ends; 0: never */
 
+    bool kernels;                /* on GPUs: what really ran in the last step is recorded; on all processes alike */
     bool no_graph;               /* on GPUs: every step is queued instruction by instruction */
     const char *tuned_path;      /* on GPUs: algorithms that earlier runs timed, and where this one's go; NULL: none */
     struct gpu_learned *learned; /* the same of runs of this process (gpu/learned.h); NULL: none */

@@ -439,6 +439,7 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
     if (g->comm)
         gpu_comm_begin_step(rank);
     g->mode = gpu_replay_mode(rank);
+    gpu_watch_begin(rank);
     return tie_clocks(g, g->mode == GPU_STEP_QUEUED ? MOST_TIES : 1, err) && gpu_replay_begin(rank, err);
 }
 
@@ -499,6 +500,7 @@ bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error 
         spans[i].start_ns = g->origin_ns + start_ns;
         spans[i].finish_ns = g->origin_ns + finish_ns;
     }
+    gpu_watch_end(rank, spans);
     return true;
 }
 

@@ -44,6 +44,8 @@ struct gpu_rank {
     bool *fused;                        /* (instr_count) ran with its partner in this step; of the compute lane */
     int segment_count, instr_count;
     struct gpu_comm *comm;       /* what transfers go by; NULL: through the host */
+    bool records;                /* what really runs in the last step is recorded */
+    void *watch;                 /* while it is */
     atomic_int_least64_t queued; /* instructions, in all steps */
 };
 
@@ -87,6 +89,13 @@ bool gpu_replay_begin(struct rank *rank, struct error *err);
 bool gpu_replay_finish(struct rank *rank, struct error *err);
 /* Of a step without times by instruction: the whole step for each. */
 void gpu_replay_spans(const struct rank *rank, struct span *spans);
+/* What really ran in the last step, whose times are told: executor/gpu/watch.c. Where there are no records the run goes
+ * on, and a note says why. open: whether there will be some. end: when all that was queued has ended and the spans are
+ * those of events; fills rank->activity. */
+void gpu_watch_open(struct rank *rank);
+void gpu_watch_begin(struct rank *rank);
+void gpu_watch_end(struct rank *rank, const struct span *spans);
+void gpu_watch_close(struct rank *rank);
 /* Fills partner and fused. */
 bool gpu_fuse_open(struct rank *rank, struct error *err);
 void gpu_fuse_close(struct gpu_rank *g);

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/gpu/emulated.h"
 #include "executor/gpu/emulated_library.h"
+#include "executor/gpu/emulated_watch.h"
 #include "host/clock.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct emulated {
     int64_t used_bytes; /* blocks and kept */
     void *capturing;    /* the stream that keeps what is queued, NULL: none */
     struct task *first_captured, **end_captured;
+    struct emulated_watch watch;
 };
 
 /* ---- events ---- */
@@ -103,7 +105,7 @@ struct stream {
     struct emulated *gpu;
 };
 
-static void run_task(const struct stream *stream, const struct task *task)
+static void do_task(const struct stream *stream, const struct task *task)
 {
     switch (task->kind) {
     case TASK_COPY:
@@ -123,6 +125,30 @@ static void run_task(const struct stream *stream, const struct task *task)
         break;
     case TASK_CALL:
         task->function(task->context);
+        break;
+    }
+}
+
+static void run_task(const struct stream *stream, const struct task *task)
+{
+    struct emulated_watch *watch = &stream->gpu->watch;
+    const int64_t start_ns = emulated_watch_time(watch);
+    do_task(stream, task);
+    switch (task->kind) {
+    case TASK_COPY:
+        emulated_watch_note(watch, stream, ACTIVITY_COPY, "copy", start_ns);
+        break;
+    case TASK_FILL:
+        emulated_watch_note(watch, stream, ACTIVITY_FILL, "fill", start_ns);
+        break;
+    case TASK_LAUNCH:
+        emulated_watch_note(watch, stream, ACTIVITY_KERNEL, "kernel", start_ns);
+        break;
+    case TASK_CALL:
+        emulated_watch_note(watch, stream, ACTIVITY_KERNEL, "call", start_ns);
+        break;
+    case TASK_RECORD:
+    case TASK_WAIT:
         break;
     }
 }
@@ -460,6 +486,26 @@ static bool memory_used(void *which, int64_t *bytes, struct error *err)
     return true;
 }
 
+static bool watch_ready(void *self, struct error *err)
+{
+    (void)self, (void)err;
+    return true;
+}
+
+static void *watch_begin(void *which, void *const *streams, int64_t (*now_ns)(void), struct error *err)
+{
+    struct emulated *self = which;
+    (void)err;
+    return emulated_watch_begin(&self->watch, streams, now_ns);
+}
+
+static bool watch_end(void *self, void *watch, struct rank_activity *out, struct error *err)
+{
+    (void)self, (void)err;
+    emulated_watch_end(watch, out);
+    return true;
+}
+
 static void close_gpu(void *which)
 {
     struct emulated *self = which;
@@ -473,6 +519,7 @@ static void close_gpu(void *which)
         free(self->blocks);
         self->blocks = next;
     }
+    pthread_mutex_destroy(&self->watch.mutex);
     pthread_mutex_destroy(&self->mutex);
     free(self);
 }
@@ -490,6 +537,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for an emulated GPU");
     self->threads = threads;
     pthread_mutex_init(&self->mutex, NULL);
+    pthread_mutex_init(&self->watch.mutex, NULL);
     *out = (struct gpu){ .name = "emulated",
                          .description = "threads of this process",
                          .libraries = "attention by own kernels: the emulation was asked for none",
@@ -517,6 +565,9 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .end_capture = end_capture,
                          .replay = replay,
                          .close_graph = close_graph,
+                         .watch_ready = watch_ready,
+                         .watch_begin = watch_begin,
+                         .watch_end = watch_end,
                          .finish = finish,
                          .elapsed = elapsed,
                          .close = close_gpu,

@@ -49,6 +49,7 @@ struct gpu_attention {
     bool deterministic; /* the same bits every time, also where that is slower */
 };
 
+struct rank_activity;
 enum { GPU_LIBRARIES_BYTES = 200 };
 struct gpu {
     const char *name;                    /* "cuda" */
@@ -103,6 +104,15 @@ struct gpu {
     void (*mark)(const char *name);
     void (*unmark)(void);
 
+    /* What really runs, from begin to end: kernels, copies and fills, by the device's own records. ready: whether there
+     * are records here, which costs nothing yet; err says why not. begin: streams (LANE_COUNT) by lane, NULL: not in
+     * use; now_ns: the clock to tell times by. end: all that was queued on the streams has ended; out->list is the
+     * caller's, by start and without instructions; out NULL: forgets. Ranks of a process that watch at once wait here
+     * for each other. All NULL: the device keeps no records. */
+    bool (*watch_ready)(void *self, struct error *err);
+    void *(*watch_begin)(void *self, void *const *streams, int64_t (*now_ns)(void), struct error *err);
+    bool (*watch_end)(void *self, void *watch, struct rank_activity *out, struct error *err);
+
     /* Waits until all that was queued has ended; a failure of any of it is reported here at the latest. */
     bool (*finish)(void *self, void *stream, struct error *err);
     /* Time from one recorded event to another, both done. */
@@ -118,9 +128,12 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 6"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 7"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"
 typedef void gpu_module_libraries(char out[GPU_LIBRARIES_BYTES]);
+/* And what keeps records of what ran, likewise: "CUPTI 13.0.1". False: nothing does, err says why. */
+#define GPU_RECORDS_SYMBOL "cleave_gpu_records"
+typedef bool gpu_module_records(char out[GPU_LIBRARIES_BYTES], struct error *err);
 #endif

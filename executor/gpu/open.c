@@ -213,6 +213,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
     }
     g->gpu = *gpu;
     rank->device_state = g;
+    gpu_watch_open(rank);
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
            open_tables(rank, err) && gpu_fuse_open(rank, err) && open_overflow(rank, err) &&
@@ -280,6 +281,7 @@ void gpu_device_close(struct rank *rank)
     if (!g)
         return;
     gpu_comm_stop(rank);
+    gpu_watch_close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++) /* a failed run may have left work under way */
         if (g->stream[lane])
             g->gpu.finish(g->gpu.self, g->stream[lane], NULL);
