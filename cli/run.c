@@ -1,5 +1,6 @@
 /* Executes a plan: ranks as threads of this process or as processes that a launcher started. */
 #include "cli/inputs.h"
+#include "cli/kernels.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
 #include "cli/ranks.h"
@@ -22,7 +23,7 @@ struct run_arguments {
     const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
     int64_t ranks, steps, seed, every, warmup, decay_steps, ignored;
     double learning_rate, floor_rate, timeout_s; /* floor_rate below 0: not given */
-    bool json, shape, poison, deterministic, no_graph, share_gpus;
+    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels;
 };
 static const struct run_arguments defaults = { .backend = "cpu",
                                                .transport = "threads",
@@ -55,6 +56,9 @@ static const struct option options[] = {
     TEXT_OPTION("resume", AT(resume), "DIR",
                 "goes on from a checkpoint, of this plan or another one of the same model"),
     TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
+    FLAG_OPTION(
+        "kernels", AT(kernels),
+        "on a GPU: records what really ran in the last step (by CUPTI), for --timeline, and what it says of overlap"),
     FLAG_OPTION("shape", AT(shape), "delays transfers to the latency and bandwidth of the plan's cluster"),
     FLAG_OPTION("share-gpus", AT(share_gpus), "with --transport nccl: ranks may share a GPU (slow: for tests)"),
     FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
@@ -167,9 +171,10 @@ static void both_breakdowns_json(const struct cli *cli, const struct program *pr
 }
 
 /* Of the rank that ended last, and of all. */
-static void breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured,
-                            const struct timeline *predicted)
+static bool breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured,
+                            const struct timeline *predicted, struct error *err)
 {
+    bool ok = true;
     int last = timeline_last_rank(measured);
     fprintf(cli->out, ", \"breakdown_rank\": %d, \"breakdown_stage\": %d, \"timeline_step_s\": %.9g",
             measured->ranks[last].rank, measured->ranks[last].stage, (double)measured->step_ns * 1e-9);
@@ -179,9 +184,11 @@ static void breakdowns_json(const struct cli *cli, const struct program *program
         fprintf(cli->out, "%s{\"rank\": %d, \"stage\": %d", r ? ", " : "", measured->ranks[r].rank,
                 measured->ranks[r].stage);
         both_breakdowns_json(cli, program, measured, predicted, r);
+        ok = ok && kernels_json(cli, program, measured, r, err);
         fprintf(cli->out, "}");
     }
     fprintf(cli->out, "]");
+    return ok;
 }
 
 /* What the run used of each rank's arena, and what is laid out. */
@@ -218,8 +225,9 @@ static void notes_json(const struct cli *cli, const struct report_step *report)
     fprintf(cli->out, "%s", report->note_count > 0 ? "]" : "");
 }
 
-static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                         const struct timeline *predicted, const struct report_step *report, bool poisoned)
+static bool summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s,
+                         const struct timeline *predicted, const struct report_step *report, bool poisoned,
+                         struct error *err)
 {
     char first[TEXT_NUMBER_BYTES], last[TEXT_NUMBER_BYTES];
     int64_t predicted_ns = predicted->step_ns;
@@ -237,9 +245,9 @@ static void summary_json(const struct cli *cli, const struct program *program, c
     if (poisoned && report->heap_first >= 0)
         fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(report->heap_last - report->heap_first));
     notes_json(cli, report);
-    if (s->timeline)
-        breakdowns_json(cli, program, s->timeline, predicted);
+    bool ok = !s->timeline || breakdowns_json(cli, program, s->timeline, predicted, err);
     fprintf(cli->out, "}}\n");
+    return ok;
 }
 
 static void summary_text(const struct cli *cli, const struct program *program, const struct run_summary *s,
@@ -292,6 +300,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
     o.no_graph = a->no_graph;
+    o.kernels = a->kernels;
     o.tuned_path = a->tuned;
     o.deterministic = a->deterministic;
     o.context = report;
@@ -344,13 +353,16 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     }
     if (ok && set->transports[0].rank == 0) {
         if (a->json)
-            summary_json(cli, program, &summary, predicted, &report, a->poison);
+            ok = summary_json(cli, program, &summary, predicted, &report, a->poison, err);
         else
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
+        if (!a->json && summary.timeline)
+            ok = kernels_print(cli, program, summary.timeline, err);
         if (a->poison)
             summary_poison(cli, program, &summary, &report);
         note_speed(cli, in, device);
-        ok = !a->timeline || !summary.timeline || inputs_write_trace(cli, a->timeline, program, summary.timeline, err);
+        ok = ok && (!a->timeline || !summary.timeline ||
+                    inputs_write_trace(cli, a->timeline, program, summary.timeline, err));
     }
     run_summary_free(&summary);
     timeline_free(predicted);
@@ -417,6 +429,12 @@ static bool check_nccl(const struct run_arguments *a, const struct device *devic
     return nccl || !a->share_gpus || fail(err, "--share-gpus is for ranks that talk by NCCL: give --transport nccl");
 }
 
+static bool check_kernels(const struct run_arguments *a, const struct device *device, struct error *err)
+{
+    return !a->kernels || device->transfer ||
+           fail(err, "--kernels records what GPUs run, and --backend %s has none: give --backend cuda", a->backend);
+}
+
 static bool check_rates(const struct run_arguments *a, struct error *err)
 {
     if (a->decay_steps && a->decay_steps <= a->warmup)
@@ -479,7 +497,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
              launch.launcher, launch.rank_count);
         goto cleanup;
     }
-    if (!check_nccl(a, device, err) || !check_placement(&launch, a, &in, err) ||
+    if (!check_nccl(a, device, err) || !check_kernels(a, device, err) || !check_placement(&launch, a, &in, err) ||
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
         (device->check && !device->check(program, err)))
         goto cleanup;

@@ -69,6 +69,34 @@ def notes(folder):
     check("notes: on the processor none", "notes" not in run("run", plan, "--steps", 1, "--json").stdout)
 
 
+def kernels(folder):
+    """--kernels on emulated GPUs: what ran has its place in the timeline and in the summary of each rank; a device without records says so."""
+    modules = {"CLEAVE_MODULE_DIR": str(pathlib.Path(sys.argv[3]).parent)}
+    plan, trace = plan_for_two(folder), folder / "kernels.json"
+    job = ["run", plan, "--steps", 2, "--backend", "cuda", "--kernels"]
+    result = expect("kernels: a run", 0, '"summary"', *job, "--json", "--timeline", trace, env=modules)
+    ranks = json.loads(result.stdout.splitlines()[-1])["summary"]["ranks"]
+    events = json.loads(trace.read_text())["traceEvents"]
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    kinds = {"kernel": "kernels", "copy": "copies", "fill": "fills"}
+    for rank in ranks:
+        told, number = rank["kernels"], rank["rank"]
+        spans = [e for e in events if e["ph"] == "X" and e["pid"] == number]
+        ran = {kind: [e for e in spans if e["cat"] == kind] for kind in kinds}
+        check("kernels: all of the trace are counted", all(len(ran[kind]) == told[key] for kind, key in kinds.items()) and told["kernels"] > 50, told)
+        check("kernels: beneath their lanes", {threads[number, e["tid"]] for events in ran.values() for e in events} == {"compute kernels", "dp kernels"})
+        instructions = {e["args"]["instr"]: threads[number, e["tid"]] for e in spans if "instr" in e["args"]}
+        check("kernels: of instructions of their lane", all(instructions[e["args"]["of_instr"]] + " kernels" == threads[number, e["tid"]]
+              for events in ran.values() for e in events if "of_instr" in e.get("args", {})))
+        for lane, of in told["lanes"].items():
+            check(f"kernels: parts of lane {lane}", 0 <= of["ran_beside_s"] <= of["ran_s"] and 0 <= of["events_beside_s"] <= of["events_s"])
+        check("kernels: the lanes that ran", set(told["lanes"]) == {"compute", "dp"} and told["lanes"]["compute"]["ran_s"] > 0, told)
+        check("kernels: none is lost", told["dropped"] == told["untimed"] == told["of_no_lane"] == 0, told)
+    expect("kernels: as text", 0, r"rank \d, which ended last: \d+ kernels, \d+ copies, \d+ fills; of the step's .*\n +compute .*\n +dp .*\n +exposed ", *job, env=modules)
+    check("kernels: not asked for", all("kernels" not in rank for rank in json.loads(run(*job[:-1], "--json", env=modules).stdout.splitlines()[-1])["summary"]["ranks"]))
+    expect("kernels: on the processor", 2, "--kernels records what GPUs run, and --backend cpu has none: give --backend cuda", "run", plan, "--kernels")
+
+
 def limits(folder):
     """A limit on the size of files is an error like others: it does not end the program by a signal, and nothing partial stays."""
     plan, small = plan_for_two(folder), {"file_bytes": 2 << 10}
@@ -119,4 +147,4 @@ def positions(folder):
     expect("positions: no such model, given", 2, f"error: {bad}: model 'tiny-gpx'", "show", bad, "--model", "tiny-gpx")
 
 
-main(rates, notes, limits, positions)
+main(rates, notes, kernels, limits, positions)

@@ -423,6 +423,7 @@ static bool tie_clocks(struct gpu_rank *g, int ties, struct error *err)
         void *origin = g->spare;
         g->spare = g->origin, g->origin = origin;
         g->origin_ns = before_ns + bracket_ns / 2, tightest_ns = bracket_ns;
+        g->origin_error_ns = bracket_ns - bracket_ns / 2;
     }
     return true;
 }

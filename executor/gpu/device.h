@@ -23,6 +23,7 @@ struct gpu_rank {
     void **began, **done;        /* (instr_count) events of this step */
     void *origin, *spare;        /* events: at the begin of the step, and one to try again */
     int64_t origin_ns;           /* when that was by the host's clock */
+    int64_t origin_error_ns;     /* at most so far from there */
     void **table;                /* (segment_count) device memory, shared by equal segments; NULL: none */
     double *parts[LANE_COUNT];   /* (gpu_part_count()) device memory, for sums by several teams */
     struct collective *geometry; /* which pieces go where, in the device's arena; moves nothing */

@@ -107,8 +107,8 @@ struct gpu {
     /* What really runs, from begin to end: kernels, copies and fills, by the device's own records. ready: whether there
      * are records here, which costs nothing yet; err says why not. begin: streams (LANE_COUNT) by lane, NULL: not in
      * use; now_ns: the clock to tell times by. end: all that was queued on the streams has ended; out->list is the
-     * caller's, by start and without instructions; out NULL: forgets. Ranks of a process that watch at once wait here
-     * for each other. All NULL: the device keeps no records. */
+     * caller's, by start and without instructions, its clock error that of the records alone; out NULL: forgets. Ranks
+     * of a process that watch at once wait here for each other. All NULL: the device keeps no records. */
     bool (*watch_ready)(void *self, struct error *err);
     void *(*watch_begin)(void *self, void *const *streams, int64_t (*now_ns)(void), struct error *err);
     bool (*watch_end)(void *self, void *watch, struct rank_activity *out, struct error *err);

@@ -44,10 +44,12 @@ void gpu_watch_end(struct rank *rank, const struct span *spans)
     if (!watch)
         return;
     g->watch = NULL;
-    if (g->gpu.watch_end(g->gpu.self, watch, &rank->activity, &why))
-        activity_attribute(&rank->activity, &rank->program->stages[rank->stage], spans);
-    else
+    if (!g->gpu.watch_end(g->gpu.self, watch, &rank->activity, &why)) {
         note(rank, why.message);
+        return;
+    }
+    rank->activity.counts.clock_error_ns += g->origin_error_ns; /* the spans' own */
+    activity_attribute(&rank->activity, &rank->program->stages[rank->stage], spans);
 }
 
 void gpu_watch_close(struct rank *rank)

@@ -20,14 +20,16 @@ static int seek(const struct stage_program *stage, const struct span *spans, int
     return from;
 }
 
-static int owner_of(const struct activity *a, const struct stage_program *stage, const struct span *spans, int first)
+/* What shares no time lies apart by less than none. */
+static int owner_of(const struct activity *a, const struct stage_program *stage, const struct span *spans, int first,
+                    int64_t error_ns)
 {
     int best = -1;
-    int64_t most_ns = -1; /* what only touches shares 0 */
+    int64_t most_ns = -error_ns - 1;
     for (int i = first; i < stage->instr_count; i++) {
         if ((int)stage->instrs[i].lane != a->lane)
             continue;
-        if (spans[i].start_ns > a->finish_ns)
+        if (spans[i].start_ns > a->finish_ns + error_ns)
             break;
         int64_t shared_ns = min_i64(a->finish_ns, spans[i].finish_ns) - max_i64(a->start_ns, spans[i].start_ns);
         if (shared_ns > most_ns)
@@ -38,14 +40,15 @@ static int owner_of(const struct activity *a, const struct stage_program *stage,
 
 void activity_attribute(struct rank_activity *activity, const struct stage_program *stage, const struct span *spans)
 {
+    const int64_t error_ns = activity->counts.clock_error_ns;
     int at[LANE_COUNT] = { 0 };
     for (int64_t k = 0; k < activity->counts.count; k++) {
         struct activity *a = &activity->list[k];
         a->instr = -1;
         if (a->lane >= LANE_COUNT)
             continue;
-        at[a->lane] = seek(stage, spans, a->lane, at[a->lane], a->start_ns);
-        a->instr = owner_of(a, stage, spans, at[a->lane]);
+        at[a->lane] = seek(stage, spans, a->lane, at[a->lane], a->start_ns - error_ns);
+        a->instr = owner_of(a, stage, spans, at[a->lane], error_ns);
     }
 }
 

@@ -32,8 +32,9 @@ struct rank_activity {
 };
 
 /**
- * Gives each the instruction of its lane whose span it shares most time with, the first of several; -1 where none
- * touches it. spans: (instr_count) as measured, on the same clock. The list is by start, spans of a lane in order.
+ * Gives each the instruction of its lane whose span it shares most time with, or is nearest to but for the clocks'
+ * error, the first of several; else -1. spans: (instr_count) as measured. The list is by start, spans of a lane in
+ * order.
  */
 void activity_attribute(struct rank_activity *activity, const struct stage_program *stage, const struct span *spans);
 
