@@ -29,7 +29,7 @@ struct findings {
     struct found {
         bool is;
         struct text text; /* what it is, or why there is none */
-    } gpu, nccl;
+    } gpu, nccl, cupti;
     struct text libraries; /* what serves beside the GPU; empty: there is no module */
 };
 
@@ -56,6 +56,10 @@ static void look_for_gpu(const struct cli *cli, struct findings *f)
     f->nccl.is = device_cuda_describe_nccl(cli->module_dir, &f->nccl.text, &error);
     if (!f->nccl.is)
         text_add(&f->nccl.text, error.message);
+    error = (struct error){ 0 };
+    f->cupti.is = device_cuda_describe_records(cli->module_dir, &f->cupti.text, &error);
+    if (!f->cupti.is)
+        text_add(&f->cupti.text, error.message);
     device_cuda_libraries(cli->module_dir, &f->libraries);
 }
 
@@ -109,6 +113,7 @@ static void print_findings(const struct cli *cli, const struct findings *f)
     }
     print_found(cli, "GPU", &f->gpu);
     print_found(cli, "NCCL", &f->nccl);
+    print_found(cli, "CUPTI", &f->cupti);
     if (f->libraries.data)
         fprintf(cli->out, "%-10s %s\n", "on GPUs", f->libraries.data);
 }
@@ -142,6 +147,7 @@ static void write_json(const struct cli *cli, const struct findings *f, struct e
     json_end_array(&w);
     write_found(&w, "gpu", &f->gpu);
     write_found(&w, "nccl", &f->nccl);
+    write_found(&w, "cupti", &f->cupti);
     if (f->libraries.data)
         json_put_string(&w, "gpu_libraries", f->libraries.data);
     json_end_object(&w);
@@ -166,6 +172,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     }
     text_free(&findings.gpu.text);
     text_free(&findings.nccl.text);
+    text_free(&findings.cupti.text);
     text_free(&findings.libraries);
     return ERROR_NONE;
 }

@@ -41,6 +41,8 @@ struct text;
 bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *bytes, struct error *err);
 /* Which NCCL `--transport nccl` would use; false: none, err says why. */
 bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err);
+/* What would keep records of what it runs (`run --kernels`); false: nothing, err says why. */
+bool device_cuda_describe_records(const char *module_dir, struct text *out, struct error *err);
 /* What libraries it would compute with; adds nothing where the module is absent. */
 void device_cuda_libraries(const char *module_dir, struct text *out);
 /* NULL-terminated. */

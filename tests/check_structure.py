@@ -31,7 +31,7 @@ SHARED = {"certificate_hash", "config_name", "estimate", "estimate_memory", "glp
 
 
 # Headers of libraries that are used where they are found: what includes them compiles alone only there.
-OPTIONAL = {"cublasLt.h", "cudnn.h", "nccl.h", "mpi.h"}
+OPTIONAL = {"cublasLt.h", "cudnn.h", "cupti.h", "nccl.h", "mpi.h"}
 
 
 def included(path):

@@ -217,6 +217,24 @@ static void unmark(void)
     nvtxRangePop();
 }
 
+/* ---- records ---- */
+static bool watch_ready(void *self, struct error *err)
+{
+    return enter(self, err) && cuda_watch_ready(err);
+}
+
+static void *watch_begin(void *self, void *const *streams, int64_t (*now_ns)(void), struct error *err)
+{
+    return enter(self, err) ? cuda_watch_begin(streams, now_ns, err) : NULL;
+}
+
+/* Whatever the device says, the watch ends. */
+static bool watch_end(void *self, void *watch, struct rank_activity *out, struct error *err)
+{
+    enter(self, NULL);
+    return cuda_watch_end(watch, out, err);
+}
+
 static bool reached(void *self, void *event)
 {
     if (!enter(self, NULL))
@@ -288,10 +306,16 @@ static bool load_kernels(struct cuda *cuda, const struct gpu *gpu, struct error 
 
 __attribute__((visibility("default"))) gpu_module_open cleave_gpu_open;
 __attribute__((visibility("default"))) gpu_module_libraries cleave_gpu_libraries;
+__attribute__((visibility("default"))) gpu_module_records cleave_gpu_records;
 
 void cleave_gpu_libraries(char out[GPU_LIBRARIES_BYTES])
 {
     cuda_attention_describe(out, GPU_LIBRARIES_BYTES);
+}
+
+bool cleave_gpu_records(char out[GPU_LIBRARIES_BYTES], struct error *err)
+{
+    return cuda_watch_describe(out, GPU_LIBRARIES_BYTES, err);
 }
 
 bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct error *err)
@@ -329,6 +353,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.begin_capture = begin_capture, gpu.end_capture = end_capture;
     gpu.replay = replay, gpu.close_graph = close_graph;
     gpu.mark = mark, gpu.unmark = unmark;
+    gpu.watch_ready = watch_ready, gpu.watch_begin = watch_begin, gpu.watch_end = watch_end;
     gpu.close = close_gpu, gpu.reached = reached;
     gpu.device = cuda.device;
     *out = gpu;

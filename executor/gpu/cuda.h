@@ -1,4 +1,4 @@
-/* What the CUDA module takes from libraries: matrix products and attention. */
+/* What the CUDA module takes from libraries: matrix products, attention, records of what ran. */
 #ifndef CLEAVE_EXECUTOR_GPU_CUDA_H
 #define CLEAVE_EXECUTOR_GPU_CUDA_H
 #include "executor/gpu/gpu.h"
@@ -27,4 +27,11 @@ void cuda_attention_free(struct cuda_attention *attention); /* accepts NULL */
  * (twice backward) and, unless deterministic, for all gradients of queries, and what the engine asks for. */
 bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
                         struct error *declined, struct error *err);
+
+/* "CUPTI 13.0.1"; false: it is absent, err says why. Needs no GPU. */
+bool cuda_watch_describe(char *out, size_t bytes, struct error *err);
+/* As gpu.watch_ready and its neighbours; the calling thread has chosen the device. */
+bool cuda_watch_ready(struct error *err);
+void *cuda_watch_begin(void *const *streams, int64_t (*now_ns)(void), struct error *err);
+bool cuda_watch_end(void *watch, struct rank_activity *out, struct error *err);
 #endif

@@ -110,6 +110,20 @@ bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *byt
     return true;
 }
 
+bool device_cuda_describe_records(const char *module_dir, struct text *out, struct error *err)
+{
+    void *symbol = module_symbol(module_dir, GPU_MODULE_FILE, GPU_RECORDS_SYMBOL, err);
+    gpu_module_records *tell;
+    char records[GPU_LIBRARIES_BYTES] = "";
+    if (!symbol)
+        return error_within(err, "records of what GPUs run are absent");
+    memcpy(&tell, &symbol, sizeof tell);
+    if (!tell(records, err))
+        return false;
+    text_add(out, records);
+    return true;
+}
+
 void device_cuda_libraries(const char *module_dir, struct text *out)
 {
     void *symbol = module_symbol(module_dir, GPU_MODULE_FILE, GPU_LIBRARIES_SYMBOL, NULL);
