@@ -6,7 +6,8 @@
 
 struct run_summary {
     int64_t first_step, last_step;
-    int64_t step_ns_median; /* without the first step where there are more; of long runs see step_times.h */
+    int64_t step_ns_median; /* without the first step where there are more, nor one that was recorded
+                               (run_options.kernels) where there are three; of long runs see step_times.h */
     bool has_loss;
     double first_loss, last_loss; /* NaN without has_loss */
     double squared_norm;          /* of the last step's gradient; 0 without clipping */

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST_HELD = 64, RECORDS_PER_BUFFER = 3, AHEAD_NS = 5000000, ASKING_NS = 10, MOST_STREAMS = 4, KIND_COUNT = 3 };
 /* Kernels of the toolkit at hand, so that the module's older names for records are held against them. */

@@ -11,8 +11,9 @@
 #include "tiny_models.h"
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-enum { MAX_RANKS = 8, STEPS = 4 };
+enum { MAX_RANKS = 8, STEPS = 4, SLOWED_NS = 100000000 };
 enum records { RECORDS_KEPT, RECORDS_UNKNOWN, RECORDS_ABSENT, RECORDS_REFUSED, RECORDS_LOST };
 
 /* One run at a time, of all its ranks. */
@@ -25,7 +26,10 @@ static struct {
     char note[256];
     struct run_summary summary;
     double loss[STEPS];
+    int64_t step_ns[STEPS];
 } here;
+/* Of the runs that follow. */
+static int step_count = STEPS;
 /* Of all ranks the same functions. */
 static struct gpu plain;
 
@@ -61,6 +65,8 @@ static bool watch_ready(void *self, struct error *err)
 static void *watch_begin(void *self, void *const *streams, int64_t (*now_ns)(void), struct error *err)
 {
     here.begins++;
+    if (step_count < STEPS)
+        nanosleep(&(struct timespec){ 0, SLOWED_NS }, NULL);
     if (here.records != RECORDS_REFUSED)
         return plain.watch_begin(self, streams, now_ns, err);
     fail(err, "records are for others");
@@ -96,6 +102,7 @@ static void on_step(void *context, const struct run_step *step)
 {
     (void)context;
     here.loss[step->step - 1] = step->loss;
+    here.step_ns[step->step - 1] = step->step_ns;
 }
 
 static void on_note(void *context, const char *text)
@@ -158,7 +165,7 @@ static bool run(const struct lowered *l, bool kernels, enum records records, boo
     ck_assert(comm_threads_open(transports, ranks, &error));
     ck_assert_msg(data_synthetic(&data, sample_shape_of(l->graph), 7, &error), "%s", error.message);
     struct run_options options = run_options_default();
-    options.step_count = STEPS, options.seed = 3, options.data = &data, options.device = &device_watched;
+    options.step_count = step_count, options.seed = 3, options.data = &data, options.device = &device_watched;
     options.on_step = on_step, options.on_note = on_note, options.kernels = kernels;
     options.on_instr = faulty_rank < 0 ? NULL : on_instr;
     for (int r = 0; r < ranks; r++)
@@ -283,6 +290,20 @@ START_TEST(without_records_the_run_goes_on)
 }
 END_TEST
 
+/* Recording costs time that no other step takes: that step is not typical, unless there is no other. */
+START_TEST(a_recorded_step_is_not_typical)
+{
+    struct lowered l = lower(&cases[0].choice);
+    int64_t took_ns;
+    step_count = 2 + _i;
+    run(&l, true, RECORDS_KEPT, false, -1, &took_ns);
+    ck_assert_int_gt(here.step_ns[step_count - 1], SLOWED_NS);
+    ck_assert_int_eq(here.summary.step_ns_median, here.step_ns[1]);
+    step_count = STEPS;
+    lowered_free(&l);
+}
+END_TEST
+
 /* Ranks that watch wait for each other at the end: one that fails must not leave them there. */
 START_TEST(a_rank_that_fails_watches_no_longer)
 {
@@ -301,6 +322,7 @@ static Suite *gpu_watch_suite(void)
     CHECK_ADD_LOOP(suite, the_last_step_is_recorded, CASES);
     CHECK_ADD_LOOP(suite, looking_changes_nothing, CASES);
     CHECK_ADD_LOOP(suite, without_records_the_run_goes_on, 4);
+    CHECK_ADD_LOOP(suite, a_recorded_step_is_not_typical, 2);
     CHECK_ADD(suite, a_rank_that_fails_watches_no_longer);
     return suite;
 }
