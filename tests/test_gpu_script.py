@@ -71,6 +71,18 @@ def spoken(notes, asked):
     return script.speed_row(part, "tiny", "tiny-gpt", 4)
 
 
+def recorded(kernels, notes):
+    """The row of records of a GPU that keeps these, or none and says why; and what its run was asked for."""
+    script, asked = loaded(), []
+
+    def run(part, path, steps, *more):
+        asked.extend([path, *more])
+        rank = {"breakdown_s": {"compute": 0.5}} | ({"kernels": kernels} if kernels else {})
+        return [], [0.5] * steps, {"timeline_step_s": 0.5, "ranks": [rank]} | ({"notes": notes} if notes else {})
+    script.run = run
+    return script.kernels_row(types.SimpleNamespace(bench=types.SimpleNamespace(path=lambda name: name)), "tiny", "plan.json"), asked
+
+
 def judged(row, share=None, backend="cuda"):
     """(bars, rows without one) of a row of speed."""
     script = loaded()
@@ -102,6 +114,10 @@ for notes in ([], ["first", "second"]):
     check("a run that says why it is slow is not timed", row.get("slow") == ("first; second" if notes else None) and asked == ([1] if notes else [1, 4]) and
           ("step_s" in row) == (not notes), (row, asked))
     asked.clear()
+row, asked_of_run = recorded({"kernels": 7}, [])
+check("records of a step", row["kernels"] == {"kernels": 7} and "absent" not in row and asked_of_run == ["plan.json", "--kernels", "--timeline", "gpu-kernels-tiny.json"],
+      (row, asked_of_run))
+check("why there are no records", recorded(None, ["kernels are not recorded"])[0]["absent"] == "kernels are not recorded")
 script, bars = loaded(), []
 script.speed_row = lambda *_: {"slow": "why"}
 script.torch_row = lambda *_: asked.append("torch")
@@ -141,6 +157,7 @@ with tempfile.TemporaryDirectory() as folder:
     correct = stored(folder, "correct")
     check("losses of plans are compared", [r["case"] for r in correct["rows"]] == ["single", "zero-1"] and len(correct["rows"][0]["losses"]) == 20 and
           len(correct["bars"]) == 2, correct)
+    call(folder, "predict", "--backend", "cpu", "--kernels", status=3)
     call(folder, "predict", "--backend", "cpu", "--only", "gpt")
     predicted = stored(folder, "predict")
     check("predictions stand before runs", [r["case"] for r in predicted["rows"]] == ["outside", "predict tiny-gpt", "tiny-gpt"] and
