@@ -119,13 +119,15 @@ static void on_gradient(void *context, int64_t step, int rank, int buffer, const
     memcpy(shown->of[b->id], data, (size_t)buffer_holds(b) * sizeof(real));
 }
 
-/* Every span lies inside the step, and begins after those that it waits for have ended. */
+/* Every span lies inside the step, and begins after those that it waits for have ended, and that before it on its lane.
+ */
 static int64_t spans_in_order(const struct program *program, const struct timeline *timeline)
 {
     int64_t count = 0;
     for (int r = 0; r < timeline->rank_count; r++) {
         const struct rank_timeline *row = &timeline->ranks[r];
         const struct stage_program *stage = &program->stages[row->stage];
+        int64_t lane_ns[LANE_COUNT] = { 0 };
         for (int i = 0; i < stage->instr_count; i++) {
             const struct instr *instr = &stage->instrs[i];
             ck_assert_msg(row->spans[i].start_ns >= 0 && row->spans[i].start_ns <= row->spans[i].finish_ns,
@@ -133,6 +135,8 @@ static int64_t spans_in_order(const struct program *program, const struct timeli
                           (long long)row->spans[i].start_ns, (long long)row->spans[i].finish_ns);
             for (int w = 0; w < instr->wait_count; w++, count++)
                 ck_assert(row->spans[stage->waits[instr->wait_first + w]].finish_ns <= row->spans[i].start_ns);
+            ck_assert(lane_ns[instr->lane] <= row->spans[i].start_ns);
+            lane_ns[instr->lane] = row->spans[i].finish_ns;
         }
     }
     return count;

@@ -1,6 +1,6 @@
 /* What programs on GPUs leave to one call, and that the numbers are the processor's all the same: products with what
  * follows them, sums with norms, the loss, experts. Of a real GPU (CLEAVE_GPU_MODULE) the numbers. */
-#include "executor/gpu/kinds.h"
+#include "executor/gpu/device.h"
 #include "tests/gpu_runs.h"
 
 /* A model with biases and GELU: products take what follows them, in every plan, and the numbers are those of the
@@ -96,10 +96,103 @@ START_TEST(no_product_with_fixed_bits_is_timed)
 }
 END_TEST
 
+/* The tiny plan of one rank, lowered. */
+struct lowered {
+    struct graph *graph;
+    struct plan *plan;
+    struct program *program;
+};
+
+static struct lowered lower_single(void)
+{
+    struct error error = { 0 };
+    struct lowered l = { .graph = tiny_graph(tiny_models[0]) };
+    l.plan = tiny_plan(l.graph, &gpu_single);
+    l.program = tiny_lower(l.graph, l.plan, &error);
+    ck_assert_msg(l.program != NULL, "%s", error.message);
+    return l;
+}
+
+static void lowered_free(struct lowered *l)
+{
+    program_free(l->program);
+    plan_free(l->plan);
+    graph_free(l->graph);
+}
+
+/* Numbers the updates of the only stage; returns how many there are. */
+static int number_updates(const struct program *program, int *number)
+{
+    int count = 0;
+    for (int i = 0; i < program->stages[0].instr_count; i++)
+        number[i] = program->stages[0].instrs[i].op == OP_UPDATE ? count++ : -1;
+    return count;
+}
+
+/* One launch makes all updates of a step, where none of them waits: for a state of its own to be fetched. */
+START_TEST(weights_are_updated_in_one_launch)
+{
+    struct lowered l = lower_single();
+    int *number = calloc((size_t)l.program->stages[0].instr_count, sizeof *number);
+    const int updates = number_updates(l.program, number);
+    ck_assert_int_gt(updates, 20);
+    for (int c = -1; c < GPU_TRIED; c++) {
+        const struct tiny_choice *choice = c < 0 ? &gpu_single : &gpu_choices_tried[c];
+        counted.launches[GPU_ADAMW] = 0;
+        gpu_run(tiny_models[0], choice, &device_single, NULL, NULL);
+        const int64_t launches = counted.launches[GPU_ADAMW], ranks = (int64_t)choice->dp * choice->tp * choice->pp;
+        if (choice->offload == OFFLOAD_BOTH || choice->offload == OFFLOAD_OPTIMIZER)
+            ck_assert_msg(launches > ranks * STEPS && launches <= ranks * STEPS * updates, "choice %d: %lld of %d", c,
+                          (long long)launches, updates);
+        else
+            ck_assert_int_eq(launches, ranks * STEPS);
+    }
+    free(number);
+    lowered_free(&l);
+}
+END_TEST
+
+/* What a timeline says of updates of one launch: parts of its time, by their elements. */
+START_TEST(updates_share_the_time_of_their_launch)
+{
+    enum { BEGIN_NS = 1000, EACH_NS = 10, MOST = 64 };
+    struct lowered l = lower_single();
+    const int count = l.program->stages[0].instr_count;
+    struct span *spans = calloc((size_t)count, sizeof *spans);
+    struct gpu_update made[MOST] = { { 0 } };
+    int batch[MOST] = { 0 }, elements = 0, passed = 0;
+    struct gpu_rank g = { .updates = { .made = made, .batch = batch } };
+    const struct rank rank = { .program = l.program, .device_state = &g };
+    g.updates.number = calloc((size_t)count, sizeof *g.updates.number);
+    batch[0] = number_updates(l.program, g.updates.number);
+    ck_assert_int_le(batch[0], MOST);
+    for (int u = 0; u < batch[0]; u++)
+        elements += made[u].count = u % 5;
+    for (int i = 0; i < count; i++) /* all of it while the first one runs, but for the last one's end */
+        spans[i].start_ns = spans[i].finish_ns = g.updates.number[i] == 0 ? BEGIN_NS : BEGIN_NS + elements * EACH_NS;
+    gpu_update_spans(&rank, spans);
+    for (int i = 0; i < count; i++) {
+        if (g.updates.number[i] < 0) {
+            ck_assert_int_eq(spans[i].finish_ns, BEGIN_NS + elements * EACH_NS);
+            continue;
+        }
+        CHECK_NEAR((double)spans[i].start_ns, BEGIN_NS + passed * EACH_NS, 1);
+        passed += (int)made[g.updates.number[i]].count;
+        CHECK_NEAR((double)spans[i].finish_ns, BEGIN_NS + passed * EACH_NS, 1);
+    }
+    ck_assert_int_eq(passed, elements);
+    free(g.updates.number);
+    free(spans);
+    lowered_free(&l);
+}
+END_TEST
+
 static Suite *gpu_fused_suite(void)
 {
     Suite *suite = suite_create("gpu_fused");
     CHECK_ADD(suite, products_take_what_follows_them);
+    CHECK_ADD(suite, weights_are_updated_in_one_launch);
+    CHECK_ADD(suite, updates_share_the_time_of_their_launch);
     CHECK_ADD_LOOP(suite, sums_take_the_norm_behind_them, 2);
     CHECK_ADD_LOOP(suite, the_loss_reads_logits_once, 2);
     CHECK_ADD(suite, experts_are_multiplied_together);

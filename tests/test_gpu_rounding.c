@@ -4,38 +4,48 @@
 #include "check.h"
 #include "executor/gpu/device.h"
 #include "executor/gpu/emulated.h"
-#include "executor/gpu/kinds.h"
 #include "executor/kernels/bf16.h"
+#include "executor/kernels/rates.h"
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Updates as one launch of one team or more. */
+static void update(int threads, int teams, struct gpu_update *updates, struct gpu_update_rates *rates, int count)
+{
+    struct gpu gpu;
+    struct error error = { 0 };
+    ck_assert(gpu_emulated_open(&gpu, threads, teams, true, &error));
+    void *stream = gpu.open_stream(gpu.self, &error);
+    const int64_t chunks = gpu_update_chunks(updates, count);
+    const struct gpu_work work = { .integer = { [ADAMW_WEIGHTS] = count, [ADAMW_CHUNKS] = chunks },
+                                   .spot = {
+                                       [ADAMW_UPDATES] = { .data = updates }, [ADAMW_RATES] = { .data = rates } } };
+    ck_assert(gpu_start(&gpu, stream, GPU_ADAMW, &work, chunks, &error) && gpu.finish(gpu.self, stream, &error));
+    gpu.close_stream(gpu.self, stream);
+    gpu.close(gpu.self);
+}
 
 /* Steps far below the spacing of bf16 are not lost: the weights in full precision move as the processor's do. */
 START_TEST(small_steps_add_up)
 {
     enum { COUNT = 100, MANY = 200 };
-    struct gpu gpu;
-    struct error error = { 0 };
     float exact[COUNT], gradient[COUNT], state[2 * COUNT] = { 0 }, moments[2 * COUNT] = { 0 }, master[COUNT];
     uint16_t weight[COUNT];
     struct adamw adamw = {
         .learning_rate = 1e-5, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .gradient_scale = 1
     };
-    ck_assert(gpu_emulated_open(&gpu, 4, 2, true, &error));
-    void *stream = gpu.open_stream(gpu.self, &error);
     for (int i = 0; i < COUNT; i++) {
         exact[i] = master[i] = (float)(i + 1) / 50, gradient[i] = i % 3 ? 0.5f : -0.25f;
         weight[i] = bf16_of_real(master[i]);
     }
     for (adamw.step = 1; adamw.step <= MANY; adamw.step++) {
-        struct gpu_work work = { .integer = { [ADAMW_COUNT] = COUNT },
-                                 .spot = { [ADAMW_WEIGHT] = { .data = weight, .type = GPU_BF16 },
-                                           [ADAMW_GRADIENT] = { .data = gradient },
-                                           [ADAMW_MOMENTS] = { .data = moments },
-                                           [ADAMW_MASTER] = { .data = master } } };
-        gpu_adamw_numbers(&work, &adamw, 0);
-        ck_assert(gpu_start_elements(&gpu, stream, GPU_ADAMW, &work, COUNT, &error));
-        ck_assert(gpu.finish(gpu.self, stream, &error));
+        struct gpu_update own = { .count = COUNT,
+                                  .weight = { .data = weight, .type = GPU_BF16 },
+                                  .gradient = { .data = gradient },
+                                  .moments = { .data = moments },
+                                  .master = { .data = master } };
+        update(4, 2, &own, &(struct gpu_update_rates){ .rates = adamw_rates_of(&adamw) }, 1);
         kernel_adamw(exact, exact, gradient, state, COUNT, &adamw);
     }
     for (int i = 0; i < COUNT; i++) {
@@ -44,8 +54,6 @@ START_TEST(small_steps_add_up)
         ck_assert_uint_eq(weight[i], bf16_of_real(master[i]));
         ck_assert(fabsf(exact[i] - (float)(i + 1) / 50) > 1e-3f);
     }
-    gpu.close_stream(gpu.self, stream);
-    gpu.close(gpu.self);
 }
 END_TEST
 
@@ -59,33 +67,28 @@ static const struct weight rounded_weight = {
 static void update_piece(const struct block *block, int64_t first, int64_t count, int64_t step, const float *master,
                          const float *gradient, uint16_t *out)
 {
-    struct gpu gpu;
-    struct error error = { 0 };
     int64_t row;
     float *own = calloc((size_t)count * 4 + 4, sizeof *own), *pull = own + count, *moments = pull + count;
     uint16_t *half = calloc((size_t)count + 1, sizeof *half);
     struct adamw adamw = {
         .learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .step = step, .gradient_scale = 1
     };
-    ck_assert(gpu_emulated_open(&gpu, 1, 2, true, &error));
-    void *stream = gpu.open_stream(gpu.self, &error);
     for (int64_t i = 0; i < count; i++) {
         int64_t element = kernel_global_element(&rounded_weight, block, first + i, &row);
         own[i] = master[element], pull[i] = gradient[element];
     }
-    struct gpu_work work = { .integer = { [ADAMW_COUNT] = count },
-                             .spot = { [ADAMW_WEIGHT] = { .data = half, .type = GPU_BF16 },
-                                       [ADAMW_GRADIENT] = { .data = pull },
-                                       [ADAMW_MOMENTS] = { .data = moments },
-                                       [ADAMW_MASTER] = { .data = own } } };
-    gpu_adamw_numbers(&work, &adamw, 0);
-    gpu_adamw_chance(&work, &rounded_weight, block, first, 5, step);
-    ck_assert(gpu_start_elements(&gpu, stream, GPU_ADAMW, &work, count, &error) &&
-              gpu.finish(gpu.self, stream, &error));
+    struct gpu_update part = { .count = count,
+                               .weight = { .data = half, .type = GPU_BF16 },
+                               .gradient = { .data = pull },
+                               .moments = { .data = moments },
+                               .master = { .data = own } };
+    gpu_update_by_chance(&part, &rounded_weight, block, first);
+    update(1, 2, &part,
+           &(struct gpu_update_rates){ .rates = adamw_rates_of(&adamw),
+                                       .key = kernel_rounding_key(5, &rounded_weight, step) },
+           1);
     for (int64_t i = 0; i < count; i++)
         out[kernel_global_element(&rounded_weight, block, first + i, &row)] = half[i];
-    gpu.close_stream(gpu.self, stream);
-    gpu.close(gpu.self);
     free(own);
     free(half);
 }
@@ -125,6 +128,72 @@ START_TEST(rounding_does_not_depend_on_who_holds_an_element)
 }
 END_TEST
 
+/* ---- many weights in one launch ---- */
+enum { WEIGHTS = 9, MOST = 5000 };
+static const int64_t sizes[WEIGHTS] = { 1, 1024, 0, 5000, 7, 1028, 3, 2048, 1023 };
+
+struct updated {
+    uint16_t half[MOST];
+    float master[MOST], moments[2 * MOST], gradient[MOST];
+};
+
+/* Rates and the key of each weight are its own; every third has no copy in 16 bits, and some lie at odd addresses. */
+static void prepare(struct updated *all, struct gpu_update *updates, struct gpu_update_rates *rates)
+{
+    const struct block whole = { 2, { 0 }, { ROWS, COLUMNS } };
+    for (int w = 0; w < WEIGHTS; w++) {
+        struct updated *u = &all[w];
+        const int odd = w == 4 || w == 7;
+        const struct adamw adamw = { .learning_rate = 1e-3 * (w + 1),
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.95,
+                                     .epsilon = 1e-8,
+                                     .step = 1,
+                                     .gradient_scale = 1 };
+        memset(u, 0, sizeof *u);
+        for (int i = 0; i < MOST; i++) {
+            u->master[i] = (float)(i % 97 + w + 1) / 50;
+            u->gradient[i] = (float)(i % 31 - 15) / 7;
+        }
+        updates[w] = (struct gpu_update){ .count = sizes[w] - (sizes[w] > 0 ? odd : 0),
+                                          .weight = { .data = u->half + odd, .type = GPU_BF16 },
+                                          .gradient = { .data = u->gradient + odd },
+                                          .moments = { .data = u->moments },
+                                          .master = { .data = u->master } };
+        if (w % 3 == 0)
+            updates[w].weight = updates[w].master, updates[w].master.data = NULL;
+        else
+            gpu_update_by_chance(&updates[w], &rounded_weight, &whole, 11 * w);
+        rates[w] = (struct gpu_update_rates){ .rates = adamw_rates_of(&adamw),
+                                              .key = kernel_rounding_key((uint64_t)w, &rounded_weight, 1) };
+    }
+}
+
+/* However many teams there are, and wherever their shares of the weights end. */
+START_TEST(weights_of_one_launch_have_the_bits_of_launches_of_their_own)
+{
+    struct updated *want = calloc(WEIGHTS, sizeof *want), *got = calloc(WEIGHTS, sizeof *got);
+    struct gpu_update updates[WEIGHTS];
+    struct gpu_update_rates rates[WEIGHTS];
+    prepare(want, updates, rates);
+    for (int w = 0; w < WEIGHTS; w++)
+        update(1, 1, &updates[w], &rates[w], 1);
+    for (int teams = 1; teams <= 40; teams += 3)
+        for (int count = 1; count <= WEIGHTS; count++) {
+            prepare(got, updates, rates);
+            update(teams % 2 + 1, teams, updates, rates, count);
+            for (int w = 0; w < count; w++)
+                ck_assert_msg(memcmp(&got[w], &want[w], sizeof *got) == 0, "weight %d of %d, %d teams", w, count,
+                              teams);
+        }
+    prepare(got, updates, rates);
+    for (int w = 0; w < WEIGHTS; w++)
+        ck_assert((memcmp(&got[w], &want[w], sizeof *got) == 0) == (sizes[w] == 0));
+    free(want);
+    free(got);
+}
+END_TEST
+
 /* Of numbers between two neighbours a part as large as their distance says becomes the upper one. */
 START_TEST(rounding_by_chance_has_the_right_mean)
 {
@@ -145,11 +214,13 @@ START_TEST(rounding_by_chance_has_the_right_mean)
     ck_assert(isnan(real_of_bf16(bf16_by_chance(NAN, key, 3))));
 }
 END_TEST
+
 static Suite *gpu_rounding_suite(void)
 {
     Suite *suite = suite_create("gpu_rounding");
     CHECK_ADD(suite, small_steps_add_up);
     CHECK_ADD(suite, rounding_does_not_depend_on_who_holds_an_element);
+    CHECK_ADD(suite, weights_of_one_launch_have_the_bits_of_launches_of_their_own);
     CHECK_ADD(suite, rounding_by_chance_has_the_right_mean);
     return suite;
 }

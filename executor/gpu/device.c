@@ -71,7 +71,7 @@ bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *e
 }
 
 /* ---- instructions ---- */
-static void *place(const struct rank *rank, int buffer)
+void *gpu_place(const struct rank *rank, int buffer)
 {
     const struct gpu_rank *g = rank->device_state;
     const struct buffer *b = &rank->program->buffers[buffer];
@@ -87,7 +87,7 @@ static bool note_loss(struct rank *rank, const struct instr *instr, struct error
         int b = instr_operand(rank->program, instr, ROLE_OUT, i);
         if (rank_is_loss(rank, instr, b) &&
             !g->gpu.copy(g->gpu.self, g->stream[instr->lane], g->host + g->loss_slot + b * (int64_t)sizeof(real),
-                         place(rank, b), sizeof(real), err))
+                         gpu_place(rank, b), sizeof(real), err))
             return false;
     }
     return true;
@@ -181,7 +181,7 @@ static bool load(struct rank *rank, const struct instr *instr, int p, struct err
     struct gpu_rank *g = rank->device_state;
     int b = rank->program->pairs[p].destination;
     unsigned char *slot = g->host + g->load_slot[p];
-    return rank_load(rank, instr, b, slot, err) && g->gpu.copy(g->gpu.self, g->stream[instr->lane], place(rank, b),
+    return rank_load(rank, instr, b, slot, err) && g->gpu.copy(g->gpu.self, g->stream[instr->lane], gpu_place(rank, b),
                                                                slot, (size_t)rank->program->buffers[b].bytes, err);
 }
 
@@ -193,7 +193,7 @@ static bool set(struct rank *rank, const struct instr *instr, int b, double valu
         .outer = buffer_holds(&rank->program->buffers[b]),
         .inner = 1,
         .extent = { buffer_holds(&rank->program->buffers[b]) },
-        .spot[0] = { .data = place(rank, b), .type = gpu_buffer_type(rank->program, b), .stride = { 1 } },
+        .spot[0] = { .data = gpu_place(rank, b), .type = gpu_buffer_type(rank->program, b), .stride = { 1 } },
         .number = { value }
     };
     return gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_SET, &work, work.outer, err);
@@ -209,117 +209,15 @@ static bool norm(struct rank *rank, const struct instr *instr, const struct pair
         return true;
     rank_flat_range(rank, pair->source, &first, &count);
     struct gpu_work parts = { .integer = { count },
-                              .spot = { { .data = place(rank, pair->source),
+                              .spot = { { .data = gpu_place(rank, pair->source),
                                           .type = gpu_buffer_type(rank->program, pair->source) },
                                         { .data = g->parts[instr->lane] } } };
     struct gpu_work sum = { .integer = { g->gpu.team_count },
-                            .spot = { { .data = place(rank, pair->destination),
+                            .spot = { { .data = gpu_place(rank, pair->destination),
                                         .type = gpu_buffer_type(rank->program, pair->destination) },
                                       { .data = g->parts[instr->lane] } } };
     return gpu_start(&g->gpu, stream, GPU_SQUARE_PARTS, &parts, g->gpu.team_count, err) &&
            gpu_start(&g->gpu, stream, GPU_SQUARE_SUM, &sum, 1, err);
-}
-
-/* For tests and curious callers: waits for the gradient and shows it. */
-static bool show_gradient(struct rank *rank, const struct instr *instr, int b, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    const struct run_options *o = rank->options;
-    size_t bytes = (size_t)rank->program->buffers[b].bytes;
-    if (!o->on_gradient)
-        return true;
-    if (!g->gpu.copy(g->gpu.self, g->stream[instr->lane], rank_data(rank, b), place(rank, b), bytes, err) ||
-        !g->gpu.finish(g->gpu.self, g->stream[instr->lane], err))
-        return false;
-    o->on_gradient(o->context, rank->step, rank->rank, b, rank_data(rank, b));
-    return true;
-}
-
-void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit)
-{
-    const struct adamw_rates r = adamw_rates_of(adamw);
-    const double numbers[] = { (double)r.beta1, (double)r.beta2,   (double)r.rest1,
-                               (double)r.rest2, (double)r.rate,    (double)r.root,
-                               (double)r.keep,  (double)r.epsilon, limit };
-    memcpy(work->number, numbers, sizeof numbers);
-}
-
-void gpu_adamw_rates(struct gpu_adamw_rates *out, const struct adamw *adamw, double limit, uint64_t key)
-{
-    struct gpu_work work = { .number = { 0 } };
-    gpu_adamw_numbers(&work, adamw, limit);
-    memcpy(out->number, work.number, sizeof out->number);
-    out->key = (int64_t)key;
-}
-
-/* Dims that follow each other in the whole weight as in the block are one loop, so that most weights need no division.
- */
-void gpu_adamw_chance(struct gpu_work *work, const struct weight *weight, const struct block *block, int64_t first,
-                      uint64_t seed, int64_t step)
-{
-    struct gpu_spot *numbers = &work->spot[ADAMW_NUMBERS];
-    int64_t stride[MAX_DIMS] = { 0 }, row;
-    int count = 0;
-    stride[weight->dim_count - 1] = 1;
-    for (int dim = weight->dim_count - 2; dim >= 0; dim--)
-        stride[dim] = stride[dim + 1] * weight->size[dim + 1];
-    for (int dim = 0; dim < weight->dim_count; dim++) {
-        bool joins = count > 0 && numbers->stride[count - 1] == stride[dim] * block->count[dim];
-        count += !joins;
-        work->extent[count - 1] = (joins ? work->extent[count - 1] : 1) * block->count[dim];
-        numbers->stride[count - 1] = stride[dim];
-    }
-    work->outer_loops = count;
-    work->integer[ADAMW_BY_CHANCE] = true;
-    work->integer[ADAMW_KEY] = (int64_t)kernel_rounding_key(seed, weight, step);
-    work->integer[ADAMW_FIRST] = first;
-    work->integer[ADAMW_ORIGIN] = kernel_global_element(weight, block, 0, &row);
-}
-
-static bool update(struct rank *rank, const struct instr *instr, const struct pair *pair, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    const struct program *program = rank->program;
-    const struct weight *weight = &program->graph->weights[program->buffers[pair->destination].id];
-    int state = rank_state(rank, instr);
-    if (state < 0)
-        return fail_kind(err, ERROR_BUG, "weight %s is updated without optimizer state", weight->name);
-    int64_t first, count, weight_first, weight_count;
-    rank_flat_range(rank, pair->source, &first, &count);
-    rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
-    int type = gpu_buffer_type(program, pair->destination);
-    const struct adamw adamw = rank_adamw(rank, weight, instr);
-    struct gpu_work work = { .integer = { [ADAMW_COUNT] = count } };
-    work.spot[ADAMW_WEIGHT].data =
-        (unsigned char *)place(rank, pair->destination) + (first - weight_first) * gpu_type_bytes(type);
-    work.spot[ADAMW_WEIGHT].type = type;
-    work.spot[ADAMW_GRADIENT].data = place(rank, pair->source);
-    work.spot[ADAMW_GRADIENT].type = gpu_buffer_type(program, pair->source);
-    work.spot[ADAMW_MOMENTS].data = place(rank, state);
-    if (type == GPU_BF16) { /* the weights in full precision lie behind the moments */
-        const struct block block = buffer_block(program, &program->buffers[pair->source], rank->local_rank);
-        work.spot[ADAMW_MASTER].data = (real *)place(rank, state) + 2 * count;
-        gpu_adamw_chance(&work, weight, &block, first, rank->options->seed, adamw.step);
-    }
-    if (rank_clips(rank)) {
-        work.spot[ADAMW_NORM].data = place(rank, rank->scalar);
-        work.spot[ADAMW_NORM].type = gpu_buffer_type(program, rank->scalar);
-    }
-    gpu_adamw_numbers(&work, &adamw, program->plan->clip_norm);
-    if (g->rates)
-        work.spot[ADAMW_RATES].data = &g->rates[index_of(rank, instr)];
-    return show_gradient(rank, instr, pair->source, err) &&
-           gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, ceil_div(count, GPU_QUAD), err);
-}
-
-/* Several updates may share a step; each copies the same number. */
-static bool note_norm(struct rank *rank, const struct instr *instr, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    return !rank_clips(rank) ||
-           g->gpu.copy(g->gpu.self, g->stream[instr->lane],
-                       g->host + g->loss_slot + rank->program->buffer_count * (int64_t)sizeof(real),
-                       place(rank, rank->scalar), sizeof(real), err);
 }
 
 static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct error *err)
@@ -332,22 +230,18 @@ static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct
     case OP_SEED:
         return set(rank, instr, pair->destination, 1, err);
     case OP_ZERO:
-        return g->gpu.fill(g->gpu.self, g->stream[instr->lane], place(rank, pair->destination), 0,
+        return g->gpu.fill(g->gpu.self, g->stream[instr->lane], gpu_place(rank, pair->destination), 0,
                            (size_t)rank->program->buffers[pair->destination].bytes, err);
     case OP_NORM:
         return norm(rank, instr, pair, err);
-    case OP_UPDATE: /* further pairs are what it reads beside the gradient */
-        if (p > instr->pair_first)
-            return true;
-        return (!rank_updates(rank->program, instr, rank->local_rank) || update(rank, instr, pair, err)) &&
-               note_norm(rank, instr, err);
     case OP_OFFLOAD:
     case OP_FETCH:
-        return g->gpu.copy(g->gpu.self, g->stream[instr->lane], place(rank, pair->destination),
-                           place(rank, pair->source), (size_t)rank->program->buffers[pair->source].bytes, err);
+        return g->gpu.copy(g->gpu.self, g->stream[instr->lane], gpu_place(rank, pair->destination),
+                           gpu_place(rank, pair->source), (size_t)rank->program->buffers[pair->source].bytes, err);
     case OP_COMPUTE:
     case OP_SLICE:
     case OP_ADD:
+    case OP_UPDATE:
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
@@ -371,6 +265,8 @@ static bool run(struct rank *rank, const struct instr *instr, struct error *err)
         return compute(rank, instr, err);
     if (instr->op == OP_SLICE || instr->op == OP_ADD)
         return gpu_queue_local(rank, instr, err);
+    if (instr->op == OP_UPDATE)
+        return gpu_update_run(rank, instr, err);
     for (int p = instr->pair_first; p < instr->pair_first + instr->pair_count; p++)
         if (!run_pair(rank, instr, p, err))
             return false;
@@ -501,6 +397,7 @@ bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error 
         spans[i].start_ns = g->origin_ns + start_ns;
         spans[i].finish_ns = g->origin_ns + finish_ns;
     }
+    gpu_update_spans(rank, spans);
     gpu_watch_end(rank, spans);
     return true;
 }

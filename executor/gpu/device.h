@@ -5,15 +5,19 @@
 #include "executor/device.h"
 #include "executor/gpu/gpu.h"
 #include "executor/gpu/issue.h"
+#include "executor/gpu/update.h"
 #include "executor/rank.h"
 #include <stdatomic.h>
 
 /* How a step reaches the device: instruction by instruction; the same, and kept; from what was kept. */
 enum gpu_step_mode { GPU_STEP_QUEUED, GPU_STEP_CAPTURED, GPU_STEP_REPLAYED };
-/* What an update multiplies by in a step. */
-struct gpu_adamw_rates {
-    double number[GPU_NUMBERS];
-    int64_t key; /* of rounding */
+/* The UPDATEs of this rank, by number. */
+struct gpu_updates {
+    int count;
+    int *number;                                 /* (instr_count) of the instruction, -1 */
+    int *batch;                                  /* (count) how many one launch makes from here on; 0: an earlier one */
+    struct gpu_update *made, *table;             /* (count) of the host and of the device */
+    struct gpu_update_rates *host_rates, *rates; /* (count) pinned, and copied to the device in every step */
 };
 
 struct gpu_rank {
@@ -34,15 +38,15 @@ struct gpu_rank {
     int64_t loss_slot;                     /* (buffer_count) reals from here on, then the squared norm */
     unsigned char *mirror[LANE_COUNT];     /* arena_bytes of host memory for transfers, touched where they go */
     struct collective *staged[LANE_COUNT]; /* the host's collectives over the mirror */
-    int32_t *overflow;                  /* device memory: choices without a slot in this step; NULL: may be left out */
-    int64_t overflow_slot;              /* where the host reads them */
-    enum gpu_step_mode mode;            /* of this step */
-    void *graph;                        /* what was kept, NULL: nothing yet */
-    void *joint[LANE_COUNT];            /* events that tie the streams of a graph together */
-    struct gpu_adamw_rates *rates;      /* (instr_count) device memory; NULL: steps are never kept */
-    struct gpu_adamw_rates *host_rates; /* pinned, copied there in every step */
-    int *partner;                       /* (instr_count) what may run at the instruction's place with it, -1 */
-    bool *fused;                        /* (instr_count) ran with its partner in this step; of the compute lane */
+    int32_t *overflow;       /* device memory: choices without a slot in this step; NULL: may be left out */
+    int64_t overflow_slot;   /* where the host reads them */
+    enum gpu_step_mode mode; /* of this step */
+    void *graph;             /* what was kept, NULL: nothing yet */
+    void *joint[LANE_COUNT]; /* events that tie the streams of a graph together */
+    bool keeps_steps;        /* as graphs */
+    struct gpu_updates updates;
+    int *partner; /* (instr_count) what may run at the instruction's place with it, -1 */
+    bool *fused;  /* (instr_count) ran with its partner in this step; of the compute lane */
     int segment_count, instr_count;
     struct gpu_comm *comm;       /* what transfers go by; NULL: through the host */
     bool records;                /* what really runs in the last step is recorded */
@@ -75,13 +79,23 @@ int gpu_buffer_type(const struct program *program, int buffer);
 /* Makes the instruction's lane wait for what it waits for, and notes where it begins; and where it ends. */
 bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error *err);
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
-/* The numbers of kernel ADAMW; limit: of the gradient's norm. */
-void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit);
-/* Makes ADAMW round by chance: which elements of the weight these are, from element `first` of the flattened block on.
- */
-void gpu_adamw_chance(struct gpu_work *work, const struct weight *weight, const struct block *block, int64_t first,
-                      uint64_t seed, int64_t step);
-void gpu_adamw_rates(struct gpu_adamw_rates *out, const struct adamw *adamw, double limit, uint64_t key);
+/* Where the buffer lies, of the device's arena or the host's. */
+void *gpu_place(const struct rank *rank, int buffer);
+/* Updates of weights: executor/gpu/update.c. open: when the arena is there. */
+bool gpu_update_open(struct rank *rank, struct error *err);
+void gpu_update_close(struct gpu_rank *g);
+/* Of the step that begins: what updates multiply by, for the host; and queues its copy to the device. */
+void gpu_update_fill_rates(struct rank *rank);
+bool gpu_update_copy_rates(struct rank *rank, struct error *err);
+bool gpu_update_run(struct rank *rank, const struct instr *instr, struct error *err);
+/* Divides the time of each launch among its updates, by their elements. */
+void gpu_update_spans(const struct rank *rank, struct span *spans);
+/* Makes the update round by chance: which elements of the weight these are, from element `first` of the flattened block
+ * on. */
+void gpu_update_by_chance(struct gpu_update *update, const struct weight *weight, const struct block *block,
+                          int64_t first);
+/* Numbers the chunks of updates of one launch; returns how many there are. */
+int64_t gpu_update_chunks(struct gpu_update *updates, int count);
 /* Steps as graphs: executor/gpu/replay.c. begin: after the origin was recorded. */
 bool gpu_replay_open(struct rank *rank, struct error *err);
 void gpu_replay_close(struct gpu_rank *g);

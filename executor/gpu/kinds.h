@@ -2,7 +2,7 @@
 #ifndef CLEAVE_EXECUTOR_GPU_KINDS_H
 #define CLEAVE_EXECUTOR_GPU_KINDS_H
 
-enum { GPU_QUAD = 4 };          /* elements that AdamW takes at once */
+enum { GPU_QUAD = 4 };          /* elements that a thread takes at once */
 enum { GPU_COLUMN_WIDTH = 32 }; /* columns of a team in sums over rows */
 enum gpu_unary { GPU_UNARY_GELU, GPU_UNARY_GELU_ERF, GPU_UNARY_RELU };
 
@@ -28,24 +28,6 @@ enum gpu_experts_integer {
     EXPERTS_GROUP,  /* tokens */
     EXPERTS_GATES_OF_ALL,
     EXPERTS_EVENLY
-};
-
-/* ---- AdamW ---- */
-enum gpu_adamw_spot {
-    ADAMW_WEIGHT,
-    ADAMW_GRADIENT,
-    ADAMW_MOMENTS, /* first, then second, each COUNT elements */
-    ADAMW_NORM,    /* absent, or the squared norm of all gradients */
-    ADAMW_MASTER,  /* absent, or the weights in full precision, of which WEIGHT then is a copy in bf16 */
-    ADAMW_NUMBERS, /* no data: its strides along the outer loops are those of the block's dims in the whole weight */
-    ADAMW_RATES    /* absent, or the launch's GPU_NUMBERS numbers and then its KEY, in memory */
-};
-enum gpu_adamw_integer {
-    ADAMW_COUNT,
-    ADAMW_BY_CHANCE, /* whether the copy is rounded by chance, else to the nearest */
-    ADAMW_KEY,       /* of chance */
-    ADAMW_FIRST,     /* place of element 0 in the flattened block, over which the outer loops go */
-    ADAMW_ORIGIN     /* number of the block's first element in the whole weight */
 };
 
 /* ---- attention: places of operands and numbers ---- */

@@ -217,7 +217,8 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
            open_tables(rank, err) && gpu_fuse_open(rank, err) && open_overflow(rank, err) &&
-           gpu_replay_open(rank, err) && gpu_choices_recall(gpu, rank->options->facts, rank->options->learned, err) &&
+           gpu_update_open(rank, err) && gpu_replay_open(rank, err) &&
+           gpu_choices_recall(gpu, rank->options->facts, rank->options->learned, err) &&
            (!rank->options->tuned_path || gpu_choices_load(gpu, rank->options->tuned_path, err));
 }
 
@@ -301,6 +302,7 @@ void gpu_device_close(struct rank *rank)
     close_tables(g);
     gpu_fuse_close(g);
     gpu_replay_close(g);
+    gpu_update_close(g);
     g->gpu.release(g->gpu.self, g->overflow);
     collective_free(g->geometry);
     free(g->load_slot);

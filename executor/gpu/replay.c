@@ -3,7 +3,6 @@
  * multiplies by. The first step is queued as usual, so that everything is allocated and chosen, and so is the last,
  * whose times by instruction the run reports. Only ranks that exchange nothing through the host have such steps. */
 #include "executor/gpu/device.h"
-#include "executor/kernels/rates.h"
 #include "host/clock.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +24,12 @@ bool gpu_replay_open(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct run_options *o = rank->options;
-    const size_t bytes = (size_t)stage_of(rank)->instr_count * sizeof(struct gpu_adamw_rates);
     if (o->no_graph || !g->gpu.begin_capture || o->on_timeline || o->on_instr || o->on_gradient || exchanges(rank))
         return true;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !(g->joint[lane] = g->gpu.open_event(g->gpu.self, err)))
             return false;
-    return (g->rates = g->gpu.allocate(g->gpu.self, bytes, err)) &&
-           (g->host_rates = g->gpu.allocate_host(g->gpu.self, bytes, err));
+    return g->keeps_steps = true;
 }
 
 void gpu_replay_close(struct gpu_rank *g)
@@ -41,34 +38,17 @@ void gpu_replay_close(struct gpu_rank *g)
         g->gpu.close_event(g->gpu.self, g->joint[lane]);
     if (g->graph)
         g->gpu.close_graph(g->gpu.self, g->graph);
-    g->gpu.release(g->gpu.self, g->rates);
-    g->gpu.release_host(g->gpu.self, g->host_rates);
 }
 
 enum gpu_step_mode gpu_replay_mode(const struct rank *rank)
 {
     const struct gpu_rank *g = rank->device_state;
-    if (!g->rates || rank->updates == 0 || rank->step + 1 == rank->options->step_count)
+    if (!g->keeps_steps || rank->updates == 0 || rank->step + 1 == rank->options->step_count)
         return GPU_STEP_QUEUED;
     return g->graph ? GPU_STEP_REPLAYED : GPU_STEP_CAPTURED;
 }
 
 /* ---- what the host fills before a step ---- */
-static void fill_rates(struct rank *rank)
-{
-    struct gpu_rank *g = rank->device_state;
-    for (int i = 0; i < stage_of(rank)->instr_count; i++) {
-        const struct instr *instr = &stage_of(rank)->instrs[i];
-        if (instr->op != OP_UPDATE)
-            continue;
-        const int buffer = rank->program->pairs[instr->pair_first].destination;
-        const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[buffer].id];
-        const struct adamw adamw = rank_adamw(rank, weight, instr);
-        gpu_adamw_rates(&g->host_rates[i], &adamw, rank->program->plan->clip_norm,
-                        kernel_rounding_key(rank->options->seed, weight, adamw.step));
-    }
-}
-
 static bool fill_loads(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -79,13 +59,6 @@ static bool fill_loads(struct rank *rank, struct error *err)
                 return false;
     }
     return true;
-}
-
-static bool copy_rates(struct rank *rank, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    return g->gpu.copy(g->gpu.self, g->stream[LANE_COMPUTE], g->rates, g->host_rates,
-                       (size_t)stage_of(rank)->instr_count * sizeof *g->rates, err);
 }
 
 /* ---- a step ---- */
@@ -111,14 +84,13 @@ bool gpu_replay_begin(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[LANE_COMPUTE];
-    if (!g->rates)
-        return true;
-    fill_rates(rank);
+    gpu_update_fill_rates(rank);
     switch (g->mode) {
     case GPU_STEP_QUEUED:
-        return copy_rates(rank, err);
+        return gpu_update_copy_rates(rank, err);
     case GPU_STEP_CAPTURED:
-        return g->gpu.begin_capture(g->gpu.self, stream, err) && copy_rates(rank, err) && join_streams(g, true, err);
+        return g->gpu.begin_capture(g->gpu.self, stream, err) && gpu_update_copy_rates(rank, err) &&
+               join_streams(g, true, err);
     case GPU_STEP_REPLAYED:
         return fill_loads(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err);
     }

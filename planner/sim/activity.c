@@ -110,7 +110,7 @@ bool activity_overlap(struct activity_overlap *out, const struct program *progra
     if (!edges)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory to compare %zu begins and ends", most);
     for (int i = 0; i < rank->span_count; i++)
-        add_edges(&end, (int)program->stages[rank->stage].instrs[rank->spans[i].instr].lane, rank->spans[i].start_ns,
+        add_edges(&end, (int)program->stages[rank->stage].instrs[i].lane, rank->spans[i].start_ns,
                   rank->spans[i].finish_ns);
     for (int64_t i = 0; i < rank->activity.counts.count; i++) {
         const struct activity *a = &rank->activity.list[i];
