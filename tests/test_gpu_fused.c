@@ -46,6 +46,54 @@ START_TEST(sums_take_the_norm_behind_them)
 }
 END_TEST
 
+static bool open_apart(struct rank *rank, struct error *err)
+{
+    if (!device_single.open(rank, err))
+        return false;
+    const struct gpu_rank *g = rank->device_state;
+    for (int i = 0; i < g->instr_count; i++) {
+        const struct instr *instr = &rank->program->stages[rank->stage].instrs[i];
+        const enum kernel kernel =
+            instr->op == OP_COMPUTE ? rank->program->graph->segments[instr->segment].kernel : KERNEL_COUNT;
+        if (instr->phase == PHASE_BACKWARD_INPUT && (kernel == KERNEL_LAYER_NORM || kernel == KERNEL_RMS_NORM))
+            g->partner[i] = -1;
+    }
+    return true;
+}
+
+/* Where all that a norm adds to the gradient of a residual sum comes last, it goes on to the sum's terms in the same
+ * kernel, in whatever layout and precision; the bits are those of kernels of their own. The first norm of a model is of
+ * no such sum. */
+START_TEST(gradients_of_norms_go_on_to_the_terms_of_sums)
+{
+    static const struct device device_apart = { .name = "emulated", .open = open_apart, GPU_DEVICE_FUNCTIONS };
+    const bool half = sizeof(real) == sizeof(float) && _i >= 2;
+    const enum dtype dtype = half ? DTYPE_BF16 : sizeof(real) == sizeof(float) ? DTYPE_FP32 : DTYPE_FP64;
+    settings.fixed_bits = true;
+    for (int c = -1; c < GPU_TRIED; c++) {
+        const struct tiny_choice *choice = c < 0 ? &gpu_single : &gpu_choices_tried[c];
+        if (!in_share((uint64_t)c + 1))
+            continue;
+        counted.launches[GPU_ADD_NORM_GRADIENT] = 0;
+        struct outcome want = gpu_run_as(dtype, tiny_models[_i % 2], choice, &device_apart, NULL, NULL);
+        ck_assert_int_eq(counted.launches[GPU_ADD_NORM_GRADIENT], 0);
+        const int64_t apart = counted.launches[GPU_NORM_GRADIENT], copies = counted.launches[GPU_SUM_TERMS];
+        counted.launches[GPU_NORM_GRADIENT] = counted.launches[GPU_SUM_TERMS] = 0;
+        struct outcome got = gpu_run_as(dtype, tiny_models[_i % 2], choice, &device_single, NULL, NULL);
+        const int64_t fused = counted.launches[GPU_ADD_NORM_GRADIENT];
+        for (int s = 0; s < STEPS; s++)
+            ck_assert_msg(got.loss[s] == want.loss[s], "step %d: %.17g, apart %.17g", s + 1, got.loss[s], want.loss[s]);
+        ck_assert(got.squared_norm == want.squared_norm);
+        ck_assert_int_eq(fused + counted.launches[GPU_NORM_GRADIENT], apart);
+        ck_assert_int_le(counted.launches[GPU_SUM_TERMS] + 2 * fused, copies);
+        if (c < 0) /* one norm of five is of an embedding */
+            ck_assert_int_eq(fused, 4 * counted.launches[GPU_NORM_GRADIENT]);
+        counted.launches[GPU_NORM_GRADIENT] = counted.launches[GPU_SUM_TERMS] = 0;
+    }
+    settings.fixed_bits = false;
+}
+END_TEST
+
 /* The logits are read once for their maximum and the sum of their exponentials, where the vocabulary is not split. */
 START_TEST(the_loss_reads_logits_once)
 {
@@ -194,6 +242,7 @@ static Suite *gpu_fused_suite(void)
     CHECK_ADD(suite, weights_are_updated_in_one_launch);
     CHECK_ADD(suite, updates_share_the_time_of_their_launch);
     CHECK_ADD_LOOP(suite, sums_take_the_norm_behind_them, 2);
+    CHECK_ADD_LOOP(suite, gradients_of_norms_go_on_to_the_terms_of_sums, 4);
     CHECK_ADD_LOOP(suite, the_loss_reads_logits_once, 2);
     CHECK_ADD(suite, experts_are_multiplied_together);
     CHECK_ADD(suite, no_product_with_fixed_bits_is_timed);

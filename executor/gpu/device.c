@@ -139,14 +139,16 @@ static bool issue(struct rank *rank, const struct instr *instr, struct error *er
     return kernel_each_run(&call, issue_part, &(struct issuing){ rank, instr, err });
 }
 
-/* Both at the first one's place, where the device has that in one; between product and GELU lies the gradient of a
- * weight, which goes first. */
+/* Both at the first one's place, where the device has that in one; going back the gradient of a weight may lie between
+ * them, which goes first. */
 static bool compute_with(struct rank *rank, const struct instr *instr, int partner, bool *done, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct instr *instrs = rank->program->stages[rank->stage].instrs, *next = &instrs[partner];
     const enum kernel kernel = rank->program->graph->segments[instr->segment].kernel;
-    for (int i = index_of(rank, instr) + 1; kernel == KERNEL_MATMUL && i < partner; i++) {
+    for (int i = index_of(rank, instr) + 1; instr->phase == PHASE_BACKWARD_INPUT && i < partner; i++) {
+        if (instrs[i].lane != instr->lane)
+            continue;
         if (!issue(rank, &instrs[i], err))
             return false;
         g->fused[i] = true;
@@ -155,7 +157,8 @@ static bool compute_with(struct rank *rank, const struct instr *instr, int partn
     const struct gpu_call queued = queued_call(rank, instr, &call), next_queued = queued_call(rank, next, &next_call);
     bool ok = (kernel == KERNEL_RESIDUAL    ? gpu_issue_with_norm
                : kernel == KERNEL_LOGIT_MAX ? gpu_issue_with_sum
-                                            : gpu_issue_with_gelu)(&queued, &next_queued, done, err);
+               : kernel == KERNEL_MATMUL    ? gpu_issue_with_gelu
+                                            : gpu_issue_with_residual)(&queued, &next_queued, done, err);
     g->fused[partner] = ok && *done;
     return ok;
 }

@@ -1,7 +1,7 @@
 /* Which neighbouring kernels of a rank's program may run as one: products and the GELU behind them, residual sums and
- * the norm behind them, the loss's maximum and sum over the vocabulary. The program says that the second may begin when
- * the first has ended; running both at the first's place is the same where nothing between them waits, touches the
- * second's results or wants what is no longer written. */
+ * the norm behind them, both ways; the loss's maximum and sum over the vocabulary. The program says that the second may
+ * begin when the first has ended; running both at the first's place is the same where nothing between them waits,
+ * touches the second's results or wants what is no longer written. */
 #include "executor/gpu/device.h"
 #include "planner/program/access.h"
 #include <stdlib.h>
@@ -47,6 +47,17 @@ static int uses(const struct rank *rank, int buffer)
     return count;
 }
 
+/* The lane's next instruction, -1. Those of other lanes between them either wait for what runs before, or could as well
+ * run beside it: who waits for nothing does not wait for them. */
+static int following(const struct rank *rank, int i)
+{
+    const struct instr *instrs = stage_of(rank)->instrs;
+    int next = i + 1;
+    while (next < stage_of(rank)->instr_count && instrs[next].lane != instrs[i].lane)
+        next++;
+    return next < stage_of(rank)->instr_count ? next : -1;
+}
+
 static bool can_begin_early(const struct instr *instr)
 {
     return instr->op == OP_COMPUTE && instr->lane == LANE_COMPUTE && instr->wait_count == 0;
@@ -55,59 +66,97 @@ static bool can_begin_early(const struct instr *instr)
 /* GELU of the product's result, right behind it. */
 static int forward_partner(const struct rank *rank, int i)
 {
-    const struct instr *instr = &stage_of(rank)->instrs[i], *next = instr + 1;
-    bool fits = i + 1 < stage_of(rank)->instr_count && is_kernel(rank, next, KERNEL_GELU, PHASE_FORWARD) &&
-                can_begin_early(next) &&
+    const struct instr *instr = &stage_of(rank)->instrs[i];
+    const int last = following(rank, i);
+    if (last < 0)
+        return -1;
+    const struct instr *next = &stage_of(rank)->instrs[last];
+    bool fits = is_kernel(rank, next, KERNEL_GELU, PHASE_FORWARD) && can_begin_early(next) &&
                 instr_operand(rank->program, next, ROLE_IN, 0) == instr_operand(rank->program, instr, ROLE_OUT, 0) &&
                 !touches(rank, instr, instr_operand(rank->program, next, ROLE_OUT, 0));
-    return fits ? i + 1 : -1;
+    return fits ? last : -1;
 }
 
-/* Whether the gradient of the product's weight, which lies between both, may run before the first: what it writes, the
- * product and GELU do not touch. What they write may take the place of what it reads. */
-static bool may_go_first(const struct rank *rank, const struct instr *weight, const struct instr *product,
-                         const struct instr *gelu)
+/* Whether the gradient of a weight, which lies between both, may run before the first: what it writes, neither touches.
+ * What they write may take the place of what it reads. */
+static bool may_go_first(const struct rank *rank, const struct instr *weight, const struct instr *first,
+                         const struct instr *second)
 {
     if (!can_begin_early(weight))
         return false;
     for (int i = 0; i < MAX_OPERANDS; i++) {
         int written = instr_operand(rank->program, weight, ROLE_GRADIENT_WEIGHT, i);
-        if (written >= 0 && (touches(rank, product, written) || touches(rank, gelu, written)))
+        if (written >= 0 && (touches(rank, first, written) || touches(rank, second, written)))
             return false;
     }
     return true;
 }
 
-/* Whether what the second writes lies where the first reads, other than byte for byte. */
+/* Whether what the second writes lies where the first reads or writes, other than byte for byte. */
 static bool in_the_way(const struct rank *rank, const struct instr *first, int buffer)
 {
     const struct buffer *written = &rank->program->buffers[buffer];
-    for (int i = 0; i < MAX_OPERANDS; i++) {
-        int read = instr_operand(rank->program, first, ROLE_IN, i);
-        if (read < 0 || !overlap(rank, read, buffer))
+    struct access access;
+    for (int slot = 0; slot < access_slots(first); slot++) {
+        if (!access_at(rank->program, first, slot, &access) || !overlap(rank, access.buffer, buffer))
             continue;
-        const struct buffer *other = &rank->program->buffers[read];
+        const struct buffer *other = &rank->program->buffers[access.buffer];
         if (other->offset != written->offset || other->bytes != written->bytes)
             return true;
     }
     return false;
 }
 
+/* Whether all that the instruction writes in this role leaves `first` its operands. */
+static bool leaves(const struct rank *rank, const struct instr *instr, enum role role, const struct instr *first)
+{
+    for (int o = 0; o < MAX_OPERANDS; o++) {
+        int written = instr_operand(rank->program, instr, role, o);
+        if (written >= 0 && in_the_way(rank, first, written))
+            return false;
+    }
+    return true;
+}
+
+static bool is_norm(const struct rank *rank, const struct instr *instr, enum phase phase)
+{
+    return is_kernel(rank, instr, KERNEL_LAYER_NORM, phase) || is_kernel(rank, instr, KERNEL_RMS_NORM, phase);
+}
+
 /* The norm of the residual sum, right behind it. */
 static int norm_partner(const struct rank *rank, int i)
 {
-    const struct instr *instr = &stage_of(rank)->instrs[i], *next = instr + 1;
-    if (i + 1 >= stage_of(rank)->instr_count ||
-        (!is_kernel(rank, next, KERNEL_LAYER_NORM, PHASE_FORWARD) &&
-         !is_kernel(rank, next, KERNEL_RMS_NORM, PHASE_FORWARD)) ||
-        !can_begin_early(next) ||
-        instr_operand(rank->program, next, ROLE_IN, 0) != instr_operand(rank->program, instr, ROLE_OUT, 0))
+    const struct instr *instr = &stage_of(rank)->instrs[i];
+    const int last = following(rank, i);
+    if (last < 0)
         return -1;
-    for (int o = 0; o < MAX_OPERANDS; o++)
-        if (instr_operand(rank->program, next, ROLE_OUT, o) >= 0 &&
-            in_the_way(rank, instr, instr_operand(rank->program, next, ROLE_OUT, o)))
-            return -1;
-    return i + 1;
+    const struct instr *next = &stage_of(rank)->instrs[last];
+    bool fits = is_norm(rank, next, PHASE_FORWARD) && can_begin_early(next) &&
+                instr_operand(rank->program, next, ROLE_IN, 0) == instr_operand(rank->program, instr, ROLE_OUT, 0) &&
+                leaves(rank, next, ROLE_OUT, instr);
+    return fits ? last : -1;
+}
+
+/* The residual sum whose gradient the norm completes, behind it; the gradient of the norm's own weights may lie between
+ * them. */
+static int residual_partner(const struct rank *rank, int i)
+{
+    const struct stage_program *stage = stage_of(rank);
+    const struct instr *instr = &stage->instrs[i], *weight = NULL;
+    const int sum = instr_operand(rank->program, instr, ROLE_GRADIENT_IN, 0);
+    int last = following(rank, i);
+    if (last >= 0 && is_norm(rank, &stage->instrs[last], PHASE_BACKWARD_WEIGHT)) {
+        weight = &stage->instrs[last];
+        last = following(rank, last);
+    }
+    if (last < 0 || sum < 0)
+        return -1;
+    const struct instr *residual = &stage->instrs[last];
+    bool fits = is_kernel(rank, residual, KERNEL_RESIDUAL, PHASE_BACKWARD_INPUT) && can_begin_early(residual) &&
+                instr_operand(rank->program, residual, ROLE_GRADIENT_OUT, 0) == sum &&
+                leaves(rank, residual, ROLE_GRADIENT_IN, instr) &&
+                (!weight || may_go_first(rank, weight, instr, residual));
+    return fits ? last : -1;
 }
 
 /* Whether what is computed at `from` may begin there as well as behind what is between, which stays where it is. */
@@ -146,10 +195,12 @@ static int backward_partner(const struct rank *rank, int i)
     const struct stage_program *stage = stage_of(rank);
     const struct instr *instr = &stage->instrs[i], *weight = NULL;
     const int between = instr_operand(rank->program, instr, ROLE_GRADIENT_IN, 0);
-    int last = i + 1;
-    if (last < stage->instr_count && is_kernel(rank, &stage->instrs[last], KERNEL_MATMUL, PHASE_BACKWARD_WEIGHT))
-        weight = &stage->instrs[last++];
-    if (last >= stage->instr_count || between < 0)
+    int last = following(rank, i);
+    if (last >= 0 && is_kernel(rank, &stage->instrs[last], KERNEL_MATMUL, PHASE_BACKWARD_WEIGHT)) {
+        weight = &stage->instrs[last];
+        last = following(rank, last);
+    }
+    if (last < 0 || between < 0)
         return -1;
     const struct instr *gelu = &stage->instrs[last];
     bool fits = is_kernel(rank, gelu, KERNEL_GELU, PHASE_BACKWARD_INPUT) && can_begin_early(gelu) &&
@@ -174,6 +225,7 @@ bool gpu_fuse_open(struct rank *rank, struct error *err)
                         : is_kernel(rank, instr, KERNEL_MATMUL, PHASE_BACKWARD_INPUT) ? backward_partner(rank, i)
                         : is_kernel(rank, instr, KERNEL_RESIDUAL, PHASE_FORWARD)      ? norm_partner(rank, i)
                         : is_kernel(rank, instr, KERNEL_LOGIT_MAX, PHASE_FORWARD)     ? sum_partner(rank, i)
+                        : is_norm(rank, instr, PHASE_BACKWARD_INPUT)                  ? residual_partner(rank, i)
                                                                                       : -1;
     }
     return true;

@@ -89,38 +89,25 @@ bool gpu_start_elements(const struct gpu *gpu, void *stream, enum gpu_kernel ker
 }
 
 /* ---- a launch from a list of operands ---- */
-struct name {
-    enum role role;
-    int index;
-};
-struct plan_of_launch {
-    struct gpu_work work;
-    struct spot spots[WALK_SPOTS];
-    int count;
-};
-
-static void add_operand(const struct gpu_call *g, struct plan_of_launch *p, enum role role, int index)
+void gpu_launch_add(const struct gpu_call *g, struct gpu_launch *p, enum role role, int index)
 {
     p->spots[p->count] = gpu_spot_of(g, role, index);
     p->work.spot[p->count++] = gpu_operand(g, role, index);
 }
 
-static struct plan_of_launch operands(const struct gpu_call *g, const struct name *names, int count)
+struct gpu_launch gpu_launch_of(const struct gpu_call *g, const struct gpu_named *names, int count)
 {
-    struct plan_of_launch p = { 0 };
+    struct gpu_launch p = { 0 };
     for (int i = 0; i < count; i++)
         if (names[i].index < 0)
             p.count++; /* absent */
         else
-            add_operand(g, &p, names[i].role, names[i].index);
+            gpu_launch_add(g, &p, names[i].role, names[i].index);
     return p;
 }
-#define OPERANDS(g, ...)                                                                                               \
-    operands(g, (const struct name[]){ __VA_ARGS__ },                                                                  \
-             (int)(sizeof((const struct name[]){ __VA_ARGS__ }) / sizeof(struct name)))
 
 /* A thread per element of the operand (role, index). */
-static bool each(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
+static bool each(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel kernel, enum role role,
                  struct error *err)
 {
     gpu_loops(g, &p->work, operand_of_role(g->call->segment, role, 0), g->call->operand[role][0].dim_count, false,
@@ -128,9 +115,7 @@ static bool each(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_ke
     return gpu_start_elements(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
 }
 
-/* A team per row of the operand (role, 0). */
-static bool rows(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
-                 struct error *err)
+bool gpu_rows(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel kernel, enum role role, struct error *err)
 {
     gpu_loops(g, &p->work, operand_of_role(g->call->segment, role, 0), g->call->operand[role][0].dim_count, true,
               p->spots, p->count);
@@ -148,9 +133,8 @@ static int64_t column_splits_of(const struct gpu_call *g, const struct gpu_work 
     return max_i64(min_i64(splits, gpu_part_count(g->gpu) / work->outer), 1);
 }
 
-/* A sum for each element that spot 0 has of the operand (role, 0), over all axes that it lacks. */
-static bool columns(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
-                    struct error *err)
+bool gpu_columns(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel kernel, enum role role,
+                 struct error *err)
 {
     const struct operand *operand = operand_of_role(g->call->segment, role, 0);
     struct operand kept = { 0 }, summed = { 0 };
@@ -194,8 +178,8 @@ bool gpu_bias_gradient(const struct gpu_call *g, int index, struct error *err)
 {
     if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, index))
         return true;
-    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, index }, { ROLE_GRADIENT_OUT, 0 });
-    return columns(g, &p, GPU_COLUMN_SUM, ROLE_GRADIENT_OUT, err);
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_WEIGHT, index }, { ROLE_GRADIENT_OUT, 0 });
+    return gpu_columns(g, &p, GPU_COLUMN_SUM, ROLE_GRADIENT_OUT, err);
 }
 
 /* Hands the gradient of out[0] on to input `index` unchanged. */
@@ -203,7 +187,7 @@ static bool pass_gradient(const struct gpu_call *g, int index, struct error *err
 {
     if (!gpu_wanted(g, ROLE_GRADIENT_IN, index))
         return true;
-    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, index }, { ROLE_GRADIENT_OUT, 0 });
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_IN, index }, { ROLE_GRADIENT_OUT, 0 });
     p.work.integer[0] = 1;
     return each(g, &p, GPU_SUM_TERMS, ROLE_GRADIENT_OUT, err);
 }
@@ -220,11 +204,11 @@ static bool residual(const struct gpu_call *g, enum phase phase, struct error *e
                 return false;
         return true;
     }
-    struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 });
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 });
     for (int i = 0; i < segment->in_count; i++)
-        add_operand(g, &p, ROLE_IN, i);
+        gpu_launch_add(g, &p, ROLE_IN, i);
     if (segment->weight_count > 0)
-        add_operand(g, &p, ROLE_WEIGHT, 0);
+        gpu_launch_add(g, &p, ROLE_WEIGHT, 0);
     p.work.spot[0].begin = true;
     p.work.integer[0] = p.count - 1;
     return each(g, &p, GPU_SUM_TERMS, ROLE_OUT, err);
@@ -233,14 +217,14 @@ static bool residual(const struct gpu_call *g, enum phase phase, struct error *e
 static bool unary(const struct gpu_call *g, enum phase phase, enum gpu_unary function, struct error *err)
 {
     if (phase == PHASE_FORWARD) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 });
+        struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 });
         p.work.spot[0].begin = true;
         p.work.integer[0] = function;
         return each(g, &p, GPU_UNARY, ROLE_OUT, err);
     }
     if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
         return true;
-    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_IN, 0 }, { ROLE_GRADIENT_OUT, 0 });
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_IN, 0 }, { ROLE_GRADIENT_OUT, 0 });
     p.work.integer[0] = function;
     return each(g, &p, GPU_UNARY_GRADIENT, ROLE_GRADIENT_OUT, err);
 }
@@ -248,13 +232,13 @@ static bool unary(const struct gpu_call *g, enum phase phase, enum gpu_unary fun
 static bool gated(const struct gpu_call *g, enum phase phase, bool swiglu, struct error *err)
 {
     if (phase == PHASE_FORWARD) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_IN, 1 });
+        struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_IN, 1 });
         p.work.spot[0].begin = true;
         p.work.integer[0] = swiglu;
         return each(g, &p, GPU_GATED, ROLE_OUT, err);
     }
-    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_IN, 1 }, { ROLE_IN, 0 },
-                                       { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 });
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_IN, 1 }, { ROLE_IN, 0 },
+                                     { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 });
     p.work.integer[0] = swiglu;
     return each(g, &p, GPU_GATED_GRADIENT, ROLE_GRADIENT_OUT, err);
 }
@@ -266,8 +250,8 @@ static bool rope(const struct gpu_call *g, enum phase phase, struct error *err)
     bool forward = phase == PHASE_FORWARD;
     if (!forward && !gpu_wanted(g, ROLE_GRADIENT_IN, 0))
         return true;
-    struct plan_of_launch p = forward ? OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 })
-                                      : OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_OUT, 0 });
+    struct gpu_launch p = forward ? GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 })
+                                  : GPU_LAUNCH(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_OUT, 0 });
     int t_axis = operand->axis[1], d_axis = operand->axis[3];
     int64_t width = call->high[d_axis] - call->low[d_axis], turning = call->segment->arguments.rope_dim;
     int64_t half = (turning ? turning : width) / 2;
@@ -298,7 +282,7 @@ static void set_table(const struct gpu_call *g, struct gpu_work *work, const str
 static bool embed(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     if (phase == PHASE_FORWARD) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
+        struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
         set_table(g, &p.work, &p.spots[2], 0);
         gpu_loops(g, &p.work, &g->call->segment->out[0], g->call->operand[ROLE_OUT][0].dim_count, true, p.spots,
                   p.count);
@@ -307,7 +291,7 @@ static bool embed(const struct gpu_call *g, enum phase phase, struct error *err)
     }
     if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0))
         return true;
-    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 });
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 });
     set_table(g, &p.work, &p.spots[0], 0);
     p.work.shared_reals = gpu_kernel_threads(GPU_EMBED_GRADIENT);
     gpu_loops(g, &p.work, &g->call->segment->out[0], g->call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, p.spots,
@@ -316,7 +300,7 @@ static bool embed(const struct gpu_call *g, enum phase phase, struct error *err)
 }
 
 /* The table of learned positions as if its rows followed the sequence axis. */
-static void follow_sequence(const struct gpu_call *g, struct plan_of_launch *p, int place, enum role role)
+static void follow_sequence(const struct gpu_call *g, struct gpu_launch *p, int place, enum role role)
 {
     const struct view *view = &g->call->operand[role][0];
     int sequence = g->call->segment->in[0].axis[1];
@@ -332,7 +316,7 @@ static bool add_position(const struct gpu_call *g, enum phase phase, struct erro
     if (phase == PHASE_BACKWARD_INPUT)
         return pass_gradient(g, 0, err);
     if (phase == PHASE_FORWARD) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
+        struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
         follow_sequence(g, &p, 2, ROLE_WEIGHT);
         p.work.spot[0].begin = true;
         p.work.integer[0] = 2;
@@ -340,105 +324,12 @@ static bool add_position(const struct gpu_call *g, enum phase phase, struct erro
     }
     if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0))
         return true;
-    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 });
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 });
     if (p.work.spot[0].begin && !clear_rows(g, ROLE_GRADIENT_WEIGHT, 0, err))
         return false;
     p.work.spot[0].begin = false;
     follow_sequence(g, &p, 0, ROLE_GRADIENT_WEIGHT);
-    return columns(g, &p, GPU_COLUMN_SUM, ROLE_GRADIENT_OUT, err);
-}
-
-/* ---- norms ---- */
-static struct plan_of_launch norm_forward(const struct gpu_call *g, bool layer)
-{
-    const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1, bias = layer ? 1 : -1;
-    struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 }, { ROLE_WEIGHT, bias },
-                                       { ROLE_OUT, mean }, { ROLE_OUT, rstd });
-    p.work.spot[0].begin = true;
-    p.work.integer[0] = layer;
-    p.work.number[0] = g->call->segment->arguments.epsilon;
-    return p;
-}
-
-/* The strides by the axes of another segment, where dim by dim `to` has those of `from`. */
-static struct spot with_axes_of(struct spot spot, const struct operand *from, const struct operand *to, int dim_count)
-{
-    const struct spot own = spot;
-    memset(spot.stride, 0, sizeof spot.stride);
-    for (int dim = 0; dim < dim_count; dim++)
-        if (from->axis[dim] >= 0 && to->axis[dim] >= 0)
-            spot.stride[to->axis[dim]] = own.stride[from->axis[dim]];
-    return spot;
-}
-
-/* Adds one of the residual's operands to the norm's; false: the norm would overwrite elements of other rows. */
-static bool add_term(const struct gpu_call *residual, const struct gpu_call *norm, struct plan_of_launch *p,
-                     enum role role, int index)
-{
-    const int dim_count = norm->call->operand[ROLE_IN][0].dim_count;
-    struct spot spot = with_axes_of(gpu_spot_of(residual, role, index), &residual->call->segment->out[0],
-                                    &norm->call->segment->in[0], dim_count);
-    const struct gpu_spot operand = gpu_operand(residual, role, index);
-    if (spot.data == p->spots[0].data &&
-        (operand.type != p->work.spot[0].type || memcmp(spot.stride, p->spots[0].stride, sizeof spot.stride) != 0))
-        return false;
-    p->spots[p->count] = spot;
-    p->work.spot[p->count++] = operand;
-    p->work.integer[1]++;
-    return true;
-}
-
-/* Whether both are of the same elements: those that the residual makes are all that the norm takes. */
-static bool same_elements(const struct gpu_call *residual, const struct gpu_call *norm)
-{
-    const struct operand *made = &residual->call->segment->out[0], *taken = &norm->call->segment->in[0];
-    const int dim_count = norm->call->operand[ROLE_IN][0].dim_count;
-    struct spot out = gpu_spot_of(residual, ROLE_OUT, 0), in = gpu_spot_of(norm, ROLE_IN, 0);
-    if (residual->call->operand[ROLE_OUT][0].dim_count != dim_count || out.data != in.data)
-        return false;
-    for (int dim = 0; dim < dim_count; dim++) {
-        int a = made->axis[dim], b = taken->axis[dim];
-        if (a < 0 || b < 0 || out.stride[a] != in.stride[b] ||
-            residual->call->high[a] - residual->call->low[a] != norm->call->high[b] - norm->call->low[b])
-            return false;
-    }
-    return true;
-}
-
-bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call *norm, bool *done, struct error *err)
-{
-    const struct segment *segment = residual->call->segment;
-    struct plan_of_launch p = norm_forward(norm, norm->call->segment->kernel == KERNEL_LAYER_NORM);
-    bool fits = p.count + segment->in_count + segment->weight_count <= WALK_SPOTS && same_elements(residual, norm);
-    for (int i = 0; fits && i < segment->in_count; i++)
-        fits = add_term(residual, norm, &p, ROLE_IN, i);
-    if (fits && segment->weight_count > 0)
-        fits = add_term(residual, norm, &p, ROLE_WEIGHT, 0);
-    *done = fits;
-    return !fits || rows(norm, &p, GPU_ADD_NORM, ROLE_IN, err);
-}
-
-static bool norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err)
-{
-    const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1;
-    if (phase == PHASE_FORWARD) {
-        struct plan_of_launch p = norm_forward(g, layer);
-        return rows(g, &p, GPU_NORM, ROLE_IN, err);
-    }
-    if (phase == PHASE_BACKWARD_INPUT) {
-        if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
-            return true;
-        struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 },
-                                           { ROLE_WEIGHT, 0 }, { ROLE_OUT, rstd }, { ROLE_OUT, mean });
-        return rows(g, &p, GPU_NORM_GRADIENT, ROLE_IN, err);
-    }
-    if (gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0)) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 },
-                                           { ROLE_OUT, rstd }, { ROLE_OUT, mean });
-        if (!columns(g, &p, GPU_GAIN_GRADIENT, ROLE_IN, err))
-            return false;
-    }
-    return !layer || gpu_bias_gradient(g, 1, err);
+    return gpu_columns(g, &p, GPU_COLUMN_SUM, ROLE_GRADIENT_OUT, err);
 }
 
 /* ---- cross-entropy ---- */
@@ -455,37 +346,37 @@ static int64_t valid_columns(const struct kernel_call *call)
 
 static bool logit_max(const struct gpu_call *g, struct error *err)
 {
-    struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_OUT, 0 });
+    struct gpu_launch p = GPU_LAUNCH(g, { ROLE_IN, 0 }, { ROLE_OUT, 0 });
     p.work.integer[0] = valid_columns(g->call);
-    return rows(g, &p, GPU_LOGIT_MAX, ROLE_IN, err);
+    return gpu_rows(g, &p, GPU_LOGIT_MAX, ROLE_IN, err);
 }
 
 static bool sum_exp(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     if (phase == PHASE_FORWARD) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_OUT, 0 });
+        struct gpu_launch p = GPU_LAUNCH(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_OUT, 0 });
         p.work.integer[0] = valid_columns(g->call);
-        return rows(g, &p, GPU_SUM_EXP, ROLE_IN, err);
+        return gpu_rows(g, &p, GPU_SUM_EXP, ROLE_IN, err);
     }
     if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
         return true;
-    struct plan_of_launch p =
-        OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
+    struct gpu_launch p =
+        GPU_LAUNCH(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
     p.work.integer[0] = valid_columns(g->call);
-    return rows(g, &p, GPU_SUM_EXP_GRADIENT, ROLE_IN, err);
+    return gpu_rows(g, &p, GPU_SUM_EXP_GRADIENT, ROLE_IN, err);
 }
 
 bool gpu_issue_with_sum(const struct gpu_call *max, const struct gpu_call *sum, bool *done, struct error *err)
 {
     const struct kernel_call *a = max->call, *b = sum->call;
-    struct plan_of_launch p = OPERANDS(max, { ROLE_IN, 0 }, { ROLE_OUT, 0 });
-    add_operand(sum, &p, ROLE_OUT, 0);
+    struct gpu_launch p = GPU_LAUNCH(max, { ROLE_IN, 0 }, { ROLE_OUT, 0 });
+    gpu_launch_add(sum, &p, ROLE_OUT, 0);
     p.work.integer[0] = valid_columns(a);
     *done = p.work.spot[1].begin && p.work.spot[2].begin && valid_columns(b) == p.work.integer[0] &&
             memcmp(a->low, b->low, sizeof a->low) == 0 && memcmp(a->high, b->high, sizeof a->high) == 0 &&
             memcmp(&a->segment->in[0], &b->segment->in[0], sizeof a->segment->in[0]) == 0 &&
             memcmp(a->segment->out[0].axis, b->segment->out[0].axis, sizeof a->segment->out[0].axis) == 0;
-    return !*done || rows(max, &p, GPU_MAX_SUM_EXP, ROLE_IN, err);
+    return !*done || gpu_rows(max, &p, GPU_MAX_SUM_EXP, ROLE_IN, err);
 }
 
 static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
@@ -494,14 +385,14 @@ static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
     const enum role logits = phase == PHASE_FORWARD ? ROLE_IN : ROLE_GRADIENT_IN;
     if (phase == PHASE_BACKWARD_INPUT && !gpu_wanted(g, ROLE_GRADIENT_IN, 0))
         return true;
-    struct plan_of_launch p = phase == PHASE_FORWARD
-                                  ? OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_OUT, 0 })
-                                  : OPERANDS(g, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
+    struct gpu_launch p = phase == PHASE_FORWARD
+                              ? GPU_LAUNCH(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_OUT, 0 })
+                              : GPU_LAUNCH(g, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
     p.work.integer[0] = valid_columns(g->call);
     p.work.integer[1] = g->call->low[axis];
     p.work.integer[2] = p.spots[phase == PHASE_FORWARD ? 0 : 2].stride[axis];
     if (phase == PHASE_BACKWARD_INPUT && begins(g->call, ROLE_GRADIENT_IN, 0))
-        return rows(g, &p, GPU_PICK_GRADIENT, ROLE_GRADIENT_IN, err);
+        return gpu_rows(g, &p, GPU_PICK_GRADIENT, ROLE_GRADIENT_IN, err);
     gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[logits][0].dim_count, true, p.spots, p.count);
     return p.work.inner <= 0 ||
            gpu_start_elements(g->gpu, g->stream, phase == PHASE_FORWARD ? GPU_PICK : GPU_PICK_ADD, &p.work,
@@ -512,12 +403,12 @@ static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
 static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     if (phase == PHASE_BACKWARD_INPUT) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 3 }, { ROLE_GRADIENT_IN, 0 },
-                                           { ROLE_GRADIENT_IN, 2 }, { ROLE_IN, 4 }, { ROLE_GRADIENT_OUT, 0 });
+        struct gpu_launch p = GPU_LAUNCH(g, { ROLE_IN, 0 }, { ROLE_IN, 3 }, { ROLE_GRADIENT_IN, 0 },
+                                         { ROLE_GRADIENT_IN, 2 }, { ROLE_IN, 4 }, { ROLE_GRADIENT_OUT, 0 });
         return each(g, &p, GPU_NLL_GRADIENT, ROLE_IN, err);
     }
-    struct plan_of_launch p =
-        OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_IN, 2 }, { ROLE_IN, 3 }, { ROLE_IN, 4 }, { ROLE_OUT, 0 });
+    struct gpu_launch p =
+        GPU_LAUNCH(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_IN, 2 }, { ROLE_IN, 3 }, { ROLE_IN, 4 }, { ROLE_OUT, 0 });
     gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[ROLE_IN][0].dim_count, false, p.spots, p.count);
     struct gpu_work *work = &p.work; /* all loops become inner ones: one team */
     work->inner = work->outer, work->inner_loops = work->outer_loops;
@@ -544,9 +435,9 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
     case KERNEL_ADD_POSITION:
         return add_position(g, phase, err);
     case KERNEL_LAYER_NORM:
-        return norm(g, phase, true, err);
+        return gpu_issue_norm(g, phase, true, err);
     case KERNEL_RMS_NORM:
-        return norm(g, phase, false, err);
+        return gpu_issue_norm(g, phase, false, err);
     case KERNEL_ROPE:
         return rope(g, phase, err);
     case KERNEL_ATTENTION:

@@ -38,8 +38,13 @@ bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *
 bool gpu_issue_with_gelu(const struct gpu_call *matmul, const struct gpu_call *gelu, bool *done, struct error *err);
 /* A residual sum and the norm of it, forward, as one; *done false: nothing was queued. */
 bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call *norm, bool *done, struct error *err);
+/* The gradient of a norm's input and its passing on to the terms of the residual sum that the norm is of, as one; *done
+ * false: nothing was queued. */
+bool gpu_issue_with_residual(const struct gpu_call *norm, const struct gpu_call *residual, bool *done,
+                             struct error *err);
 /* The maximum over the vocabulary and the sum behind it, as one; *done false: nothing was queued. */
 bool gpu_issue_with_sum(const struct gpu_call *max, const struct gpu_call *sum, bool *done, struct error *err);
+bool gpu_issue_norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err);
 bool gpu_issue_route(const struct gpu_call *g, enum phase phase, struct error *err);
 bool gpu_issue_dispatch(const struct gpu_call *g, enum phase phase, struct error *err);
 bool gpu_issue_combine(const struct gpu_call *g, enum phase phase, struct error *err);
@@ -60,6 +65,29 @@ bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, cons
 bool gpu_start_elements(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work,
                         int64_t elements, struct error *err);
 int gpu_kernel_threads(enum gpu_kernel kernel);
+
+/* ---- a launch from a list of operands ---- */
+struct gpu_named {
+    enum role role;
+    int index; /* -1: absent */
+};
+struct gpu_launch {
+    struct gpu_work work;
+    struct spot spots[WALK_SPOTS];
+    int count;
+};
+struct gpu_launch gpu_launch_of(const struct gpu_call *g, const struct gpu_named *names, int count);
+#define GPU_LAUNCH(g, ...)                                                                                             \
+    gpu_launch_of(g, (const struct gpu_named[]){ __VA_ARGS__ },                                                        \
+                  (int)(sizeof((const struct gpu_named[]){ __VA_ARGS__ }) / sizeof(struct gpu_named)))
+void gpu_launch_add(const struct gpu_call *g, struct gpu_launch *p, enum role role, int index);
+/* A team per row of the operand (role, 0). */
+bool gpu_rows(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel kernel, enum role role,
+              struct error *err);
+/* A sum for each element that spot 0 has of the operand (role, 0), over all axes that it lacks. */
+bool gpu_columns(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel kernel, enum role role,
+                 struct error *err);
+
 /* Adds the gradient of out[0] over all axes that the weight lacks. */
 bool gpu_bias_gradient(const struct gpu_call *g, int index, struct error *err);
 #endif

@@ -94,10 +94,7 @@ GPU_BODY inline void line_terms(const struct team *team, const struct gpu_work *
             for (int j = 0; j < width; j++)
                 sum.x[j] += x.x[j];
         }
-        if (width == GPU_QUAD)
-            quad_set(sum_out, to + i, &sum);
-        else
-            spot_set(sum_out, to + spot_inner(work, sum_out, i), sum.x[0]);
+        line_set(work, sum_out, to, i, width, &sum);
     }
 }
 
@@ -136,8 +133,9 @@ GPU_BODY inline void line_products(const struct team *team, const struct gpu_wor
     }
 }
 
+/* passes: how many operands from spot 6 on the gradient goes on to. */
 GPU_BODY inline void line_gradient(const struct team *team, const struct gpu_work *work, const struct norm_slopes *row,
-                                   int64_t low, int64_t high, int width)
+                                   int64_t number, int passes, int64_t low, int64_t high, int width)
 {
     TEAM_STEPS(i, low, high, width)
     {
@@ -146,34 +144,58 @@ GPU_BODY inline void line_gradient(const struct team *team, const struct gpu_wor
                          gain = line_get(work, &work->spot[3], 0, i, width);
         for (int j = 0; j < width; j++)
             x.x[j] = row->rstd * (dy.x[j] * gain.x[j] - row->shift - (x.x[j] - row->mean) * row->slope);
-        line_put(work, &work->spot[0], row->dx, i, width, &x);
+        if (passes == 0) {
+            line_put(work, &work->spot[0], row->dx, i, width, &x);
+            continue;
+        }
+        x = line_put_and_get(work, &work->spot[0], row->dx, i, width, &x);
+        for (int pass = 6; pass < 6 + passes; pass++)
+            line_put(work, &work->spot[pass], spot_outer(work, &work->spot[pass], number), i, width, &x);
     }
+}
+
+GPU_BODY inline void norm_gradient_row(const struct team *team, const struct gpu_work *work, int64_t row, int passes,
+                                       int64_t whole)
+{
+    const struct gpu_spot *rstd = &work->spot[4], *mean = &work->spot[5];
+    const double n = (double)work->inner;
+    struct norm_slopes r;
+    double sum = 0, product = 0;
+    r.dx = spot_outer(work, &work->spot[0], row);
+    r.dy = spot_outer(work, &work->spot[1], row);
+    r.x = spot_outer(work, &work->spot[2], row);
+    r.rstd = spot_get(rstd, spot_outer(work, rstd, row));
+    r.mean = mean->data ? spot_get(mean, spot_outer(work, mean, row)) : 0;
+    line_products(team, work, &r, 0, whole, GPU_QUAD, &sum, &product);
+    line_products(team, work, &r, whole, work->inner, 1, &sum, &product);
+    sum = team_sum(team, sum);
+    product = team_sum(team, product);
+    r.slope = (real)(product * (double)r.rstd * (double)r.rstd / n);
+    r.shift = mean->data ? (real)(sum / n) : 0;
+    line_gradient(team, work, &r, row, passes, 0, whole, GPU_QUAD);
+    line_gradient(team, work, &r, row, passes, whole, work->inner, 1);
 }
 
 /* With z = (x - mean) rstd and g = dy gain: dx = rstd (g - average(g) - z average(g z)); RMS norm has no average(g) and
  * mean 0. spots: dx, dy, x, gain, rstd, mean (absent: RMS norm) */
 GPU_BODY void gpu_norm_gradient(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *rstd = &work->spot[4], *mean = &work->spot[5];
     const int64_t whole = row_quads(work, 0xf, work->inner);
-    const double n = (double)work->inner;
     TEAM_ROWS(row, work->outer)
     {
-        struct norm_slopes r;
-        double sum = 0, product = 0;
-        r.dx = spot_outer(work, &work->spot[0], row);
-        r.dy = spot_outer(work, &work->spot[1], row);
-        r.x = spot_outer(work, &work->spot[2], row);
-        r.rstd = spot_get(rstd, spot_outer(work, rstd, row));
-        r.mean = mean->data ? spot_get(mean, spot_outer(work, mean, row)) : 0;
-        line_products(team, work, &r, 0, whole, GPU_QUAD, &sum, &product);
-        line_products(team, work, &r, whole, work->inner, 1, &sum, &product);
-        sum = team_sum(team, sum);
-        product = team_sum(team, product);
-        r.slope = (real)(product * (double)r.rstd * (double)r.rstd / n);
-        r.shift = mean->data ? (real)(sum / n) : 0;
-        line_gradient(team, work, &r, 0, whole, GPU_QUAD);
-        line_gradient(team, work, &r, whole, work->inner, 1);
+        norm_gradient_row(team, work, row, 0, whole);
+    }
+}
+
+/* As gpu_norm_gradient; what dx then is goes on to spots 6 .. 5 + integer 0, as they say. These may lie where dy or x
+ * does, element by element: a thread has read its own, and sums over the row are made before. */
+GPU_BODY void gpu_add_norm_gradient(const struct team *team, const struct gpu_work *work)
+{
+    const int passes = (int)work->integer[0];
+    const int64_t whole = row_quads(work, 0xf | ((1u << passes) - 1) << 6, work->inner);
+    TEAM_ROWS(row, work->outer)
+    {
+        norm_gradient_row(team, work, row, passes, whole);
     }
 }
 
