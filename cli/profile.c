@@ -81,9 +81,23 @@ static void print_linear(const struct cli *cli, const struct linear_entry *e)
             text_duration_ns(fixed, (int64_t)e->fixed_ns), e->ns_per_unit, 100 * e->error);
 }
 
+static void print_memory(const struct cli *cli, const struct profile *p)
+{
+    struct memory_outside outside = { .bytes = p->memory_outside_arena_bytes };
+    struct text parts = { 0 };
+    char number[TEXT_NUMBER_BYTES];
+    bool known = false;
+    for (int i = 0; i < MEMORY_PART_COUNT; i++)
+        known = (outside.part[i] = p->memory_part_bytes[i]) > 0 || known;
+    memory_describe(&parts, &outside);
+    fprintf(cli->talk, "  memory outside the arena: %s per rank%s%s\n", text_bytes(number, outside.bytes),
+            known ? ": " : "", known && parts.data ? parts.data : "");
+    text_free(&parts);
+}
+
 static void print_summary(const struct cli *cli, const struct profile *p, const struct profiler_report *r)
 {
-    char number[TEXT_NUMBER_BYTES], before[TEXT_NUMBER_BYTES], after[TEXT_NUMBER_BYTES];
+    char before[TEXT_NUMBER_BYTES], after[TEXT_NUMBER_BYTES];
     fprintf(cli->talk, "%s%s\n  %s\n", cli->talk_is_tty ? "\r\033[K" : "", p->machine, p->software);
     fprintf(
         cli->talk,
@@ -99,7 +113,7 @@ static void print_summary(const struct cli *cli, const struct profile *p, const 
             "spread %.1f %%, %d samples\n",
             p->compute_under_communication, 100 * p->compute_under_communication_spread, r->compute_samples,
             p->communication_under_compute, 100 * p->communication_under_compute_spread, r->communication_samples);
-    fprintf(cli->talk, "  memory outside the arena: %s per rank\n", text_bytes(number, p->memory_outside_arena_bytes));
+    print_memory(cli, p);
     if (p->tuned.count > 0)
         fprintf(cli->talk,
                 "  algorithms of %d shapes of matrix products: runs of plans with this profile begin with them\n",

@@ -206,6 +206,41 @@ static void bytes_json(const struct cli *cli, const struct program *program, con
     fprintf(cli->out, "]");
 }
 
+/* Of each rank whose device has memory of its own. */
+static void outside_json(const struct cli *cli, const struct run_summary *s)
+{
+    bool any = false;
+    for (int r = 0; s->outside && r < s->rank_count; r++) {
+        const struct memory_outside *o = &s->outside[r];
+        if (o->bytes < 0)
+            continue;
+        fprintf(cli->out, "%s{\"rank\": %d, \"memory_outside_arena_bytes\": %lld",
+                any ? ", " : ", \"outside_arena\": [", r, (long long)o->bytes);
+        for (int i = 0; i < MEMORY_PART_COUNT; i++)
+            fprintf(cli->out, ", \"%s\": %lld", memory_part_info[i].key, (long long)o->part[i]);
+        fprintf(cli->out, ", \"memory_rest_bytes\": %lld}", (long long)memory_rest_bytes(o));
+        any = true;
+    }
+    fprintf(cli->out, "%s", any ? "]" : "");
+}
+
+/* Of the rank that has most. */
+static void outside_text(const struct cli *cli, const struct run_summary *s)
+{
+    const struct memory_outside *most = NULL;
+    for (int r = 0; s->outside && r < s->rank_count; r++)
+        if (s->outside[r].bytes > (most ? most->bytes : -1))
+            most = &s->outside[r];
+    if (!most)
+        return;
+    char number[TEXT_NUMBER_BYTES];
+    struct text parts = { 0 };
+    memory_describe(&parts, most);
+    fprintf(cli->out, "beside it on the device at most %s: %s\n", text_bytes(number, most->bytes),
+            parts.data ? parts.data : "");
+    text_free(&parts);
+}
+
 static bool offloads(const struct program *program)
 {
     bool any = false;
@@ -242,6 +277,7 @@ static bool summary_json(const struct cli *cli, const struct program *program, c
     bytes_json(cli, program, s, false);
     if (offloads(program))
         bytes_json(cli, program, s, true);
+    outside_json(cli, s);
     if (poisoned && report->heap_first >= 0)
         fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(report->heap_last - report->heap_first));
     notes_json(cli, report);
@@ -261,6 +297,7 @@ static void summary_text(const struct cli *cli, const struct program *program, c
     for (int stage = 0; stage < program->stage_count; stage++)
         most = max_i64(most, program->stages[stage].arena_bytes);
     fprintf(cli->out, "memory per rank: at most %s, exactly as laid out by the plan\n", text_bytes(a, most));
+    outside_text(cli, s);
     if (s->dropped > 0)
         fprintf(cli->out,
                 "experts: %.1f %% of the choices found no slot and were dropped; the prediction counts none\n",

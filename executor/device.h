@@ -1,6 +1,7 @@
 /* What computes: the instructions that move nothing between ranks, and where the rank's memory lies. */
 #ifndef CLEAVE_EXECUTOR_DEVICE_H
 #define CLEAVE_EXECUTOR_DEVICE_H
+#include "planner/facts/memory_parts.h"
 #include "planner/program/program.h"
 
 struct rank;
@@ -28,9 +29,9 @@ struct device {
     /* Waits for all that was queued; fills loss_part and squared_norm, and the spans (by instruction) with when things
      * ran rather than when they were queued. */
     bool (*finish_step)(struct rank *rank, struct span *spans, struct error *err);
-    /* Of the rank's device, what libraries and the context hold beside the arenas of the ranks that share it: the rank's
-     * part. *bytes stays as it was where the device cannot tell. */
-    bool (*memory_beside_arena)(struct rank *rank, int64_t *bytes, struct error *err);
+    /* Of the rank's device, what libraries and the context hold beside the arenas of the ranks that share it: the
+     * rank's part, and what of it is known by name. */
+    bool (*memory_beside_arena)(struct rank *rank, struct memory_outside *out, struct error *err);
 };
 extern const struct device device_cpu;   /* kernels of executor/kernels, on the calling thread */
 extern const struct device device_timed; /* waits as long as cost_instr_ns() says; communication is real */

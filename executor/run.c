@@ -385,5 +385,6 @@ void run_summary_free(struct run_summary *summary)
     timeline_free(summary->timeline);
     free(summary->peak_bytes);
     free(summary->host_peak_bytes);
+    free(summary->outside);
     *summary = (struct run_summary){ 0 };
 }

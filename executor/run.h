@@ -3,6 +3,7 @@
 #define CLEAVE_EXECUTOR_RUN_H
 #include "executor/run_options.h"
 #include "executor/transport.h"
+#include "planner/facts/memory_parts.h"
 
 struct run_summary {
     int64_t first_step, last_step;
@@ -14,8 +15,10 @@ struct run_summary {
     int64_t choices, dropped;     /* of experts in all steps and on all ranks, and those that found no slot; 0 where a
                                      device does not count them */
     int rank_count;
-    int64_t *peak_bytes;       /* (rank_count) on rank 0's process, else NULL */
-    int64_t *host_peak_bytes;  /* likewise, of host memory */
+    int64_t *peak_bytes;      /* (rank_count) on rank 0's process, else NULL */
+    int64_t *host_peak_bytes; /* likewise, of host memory */
+    struct memory_outside
+        *outside;              /* likewise, what devices with memory of their own say; not where each step is shown */
     struct timeline *timeline; /* of the last step, all ranks; on rank 0's process, else NULL */
 };
 void run_summary_free(struct run_summary *summary);

@@ -74,6 +74,7 @@ bool run_report_step(struct rank_thread *thread, int64_t step, int64_t *before_n
 struct rank_report {
     int64_t peak_bytes, host_peak_bytes, step_start_ns, choices, dropped;
     double squared_norm; /* the same on all ranks but those that update nothing: there 0 */
+    struct memory_outside outside;
 };
 
 /* ---- what ran on the devices ---- */
@@ -140,6 +141,7 @@ static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int 
         return false;
     row->peak_bytes = thread->run->summary->peak_bytes[rank] = report->peak_bytes;
     thread->run->summary->host_peak_bytes[rank] = report->host_peak_bytes;
+    thread->run->summary->outside[rank] = report->outside;
     return true;
 }
 
@@ -191,7 +193,12 @@ bool run_collect(struct rank_thread *thread, struct error *err)
                                thread->step_start_ns,
                                thread->rank->choices,
                                thread->rank->dropped,
-                               thread->rank->squared_norm };
+                               thread->rank->squared_norm,
+                               { .bytes = -1 } };
+    const struct device *device = thread->run->options.device;
+    if (device->memory_beside_arena && !thread->run->options.on_timeline &&
+        !device->memory_beside_arena(thread->rank, &own.outside, err))
+        return false;
     size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
     if (t->rank > 0)
         return send_to_first(t, &own, sizeof own, err) &&
@@ -201,11 +208,13 @@ bool run_collect(struct rank_thread *thread, struct error *err)
     timeline_free(s->timeline); /* of the step before, where each is shown */
     free(s->peak_bytes);
     free(s->host_peak_bytes);
+    free(s->outside);
     struct timeline *timeline = s->timeline = calloc(1, sizeof *timeline);
     s->peak_bytes = calloc((size_t)t->rank_count, sizeof *s->peak_bytes);
     s->host_peak_bytes = calloc((size_t)t->rank_count, sizeof *s->host_peak_bytes);
+    s->outside = calloc((size_t)t->rank_count, sizeof *s->outside);
     struct rank_report *reports = calloc((size_t)t->rank_count, sizeof *reports);
-    bool ok = timeline && s->peak_bytes && s->host_peak_bytes && reports;
+    bool ok = timeline && s->peak_bytes && s->host_peak_bytes && s->outside && reports;
     if (ok) {
         timeline->origin = TIMELINE_MEASURED;
         timeline->rank_count = s->rank_count = t->rank_count;

@@ -41,7 +41,7 @@ static bool on_timeline(void *context, int64_t step, const struct timeline *time
     r->step_s = (double)step_ns / 1e9;
     int64_t outside = (resident_bytes() - r->local_count * r->program->stages[0].arena_bytes) / r->local_count;
     if (!r->elsewhere)
-        r->result->memory_outside_bytes = max_i64(r->result->memory_outside_bytes, max_i64(0, outside));
+        r->result->outside.bytes = max_i64(r->result->outside.bytes, max_i64(0, outside));
     if (r->steps < LEAST_STEPS || (r->steps < MIN_STEPS && now + step_ns < r->end_ns))
         return true;
     return now + step_ns < r->end_ns &&
@@ -135,8 +135,8 @@ static bool run_case(struct measuring *m, const struct compute_case *c, const st
                                .local_count = m->crew->local_count,
                                .start_ns = now,
                                .end_ns = now + budget_ns };
-    bool ok = crew_run_and_weigh(m->crew, program, &m->data, MAX_STEPS, on_timeline, &running,
-                                 &m->result->memory_outside_bytes, err);
+    bool ok =
+        crew_run_and_weigh(m->crew, program, &m->data, MAX_STEPS, on_timeline, &running, &m->result->outside, err);
     if (ok && running.error.kind)
         ok = fail_kind(err, running.error.kind, "%s", running.error.message);
     ok = ok && samples_merge(&m->result->harvest.compute, &running.harvest.compute, err) &&
@@ -246,7 +246,7 @@ static bool shorten(struct measuring *m, struct error *err)
 bool compute_measure(struct compute_result *out, const struct crew *crew, const struct compute_options *options,
                      struct error *err)
 {
-    struct compute_result result = { .memory_outside_bytes = -1 };
+    struct compute_result result = { .outside.bytes = -1 };
     struct measuring m = { .crew = crew,
                            .o = options,
                            .result = &result,

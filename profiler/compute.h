@@ -45,7 +45,7 @@ struct compute_options {
 };
 struct compute_result {
     struct harvest harvest;
-    int64_t memory_outside_bytes; /* of one rank, beside its arena: of the process, or of its device; -1: nothing ran,
+    struct memory_outside outside; /* of one rank, beside its arena: of the process, or of its device; -1: nothing ran,
                                      or the device does not say */
     int run_count, known_count,
         dropped_count;     /* configurations: measured, not needed, too large for the budget or the memory */

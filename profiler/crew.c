@@ -3,7 +3,7 @@
 #include "executor/device.h"
 #include "executor/rank.h"
 #include "host/machine.h"
-#include <stdatomic.h>
+#include <pthread.h>
 
 int64_t crew_cache_bytes(const struct crew *crew)
 {
@@ -35,8 +35,9 @@ struct weighing {
     bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline);
     void *context;
     bool (*finish_step)(struct rank *rank, struct span *spans, struct error *err);
-    bool (*memory_beside_arena)(struct rank *rank, int64_t *bytes, struct error *err);
-    atomic_int_least64_t outside_bytes;
+    bool (*memory_beside_arena)(struct rank *rank, struct memory_outside *out, struct error *err);
+    pthread_mutex_t mutex;
+    struct memory_outside most; /* under the mutex */
 };
 
 static bool show_timeline(void *context, int64_t step, const struct timeline *timeline)
@@ -48,14 +49,15 @@ static bool show_timeline(void *context, int64_t step, const struct timeline *ti
 static bool weigh_and_finish(struct rank *rank, struct span *spans, struct error *err)
 {
     struct weighing *w = rank->options->context;
-    int64_t outside = -1;
+    struct memory_outside outside = { .bytes = -1 };
     if (!w->finish_step(rank, spans, err))
         return false;
     if (rank->step > 0 && !w->memory_beside_arena(rank, &outside, err))
         return false;
-    int_least64_t most = atomic_load(&w->outside_bytes);
-    while (outside > most && !atomic_compare_exchange_weak(&w->outside_bytes, &most, outside))
-        continue;
+    pthread_mutex_lock(&w->mutex);
+    if (outside.bytes > w->most.bytes)
+        w->most = outside;
+    pthread_mutex_unlock(&w->mutex);
     return true;
 }
 
@@ -98,7 +100,7 @@ bool crew_run(const struct crew *crew, const struct program *program, const stru
 bool crew_run_and_weigh(const struct crew *crew, const struct program *program, const struct data *data,
                         int64_t step_count,
                         bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline),
-                        void *context, int64_t *outside_bytes, struct error *err)
+                        void *context, struct memory_outside *outside, struct error *err)
 {
     struct device device = device_of(crew);
     if (!device.memory_beside_arena)
@@ -106,11 +108,13 @@ bool crew_run_and_weigh(const struct crew *crew, const struct program *program, 
     struct weighing w = { .on_timeline = on_timeline,
                           .context = context,
                           .finish_step = device.finish_step,
-                          .memory_beside_arena = device.memory_beside_arena };
-    atomic_init(&w.outside_bytes, *outside_bytes);
+                          .memory_beside_arena = device.memory_beside_arena,
+                          .mutex = PTHREAD_MUTEX_INITIALIZER,
+                          .most = *outside };
     device.finish_step = weigh_and_finish;
-    if (!run(crew, device, program, data, step_count, show_timeline, &w, err))
-        return false;
-    *outside_bytes = atomic_load(&w.outside_bytes);
-    return true;
+    bool ok = run(crew, device, program, data, step_count, show_timeline, &w, err);
+    pthread_mutex_destroy(&w.mutex);
+    if (ok)
+        *outside = w.most;
+    return ok;
 }

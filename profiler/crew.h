@@ -30,5 +30,5 @@ bool crew_run(const struct crew *crew, const struct program *program, const stru
 bool crew_run_and_weigh(const struct crew *crew, const struct program *program, const struct data *data,
                         int64_t step_count,
                         bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline),
-                        void *context, int64_t *outside_bytes, struct error *err);
+                        void *context, struct memory_outside *outside, struct error *err);
 #endif

@@ -141,8 +141,9 @@ static struct profile *assemble(struct parts *parts, const char *machine, const 
     p->communication_under_compute_spread = parts->contention.communication_under_compute_spread;
     p->factors_origin = parts->factors_origin;
     p->instruction_ns = parts->instruction_ns;
-    p->memory_outside_arena_bytes = max_i64(0, parts->compute.memory_outside_bytes);
-    p->memory_origin = parts->compute.memory_outside_bytes >= 0 ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
+    p->memory_outside_arena_bytes = max_i64(0, parts->compute.outside.bytes);
+    memcpy(p->memory_part_bytes, parts->compute.outside.part, sizeof p->memory_part_bytes);
+    p->memory_origin = parts->compute.outside.bytes >= 0 ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
     return p;
 }
 
@@ -152,6 +153,7 @@ static bool finish(struct profile **out, struct profile *made, const struct prof
 {
     if (existing && parts->compute.run_count == 0) {
         made->memory_outside_arena_bytes = existing->memory_outside_arena_bytes;
+        memcpy(made->memory_part_bytes, existing->memory_part_bytes, sizeof made->memory_part_bytes);
         made->memory_origin = existing->memory_origin;
     }
     if (!profile_finish(made, err))

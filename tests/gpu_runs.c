@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_RANKS = 8 };
 struct counted counted;
 struct run_settings settings = { .steps = STEPS };
 
@@ -73,6 +72,8 @@ static bool open_one(struct rank *rank, int threads, int teams, bool with_librar
         gpu_module_open_or_skip(&gpu, rank->rank);
     else if (!gpu_emulated_open(&gpu, threads, teams, with_library, err))
         return false;
+    if (!gpu_module_path())
+        gpu.device = rank->rank, gpu.device_count = rank->program->plan->rank_count;
     if (gpu.fuses) { /* a device without a library is asked nothing */
         library_fuses = gpu.fuses;
         gpu.fuses = counted_fuses;
@@ -169,6 +170,7 @@ struct outcome gpu_run_as(enum dtype dtype, const char *model, const struct tiny
     }
     ck_assert_msg(run_program(&summary, program, transports, plan->rank_count, &options, &error), "%s", error.message);
     outcome.squared_norm = summary.squared_norm;
+    memcpy(outcome.outside, summary.outside, (size_t)plan->rank_count * sizeof *outcome.outside);
     if (device != &device_cpu)
         outcome.spans_in_order = spans_in_order(program, summary.timeline);
     for (int r = 0; r < plan->rank_count; r++)

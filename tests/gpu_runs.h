@@ -9,7 +9,7 @@
 #include "tests/gpu_module.h"
 #include "tiny_models.h"
 
-enum { STEPS = 3, MOST_STEPS = 7, MAX_WEIGHTS = 64 };
+enum { STEPS = 3, MOST_STEPS = 7, MAX_WEIGHTS = 64, MAX_RANKS = 8 };
 
 /* What devices were asked since a test last said 0. */
 extern struct counted {
@@ -36,6 +36,7 @@ extern struct run_settings { /* of the runs that follow */
 struct outcome {
     double loss[MOST_STEPS], weight_sum, squared_norm;
     int64_t spans_in_order;
+    struct memory_outside outside[MAX_RANKS];
 };
 /* write: a folder that a run of one step leaves a checkpoint in; resume: one to go on from; NULL: neither. */
 struct outcome gpu_run_as(enum dtype dtype, const char *model, const struct tiny_choice *choice,

@@ -157,7 +157,11 @@ START_TEST(the_first_engine_that_makes_a_plan_serves)
         for (int backward = 0; backward < 2; backward++)
             ck_assert_msg(attend(backward, 0, &declined), "%s", declined.message);
     ck_assert_int_eq(cudnn.executions, 4);
-    ck_assert_int_eq(cudnn.described, 2);      /* once for each shape */
+    ck_assert_int_eq(cudnn.described, 2); /* once for each shape */
+    int64_t products = -1, attention = -1;
+    gpu.workspaces(gpu.self, &products, &attention);
+    ck_assert_int_eq(products, 0);
+    ck_assert_int_ge(attention, PLAN_BYTES + 2 * (int64_t)sizeof(float) * BATCHES * ROWS * HEADS);
     ck_assert_int_eq(cuda_double.launches, 4); /* each has statistics copied */
     close_both();
 }

@@ -142,6 +142,27 @@ START_TEST(what_was_not_timed_is_not_kept)
 END_TEST
 
 /* The answer "not yet" is no failure of the launch behind it. */
+START_TEST(workspaces_are_told)
+{
+    struct error error = { 0 };
+    int64_t products = -1, attention = -1;
+    open_module();
+    gpu.workspaces(gpu.self, &products, &attention);
+    ck_assert(products == 0 && attention == 0);
+    multiply(0, false);
+    multiply(16, false);
+    gpu.workspaces(gpu.self, &products, &attention);
+    ck_assert_int_eq(products, 32 << 20);
+    void *first = stream;
+    stream = gpu.open_stream(gpu.self, &error);
+    multiply(0, false);
+    gpu.workspaces(gpu.self, &products, &attention);
+    ck_assert_int_eq(products, 2 * (32 << 20));
+    gpu.close_stream(gpu.self, first);
+    close_module();
+}
+END_TEST
+
 START_TEST(questions_leave_no_error)
 {
     struct error error = { 0 };
@@ -166,6 +187,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD_LOOP(suite, timing_leaves_alone_what_an_epilogue_reads, 2);
     CHECK_ADD(suite, places_make_no_shapes);
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);
+    CHECK_ADD(suite, workspaces_are_told);
     CHECK_ADD(suite, questions_leave_no_error);
     return suite;
 }

@@ -30,6 +30,7 @@ struct run_here {
     struct emulated_nccl *shared; /* NULL: on the processor */
     const struct program *program;
     double loss[STEPS], squared_norm;
+    int64_t packed_bytes;          /* of all ranks */
     int faulty_rank, faulty_instr; /* -1: none */
     enum instr_fate fate;
     bool absent, late;  /* the faulty rank has no GPU, or loses it when all have met */
@@ -48,6 +49,7 @@ static bool open_gpu(struct rank *rank, struct error *err)
     if (!gpu_emulated_open(&gpu, 1, 2, true, err))
         return false;
     gpu_emulated_bound(&gpu, run->bound);
+    gpu.device = rank->rank, gpu.device_count = rank->program->plan->rank_count;
     return gpu_device_open(rank, &gpu, err) && emulated_nccl_open(&nccl, run->shared, rank->rank, err) &&
            gpu_comm_open(rank, &nccl, err) &&
            (!run->late || rank->rank != run->faulty_rank ||
@@ -100,6 +102,11 @@ static bool execute(struct run_here *run, const struct graph *graph, const struc
     bool ok = run_program(&summary, program, transports, ranks, &options, &run->error);
     if (ok) {
         run->squared_norm = summary.squared_norm;
+        for (int r = 0; by_nccl && r < ranks; r++) { /* the emulation holds nothing that has no name */
+            ck_assert_int_ge(summary.outside[r].bytes, summary.outside[r].part[MEMORY_PACKED]);
+            ck_assert_int_eq(memory_rest_bytes(&summary.outside[r]), 0);
+            run->packed_bytes += summary.outside[r].part[MEMORY_PACKED];
+        }
         run_summary_free(&summary);
     }
     for (int r = 0; r < ranks; r++)
@@ -194,6 +201,7 @@ START_TEST(half_precision_is_near)
     struct run_here want = run(tiny_models[2], &single, full, false);
     struct run_here got = run(tiny_models[2], &choices[_i], DTYPE_BF16, true);
     expect_near(&got, &want, 0.01);
+    ck_assert(choices[_i].zero < 2 || got.packed_bytes > 0);
 }
 END_TEST
 #else

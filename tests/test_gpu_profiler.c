@@ -107,8 +107,10 @@ START_TEST(events_become_samples)
     const struct compute_options options = { .model = model, .sequence = SEQUENCE, .batch = BATCH, .budget_s = 1 };
     ck_assert_msg(compute_measure(&result, &crew, &options, &err), "%s", err.message);
     ck_assert_int_gt(result.run_count, 0);
-    ck_assert_int_gt(result.memory_outside_bytes, CONTEXT_BYTES);
-    ck_assert_int_lt(result.memory_outside_bytes, 2 * CONTEXT_BYTES);
+    ck_assert_int_gt(result.outside.bytes, CONTEXT_BYTES);
+    ck_assert_int_lt(result.outside.bytes, 2 * CONTEXT_BYTES);
+    ck_assert_int_eq(memory_rest_bytes(&result.outside), CONTEXT_BYTES);
+    ck_assert_int_gt(result.outside.part[MEMORY_PINNED], 0);
     ck_assert_msg(case_open(&made, model, SEQUENCE, RANKS, dtype, &c, &err), "%s", err.message);
     ck_assert_int_eq(made.plan->dtype, dtype);
     ck_assert_int_gt(count_covered(&result.harvest.compute, &made), 20);
@@ -152,13 +154,13 @@ static int64_t weigh(const struct device *device, struct rig *rig)
 {
     struct error err = { 0 };
     struct transport transports[RANKS];
-    int64_t outside = -1;
+    struct memory_outside outside = { .bytes = -1 };
     ck_assert(comm_threads_open(transports, RANKS, &err));
     const struct crew crew = { .transports = transports, .local_count = RANKS, .rank_count = RANKS, .device = device };
     ck_assert_msg(crew_run_and_weigh(&crew, rig->program, NULL, 3, go_on, NULL, &outside, &err), "%s", err.message);
     for (int i = 0; i < RANKS; i++)
         transports[i].close(transports[i].self);
-    return outside;
+    return outside.bytes;
 }
 
 /* Arenas are not among what lies beside them, however large; ranks that share a device share what it holds beside. */

@@ -214,6 +214,31 @@ START_TEST(kept_steps_are_the_queued_ones)
 }
 END_TEST
 
+/* An emulated GPU has neither context nor code: all that it holds beside the arena has a name. */
+START_TEST(memory_beside_arenas_has_names)
+{
+    if (gpu_module_path())
+        return;
+    for (int c = -1; c < GPU_TRIED; c++) {
+        const struct tiny_choice *choice = c < 0 ? &gpu_single : &gpu_choices_tried[c];
+        if (!in_share((uint64_t)c + 1))
+            continue;
+        const struct outcome got = gpu_run(tiny_models[_i], choice, &device_single, NULL, NULL);
+        for (int r = 0; r < choice->dp * choice->tp * choice->pp; r++) {
+            int64_t named = 0;
+            for (int part = 0; part < MEMORY_PART_COUNT; part++)
+                named += memory_part_info[part].on_device ? got.outside[r].part[part] : 0;
+            ck_assert_int_eq(got.outside[r].bytes, named);
+            ck_assert_int_gt(got.outside[r].part[MEMORY_PINNED], 0);
+            ck_assert_int_gt(got.outside[r].part[MEMORY_SUMS], 0);
+            ck_assert(c >= 0 || got.outside[r].part[MEMORY_UPDATES] > 0); /* a stage may have none */
+        }
+    }
+    const struct outcome want = gpu_run(tiny_models[_i], &gpu_single, &device_cpu, NULL, NULL);
+    ck_assert_int_eq(want.outside[0].bytes, -1);
+}
+END_TEST
+
 /* ---- what a run learns of its device ---- */
 static int learned_count; /* what the pretended device was told */
 
@@ -329,6 +354,7 @@ static Suite *gpu_run_suite(void)
     suite_add_tcase(suite, half);
 #endif
     CHECK_ADD_LOOP(suite, kept_steps_are_the_queued_ones, 5);
+    CHECK_ADD_LOOP(suite, memory_beside_arenas_has_names, TINY_SEEING);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, chosen_algorithms_outlive_a_run);
     CHECK_ADD(suite, a_host_that_is_late_shifts_no_times);

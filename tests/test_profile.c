@@ -7,7 +7,8 @@
 
 static const char *const sample =
     "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"m\", \"dtype\": \"fp32\", "
-    "\"memory_outside_arena_bytes\": 5, \"instruction_ns\": 1700, \"reference_ns\": 20000000,"
+    "\"memory_outside_arena_bytes\": 5, \"memory_tables_bytes\": 3, \"memory_pinned_bytes\": 9, \"instruction_ns\": "
+    "1700, \"reference_ns\": 20000000,"
     "\"compute_under_communication\": 1.25,"
     "\"compute\": [{\"work\": \"matmul.forward b2 t64 h768+ n12 d64\", \"loaded\": 2, \"ns\": 200, \"spread\": 0.1, "
     "\"repeats\": 9, \"origin\": \"measured\"},"
@@ -44,6 +45,8 @@ START_TEST(what_is_written_reads_back)
     ck_assert_uint_eq(a->hash, b->hash);
     ck_assert_int_eq(b->compute_count, 5);
     ck_assert_int_eq(b->memory_outside_arena_bytes, 5);
+    ck_assert_int_eq(b->memory_part_bytes[MEMORY_TABLES], 3);
+    ck_assert_int_eq(b->memory_part_bytes[MEMORY_PINNED], 9);
     ck_assert_int_eq(b->instruction_ns, 1700);
     ck_assert_int_eq(b->reference_ns, 20000000);
     CHECK_NEAR(b->compute_under_communication, 1.25, 0);
@@ -52,6 +55,22 @@ START_TEST(what_is_written_reads_back)
     free(again);
     profile_free(a);
     profile_free(b);
+}
+END_TEST
+
+START_TEST(memory_is_told_by_its_parts)
+{
+    struct text text = { 0 };
+    struct memory_outside outside = {
+        .bytes = 100 << 10, .part = { [MEMORY_PRODUCTS] = 32 << 10, [MEMORY_SUMS] = 8 << 10, [MEMORY_PINNED] = 2 << 10 }
+    };
+    ck_assert_int_eq(memory_rest_bytes(&outside), 60 << 10);
+    memory_describe(&text, &outside);
+    ck_assert_str_eq(text.data, "workspaces for matrix products 32.0 KiB, partial sums of teams 8.00 KiB, the rest "
+                                "(context, libraries, other programs) 60.0 KiB; pinned memory of the host 2.00 KiB");
+    text_free(&text);
+    outside.bytes = 1; /* less than its parts, as others may have left meanwhile */
+    ck_assert_int_eq(memory_rest_bytes(&outside), 0);
 }
 END_TEST
 
@@ -368,6 +387,7 @@ static Suite *profile_suite(void)
     Suite *suite = suite_create("profile");
     TCase *tcase = tcase_create("profile");
     tcase_add_test(tcase, what_is_written_reads_back);
+    tcase_add_test(tcase, memory_is_told_by_its_parts);
     tcase_add_test(tcase, order_of_the_file_does_not_matter);
     tcase_add_test(tcase, lookups_are_exact);
     tcase_add_test(tcase, every_entry_is_found_in_a_large_profile);

@@ -459,6 +459,15 @@ bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted,
     return ok;
 }
 
+int64_t gpu_comm_packed_bytes(const struct rank *rank)
+{
+    const struct gpu_comm *c = comm_of(rank);
+    int64_t bytes = 0;
+    for (int lane = 0; c && lane < LANE_COUNT; lane++)
+        bytes += (int64_t)c->staging_bytes[lane];
+    return bytes;
+}
+
 void gpu_comm_begin_step(struct rank *rank)
 {
     struct gpu_comm *c = comm_of(rank);

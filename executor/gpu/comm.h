@@ -12,6 +12,8 @@ bool gpu_comm_open(struct rank *rank, const struct nccl *nccl, struct error *err
  * too, unless the last step ended well. */
 void gpu_comm_stop(struct rank *rank);
 void gpu_comm_close(struct rank *rank); /* without effect where none is open */
+/* Device memory that its lanes pack into, beside the arena; 0 where none is open. */
+int64_t gpu_comm_packed_bytes(const struct rank *rank);
 void gpu_comm_begin_step(struct rank *rank);
 /* Queues a transfer on the instruction's lane, when all those before it in the program have been queued. */
 bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted, struct error *err);

@@ -78,6 +78,13 @@ static bool memory_used(void *self, int64_t *bytes, struct error *err)
     return true;
 }
 
+static void workspaces(void *self, int64_t *products_bytes, int64_t *attention_bytes)
+{
+    const struct cuda *cuda = self;
+    *products_bytes = cuda_matmul_workspace_bytes(cuda->matmuls);
+    *attention_bytes = cuda_attention_workspace_bytes(cuda->attention);
+}
+
 /* ---- streams and events ---- */
 static void *open_stream(void *self, struct error *err)
 {
@@ -341,6 +348,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     memcpy(gpu.self, &cuda, sizeof cuda);
     gpu.allocate = allocate, gpu.release = release;
     gpu.allocate_host = allocate_host, gpu.release_host = release_host, gpu.memory_used = memory_used;
+    gpu.workspaces = workspaces;
     gpu.open_stream = open_stream, gpu.close_stream = close_stream;
     gpu.open_event = open_event, gpu.close_event = close_event;
     gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul, gpu.fuses = fuses;

@@ -10,6 +10,7 @@ void cuda_matmuls_free(struct cuda_matmuls *matmuls); /* accepts NULL */
 /* Queues a product on a cudaStream_t. Descriptors are made at the first call of a shape, which also times some
  * algorithms. fp32 is computed as fp32, bf16 with sums in fp32. */
 bool cuda_matmul_run(struct cuda_matmuls *matmuls, void *stream, const struct gpu_matmul *matmul, struct error *err);
+int64_t cuda_matmul_workspace_bytes(struct cuda_matmuls *matmuls); /* of all streams */
 /* As gpu.fuses, gpu.learn and gpu.learned. */
 bool cuda_matmul_fuses(struct cuda_matmuls *matmuls, const struct gpu_matmul *matmul);
 bool cuda_matmul_learn(struct cuda_matmuls *matmuls, const struct gpu_choice *choices, int count, struct error *err);
@@ -22,7 +23,8 @@ struct cuda_attention;
 void cuda_attention_describe(char *out, size_t bytes);
 /* *out NULL: there is no cuDNN here, and absent says why. */
 bool cuda_attention_new(struct cuda_attention **out, struct error *absent, struct error *err);
-void cuda_attention_free(struct cuda_attention *attention); /* accepts NULL */
+void cuda_attention_free(struct cuda_attention *attention);               /* accepts NULL */
+int64_t cuda_attention_workspace_bytes(struct cuda_attention *attention); /* of all streams; accepts NULL */
 /* As gpu.attend. The plan of a shape, and workspace, are made at its first call: fp32 for the statistics of each query
  * (twice backward) and, unless deterministic, for all gradients of queries, and what the engine asks for. */
 bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,

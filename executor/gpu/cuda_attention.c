@@ -289,6 +289,18 @@ bool cuda_attention_new(struct cuda_attention **out, struct error *absent, struc
     return true;
 }
 
+int64_t cuda_attention_workspace_bytes(struct cuda_attention *c)
+{
+    int64_t bytes = 0;
+    if (!c)
+        return 0;
+    pthread_mutex_lock(&c->mutex);
+    for (int i = 0; i < c->workspace_count; i++)
+        bytes += c->workspaces[i].bytes;
+    pthread_mutex_unlock(&c->mutex);
+    return bytes;
+}
+
 void cuda_attention_free(struct cuda_attention *c)
 {
     if (!c)

@@ -345,6 +345,14 @@ bool cuda_matmuls_new(struct cuda_matmuls **out, struct error *err)
     return true;
 }
 
+int64_t cuda_matmul_workspace_bytes(struct cuda_matmuls *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    const int64_t bytes = (int64_t)c->workspace_count * WORKSPACE_BYTES;
+    pthread_mutex_unlock(&c->mutex);
+    return bytes;
+}
+
 void cuda_matmuls_free(struct cuda_matmuls *c)
 {
     if (!c)

@@ -20,6 +20,12 @@ void cuda_attention_free(struct cuda_attention *attention)
     (void)attention;
 }
 
+int64_t cuda_attention_workspace_bytes(struct cuda_attention *attention)
+{
+    (void)attention;
+    return 0;
+}
+
 bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
                         struct error *declined, struct error *err)
 {

@@ -404,19 +404,3 @@ bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error 
     gpu_watch_end(rank, spans);
     return true;
 }
-
-bool gpu_device_memory_beside_arena(struct rank *rank, int64_t *bytes, struct error *err)
-{
-    const struct gpu *gpu = &((struct gpu_rank *)rank->device_state)->gpu;
-    const struct program *program = rank->program;
-    int devices = gpu->device_count > 0 ? gpu->device_count : 1, ranks = 0;
-    int64_t used_bytes;
-    if (!gpu->memory_used)
-        return true;
-    if (!gpu->memory_used(gpu->self, &used_bytes, err))
-        return false;
-    for (int r = rank->rank % devices; r < program->plan->rank_count; r += devices, ranks++)
-        used_bytes -= program->stages[stage_of_rank(program->plan, r)].arena_bytes;
-    *bytes = max_i64(0, used_bytes) / ranks;
-    return true;
-}

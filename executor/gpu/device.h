@@ -66,7 +66,7 @@ bool gpu_device_transfer(struct rank *rank, const struct instr *instr, bool mute
                          struct error *err);
 bool gpu_device_begin_step(struct rank *rank, struct error *err);
 bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error *err);
-bool gpu_device_memory_beside_arena(struct rank *rank, int64_t *bytes, struct error *err);
+bool gpu_device_memory_beside_arena(struct rank *rank, struct memory_outside *out, struct error *err);
 #define GPU_DEVICE_FUNCTIONS                                                                                           \
     .check = gpu_device_check, .execute = gpu_device_execute, .computes = true, .close = gpu_device_close,             \
     .upload = gpu_device_upload, .download = gpu_device_download, .transfer = gpu_device_transfer,                     \

@@ -23,7 +23,8 @@ struct emulated {
     struct kept *kept;
     struct block_in_use *blocks;
     int64_t used_bytes; /* blocks and kept */
-    void *capturing;    /* the stream that keeps what is queued, NULL: none */
+    int64_t kept_bytes;
+    void *capturing; /* the stream that keeps what is queued, NULL: none */
     struct task *first_captured, **end_captured;
     struct emulated_watch watch;
 };
@@ -277,7 +278,7 @@ void *emulated_keep(void *which, size_t bytes)
     pthread_mutex_lock(&self->mutex);
     kept->next = self->kept;
     self->kept = kept;
-    self->used_bytes += (int64_t)bytes;
+    self->used_bytes += (int64_t)bytes, self->kept_bytes += (int64_t)bytes;
     pthread_mutex_unlock(&self->mutex);
     return kept + 1;
 }
@@ -506,6 +507,15 @@ static bool watch_end(void *self, void *watch, struct rank_activity *out, struct
     return true;
 }
 
+/* Attention alone keeps memory. */
+static void workspaces(void *which, int64_t *products_bytes, int64_t *attention_bytes)
+{
+    struct emulated *self = which;
+    pthread_mutex_lock(&self->mutex);
+    *products_bytes = 0, *attention_bytes = self->kept_bytes;
+    pthread_mutex_unlock(&self->mutex);
+}
+
 static void close_gpu(void *which)
 {
     struct emulated *self = which;
@@ -549,6 +559,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .allocate_host = allocate_host,
                          .release_host = release_host,
                          .memory_used = memory_used,
+                         .workspaces = workspaces,
                          .open_stream = open_stream,
                          .close_stream = close_stream,
                          .open_event = open_event,

@@ -67,6 +67,9 @@ struct gpu {
     /* Bytes of the device that are in use now, by whomever. NULL: it does not say. */
     bool (*memory_used)(void *self, int64_t *bytes, struct error *err);
 
+    /* Device memory that libraries work in, by what they do. NULL: none. */
+    void (*workspaces)(void *self, int64_t *products_bytes, int64_t *attention_bytes);
+
     void *(*open_stream)(void *self, struct error *err);
     void (*close_stream)(void *self, void *stream); /* accepts NULL */
     void *(*open_event)(void *self, struct error *err);
@@ -128,7 +131,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 7"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 8"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

@@ -3,6 +3,7 @@
 #define CLEAVE_FACTS_PROFILE_H
 #include "planner/facts/cluster.h"
 #include "planner/facts/gpu_choice.h"
+#include "planner/facts/memory_parts.h"
 #include "planner/plan/dim.h"
 
 /* No single instruction takes a month: durations saturate here, and 2^10 of them still fit in 63 bits. */
@@ -57,9 +58,10 @@ struct profile {
     /* Slow-down of compute while a collective runs beside it, and the reverse: factors >= 1. 1 when not measured. */
     double compute_under_communication, communication_under_compute;
     double compute_under_communication_spread, communication_under_compute_spread; /* interquartile range / median */
-    int factors_origin;                 /* of the four above: enum origin; PROFILE_UNSAID */
-    int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers */
-    int memory_origin;                  /* of it: enum origin; PROFILE_UNSAID */
+    int factors_origin;                           /* of the four above: enum origin; PROFILE_UNSAID */
+    int64_t memory_outside_arena_bytes;           /* context, libraries, transport buffers */
+    int64_t memory_part_bytes[MEMORY_PART_COUNT]; /* what is known of it, and of the host's; 0: none, or not said */
+    int memory_origin;                            /* of it: enum origin; PROFILE_UNSAID */
     int64_t instruction_ns; /* of every span: what the events of a device take that time it; 0: nothing, or not kept */
     int64_t reference_ns;   /* of the profiler's reference product, when the newest part was measured; 0: not kept */
     int reference_ranks;    /* so many of them at once; 0: not said, one */

@@ -8,7 +8,7 @@
 /* What the tables fill; files hold 64-bit integers, the structs narrower ones. */
 struct profile_text {
     const char *format;
-    int64_t version, memory, instruction_ns, reference_ns, reference_ranks;
+    int64_t version, memory, memory_part[MEMORY_PART_COUNT], instruction_ns, reference_ns, reference_ranks;
     const char *machine, *backend, *transport, *software, *created, *device;
     int dtype;
     double compute_factor, communication_factor, compute_factor_spread, communication_factor_spread;
@@ -42,6 +42,8 @@ struct point_text {
 
 #define PROFILE_FORMAT "cleave-profile"
 enum { PROFILE_VERSION = 1, SMALL_MAX = 1 << 30 };
+#define MEMORY_DEVICE "of these bytes"
+#define MEMORY_HOST "beside these bytes"
 #define NS_LIMITS .min = 0, .max = (double)MAX_TIME_NS
 
 static const struct json_field profile_table[] = {
@@ -71,6 +73,10 @@ static const struct json_field profile_table[] = {
       .doc = "how both factors came about; absent in older files" },
     { "memory_outside_arena_bytes", FIELD_INT, offsetof(struct profile_text, memory), .min = 0, .max = 1e15,
       .doc = "context, libraries and transport buffers of one rank" },
+#define MEMORY_PART(id, key, place, text)                                                                              \
+    { key,      FIELD_INT,   offsetof(struct profile_text, memory_part[MEMORY_##id]),                                  \
+      .min = 0, .max = 1e15, .doc = MEMORY_##place " " text },
+#include "planner/facts/memory_parts.def"
     { "memory_origin", FIELD_ENUM, offsetof(struct profile_text, memory_origin), .names = origin_names,
       .doc = "how that number came about; absent in older files" },
     { "instruction_ns", FIELD_INT, offsetof(struct profile_text, instruction_ns), NS_LIMITS,
@@ -265,6 +271,7 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->communication_under_compute_spread = t.communication_factor_spread;
     p->factors_origin = t.factors_origin;
     p->memory_outside_arena_bytes = t.memory;
+    memcpy(p->memory_part_bytes, t.memory_part, sizeof p->memory_part_bytes);
     p->memory_origin = t.memory_origin;
     p->instruction_ns = t.instruction_ns;
     p->reference_ns = t.reference_ns;
@@ -387,6 +394,9 @@ static void put_header(struct json_writer *w, const struct profile *p)
     put_spread(w, "communication_under_compute_spread", p->communication_under_compute_spread);
     put_origin(w, "factors_origin", p->factors_origin);
     json_put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
+    for (int i = 0; i < MEMORY_PART_COUNT; i++)
+        if (p->memory_part_bytes[i] > 0)
+            json_put_int(w, memory_part_info[i].key, p->memory_part_bytes[i]);
     put_origin(w, "memory_origin", p->memory_origin);
     if (p->instruction_ns > 0)
         json_put_int(w, "instruction_ns", p->instruction_ns);

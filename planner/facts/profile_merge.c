@@ -100,6 +100,7 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
                                                                                  : communication->factors_origin;
     const struct profile *memory = more->memory_outside_arena_bytes > 0 ? more : base;
     to->memory_outside_arena_bytes = memory->memory_outside_arena_bytes;
+    memcpy(to->memory_part_bytes, memory->memory_part_bytes, sizeof to->memory_part_bytes);
     to->memory_origin = memory->memory_origin;
     to->instruction_ns = more->instruction_ns > 0 ? more->instruction_ns : base->instruction_ns;
     const struct profile *timed = more->reference_ns > 0 ? more : base;
