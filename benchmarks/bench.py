@@ -180,6 +180,12 @@ def now():
 
 
 def commit():
+    """Of this tree; of a pack, which is none (benchmarks/gpu/pack), of the one that it was made of."""
+    packed = os.path.join(ROOT, "commit")
+    if os.path.exists(packed):
+        with open(packed, encoding="utf-8") as file:
+            return file.read().strip()
+
     def git(*arguments):
         done = subprocess.run(["git", "-C", ROOT, *arguments], text=True, capture_output=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""

@@ -27,7 +27,7 @@ static void fill(struct world *w, uint64_t seed)
         int lane = (int)draw(&state, draw(&state, 2) ? 3 : LANE_COUNT);
         int64_t start = end_ns[lane] + (int64_t)draw(&state, 6);
         w->instrs[i].lane = (enum lane)lane;
-        w->spans[i] = (struct span){ i, start, start + (int64_t)draw(&state, 9) };
+        w->spans[i] = (struct span){ start, start + (int64_t)draw(&state, 9) };
         end_ns[lane] = w->spans[i].finish_ns;
     }
     w->rank.activity.list = w->list;
