@@ -33,6 +33,20 @@ static inline bool access_at(const struct program *program, const struct instr *
     *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
     return true;
 }
+/* The access in the first slot behind `slot` that is not empty, and that slot; -1: there is none. Before the first slot
+ * is -1. */
+static inline int access_after(const struct program *program, const struct instr *instr, int slot, struct access *out)
+{
+    for (slot++; slot < access_slots(instr); slot++) {
+        uint32_t left = instr->op == OP_COMPUTE ? instr->operands >> slot : 1;
+        if (left == 0)
+            return -1;
+        slot += __builtin_ctz(left);
+        if (access_at(program, instr, slot, out))
+            return slot;
+    }
+    return -1;
+}
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);

@@ -21,10 +21,10 @@ static void join_in_place(const struct program *program, const struct life *live
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
-            for (int slot = 0; slot < access_slots(instr); slot++) {
-                int source = lives_taken_over(program, lives, s, i, slot);
-                struct access into;
-                if (source < 0 || !access_at(program, instr, slot, &into) || all[into.buffer] >= 0)
+            struct access into;
+            for (int slot = -1; (slot = access_after(program, instr, slot, &into)) >= 0;) {
+                int source = into.writes ? lives_taken_over(program, lives, s, i, slot) : -1;
+                if (source < 0 || all[into.buffer] >= 0)
                     continue;
                 all[into.buffer] = source;
                 if (instr->op != OP_COMPUTE)

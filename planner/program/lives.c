@@ -43,8 +43,8 @@ static bool own_pairs(struct program *program)
 static bool reads_buffer(const struct program *program, const struct instr *instr, int buffer)
 {
     struct access access;
-    for (int slot = 0; slot < access_slots(instr); slot++)
-        if (access_at(program, instr, slot, &access) && access.buffer == buffer && access.reads)
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+        if (access.buffer == buffer && access.reads)
             return true;
     return false;
 }
@@ -69,8 +69,8 @@ static bool split_instr(struct split *split, struct instr *instr)
 {
     struct program *program = split->program;
     struct access access;
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(program, instr, slot, &access) || !access_renews(program, instr, &access))
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+        if (!access_renews(program, instr, &access))
             continue;
         int b = access.buffer;
         bool anew = split->read[b] || instr->part == STEP_AHEAD; /* the opening's, whether or not it was read */
@@ -81,15 +81,12 @@ static bool split_instr(struct split *split, struct instr *instr)
             split->read[b] = false;
         split->ahead[b] |= again && instr->part == STEP_AHEAD;
     }
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(program, instr, slot, &access))
-            continue;
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
         /* an accumulation goes on with the old content, which is a use of it only once somebody reads the sum */
         split->read[access.buffer] |= access.reads && !access.writes;
     }
-    for (int slot = 0; slot < access_slots(instr); slot++)
-        if (access_at(program, instr, slot, &access))
-            *access_place(program, instr, slot) = split->now[access.buffer];
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+        *access_place(program, instr, slot) = split->now[access.buffer];
     return true;
 }
 
@@ -226,9 +223,7 @@ static void stage_lives(const struct program *program, int stage, const int *beg
     struct access access;
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
-        for (int slot = 0, slots = access_slots(instr); slot < slots; slot++) {
-            if (!access_at(program, instr, slot, &access))
-                continue;
+        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
             struct life *life = &lives[access.buffer];
             if (life->first < 0) {
                 life->first = i;

@@ -215,8 +215,8 @@ static bool written_over(const struct walk *w, const struct instr *instr, int sl
 static bool check_in_place(struct walk *w, const struct instr *instr)
 {
     struct access access;
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(w->program, instr, slot, &access) || !access.reads || use_of(w, access.buffer)->alive)
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
+        if (!access.reads || use_of(w, access.buffer)->alive)
             continue;
         if (!written_over(w, instr, slot) && !check_alive(w, access.buffer))
             return false;
@@ -248,9 +248,7 @@ static void order_accesses(struct walk *w, const struct instr *instr)
     struct access access;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         w->worst[lane].earlier = -1;
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(w->program, instr, slot, &access))
-            continue;
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
         int b = access.buffer;
         const struct use *use = use_of(w, b);
         if (access.reads)
@@ -269,17 +267,15 @@ static bool visit(struct walk *w, int index)
     w->index = index;
     start_clock(w, index);
     order_accesses(w, instr);
-    for (int slot = 0; slot < access_slots(instr); slot++)
-        if (access_at(w->program, instr, slot, &access) && access.reads && !check_alive(w, access.buffer))
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;)
+        if (access.reads && !check_alive(w, access.buffer))
             return false;
-    for (int slot = 0; slot < access_slots(instr); slot++)
-        if (access_at(w->program, instr, slot, &access) && access.starts)
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;)
+        if (access.starts)
             start_buffer(w, access.buffer);
     if (w->stopped || !check_in_place(w, instr) || !tell_worst(w))
         return false;
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(w->program, instr, slot, &access))
-            continue;
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
         struct use *use = use_of(w, access.buffer);
         struct lanes *seen = access.writes ? &use->writes : &use->reads;
         seen->last[instr->lane] = index;

@@ -181,8 +181,8 @@ static bool adds_late(const struct program *program, const struct instr *instr, 
 static bool check_results(struct flow *f, int stage, int index, const struct instr *instr)
 {
     struct access access;
-    for (int slot = 0; slot < access_slots(instr); slot++)
-        if (access_at(f->program, instr, slot, &access) && !access.writes) {
+    for (int slot = -1; (slot = access_after(f->program, instr, slot, &access)) >= 0;)
+        if (!access.writes) {
             if (f->buffers[access.buffer].open >= 0)
                 return verify_fail(f->program, stage, index, f->err,
                                    "reads buffer %d before the last round of instr %d's work", access.buffer,
@@ -190,8 +190,8 @@ static bool check_results(struct flow *f, int stage, int index, const struct ins
             f->buffers[access.buffer].pending = -1;
             f->buffers[access.buffer].taken |= !in_place(f->program, instr, slot);
         }
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(f->program, instr, slot, &access) || !access.writes)
+    for (int slot = -1; (slot = access_after(f->program, instr, slot, &access)) >= 0;) {
+        if (!access.writes)
             continue;
         struct flow_buffer *buffer = &f->buffers[access.buffer];
         bool renews = access_renews(f->program, instr, &access);

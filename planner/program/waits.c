@@ -28,9 +28,7 @@ static void collect(const struct waiting *w, const struct stage_program *stage, 
                     int wanted[LANE_COUNT])
 {
     struct access access;
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(w->program, instr, slot, &access))
-            continue;
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
         const struct users *users = &w->users[access.buffer - w->first_buffer];
         if (users->write > 0)
             later(&wanted[stage->instrs[users->write - 1].lane], users->write);
@@ -42,9 +40,7 @@ static void collect(const struct waiting *w, const struct stage_program *stage, 
 static void record(const struct waiting *w, const struct instr *instr, int number)
 {
     struct access access;
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        if (!access_at(w->program, instr, slot, &access))
-            continue;
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
         struct users *users = &w->users[access.buffer - w->first_buffer];
         if (access.writes) {
             memset(users->read, 0, sizeof users->read);

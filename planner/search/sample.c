@@ -107,11 +107,11 @@ static void take_over(struct sample *s, int index, int from, int into)
 static void skip_taken_over(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
+    struct access into;
     for (int i = 0; i < list->instr_count; i++)
-        for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++) {
-            struct access into;
-            int from = lives_taken_over(s->program, s->lives, 0, i, slot);
-            if (from >= 0 && access_at(s->program, &list->instrs[i], slot, &into))
+        for (int slot = -1; (slot = access_after(s->program, &list->instrs[i], slot, &into)) >= 0;) {
+            int from = into.writes ? lives_taken_over(s->program, s->lives, 0, i, slot) : -1;
+            if (from >= 0)
                 take_over(s, i, from, into.buffer);
         }
 }
