@@ -1,7 +1,9 @@
 /* Prices: that a resized program gives what lowering gives, over the zoo. */
 #include "models/model.h"
 #include "planner/search/assemble.h"
+#include "planner/search/config_name.h"
 #include "planner/search/estimate.h"
+#include "planner/search/propose_parts.h"
 #include "planner/search/sample_parts.h"
 #include "planner/search/workbench.h"
 #include "planner/sim/simulate.h"
@@ -10,6 +12,7 @@
 #include "tests/model_files.h"
 #include "tests/simulated_step.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct field {
@@ -505,6 +508,43 @@ START_TEST(handovers_are_what_plans_pay)
 }
 END_TEST
 
+/* What costs nothing to know is no more than the first bound, and not much less where kernels are small. */
+START_TEST(floors_are_below_first_bounds)
+{
+    const struct instance *in = &instances[_i];
+    if (!in_share((uint64_t)_i))
+        return;
+    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct error err = { 0 };
+    int compared = 0;
+    struct price_floor *floors;
+    struct layer_price *prices;
+    if (in->general)
+        free_choices(&w.space);
+    w.space.expert.count = 0;
+    world_start(&w);
+    prices = calloc((size_t)w.bench.chain.class_count, sizeof *prices);
+    ck_assert(prices && propose_find_floors(&floors, &w.bench, w.configs, w.config_count, &err));
+    for (int i = 0; i < w.config_count; i += in->stride) {
+        const struct price_table *table = NULL;
+        char name[CONFIG_NAME_BYTES];
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], true, &table, &err), "%s", err.message);
+        if (!table)
+            continue;
+        struct partition_problem problem = workbench_problem(&w.bench, &w.configs[i], table, NULL);
+        int64_t floor_ns = propose_floor(&w.bench, &w.configs[i], floors, prices),
+                first_ns = partition_path_bound(&problem);
+        ck_assert_msg(floor_ns <= first_ns, "%s, %s: floor %lld, first bound %lld ns", in->model,
+                      config_name(name, &w.configs[i]), (long long)floor_ns, (long long)first_ns);
+        compared += floor_ns > first_ns / 20;
+    }
+    ck_assert_msg(compared > 3 || !strcmp(in->cluster, "1x4:cpu"), "%s: %d floors that say something", in->model,
+                  compared);
+    free(prices);
+    world_close(&w);
+}
+END_TEST
+
 static Suite *price_suite(void)
 {
     Suite *suite = suite_create("price");
@@ -513,6 +553,7 @@ static Suite *price_suite(void)
     tcase_add_loop_test(tcase, resized_programs_price_like_lowered_ones, 0, INSTANCES);
     tcase_add_loop_test(tcase, kernels_that_are_alike_cost_the_same, 0, INSTANCES);
     tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
+    tcase_add_loop_test(tcase, floors_are_below_first_bounds, 0, INSTANCES);
     tcase_add_test(tcase, joined_atoms_make_the_same_plan);
     tcase_add_loop_test(tcase, layouts_keep_what_prices_promise, 0, 3);
     suite_add_tcase(suite, tcase);

@@ -73,7 +73,7 @@ static const struct json_field claim_fields[] = {
     CLAIM(solved, FIELD_INT, .doc = "Of them, solved."),
     CLAIM(refused, FIELD_INT, .doc = "Of them, without a program."),
     COUNT(left, "Of them, not settled when time was over. Older certificates say neither this nor the next."),
-    COUNT(unseen, "Of them, without even a first bound then."),
+    COUNT(unseen, "Of them, with no more than a floor then."),
     CLAIM(beside, FIELD_INT,
           .doc = "Further ones, of synchronous schedules that the formula does not bound: bound_s is not about them, "
                  "simulated_bound_s is."),
@@ -111,7 +111,7 @@ static const struct json_field claim_fields[] = {
     FATE("configurations_left", FATE_LEFT, true,
          "Of those that were not settled when time was over; in older certificates also of those that were not even "
          "looked at, with the bound 0."),
-    FATE("configurations_unseen", FATE_UNSEEN, false, "Of those that were not even looked at."),
+    FATE("configurations_unseen", FATE_UNSEEN, false, "Of those that were not looked at: bounded by a floor alone, or by nothing."),
 };
 enum { CLAIM_FIELDS = sizeof claim_fields / sizeof *claim_fields };
 

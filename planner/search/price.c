@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/search/sample.h"
+#include <math.h>
 #include <string.h>
 
 enum { SAMPLE_ROOM_BYTES = 1 << 27 };
@@ -452,6 +453,26 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     } else if (!price_send(&table, book, key, err))
         return false;
     *out = table;
+    return true;
+}
+
+bool price_floors(struct price_floor *out, struct price_book *book, const struct price_key *key,
+                  const struct graph *whole, struct error *err)
+{
+    struct sample *sample;
+    struct plan_layer plain = plain_layer(key->mesh.dim);
+    if (!want_sample(&sample, book, key, &plain, 1, err))
+        return false;
+    for (int c = 0; c < book->class_count; c++)
+        out[c] = (struct price_floor){ INT64_MAX, INFINITY };
+    for (int l = 0; l < book->graph->layer_count; l++) {
+        int class_index = book->graph->layers[l].class_index, like = 0;
+        while (whole->layers[like].class_index != class_index)
+            like++;
+        struct price_floor own = sample_floor(sample, book->facts, whole, l, like), *floor = &out[class_index];
+        floor->launch_ns = min_i64(floor->launch_ns, own.launch_ns);
+        floor->work_ns = fmin(floor->work_ns, own.work_ns);
+    }
     return true;
 }
 

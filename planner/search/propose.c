@@ -2,107 +2,12 @@
  * first, in waves. What a wave prunes by is what the waves before it found, so the answer does not depend on how many
  * of its members are solved at once. */
 #include "base/num.h"
-#include "planner/search/busy_bound.h"
 #include "planner/search/config_name.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { WAVE = 4 };
-
-/* Into the certificate, which has room for every configuration. */
-static void record(struct run *run, int config, enum config_fate fate)
-{
-    struct certificate *certificate = &run->result->certificate;
-    certificate->records[certificate->record_count++] =
-        (struct config_record){ .config = config, .fate = fate, .first_ns = run->first_ns[config] };
-}
-
-/* ---- bounds ---- */
-
-static int compare_ordered(const void *a, const void *b)
-{
-    const struct ordered *x = a, *y = b;
-    if (x->layouts != y->layouts)
-        return x->layouts ? 1 : -1;
-    if (x->bound_ns != y->bound_ns)
-        return x->bound_ns < y->bound_ns ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-bool propose_bound_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns)
-{
-    int64_t *least_ns = &run->result->certificate.simulated_bound_ns;
-    struct busy_problem problem = busy_problem_of(&run->bench.chain, &run->configs[index], table);
-    if (!busy_bound(&run->busy_ns[index], &problem, below_ns, run->err))
-        return false;
-    *least_ns = min_i64(*least_ns, run->busy_ns[index]);
-    return true;
-}
-
-/* The configuration's first bound; table: of bounds, NULL where it has no program. */
-static bool bound_config(struct run *run, int index, const struct price_table *table)
-{
-    const struct config *config = &run->configs[index];
-    struct ordered *order = &run->order[index];
-    *order = (struct ordered){ INT64_MAX, index, config->runs > 1 };
-    run->orders_ns[index] = run->busy_ns[index] = INT64_MAX;
-    if (!table) {
-        record(run, index, FATE_REFUSED);
-        return true;
-    }
-    /* prefetch decides neither the first bound nor that of the kernels */
-    if (index > 0 && config_equal_but(config, &run->configs[index - 1], BUT_PREFETCH)) {
-        order->bound_ns = run->order[index - 1].bound_ns;
-        run->first_ns[index] = run->first_ns[index - 1];
-        run->orders_ns[index] = run->orders_ns[index - 1];
-        run->busy_ns[index] = run->busy_ns[index - 1];
-        return true;
-    }
-    struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
-    order->bound_ns = partition_path_bound(&problem);
-    run->first_ns[index] = partition_quick_bound(&problem);
-    if (config->stages != 1 && run->result->certificate.ideals == 0) /* cuts of some orders only; one stage has none */
-        run->orders_ns[index] = partition_orders_bound(&problem);
-    return propose_bound_simulation(run, index, table, run->result->certificate.simulated_bound_ns);
-}
-
-bool search_order(struct run *run)
-{
-    struct certificate *certificate = &run->result->certificate;
-    run->order = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->order);
-    certificate->records = arena_alloc(&run->result->arena, (size_t)run->config_count, sizeof *certificate->records);
-    run->first_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->first_ns);
-    run->orders_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->orders_ns);
-    run->busy_ns = arena_alloc(&run->arena, (size_t)(run->config_count + run->beside_count), sizeof *run->busy_ns);
-    run->tried = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->tried);
-    if (!run->order || !run->first_ns || !run->orders_ns || !run->busy_ns || !run->tried || !certificate->records)
-        return search_out_of_memory(run->err);
-    certificate->simulated_bound_ns = INT64_MAX;
-    certificate->ideals = chain_ideals(&run->bench.chain);
-    certificate->hash = certificate_hash_start(&run->options->space);
-    certificate_hash_orders(&certificate->hash, certificate->ideals);
-    for (int i = 0; i < run->config_count; i++) {
-        const struct config *config = &run->configs[i];
-        const struct price_table *table = NULL;
-        if (search_stops(run)) { /* nothing is known of the rest */
-            for (int left = i; left < run->config_count; left++)
-                record(run, left, FATE_UNSEEN);
-            run->unseen_count = run->config_count - i;
-            run->config_count = i;
-            run->open_bound_ns = certificate->simulated_bound_ns = 0;
-            break;
-        }
-        if (!workbench_table(&run->bench, config, true, &table, run->err))
-            return false;
-        certificate_hash_add(&certificate->hash, config, table);
-        run->first_ns[i] = INT64_MAX;
-        if (!bound_config(run, i, table))
-            return false;
-    }
-    qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
-    return true;
-}
 
 /* ---- one wave ---- */
 
@@ -192,43 +97,22 @@ bool propose_keep(struct run *run, const struct piece *piece, bool rough)
 
 /* ---- best first ---- */
 
-static int compare_waiting(const void *a, const void *b)
-{
-    return compare_ordered(&((const struct waiting *)a)->at, &((const struct waiting *)b)->at);
-}
-
 /* Plans shorter than this are of interest: a little beyond the best. */
 static int64_t reach(const struct run *run)
 {
     return run->best_ns == INT64_MAX ? INT64_MAX : run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
 }
 
-static bool open_queue(struct run *run, struct queue *queue)
-{
-    *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list) };
-    run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
-    if (!queue->list || !run->close)
-        return search_out_of_memory(run->err);
-    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX; i++) {
-        queue->list[queue->count++].at = run->order[i];
-        queue->plain_count += !run->order[i].layouts;
-    }
-    return true;
-}
-
 /* Scouts go by compute paths, as those do who look at other families; what is proven first goes by all of the first
  * bounds, and so does what is looked at when time is over. */
-static void raise_bounds(struct run *run, struct queue *queue)
+static void raise_bounds(const struct run *run, struct queue *queue)
 {
     for (int i = 0; i < queue->count; i++) {
         struct ordered *at = &queue->list[i].at;
         at->bound_ns = max_i64(at->bound_ns, run->first_ns[at->index]);
     }
-    qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
-    for (int i = 0; i < run->config_count && run->stopped; i++)
-        run->order[i].bound_ns = run->first_ns[run->order[i].index];
-    if (run->stopped)
-        qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
+    queue->raised = true;
+    propose_sort(queue);
 }
 
 struct waiting propose_take_out(struct queue *queue, int place)
@@ -245,11 +129,12 @@ void propose_put_back(const struct run *run, const struct piece *piece)
     struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config,
                           run->configs[piece->config].runs > 1 };
     int place = 0;
-    while (place < queue->count && compare_ordered(&queue->list[place].at, &at) < 0)
+    while (place < queue->count && propose_compare(&queue->list[place].at, &at) < 0)
         place++;
     memmove(&queue->list[place + 1], &queue->list[place], (size_t)(queue->count++ - place) * sizeof *queue->list);
     queue->plain_count += !at.layouts;
-    queue->list[place] = (struct waiting){ at, piece->bound_only && piece->halves == 0 ? RELAXED : SHARPENED };
+    queue->list[place] =
+        (struct waiting){ .at = at, .known = piece->bound_only && piece->halves == 0 ? RELAXED : SHARPENED };
 }
 
 static bool worth_solving(const struct run *run, const struct waiting *waiting)
@@ -257,13 +142,17 @@ static bool worth_solving(const struct run *run, const struct waiting *waiting)
     return run->options->keep_all || waiting->at.bound_ns < reach(run);
 }
 
-/* The place of the first that is, or their number: the first of all, or the first with several layouts. */
-static int next_worth(const struct run *run, const struct queue *queue)
+/* *place: of the first that is, or their number: the first of all, or the first with several layouts. */
+static bool next_worth(struct run *run, struct queue *queue, int *place)
 {
-    if (queue->plain_count > 0 && worth_solving(run, &queue->list[0]))
-        return 0;
-    int layered = queue->plain_count;
-    return layered < queue->count && worth_solving(run, &queue->list[layered]) ? layered : queue->count;
+    if (!propose_settle(run, queue, 0, run->options->keep_all ? INT64_MAX : reach(run)))
+        return false;
+    *place = 0;
+    if (queue->plain_count == 0 || !worth_solving(run, &queue->list[0]))
+        *place = queue->plain_count;
+    if (*place < queue->count && (queue->list[*place].is_floor || !worth_solving(run, &queue->list[*place])))
+        *place = queue->count;
+    return true;
 }
 
 static void count_work(struct run *run, const struct partition_result *result)
@@ -279,14 +168,14 @@ static bool count_piece(struct run *run, const struct piece *piece)
     struct certificate *certificate = &run->result->certificate;
     const struct partition_result *result = &piece->result;
     if (!piece->table) {
-        record(run, piece->config, FATE_REFUSED);
+        propose_record(run, piece->config, FATE_REFUSED);
         return true;
     }
     certificate->solved += !result->no_memory;
     drop_rough(run, piece->config);
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
     run->tried[piece->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
-    record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
+    propose_record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
     return propose_keep(run, piece, false);
 }
 
@@ -378,7 +267,11 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
 {
     for (int i = 0, scouts = 0; i < queue->count; i++) {
         bool good = false;
-        if (search_stops(run) || scouts == SCOUTS)
+        if (scouts == SCOUTS)
+            return true;
+        if (!propose_settle(run, queue, i, INT64_MAX))
+            return false;
+        if (search_stops(run) || i >= queue->count)
             return true;
         if (!is_comfortable(run, &queue->list[i].at, &good))
             return false;
@@ -436,10 +329,10 @@ static bool scout_one(struct run *run, int config, bool *found)
 bool search_scout_on(struct run *run, bool *found)
 {
     static comfort_function *const kinds[] = { plainly_fits, propose_comfortable, has_room, is_all_there_is };
-    int total = run->config_count + run->unseen_count, count = sizeof kinds / sizeof *kinds;
+    int count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
-        for (; run->scout_at < total; run->scout_at++) {
-            int config = run->scout_at < run->config_count ? run->order[run->scout_at].index : run->scout_at;
+        for (; run->scout_at < run->config_count; run->scout_at++) {
+            int config = run->order[run->scout_at].index;
             struct ordered at = { 0, config, run->configs[config].runs > 1 };
             bool good = false;
             if (!run->tried[config] &&
@@ -459,38 +352,70 @@ static void close_queue(struct run *run, const struct queue *queue)
         bool left = worth_solving(run, waiting);
         bool relaxed = waiting->known > FIRST;
         run->open_bound_ns = min_i64(run->open_bound_ns, waiting->at.bound_ns);
+        if (waiting->is_floor)
+            continue;
         if (!left && relaxed)
             run->close[run->close_count++] = waiting->at;
         if (left || relaxed)
-            record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
+            propose_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
     }
 }
 
+/* The next ones that are worth it, out of the queue; *count of WAVE at most. */
+static bool take_wave(struct run *run, struct queue *queue, struct piece *pieces, int *count)
+{
+    for (*count = 0; *count < WAVE; ++*count) {
+        int place;
+        if (!next_worth(run, queue, &place))
+            return false;
+        if (place == queue->count)
+            return true;
+        struct waiting next = propose_take_out(queue, place);
+        pieces[*count] = (struct piece){ .config = next.at.index,
+                                         .bound_ns = next.at.bound_ns,
+                                         .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
+                                         .queue = queue,
+                                         .halves = next.known == RELAXED ? PARTITION_HALVES : 0,
+                                         .bound_only = next.known < SHARPENED && !next.at.layouts &&
+                                                       run->best_ns < INT64_MAX && !run->options->keep_all };
+    }
+    return true;
+}
+
 /* Until no bound lies below what is already known. */
+static bool solve_waves(struct run *run, struct queue *queue)
+{
+    while (!search_stops(run)) {
+        struct piece pieces[WAVE];
+        int count = 0;
+        if (!take_wave(run, queue, pieces, &count) || (count > 0 && !solve_wave(run, pieces, count)))
+            return false;
+        if (count == 0)
+            break;
+    }
+    return true;
+}
+
+/* A floor that lay above a first bound, were there one, is looked at again. */
+static bool solve_all(struct run *run, struct queue *queue)
+{
+    return solve_waves(run, queue) && propose_settle_all(run, queue) && solve_waves(run, queue);
+}
+
 bool search_solve(struct run *run)
 {
     struct queue queue;
-    if (!open_queue(run, &queue) || (!run->options->keep_all && (!scout(run, &queue, sharded_comfortable) ||
-                                                                 !scout(run, &queue, propose_comfortable))))
+    bool found = false;
+    run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
+    if (!run->close)
+        return search_out_of_memory(run->err);
+    if (!propose_open_queue(run, &queue) || (!run->options->keep_all && (!scout(run, &queue, sharded_comfortable) ||
+                                                                         !scout(run, &queue, propose_comfortable))))
         return false;
     raise_bounds(run, &queue);
-    while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
-        struct piece pieces[WAVE] = { 0 };
-        int count = 0;
-        for (int place; count < WAVE && (place = next_worth(run, &queue)) < queue.count; count++) {
-            struct waiting next = propose_take_out(&queue, place);
-            pieces[count] = (struct piece){ .config = next.at.index,
-                                            .bound_ns = next.at.bound_ns,
-                                            .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
-                                            .queue = &queue,
-                                            .halves = next.known == RELAXED ? PARTITION_HALVES : 0,
-                                            .bound_only = next.known < SHARPENED && !next.at.layouts &&
-                                                          run->best_ns < INT64_MAX && !run->options->keep_all };
-        }
-        if (!solve_wave(run, pieces, count))
-            return false;
-    }
-    bool found = false;
+    if (!solve_all(run, &queue) || !propose_enter_bounds(run))
+        return false;
+    propose_list(run);
     if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
         return false;
     close_queue(run, &queue);

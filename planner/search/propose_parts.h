@@ -31,11 +31,37 @@ struct piece {
 struct waiting {
     struct ordered at;
     enum { FIRST, RELAXED, SHARPENED } known; /* what that bound is */
+    bool is_floor;                            /* it has not got its first bound yet: that is no less */
 };
 struct queue {
     int count, plain_count; /* plain_count: those of one layout */
     struct waiting *list;   /* ascending; those with several layouts behind all others */
+    struct waiting *moved;  /* room for as many */
+    bool raised;            /* first bounds are by all that they know, and not by paths alone */
 };
+
+/* first_bounds.c: into the certificate, which has room for every configuration. */
+void propose_record(struct run *run, int config, enum config_fate fate);
+/* Of struct ordered. */
+int propose_compare(const void *a, const void *b);
+void propose_sort(struct queue *queue);
+/* (classes) For floors of these configurations, in the bench's arena. */
+bool propose_find_floors(struct price_floor **out, struct workbench *bench, const struct config *configs, int count,
+                         struct error *err);
+/* The configuration's first bound by paths is no less; 0: nothing is known. prices: (classes) room for them. */
+int64_t propose_floor(const struct workbench *bench, const struct config *config, const struct price_floor *floors,
+                      struct layer_price *prices);
+/* All configurations that may have a program, by paths, or by their floor. */
+bool propose_open_queue(struct run *run, struct queue *queue);
+/* Gives first bounds until the configuration at the place has one and none behind it may have less; unless its floor is
+ * not below below_ns, or time is over. */
+bool propose_settle(struct run *run, struct queue *queue, int place, int64_t below_ns);
+/* All that have none yet get theirs, while there is time. */
+bool propose_settle_all(struct run *run, struct queue *queue);
+/* run->order, by what is known. */
+void propose_list(struct run *run);
+/* What first bounds say of all plans, into the certificate. */
+bool propose_enter_bounds(struct run *run);
 
 /* Solves them side by side, for plans shorter than below_ns, to a gap of at least gap_ppm. */
 bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm);

@@ -33,6 +33,9 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool accumulates,
                                         bool path_only, int64_t *workspace_bytes);
+/* Of the layer's kernels in the first micro-batch. like: the layer of the whole graph that is like it. */
+struct price_floor sample_floor(const struct sample *sample, const struct facts *facts, const struct graph *whole,
+                                int layer, int like);
 /* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 /* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the

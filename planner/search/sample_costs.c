@@ -1,6 +1,7 @@
 /* What a sample's instructions take. The kernels of layers of one class cost the same, of whatever size they are: each
  * is priced once. */
 #include "planner/search/sample_parts.h"
+#include "base/num.h"
 #include <string.h>
 
 /* Whether the operand is a gradient that the first micro-batch leaves for those behind it. */
@@ -79,6 +80,26 @@ void sample_price_instrs(struct sample *s, const struct facts *facts, bool path_
                          : path_only ? least_ns(s, facts, instr)
                                      : cost_instr_ns(facts, s->program, 0, instr);
     }
+}
+
+struct price_floor sample_floor(const struct sample *s, const struct facts *facts, const struct graph *whole, int layer,
+                                int like)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct price_floor floor = { 0, 0 };
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        int64_t launch_ns;
+        double work_ns;
+        if (instr->op != OP_COMPUTE || instr->layer != layer || instr->again || instr->phase == PHASE_STEP)
+            continue;
+        int place = instr->segment - s->graph->layers[layer].first_segment;
+        cost_kernel_floor(facts, 0, &whole->segments[whole->layers[like].first_segment + place], instr->phase,
+                          s->plan->dtype, &launch_ns, &work_ns);
+        floor.launch_ns += max_i64(launch_ns - 1, 0); /* durations are rounded one by one */
+        floor.work_ns += work_ns;
+    }
+    return floor;
 }
 
 /* Of the micro-batches after the first, which add to the gradients that it left. */

@@ -13,7 +13,7 @@ struct model;
 
 /* What a search does, one after the other. */
 enum search_phase {
-    PHASE_BOUNDS,   /* every configuration gets a bound */
+    PHASE_BOUNDS,   /* every configuration gets a floor, or its first bound */
     PHASE_PROOF,    /* those that could be best are solved: at its end the formula's optimum is proven to the gap */
     PHASE_FAMILIES, /* so are the best of other families, for the judge */
     PHASE_RANKS,    /* candidates become plans and are ranked */
@@ -57,7 +57,7 @@ struct search_options {
  * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
  * be gained. */
 /* What became of a configuration whose bound did not rule it out. LEFT: it was not settled when time was over, UNSEEN:
- * it had not even a bound then. */
+ * it had no first bound then. */
 enum config_fate { FATE_SOLVED, FATE_MEMORY, FATE_REFUSED, FATE_LEFT, FATE_UNSEEN, FATE_COUNT };
 extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory", "refused", "left", "unseen" */
 struct config_record {

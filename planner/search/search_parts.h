@@ -43,18 +43,20 @@ struct run {
     struct arena arena;
     struct owned_arena *arenas;
     struct config *configs;
-    int config_count;               /* of those that got a bound; all, unless time ended before */
-    int unseen_count;               /* behind them, without one */
+    int config_count;
     int beside_first, beside_count; /* behind all these: space_configs_beside() */
     bool beside_unseen;             /* there were some, and time ended before */
     struct ordered *order;          /* (config_count) by the bound of paths; several layouts behind all others */
-    int64_t *first_ns;              /* (config_count) first bounds by configuration; 0: none was worked out */
-    int64_t *busy_ns;               /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
-    int64_t *orders_ns;             /* (config_count) where the file's order alone is searched: bounds of all orders */
-    bool *tried;                    /* (all) solved, with a plan or without */
-    int scout_kind, scout_at;       /* how far search_scout_on() has come */
-    int close_count;                /* of those that their relaxation ruled out */
-    struct ordered *close;          /* (close_count) by that bound */
+    bool *is_bounded;               /* (config_count) has its first bound, or no program */
+    const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
+    int64_t *path_ns;   /* (config_count) bounds by paths; of what has no first bound its floor, 0: none is known */
+    int64_t *first_ns;  /* (config_count) first bounds by configuration; 0: none was worked out */
+    int64_t *busy_ns;   /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
+    int64_t *orders_ns; /* (config_count) where the file's order alone is searched: bounds of all orders */
+    bool *tried;        /* (all) solved, with a plan or without */
+    int scout_kind, scout_at; /* how far search_scout_on() has come */
+    int close_count;          /* of those that their relaxation ruled out */
+    struct ordered *close;    /* (close_count) by that bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;
@@ -84,9 +86,9 @@ bool search_add_candidate(struct run *run, const struct candidate *candidate);
 bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
                     struct partition_problem *out);
 
-/* propose.c: bounds all configurations and sorts them, into run->order. */
+/* first_bounds.c: opens the lists by configuration, with what bounds cost nothing. */
 bool search_order(struct run *run);
-/* Solves them best first until no bound lies below what is already known. */
+/* propose.c: bounds configurations and solves them best first until no bound lies below what is already known. */
 bool search_solve(struct run *run);
 /* When time is over and there is no plan that fits: solves one configuration after the other of those that plainly fit,
  * with a bound or without, and were not tried, until one has a plan. *found: it is a candidate. */

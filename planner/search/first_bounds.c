@@ -1,0 +1,320 @@
+/* First bounds, when they are asked for. What its kernels take for being started and for their operations at the best
+ * rate is a bound of a configuration that costs nothing, its floor; the first bound wants programs of its mesh and
+ * micro-batch. Those whose floor lies above the best
+ * plan get theirs when all else is settled, so that time that is over early was spent on the others, and something is
+ * known of all. What is done first does not depend on it: whoever is next has its first bound, and that is the least.
+ */
+#include "base/num.h"
+#include "planner/search/busy_bound.h"
+#include "planner/search/propose_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDED 0.999999 /* sums of doubles */
+
+void propose_record(struct run *run, int config, enum config_fate fate)
+{
+    struct certificate *certificate = &run->result->certificate;
+    certificate->records[certificate->record_count++] =
+        (struct config_record){ .config = config, .fate = fate, .first_ns = run->first_ns[config] };
+}
+
+int propose_compare(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+    if (x->layouts != y->layouts)
+        return x->layouts ? 1 : -1;
+    if (x->bound_ns != y->bound_ns)
+        return x->bound_ns < y->bound_ns ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* A floor before what is bounded by as much, since its first bound may come before that. */
+static int compare_waiting(const void *a, const void *b)
+{
+    const struct waiting *x = a, *y = b;
+    bool alike = x->at.layouts == y->at.layouts && x->at.bound_ns == y->at.bound_ns;
+    return alike && x->is_floor != y->is_floor ? (x->is_floor ? -1 : 1) : propose_compare(&x->at, &y->at);
+}
+
+void propose_sort(struct queue *queue)
+{
+    qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
+}
+
+/* ---- floors ---- */
+
+/* Whether others have as many kernels, or more. */
+static bool may_be_base(const struct config *config)
+{
+    return config->meshes == 0 && config->runs < 2 && mesh_context(&config->mesh) == 1 &&
+           config_loss_chunks(config) < 2;
+}
+
+bool propose_find_floors(struct price_floor **out, struct workbench *bench, const struct config *configs, int count,
+                         struct error *err)
+{
+    int base = 0;
+    *out = arena_alloc(&bench->arena, (size_t)bench->chain.class_count, sizeof **out);
+    while (base < count && !may_be_base(&configs[base]))
+        base++;
+    if (!*out)
+        return search_out_of_memory(err);
+    return base == count || workbench_floors(bench, &configs[base], *out, err);
+}
+
+/* By path: the same formula over prices that are floors. */
+int64_t propose_floor(const struct workbench *bench, const struct config *config, const struct price_floor *floors,
+                      struct layer_price *prices)
+{
+    struct price_table table = { .class_count = bench->chain.class_count, .strategy_count = 1, .prices = prices };
+    double share = (double)config->micro / (double)bench->space->batch /
+                   (double)(config_tensor(config) * mesh_context(&config->mesh)); /* of all work one rank's at once */
+    if (config->meshes > 0 || config->runs > 1)
+        return 0;
+    for (int c = 0; c < table.class_count; c++)
+        prices[c] =
+            (struct layer_price){ .forward_ns = floors[c].launch_ns + (int64_t)(floors[c].work_ns * share * ROUNDED) };
+    struct partition_problem problem = workbench_problem(bench, config, &table, NULL);
+    return partition_path_bound(&problem);
+}
+
+static bool set_floors(struct run *run)
+{
+    struct price_floor *floors;
+    struct layer_price *prices = arena_alloc(&run->arena, (size_t)run->bench.chain.class_count, sizeof *prices);
+    if (!prices)
+        return search_out_of_memory(run->err);
+    if (run->options->keep_all)
+        return true;
+    if (!propose_find_floors(&floors, &run->bench, run->configs, run->config_count, run->err))
+        return false;
+    for (int i = 0; i < run->config_count; i++)
+        run->path_ns[i] = i > 0 && config_equal_but(&run->configs[i], &run->configs[i - 1], BUT_PREFETCH)
+                              ? run->path_ns[i - 1]
+                              : propose_floor(&run->bench, &run->configs[i], floors, prices);
+    return true;
+}
+
+/* ---- first bounds ---- */
+
+static void copy_bounds(struct run *run, int from, int to)
+{
+    run->path_ns[to] = run->path_ns[from];
+    run->first_ns[to] = run->first_ns[from];
+    run->orders_ns[to] = run->orders_ns[from];
+}
+
+/* Prefetch decides neither the first bound nor that of the kernels. */
+static bool is_like_last(const struct run *run, int index)
+{
+    return index > 0 && run->bound_table[index - 1] &&
+           config_equal_but(&run->configs[index], &run->configs[index - 1], BUT_PREFETCH);
+}
+
+static bool bound_config(struct run *run, int index)
+{
+    const struct config *config = &run->configs[index];
+    if (!workbench_table(&run->bench, config, true, &run->bound_table[index], run->err))
+        return false;
+    run->is_bounded[index] = true;
+    run->path_ns[index] = run->first_ns[index] = run->orders_ns[index] = INT64_MAX;
+    if (!run->bound_table[index])
+        return true;
+    if (is_like_last(run, index)) {
+        copy_bounds(run, index - 1, index);
+        return true;
+    }
+    struct partition_problem problem = workbench_problem(&run->bench, config, run->bound_table[index], NULL);
+    run->path_ns[index] = partition_path_bound(&problem);
+    run->first_ns[index] = partition_quick_bound(&problem);
+    if (config->stages != 1 && run->result->certificate.ideals == 0) /* cuts of some orders only; one stage has none */
+        run->orders_ns[index] = partition_orders_bound(&problem);
+    return true;
+}
+
+static bool open_lists(struct run *run)
+{
+    struct certificate *certificate = &run->result->certificate;
+    size_t count = (size_t)run->config_count;
+    run->order = arena_alloc(&run->arena, count, sizeof *run->order);
+    certificate->records = arena_alloc(&run->result->arena, count, sizeof *certificate->records);
+    run->is_bounded = arena_alloc(&run->arena, count, sizeof *run->is_bounded);
+    run->bound_table = arena_alloc(&run->arena, count, sizeof *run->bound_table);
+    run->path_ns = arena_alloc(&run->arena, count, sizeof *run->path_ns);
+    run->first_ns = arena_alloc(&run->arena, count, sizeof *run->first_ns);
+    run->orders_ns = arena_alloc(&run->arena, count, sizeof *run->orders_ns);
+    run->busy_ns = arena_alloc(&run->arena, count + (size_t)run->beside_count, sizeof *run->busy_ns);
+    run->tried = arena_alloc(&run->arena, count, sizeof *run->tried);
+    return (run->order && certificate->records && run->is_bounded && run->bound_table && run->path_ns &&
+            run->first_ns && run->orders_ns && run->busy_ns && run->tried) ||
+           search_out_of_memory(run->err);
+}
+
+bool search_order(struct run *run)
+{
+    run->result->certificate.ideals = chain_ideals(&run->bench.chain);
+    if (!open_lists(run) || !set_floors(run))
+        return false;
+    for (int i = 0; i < run->config_count && !(run->path_ns[i] == 0 && search_stops(run)); i++)
+        if (run->path_ns[i] == 0 && !bound_config(run, i))
+            return false;
+    return true;
+}
+
+/* ---- of those that are next ---- */
+
+/* By its first bound, once it is known, or gone where it has no program. */
+static void enter_bound(const struct run *run, struct queue *queue, struct waiting *waiting)
+{
+    int index = waiting->at.index;
+    waiting->is_floor = false;
+    waiting->at.bound_ns = queue->raised ? max_i64(run->path_ns[index], run->first_ns[index]) : run->path_ns[index];
+}
+
+static void drop_refused(struct queue *queue)
+{
+    int kept = 0;
+    for (int i = 0; i < queue->count; i++) {
+        bool refused = queue->list[i].at.bound_ns == INT64_MAX;
+        queue->plain_count -= refused && !queue->list[i].at.layouts;
+        if (!refused)
+            queue->list[kept++] = queue->list[i];
+    }
+    queue->count = kept;
+}
+
+bool propose_open_queue(struct run *run, struct queue *queue)
+{
+    *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list),
+                             .moved = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *queue->moved) };
+    if (!queue->list || !queue->moved)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->config_count; i++) {
+        bool layouts = run->configs[i].runs > 1;
+        queue->list[queue->count++] =
+            (struct waiting){ { run->path_ns[i], i, layouts }, .is_floor = !run->is_bounded[i] };
+        queue->plain_count += !layouts;
+    }
+    drop_refused(queue);
+    propose_sort(queue);
+    return true;
+}
+
+/* Those between the places have other bounds now; all behind them are in order still. */
+static void put_in_order(struct queue *queue, int begin, int end)
+{
+    struct waiting *moved = queue->moved, *list = queue->list;
+    int count = 0, at = begin, rest = end;
+    for (int i = begin; i < end; i++) {
+        bool refused = list[i].at.bound_ns == INT64_MAX;
+        queue->plain_count -= refused && !list[i].at.layouts;
+        if (!refused)
+            moved[count++] = list[i];
+    }
+    qsort(moved, (size_t)count, sizeof *moved, compare_waiting);
+    for (int k = 0; k < count;)
+        list[at++] = rest < queue->count && compare_waiting(&list[rest], &moved[k]) < 0 ? list[rest++] : moved[k++];
+    memmove(&list[at], &list[rest], (size_t)(queue->count - rest) * sizeof *list);
+    queue->count -= rest - at;
+}
+
+bool propose_settle(struct run *run, struct queue *queue, int place, int64_t below_ns)
+{
+    struct waiting *list = queue->list;
+    while (place < queue->plain_count && list[place].is_floor && list[place].at.bound_ns < below_ns &&
+           !search_stops(run)) {
+        int end = place; /* of the floors before the first that is bounded; without any, of the first */
+        while (end < queue->plain_count && list[end].is_floor && list[end].at.bound_ns < below_ns)
+            end++;
+        end = end == queue->plain_count || list[end].is_floor ? place + 1 : end;
+        for (int i = place; i < end && !search_stops(run); i++) {
+            if (!bound_config(run, list[i].at.index))
+                return false;
+            enter_bound(run, queue, &list[i]);
+        }
+        put_in_order(queue, place, end);
+    }
+    return true;
+}
+
+/* ---- of all ---- */
+
+bool propose_settle_all(struct run *run, struct queue *queue)
+{
+    for (int i = 0; i < run->config_count && !search_stops(run); i++)
+        if (!run->is_bounded[i] && !bound_config(run, i))
+            return false;
+    for (int i = 0; i < queue->count; i++)
+        if (queue->list[i].is_floor && run->is_bounded[queue->list[i].at.index])
+            enter_bound(run, queue, &queue->list[i]);
+    drop_refused(queue);
+    propose_sort(queue);
+    return true;
+}
+
+/* When time is over: by all that first bounds know, and behind them what has a floor alone, which says less. */
+static int64_t place_of(const struct run *run, int index)
+{
+    int64_t path_ns = run->path_ns[index];
+    if (!run->is_bounded[index])
+        return INT64_MAX / 2 + path_ns / 2;
+    return run->stopped ? max_i64(path_ns, run->first_ns[index]) : path_ns;
+}
+
+void propose_list(struct run *run)
+{
+    for (int i = 0; i < run->config_count; i++)
+        run->order[i] = (struct ordered){ place_of(run, i), i, run->configs[i].runs > 1 };
+    qsort(run->order, (size_t)run->config_count, sizeof *run->order, propose_compare);
+}
+
+bool propose_bound_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns)
+{
+    int64_t *least_ns = &run->result->certificate.simulated_bound_ns;
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, &run->configs[index], table);
+    if (!busy_bound(&run->busy_ns[index], &problem, below_ns, run->err))
+        return false;
+    *least_ns = min_i64(*least_ns, run->busy_ns[index]);
+    return true;
+}
+
+/* What the certificate says of a configuration with its first bound. */
+static bool enter_known(struct run *run, int index)
+{
+    struct certificate *certificate = &run->result->certificate;
+    const struct price_table *table = run->bound_table[index];
+    certificate_hash_add(&certificate->hash, &run->configs[index], table);
+    run->busy_ns[index] = INT64_MAX;
+    if (!table) {
+        propose_record(run, index, FATE_REFUSED);
+        return true;
+    }
+    if (is_like_last(run, index)) {
+        run->busy_ns[index] = run->busy_ns[index - 1];
+        return true;
+    }
+    return propose_bound_simulation(run, index, table, certificate->simulated_bound_ns);
+}
+
+bool propose_enter_bounds(struct run *run)
+{
+    struct certificate *certificate = &run->result->certificate;
+    bool unseen = false;
+    certificate->simulated_bound_ns = INT64_MAX;
+    certificate->hash = certificate_hash_start(&run->options->space);
+    certificate_hash_orders(&certificate->hash, certificate->ideals);
+    for (int i = 0; i < run->config_count; i++) {
+        if (run->is_bounded[i]) {
+            if (!enter_known(run, i))
+                return false;
+            continue;
+        }
+        unseen = true;
+        run->busy_ns[i] = INT64_MAX;
+        propose_record(run, i, FATE_UNSEEN);
+    }
+    if (unseen) /* of schedules and lanes nothing is known then */
+        certificate->simulated_bound_ns = 0;
+    return true;
+}
