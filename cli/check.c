@@ -82,7 +82,8 @@ static void print_report(const struct cli *cli, const struct check_report *r)
     if (r->ideals == 0 && r->orders_bound_ns == 0)
         fprintf(cli->out, "it says nothing of other orders\n");
     if (r->left > 0)
-        fprintf(cli->out, "  %lld were not looked at when the search ended: nothing is proven\n", (long long)r->left);
+        fprintf(cli->out, "  %lld were not looked at when the search ended: %s\n", (long long)r->left,
+                r->bound_ns > 0 ? "that bound is theirs, too" : "nothing is proven");
 }
 
 static bool check_file(const struct cli *cli, const struct check_arguments *a, struct inputs *in, const char *path,
