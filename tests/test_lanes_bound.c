@@ -1,10 +1,13 @@
-/* The bound by both lanes and memory beside the simulator: of no plan drawn is the step shorter. */
+/* The bounds by both lanes and memory, and by the order of passes, beside the simulator: of no plan drawn is the step
+ * shorter. */
 #include "base/num.h"
 #include "planner/check/check_busy.h"
+#include "planner/check/check_passes.h"
 #include "planner/search/assemble.h"
 #include "planner/search/config_name.h"
 #include "planner/search/flight_bound.h"
 #include "planner/search/lanes_bound.h"
+#include "planner/search/passes_bound.h"
 #include "planner/search/workbench.h"
 #include "tests/model_files.h"
 #include "tests/random_numbers.h"
@@ -49,26 +52,34 @@ static struct space space_of(const struct lanes_case *c)
     return space;
 }
 
-/* What the prices say that layers keep when a stage has most in flight: of the stage that holds most. */
-static int64_t held_in_flight(const struct config *config, const struct price_table *table, const int *count)
+/* What the prices say that layers keep of each micro-batch after each pass of a stage, for its weights' gradients
+ * alone, too: the most of all stages. */
+static int64_t held_at_most(const struct config *config, const struct price_table *table, const int *count)
 {
-    const struct schedule *schedule = schedules[config->schedule];
-    int chunks = config_chunks(config), row = table->class_count * table->strategy_count, by_chunk[8] = { 0 };
+    int row = table->class_count * table->strategy_count;
     bool offloads = price_offloads(table);
+    struct arena arena = { 0 };
+    struct passes passes;
     int64_t most = 0;
-    for (int k = 0; k < config->stages; k++) {
-        struct schedule_place place = schedule_place_even(config->stages, k, config->micro_batch_count, config->extra);
+    ck_assert(passes_list(&passes, config, &arena));
+    for (int k = 0; k < passes.stages; k++) {
+        bool here[512] = { false };
         int64_t held = 0;
-        place.chunks = chunks;
-        ck_assert(chunks <= 8 && schedule_flight(by_chunk, schedule, &place));
-        for (int at = 0; at < chunks * row; at++) {
-            int chunk = at / row, piece = schedule_piece(schedule, config->stages, k, chunk) % config_pieces(config);
-            const struct least_price *least = &table->prices[at % row].least;
-            held += count[piece * row + at % row] *
-                    (least->resident_bytes + by_chunk[chunk] * price_kept_bytes(least, offloads));
+        ck_assert_int_le(passes.pieces, 512);
+        for (int i = passes.first[k]; i < passes.first[k + 1]; i++) {
+            const struct pass *pass = &passes.pass[i];
+            int kept = (pass->kind == ACTION_FORWARD) - pass_is_input(pass);
+            int put_off = (pass->kind == ACTION_BACKWARD_INPUT) - (pass->kind == ACTION_BACKWARD_WEIGHT);
+            for (int at = 0; at < row; at++) {
+                const struct least_price *least = &table->prices[at].least;
+                int64_t bytes = kept * price_kept_bytes(least, offloads) + put_off * least->put_off_bytes;
+                held += count[pass->piece * row + at] * (bytes + (here[pass->piece] ? 0 : least->resident_bytes));
+            }
+            here[pass->piece] = true;
+            most = max_i64(most, held);
         }
-        most = max_i64(most, held);
     }
+    arena_free(&arena);
     return most;
 }
 
@@ -115,7 +126,7 @@ static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, con
             int strategy = mixed ? (int)random_below(seed, strategies) : favourite;
             count[(k * table->class_count + bench->chain.class_of[l]) * strategies + strategy]++;
         }
-    drawn->held_bytes = held_in_flight(config, table, count);
+    drawn->held_bytes = held_at_most(config, table, count);
     drawn->moved_ns = arena_alloc(arena, (size_t)config->stages, sizeof *drawn->moved_ns);
     ck_assert_ptr_nonnull(drawn->moved_ns);
     struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
@@ -144,9 +155,44 @@ static void check_moved(const struct world *world, const struct plan *plan, cons
     graph_free(graph);
 }
 
+/* No longer than the step, proven by the checker's own arithmetic; and it refuses a mix that is not of true
+ * inequalities, or a bound beyond what it proves. */
+static int64_t check_passes(const struct workbench *bench, const struct config *config, const struct price_table *table,
+                            int64_t memory_bytes, int64_t step_ns, struct passes_book *book, const char *name)
+{
+    struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
+    struct mix_effort effort = { .rounds = 12, .missing_ppm = 2000, .work = INT64_MAX };
+    const struct passes_mix *mix = NULL;
+    struct error err = { 0 };
+    int64_t bound_ns = 0;
+    bool proves = false;
+    if (!passes_are_few(&bench->chain, config))
+        return 0;
+    ck_assert_msg(passes_bound(&bound_ns, &mix, book, &problem, config, memory_bytes, INT64_MAX, &effort, &err), "%s",
+                  err.message);
+    ck_assert_msg(bound_ns <= step_ns, "%s, %s: bound by passes %lld, simulated %lld", bench->model->name, name,
+                  (long long)bound_ns, (long long)step_ns);
+    if (!mix)
+        return bound_ns;
+    ck_assert(passes_mix_proves(&proves, mix, &bench->chain, config, table, memory_bytes, bound_ns, &err) && proves);
+    ck_assert(passes_mix_proves(&proves, mix, &bench->chain, config, table, memory_bytes, step_ns + 1, &err) &&
+              !proves);
+    for (int i = 0; i < mix->path_count; i++) {
+        const struct mix_path *path = &mix->paths[i];
+        int ends[] = { path->pass[0], path->pass[path->count - 1] };
+        struct mix_path wrong[] = { { MIX_WEIGHT, 2, ends }, { -1, path->count, path->pass } };
+        for (int k = ends[1] > ends[0] + 1 && path->count > 2 ? 0 : 1; k < 2; k++) {
+            struct passes_mix other = { .path_count = 1, .paths = &wrong[k] };
+            ck_assert(passes_mix_proves(&proves, &other, &bench->chain, config, table, memory_bytes, 0, &err));
+            ck_assert_msg(!proves, "%s: a path that is none", name);
+        }
+    }
+    return bound_ns;
+}
+
 static void check_lanes(const struct world *world, const struct workbench *bench, const struct config *config,
                         const struct price_table *table, const struct plan *plan, const struct drawn *drawn,
-                        double *closest)
+                        struct passes_book *book, double *closest)
 {
     struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
     struct error err = { 0 };
@@ -163,9 +209,11 @@ static void check_lanes(const struct world *world, const struct workbench *bench
     ck_assert(flight_bound(&flight_ns, &problem, config, most_bytes, &err));
     ck_assert_msg(flight_ns <= step_ns, "%s, %s: bound by what is in flight %lld, simulated %lld", world->model->name,
                   name, (long long)flight_ns, (long long)step_ns);
+    int64_t passes_ns = check_passes(bench, config, table, most_bytes, step_ns, book, name);
     bound_ns = max_i64(bound_ns, flight_ns);
     ck_assert(busy_lanes_hold(&holds, &bench->chain, NULL, config, table, most_bytes, bound_ns, &err));
     ck_assert_msg(holds, "%s, %s: the checker does not prove %lld", world->model->name, name, (long long)bound_ns);
+    bound_ns = max_i64(bound_ns, passes_ns);
     *closest = (double)bound_ns / (double)step_ns > *closest ? (double)bound_ns / (double)step_ns : *closest;
 }
 
@@ -199,6 +247,7 @@ START_TEST(no_plan_is_simulated_shorter)
     struct space space = space_of(c);
     struct workbench bench;
     struct config *configs = NULL, *beside = NULL;
+    struct passes_book book = { 0 };
     struct arena arena = { 0 };
     struct error err = { 0 };
     uint64_t seed = (uint64_t)_i;
@@ -218,7 +267,7 @@ START_TEST(no_plan_is_simulated_shorter)
                                 ? draw_plan(&seed, &bench, config, table, &drawn, &arena)
                                 : NULL;
         if (plan) {
-            check_lanes(&world, &bench, config, table, plan, &drawn, &closest);
+            check_lanes(&world, &bench, config, table, plan, &drawn, &book, &closest);
             compared++;
         }
         plan_free(plan);
@@ -226,6 +275,7 @@ START_TEST(no_plan_is_simulated_shorter)
     ck_assert_int_ge(compared, DRAWS / share_stride() / 2);
     printf("%s on %s: %d plans, the bound at most %.3f of a step\n", c->model, c->form, compared, closest);
     workbench_close(&bench);
+    passes_book_close(&book);
     arena_free(&arena);
     world_close(&world);
 }

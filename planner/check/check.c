@@ -259,6 +259,9 @@ static bool check_simulated(struct checker *c, const struct config *config, cons
             !busy_lanes_hold(&holds, &c->bench.chain, orders_of(c), config, table, c->claim->memory_bytes, bound_ns,
                              c->err))
             return false;
+        if (table && !holds && c->facts->cluster->type_count == 1 &&
+            !passes_hold(&holds, &c->book, &c->bench.chain, config, table, c->claim->memory_bytes, bound_ns, c->err))
+            return false;
     }
     return holds ||
            fail_kind(c->err, ERROR_GATE,
@@ -486,6 +489,7 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
     good = good && check_beside(&c) && check_hashes(&c) && check_counts(&c) && check_best(&c, model) &&
            check_plan(&c, model, &out->step_ns) && check_gaps(&c, out->step_ns);
     workbench_close(&c.bench);
+    passes_book_close(&c.book);
     arena_free(&c.arena);
     return good;
 }

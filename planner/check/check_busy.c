@@ -296,8 +296,9 @@ static void measure_units(struct busy_check *b)
         }
     }
     bool is_cut = b->config->stages * config_chunks(b->config) > 1;
+    b->reused_ns = (b->config->prefetch + 1) * gathers_ns; /* the first ones may share transfers */
     if (is_cut || b->layers <= b->config->prefetch)
-        b->reused_ns = b->config->prefetch * b->micro_batches * gathers_ns;
+        b->reused_ns += b->config->prefetch * b->micro_batches * gathers_ns;
     b->hidden_ns = is_cut ? b->micro_batches * (there_ns + back_ns) : 0;
     b->memory_unit_ns = b->memory_unit_ns * b->micro_batches / b->config->stages / MEMORY_UNITS;
 }

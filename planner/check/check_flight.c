@@ -131,8 +131,9 @@ static bool list_needs(struct flight_check *f, int64_t capacity_bytes, struct ar
             gathers_ns = max_i64(gathers_ns, price->gather_forward_ns + price->gather_backward_ns);
         }
     bool is_cut = f->config->stages * config_chunks(f->config) > 1;
+    f->reused_ns = (f->config->prefetch + 1) * gathers_ns; /* the first ones may share transfers */
     if (is_cut || f->chain->layer_count <= f->config->prefetch)
-        f->reused_ns = f->config->prefetch * m * gathers_ns;
+        f->reused_ns += f->config->prefetch * m * gathers_ns;
     f->hidden_ns = is_cut ? m * (there_ns + back_ns) : 0;
     return true;
 }

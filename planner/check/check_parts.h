@@ -3,6 +3,7 @@
 #define CLEAVE_CHECK_CHECK_PARTS_H
 #include "planner/check/check.h"
 #include "planner/check/check_cut.h"
+#include "planner/check/check_passes.h"
 #include "planner/search/certificate_hash.h"
 #include "planner/search/workbench.h"
 
@@ -14,7 +15,8 @@ struct checker {
     const struct facts *facts;
     const struct plan *plan;
     struct workbench bench;
-    struct orders orders; /* of the model's layers; as far as the certificate speaks of them */
+    struct orders orders;    /* of the model's layers; as far as the certificate speaks of them */
+    struct passes_book book; /* of check_passes.h */
     struct arena arena;
     struct config *configs, *beside;
     int config_count, beside_count; /* beside: of schedules that the formula does not bound */

@@ -39,7 +39,8 @@ int64_t lanes_stay_ns(const struct busy_problem *problem)
         longest_ns = max_i64(longest_ns, p->gather_forward_ns + p->gather_backward_ns);
     }
     bool short_chunks = problem->stages * problem->chunks > 1 || chain->layer_count <= problem->prefetch;
-    return short_chunks ? problem->micro_batches * problem->prefetch * longest_ns : 0;
+    int64_t first_ns = (problem->prefetch + 1) * longest_ns; /* may share transfers */
+    return first_ns + (short_chunks ? problem->micro_batches * problem->prefetch * longest_ns : 0);
 }
 
 struct least_price lanes_least(const struct busy_problem *problem, int class_index, int strategy)

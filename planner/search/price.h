@@ -16,6 +16,7 @@ struct strategy {
 struct least_price {
     int64_t forward_ns, input_ns, weight_ns; /* kernels of the first micro-batch, without recomputation; backward by
                                                 input and by weight */
+    int64_t adding_ns;                       /* more by weight, of each micro-batch behind the first */
     int64_t update_ns;                       /* compute lane, once, after all kernels: norm and updates */
     int64_t refresh_ns;                      /* dp lane, once, after these: to hand out what was updated */
     int64_t lane_micro_ns;                   /* dp lane, for each micro-batch */
@@ -29,6 +30,8 @@ struct least_price {
     int64_t resident_bytes;              /* of those what is there at all times */
     int64_t kept_bytes, enter_bytes; /* of those what each micro-batch in flight keeps: of the layer's own values, and
                                         of what the layer before hands it, unless that one offloads it */
+    int64_t put_off_bytes; /* of its own values and their gradients, what the weights' gradients are made of: there
+                              between a backward pass by input of all layers and one by weight */
 };
 
 /* ns of one micro-batch on one rank. Compute is the path through kernels and the collectives that they wait for (tensor

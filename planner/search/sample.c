@@ -180,6 +180,7 @@ static bool open_arrays(struct sample *s)
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
     s->kept_layer = arena_alloc(a, buffers, sizeof *s->kept_layer);
     s->within_saved = arena_alloc(a, buffers, sizeof *s->within_saved);
+    s->put_off = arena_alloc(a, (size_t)s->graph->value_count, 2 * sizeof *s->put_off);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
@@ -187,8 +188,8 @@ static bool open_arrays(struct sample *s)
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->kept_layer && s->within_saved && s->duration && s->finish && s->change && s->passes && s->by_layer &&
-           s->copies;
+           s->kept_layer && s->within_saved && s->put_off && s->duration && s->finish && s->change && s->passes &&
+           s->by_layer && s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)

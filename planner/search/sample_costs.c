@@ -118,7 +118,11 @@ void sample_price_adding(struct sample *s, const struct facts *facts)
     for (int k = 0; k < s->list_count; k++) {
         int i = s->listed[k], like = s->like[i];
         const struct instr *instr = &list->instrs[i];
-        if (instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT)
-            s->duration[i] = like < i ? s->duration[like] : adding_ns(s, facts, instr, s->duration[i]);
+        if (instr->op != OP_COMPUTE || instr->phase != PHASE_BACKWARD_WEIGHT)
+            continue;
+        int64_t first_ns = s->duration[i];
+        s->duration[i] = like < i ? s->duration[like] : adding_ns(s, facts, instr, first_ns);
+        s->by_layer[sample_layer_of(s, instr)].least.adding_ns +=
+            s->duration[i] > first_ns ? s->duration[i] - first_ns : 0;
     }
 }

@@ -74,10 +74,21 @@ static void add_gaps(struct sample *s)
     }
 }
 
+/* Whether the layer shares a weight with another: on a stage of its own its transfers are put together otherwise. */
+static bool shares_weights(const struct sample *s, int layer)
+{
+    for (int t = 0; t < s->tie_count; t++)
+        if (s->ties[t].layer == layer || s->weight_layer[s->program->buffers[s->ties[t].buffer].id] == layer)
+            return true;
+    return false;
+}
+
 int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
                                  int64_t ns)
 {
     int64_t bytes = 0;
+    if (instr->lane == LANE_DP && instr->phase != PHASE_STEP && !shares_weights(s, sample_layer_of(s, instr)))
+        return ns; /* of a pass: no other layer's are in it */
     if (facts->profile || !op_info[instr->op].collective || instr->lane != LANE_DP)
         return 0;
     const struct pair *pair = &s->program->pairs[instr->pair_first];

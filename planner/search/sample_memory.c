@@ -136,6 +136,49 @@ static int64_t *kept_of(struct sample *s, int buffer, bool chain)
     return chain && reader == maker + 1 ? &s->by_layer[reader].least.enter_bytes : NULL;
 }
 
+/* Whether the buffer holds a value of the layer that reads it, or its gradient, whole. */
+static bool is_own(const struct sample *s, int buffer, int layer)
+{
+    const struct buffer *b = &s->program->buffers[buffer];
+    int maker = b->is_weight || b->id < 0 ? -1 : s->graph->values[b->id].producer;
+    return (b->kind == BUFFER_VALUE || b->kind == BUFFER_VALUE_GRADIENT) && maker >= 0 &&
+           s->graph->segments[maker].layer == layer && b->part_count == 1;
+}
+
+/* Of a value, or of its gradient, the bytes of the smallest buffer. */
+static int64_t least_bytes(const struct sample *s, const struct buffer *like)
+{
+    int64_t least = like->bytes;
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *b = &s->program->buffers[s->sized[k]];
+        if (b->kind == like->kind && b->id == like->id && !b->is_weight && b->micro == like->micro)
+            least = min_i64(least, b->part_count == 1 ? b->bytes : 0);
+    }
+    return least;
+}
+
+/* (values, 2) What a pass by weight reads, each value and each gradient once. */
+static void price_put_off(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct access access;
+    memset(s->put_off, 0, 2 * (size_t)s->graph->value_count * sizeof *s->put_off);
+    for (int k = 0; k < s->list_count && !layer_offloads_activations(&s->shape.layer); k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        int layer = sample_layer_of(s, instr);
+        bool counts = instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT && instr->micro == 0;
+        for (int slot = 0; counts && slot < access_slots(instr); slot++) {
+            if (!access_at(s->program, instr, slot, &access) || !access.reads || !is_own(s, access.buffer, layer))
+                continue;
+            const struct buffer *buffer = &s->program->buffers[access.buffer];
+            bool *seen = &s->put_off[2 * buffer->id + (buffer->kind == BUFFER_VALUE)];
+            if (!*seen)
+                s->by_layer[layer].least.put_off_bytes += least_bytes(s, buffer);
+            *seen = true;
+        }
+    }
+}
+
 /* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
 static void price_temporary(struct sample *s)
 {
@@ -207,6 +250,7 @@ int64_t sample_price_memory(struct sample *s, bool resident_only)
     if (resident_only)
         return 0;
     price_temporary(s);
+    price_put_off(s);
     for (int l = 0; l < s->graph->layer_count; l++) {
         s->by_layer[l].least.resident_bytes = s->by_layer[l].weight_bytes;
         s->by_layer[l].least.held_bytes = s->by_layer[l].weight_bytes + s->by_layer[l].saved_bytes;

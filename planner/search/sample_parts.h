@@ -42,6 +42,7 @@ struct sample {
     int turn, end;   /* first instruction of the first backward; the first behind the first micro-batch */
     int *kept_layer; /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
+    bool *put_off;      /* (values, 2) what backward by weight reads: gradients, values */
     struct tie *ties;
     int tie_count;
     /* filled anew for each size */

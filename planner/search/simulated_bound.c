@@ -1,14 +1,19 @@
 /* How short a plan could be simulated at the least: the bound by kernels alone, which all configurations have, is
- * raised where it lies far below what was found. */
+ * raised where it lies far below what was found; first by lanes and memory, then by the order of passes, too. */
 #include "base/num.h"
 #include "planner/search/flight_bound.h"
 #include "planner/search/lanes_bound.h"
+#include "planner/search/passes_bound.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 
 /* NEAR_SHARE: a bound is good enough when it is one in so many below the step. LOOKED_AT: configurations whose whole
  * prices are asked for, and LOOKED_AT_EACH more for each that was solved beyond FEW_SOLVED: that took longer. */
 enum { NEAR_SHARE = 50, LOOKED_AT = 340, FEW_SOLVED = 64, LOOKED_AT_EACH = 40 };
+/* Passes are looked at where a bound is more than so many thousandths of the step below it, so many of them, and for
+ * one configuration in so many rounds, or until what the best mix proves may be so much more. What they say is lowered
+ * by so much, for a checker whose arithmetic goes another way. */
+enum { CLOSE_PER_MILLE = 47, MOST_WORK = 1 << 28, MOST_ROUNDS = 320, MISSING_PPM = 2000, LOWERED_PPM = 200 };
 
 static int compare_bounds(const void *left, const void *right)
 {
@@ -86,25 +91,83 @@ static bool bound_of(struct run *run, int index, int64_t below_ns, struct last *
     return !table || bound_lanes(run, config, table, below_ns, bound_ns);
 }
 
-/* From the lowest on, until all that are left lie above the lowest that was raised. */
+/* From the lowest on, until all that are left lie above the lowest that was raised. Puts into the list what is known of
+ * each. */
+static bool raise_by_lanes(struct run *run, struct ordered *list, int count, int64_t *best_ns)
+{
+    struct last last = { 0 };
+    for (int i = 0; i < count && list[i].bound_ns < *best_ns; i++) {
+        int64_t bound_ns = 0;
+        if (search_stops(run))
+            return true;
+        if (!bound_of(run, list[i].index, *best_ns, &last, &bound_ns))
+            return false;
+        list[i].bound_ns = max_i64(list[i].bound_ns, bound_ns);
+        *best_ns = min_i64(*best_ns, bound_ns);
+    }
+    return true;
+}
+
+/* All that can be said of one configuration, up to below_ns; table: NULL where no program is. */
+static bool bound_whole(struct run *run, const struct config *config, struct passes_book *book, int64_t below_ns,
+                        struct mix_effort *effort, int64_t *bound_ns)
+{
+    const struct price_table *table = NULL;
+    const struct passes_mix *mix = NULL;
+    if (!lanes_bound_applies(config, run->bench.facts->cluster))
+        return true;
+    if (!workbench_table(&run->bench, config, false, &table, run->err))
+        return false;
+    if (!table)
+        *bound_ns = INT64_MAX;
+    if (!table || !bound_lanes(run, config, table, below_ns, bound_ns))
+        return table == NULL;
+    int64_t passes_ns = 0;
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
+    bool good = *bound_ns >= below_ns || !passes_are_few(&run->bench.chain, config) ||
+                passes_bound(&passes_ns, &mix, book, &problem, config, run->capacity_bytes, below_ns, effort, run->err);
+    *bound_ns = max_i64(*bound_ns, passes_ns - passes_ns / 1000000 * LOWERED_PPM);
+    return good;
+}
+
+/* The same as above, until all lie close to the step. *best_ns: the lowest. */
+static bool raise_by_passes(struct run *run, struct ordered *list, int count, int64_t close_ns, int64_t *best_ns)
+{
+    struct passes_book book = { 0 };
+    struct mix_effort effort = { .rounds = MOST_ROUNDS, .missing_ppm = MISSING_PPM, .work = MOST_WORK };
+    int64_t lowest_ns = close_ns;
+    bool good = true;
+    qsort(list, (size_t)count, sizeof *list, compare_bounds);
+    for (int i = 0; good && i < count && list[i].bound_ns < lowest_ns; i++) {
+        bool ends = effort.work <= 0 || search_stops(run);
+        if (!ends)
+            good = bound_whole(run, &run->configs[list[i].index], &book, lowest_ns, &effort, &list[i].bound_ns);
+        lowest_ns = min_i64(lowest_ns, list[i].bound_ns);
+        if (ends)
+            break; /* none that is left is lower */
+    }
+    *best_ns = max_i64(*best_ns, lowest_ns);
+    passes_book_close(&book);
+    return good;
+}
+
 bool search_raise_simulated_bound(struct run *run)
 {
     int64_t *least_ns = &run->result->certificate.simulated_bound_ns, best_ns = INT64_MAX;
     int64_t step_ns = run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : 0;
-    struct last last = { 0 };
+    int count = run->config_count + run->beside_count;
     if (*least_ns <= 0 || step_ns - *least_ns <= step_ns / NEAR_SHARE)
         return true; /* nothing is known, or enough */
     struct ordered *list = list_bounds(run);
     if (!list)
         return search_out_of_memory(run->err);
-    for (int i = 0; i < run->config_count + run->beside_count && list[i].bound_ns < best_ns; i++) {
-        int64_t bound_ns = 0;
-        if (search_stops(run))
-            return true;
-        if (!bound_of(run, list[i].index, best_ns, &last, &bound_ns))
-            return false;
-        best_ns = min_i64(best_ns, bound_ns);
-    }
+    if (!raise_by_lanes(run, list, count, &best_ns))
+        return false;
+    if (run->stopped)
+        return true;
+    int64_t close_ns = step_ns - step_ns / 1000 * CLOSE_PER_MILLE;
+    if (best_ns < close_ns && !raise_by_passes(run, list, count, close_ns, &best_ns))
+        return false;
     *least_ns = max_i64(*least_ns, best_ns);
     return true;
 }

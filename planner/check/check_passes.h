@@ -1,0 +1,17 @@
+/* Whether a claimed bound of the simulated step holds by the order of passes (what is bounded and why:
+ * planner/search/passes_bound.h). Which inequalities to add up is proposed by the search's code; that they are true,
+ * and what they say, is worked out anew here, from the schedule's order. */
+#ifndef CLEAVE_CHECK_PASSES_H
+#define CLEAVE_CHECK_PASSES_H
+#include "planner/search/partition.h"
+#include "planner/search/passes_book.h"
+
+/* table: of whole strategies; of configurations of which lanes_bound() can be said. book: zeroed before the first one.
+ * Fails only for want of memory, or when GLPK does. */
+bool passes_hold(bool *holds, struct passes_book *book, const struct chain *chain, const struct config *config,
+                 const struct price_table *table, int64_t capacity_bytes, int64_t bound_ns, struct error *err);
+/* For it, and for tests: whether the mix, whatever it is, is one of true inequalities and proves the bound. */
+bool passes_mix_proves(bool *proves, const struct passes_mix *mix, const struct chain *chain,
+                       const struct config *config, const struct price_table *table, int64_t capacity_bytes,
+                       int64_t bound_ns, struct error *err);
+#endif
