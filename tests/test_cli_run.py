@@ -85,7 +85,7 @@ def kernels(folder):
         ran = {kind: [e for e in spans if e["cat"] == kind] for kind in kinds}
         check("kernels: all of the trace are counted", all(len(ran[kind]) == told[key] for kind, key in kinds.items()) and told["kernels"] > 50, told)
         check("kernels: beneath their lanes", {threads[number, e["tid"]] for events in ran.values() for e in events} == {"compute kernels", "dp kernels"})
-        instructions = {e["args"]["instr"]: threads[number, e["tid"]] for e in spans if "instr" in e["args"]}
+        instructions = {e["args"]["instr"]: threads[number, e["tid"]] for e in spans if "instr" in e.get("args", {})}
         check("kernels: of instructions of their lane", all(instructions[e["args"]["of_instr"]] + " kernels" == threads[number, e["tid"]]
               for events in ran.values() for e in events if "of_instr" in e.get("args", {})))
         for lane, of in told["lanes"].items():
