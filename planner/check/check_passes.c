@@ -197,7 +197,7 @@ static int64_t layer_takes(const struct passes_check *c, int class_index, int st
 
 /* The most that any layer has of what may overlap, and what ends of the lane's work two passes may share. */
 struct largest {
-    int64_t enter_ns, return_ns, again_ns, weight_ns, gathers_ns;
+    int64_t enter_ns, return_ns, again_ns, weight_ns, gathers_ns, joined_ns;
 };
 
 static struct largest find_largest(const struct passes_check *c)
@@ -212,6 +212,7 @@ static struct largest find_largest(const struct passes_check *c)
         most.again_ns = max_i64(most.again_ns, p->least.again_ns);
         most.weight_ns = max_i64(most.weight_ns, p->least.weight_ns + p->least.adding_ns);
         most.gathers_ns = max_i64(most.gathers_ns, p->gather_forward_ns + p->gather_backward_ns);
+        most.joined_ns = max_i64(most.joined_ns, p->least.joined_ns);
     }
     return most;
 }
@@ -219,9 +220,10 @@ static struct largest find_largest(const struct passes_check *c)
 static int64_t left_out_ns(const struct passes_check *c, const bool *each)
 {
     struct largest most = find_largest(c);
-    int64_t chunks = config_chunks(c->config), ahead = c->config->prefetch, sum = 0, shared = ahead + 1;
+    int64_t chunks = config_chunks(c->config), ahead = c->config->prefetch, sum = 0,
+            shared_ns = (ahead + 1) * most.joined_ns;
     if (c->config->stages * chunks > 1 || c->chain->layer_count <= ahead)
-        shared += ahead * c->config->micro_batch_count;
+        shared_ns += ahead * c->config->micro_batch_count * most.gathers_ns;
     for (int q = 0; q < c->pieces; q++) {
         const struct meets *at = &c->meets[q];
         if (!each[WAITS])
@@ -231,7 +233,7 @@ static int64_t left_out_ns(const struct passes_check *c, const bool *each)
         if (!each[LATE_WEIGHTS])
             sum += at->before_message * most.weight_ns;
     }
-    return sum + c->mix->lane_weight * (chunks * shared * most.gathers_ns);
+    return sum + c->mix->lane_weight * (chunks * shared_ns);
 }
 
 static int64_t said_ns(const struct passes_check *c, int overlaps)

@@ -32,15 +32,16 @@ int64_t lanes_stay_ns(const struct busy_problem *problem)
 {
     const struct chain *chain = problem->chain;
     const struct price_table *table = problem->table;
-    int64_t longest_ns = 0;
+    int64_t longest_ns = 0, joined_ns = 0;
     for (int i = 0; i < chain->layer_count * table->strategy_count; i++) {
         const struct layer_price *p =
             price_at(table, chain->class_of[i / table->strategy_count], i % table->strategy_count);
         longest_ns = max_i64(longest_ns, p->gather_forward_ns + p->gather_backward_ns);
+        joined_ns = max_i64(joined_ns, p->least.joined_ns);
     }
     bool short_chunks = problem->stages * problem->chunks > 1 || chain->layer_count <= problem->prefetch;
-    int64_t first_ns = (problem->prefetch + 1) * longest_ns; /* may share transfers */
-    return first_ns + (short_chunks ? problem->micro_batches * problem->prefetch * longest_ns : 0);
+    return (problem->prefetch + 1) * joined_ns +
+           (short_chunks ? problem->micro_batches * problem->prefetch * longest_ns : 0);
 }
 
 struct least_price lanes_least(const struct busy_problem *problem, int class_index, int strategy)

@@ -21,6 +21,7 @@ struct least_price {
     int64_t refresh_ns;                      /* dp lane, once, after these: to hand out what was updated */
     int64_t lane_micro_ns;                   /* dp lane, for each micro-batch */
     int64_t lane_once_ns;                    /* dp lane, once */
+    int64_t joined_ns;                       /* of lane_micro_ns what gathers save that share a transfer */
     int64_t again_ns;                        /* compute lane, for each micro-batch: what is recomputed */
     int64_t gap_ns; /* the compute lane waits so long in each micro-batch for transfers between two kernels of the
                        layer in one pass */

@@ -309,8 +309,8 @@ static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int p
     return instr_is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
 }
 
-/* least_ns: of what the lane has to move at least. */
-static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t least_ns)
+/* least_ns: of what the lane has to move at least; joined_ns: less of it, for any of the weights, beside others. */
+static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t least_ns, int64_t joined_ns)
 {
     int64_t total = 0, bytes = 0;
     for (int i = 0; i < instr->pair_count; i++) {
@@ -328,6 +328,7 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns, i
         else
             sample_add_lane(price, share_of(s, price, instr),
                             (int64_t)((double)least_ns * (double)bytes / (double)total));
+        price->least.joined_ns += joined_ns;
         if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
@@ -517,7 +518,8 @@ static void price_times(struct sample *s, const struct facts *facts, bool accumu
         if (copies_host(instr))
             add_copy(s, instr, s->duration[i]);
         else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
-            share_out(s, instr, s->duration[i], sample_least_transfer_ns(s, facts, instr, s->duration[i]));
+            share_out(s, instr, s->duration[i], sample_least_transfer_ns(s, facts, instr, s->duration[i]),
+                      hands_out(instr) ? sample_joined_ns(s, facts, instr, s->duration[i]) : 0);
     }
     sample_price_least(s);
     if (accumulates)

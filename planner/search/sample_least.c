@@ -97,6 +97,13 @@ int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *fac
     return bytes > 0 && bytes >= s->plan->bucket_bytes ? ns : cost_stream_ns(facts, s->program, 0, instr);
 }
 
+int64_t sample_joined_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t ns)
+{
+    if (instr->lane != LANE_DP || instr->phase == PHASE_STEP)
+        return 0;
+    return facts->profile ? ns : ns - min_i64(ns, cost_stream_ns(facts, s->program, 0, instr));
+}
+
 /* What ZeRO-3 gathers is given up at the end of the pass for which it was first asked: each pass gathers anew where
  * gathers run fewer layers ahead than there are. */
 void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns)

@@ -86,6 +86,9 @@ void sample_price_least(struct sample *sample);
  * on other lanes. */
 int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
                                  int64_t ns);
+/* How much less a gather of a pass may take that shares its transfer with another layer's, as the first of a stage do.
+ */
+int64_t sample_joined_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t ns);
 /* Counts it, of what is also counted in *into. */
 void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns);
 /* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */
