@@ -97,7 +97,7 @@ static void moved_at_least(int64_t *moved_ns, const struct busy_problem *problem
             int piece = schedule_piece(schedule, config->stages, k, at / row) % config_pieces(config);
             int class_index = at % row / table->strategy_count;
             struct least_price least = lanes_least(problem, class_index, at % row % table->strategy_count);
-            moved_ns[k] += count[piece * row + at % row] * (micro_batches * least.lane_micro_ns + least.lane_once_ns);
+            moved_ns[k] += count[piece * row + at % row] * least_lane_ns(&least, micro_batches, 1);
         }
     }
 }

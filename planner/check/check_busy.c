@@ -145,7 +145,7 @@ static int64_t least_of_all(const struct busy_check *b, int class_index, const i
     for (int i = 0; i < b->table->strategy_count; i++) {
         const struct layer_price *p = price_at(b->table, class_index, i);
         int64_t after = share[UPDATES] * p->least.update_ns + rest * p->least.refresh_ns,
-                moved = m * p->least.lane_micro_ns + p->least.lane_once_ns,
+                moved = least_lane_ns(&p->least, m, schedules[b->config->schedule]->copies ? 2 : 1),
                 held = p->least.held_bytes >= b->capacity_bytes
                            ? FINE
                            : (int64_t)((double)p->least.held_bytes / (double)b->capacity_bytes * FINE);
@@ -284,7 +284,7 @@ static struct busy_check check_of(const struct chain *chain, const struct orders
 static void measure_units(struct busy_check *b)
 {
     const struct price_table *table = b->table;
-    int64_t there_ns = 0, back_ns = 0, gathers_ns = 0, joined_ns = 0;
+    int64_t there_ns = 0, back_ns = 0, gathers_ns = 0;
     for (int l = 0; l < b->layers; l++) {
         int class_index = b->chain->class_of[l];
         b->memory_unit_ns += all_kernels(price_at(table, class_index, 0));
@@ -293,13 +293,11 @@ static void measure_units(struct busy_check *b)
             there_ns = max_i64(there_ns, p->least.enter_gap_ns);
             back_ns = max_i64(back_ns, p->least.return_gap_ns);
             gathers_ns = max_i64(gathers_ns, p->gather_forward_ns + p->gather_backward_ns);
-            joined_ns = max_i64(joined_ns, p->least.joined_ns);
         }
     }
     bool is_cut = b->config->stages * config_chunks(b->config) > 1;
-    b->reused_ns = (b->config->prefetch + 1) * joined_ns; /* the first ones may share transfers */
     if (is_cut || b->layers <= b->config->prefetch)
-        b->reused_ns += b->config->prefetch * b->micro_batches * gathers_ns;
+        b->reused_ns = b->config->prefetch * b->micro_batches * gathers_ns;
     b->hidden_ns = is_cut ? b->micro_batches * (there_ns + back_ns) : 0;
     b->memory_unit_ns = b->memory_unit_ns * b->micro_batches / b->config->stages / MEMORY_UNITS;
 }

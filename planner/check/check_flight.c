@@ -96,7 +96,7 @@ static struct need need_of(const struct flight_check *f, int class_index, const 
     if (own) {
         need.updates_ns = least->update_ns;
         need.shared_ns = least->refresh_ns;
-        need.moved_ns = m * least->lane_micro_ns + least->lane_once_ns;
+        need.moved_ns = least_lane_ns(least, m, f->copies);
     }
     for (int n = 0; n < f->levels; n++) {
         int64_t weights = own ? f->copies * least->resident_bytes : 0, one = own ? least->held_bytes : 0;
@@ -110,7 +110,7 @@ static struct need need_of(const struct flight_check *f, int class_index, const 
 static bool list_needs(struct flight_check *f, int64_t capacity_bytes, struct arena *arena)
 {
     const struct price_table *table = f->table;
-    int64_t m = f->config->micro_batch_count, there_ns = 0, back_ns = 0, gathers_ns = 0, joined_ns = 0;
+    int64_t m = f->config->micro_batch_count, there_ns = 0, back_ns = 0, gathers_ns = 0;
     f->needs = arena_alloc(arena, (size_t)(table->class_count * table->strategy_count), sizeof *f->needs);
     f->layers = arena_alloc(arena, (size_t)table->class_count, sizeof *f->layers);
     if (!f->needs || !f->layers)
@@ -129,12 +129,10 @@ static bool list_needs(struct flight_check *f, int64_t capacity_bytes, struct ar
             there_ns = max_i64(there_ns, price->least.enter_gap_ns);
             back_ns = max_i64(back_ns, price->least.return_gap_ns);
             gathers_ns = max_i64(gathers_ns, price->gather_forward_ns + price->gather_backward_ns);
-            joined_ns = max_i64(joined_ns, price->least.joined_ns);
         }
     bool is_cut = f->config->stages * config_chunks(f->config) > 1;
-    f->reused_ns = (f->config->prefetch + 1) * joined_ns; /* the first ones may share transfers */
     if (is_cut || f->chain->layer_count <= f->config->prefetch)
-        f->reused_ns += f->config->prefetch * m * gathers_ns;
+        f->reused_ns = f->config->prefetch * m * gathers_ns;
     f->hidden_ns = is_cut ? m * (there_ns + back_ns) : 0;
     return true;
 }

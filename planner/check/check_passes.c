@@ -179,6 +179,7 @@ static int64_t layer_takes(const struct passes_check *c, int class_index, int st
     const struct least_price *p = &price_at(c->table, class_index, strategy)->least;
     bool own = !flight_shares_weight(c->chain, c->config, class_index);
     int64_t late = each[LATE_WEIGHTS] ? at->before_message : 0, m = c->config->micro_batch_count;
+    int copies = schedules[c->config->schedule]->copies ? 2 : 1;
     int64_t inner = min_i64(min_i64(at->forward, at->input), at->weight);
     int64_t path = at->forward * p->forward_ns + at->input * p->input_ns + (at->weight - late) * p->weight_ns +
                    max_i64(0, at->adding - late) * p->adding_ns + inner * p->gap_ns +
@@ -189,7 +190,7 @@ static int64_t layer_takes(const struct passes_check *c, int class_index, int st
                    held_ns(c, at->put_off_ns, p->put_off_bytes);
     if (own) {
         path += at->last * p->update_ns;
-        path += c->mix->lane_weight * ((m * p->lane_micro_ns + p->lane_once_ns) / c->config->stages);
+        path += c->mix->lane_weight * (least_lane_ns(p, m, copies) / c->config->stages);
         held += held_ns(c, at->resident_ns, p->resident_bytes);
     }
     return path + c->all * held;
@@ -197,7 +198,7 @@ static int64_t layer_takes(const struct passes_check *c, int class_index, int st
 
 /* The most that any layer has of what may overlap, and what ends of the lane's work two passes may share. */
 struct largest {
-    int64_t enter_ns, return_ns, again_ns, weight_ns, gathers_ns, joined_ns;
+    int64_t enter_ns, return_ns, again_ns, weight_ns, gathers_ns;
 };
 
 static struct largest find_largest(const struct passes_check *c)
@@ -212,7 +213,6 @@ static struct largest find_largest(const struct passes_check *c)
         most.again_ns = max_i64(most.again_ns, p->least.again_ns);
         most.weight_ns = max_i64(most.weight_ns, p->least.weight_ns + p->least.adding_ns);
         most.gathers_ns = max_i64(most.gathers_ns, p->gather_forward_ns + p->gather_backward_ns);
-        most.joined_ns = max_i64(most.joined_ns, p->least.joined_ns);
     }
     return most;
 }
@@ -220,10 +220,9 @@ static struct largest find_largest(const struct passes_check *c)
 static int64_t left_out_ns(const struct passes_check *c, const bool *each)
 {
     struct largest most = find_largest(c);
-    int64_t chunks = config_chunks(c->config), ahead = c->config->prefetch, sum = 0,
-            shared_ns = (ahead + 1) * most.joined_ns;
+    int64_t chunks = config_chunks(c->config), ahead = c->config->prefetch, sum = 0, shared_ns = 0;
     if (c->config->stages * chunks > 1 || c->chain->layer_count <= ahead)
-        shared_ns += ahead * c->config->micro_batch_count * most.gathers_ns;
+        shared_ns = ahead * c->config->micro_batch_count * most.gathers_ns;
     for (int q = 0; q < c->pieces; q++) {
         const struct meets *at = &c->meets[q];
         if (!each[WAITS])

@@ -106,7 +106,7 @@ static void fill_takes(struct flight *f, int64_t capacity_bytes)
             *take = (struct take){ .path_ns = m * least_kernels_ns(&least),
                                    .update_ns = least.update_ns,
                                    .refresh_ns = least.refresh_ns,
-                                   .lane_ns = m * least.lane_micro_ns + least.lane_once_ns };
+                                   .lane_ns = least_lane_ns(&least, m, f->copies) };
             for (int n = 0; n < f->level_count; n++)
                 take->memory_ns[n] = memory_ns(f, &least, f->level[n].flight, capacity_bytes);
         }

@@ -32,16 +32,14 @@ int64_t lanes_stay_ns(const struct busy_problem *problem)
 {
     const struct chain *chain = problem->chain;
     const struct price_table *table = problem->table;
-    int64_t longest_ns = 0, joined_ns = 0;
+    int64_t longest_ns = 0;
     for (int i = 0; i < chain->layer_count * table->strategy_count; i++) {
         const struct layer_price *p =
             price_at(table, chain->class_of[i / table->strategy_count], i % table->strategy_count);
         longest_ns = max_i64(longest_ns, p->gather_forward_ns + p->gather_backward_ns);
-        joined_ns = max_i64(joined_ns, p->least.joined_ns);
     }
     bool short_chunks = problem->stages * problem->chunks > 1 || chain->layer_count <= problem->prefetch;
-    return (problem->prefetch + 1) * joined_ns +
-           (short_chunks ? problem->micro_batches * problem->prefetch * longest_ns : 0);
+    return short_chunks ? problem->micro_batches * problem->prefetch * longest_ns : 0;
 }
 
 struct least_price lanes_least(const struct busy_problem *problem, int class_index, int strategy)
@@ -65,7 +63,7 @@ static int64_t share_held(const struct lanes *lanes, const struct least_price *l
 /* What a layer adds under a strategy, times both numbers of parts. */
 static int64_t layer_ns(const struct lanes *lanes, const struct least_price *least, int a, int u, int j)
 {
-    int64_t m = lanes->p->micro_batches, lane = m * least->lane_micro_ns + least->lane_once_ns;
+    int64_t m = lanes->p->micro_batches, lane = least_lane_ns(least, m, lanes->p->copies ? 2 : 1);
     int64_t path = LANES_STEP_PARTS * m * least_kernels_ns(least) + u * least->update_ns +
                    (LANES_STEP_PARTS - u) * least->refresh_ns;
     int64_t held = j * (lanes->unit_ns * share_held(lanes, least) / LANES_FINE);

@@ -202,7 +202,7 @@ static void fill_takes(struct bound *b)
         struct take *take = &b->takes[i];
         struct least_price *least = &take->least, *most = &b->most;
         *least = lanes_least(b->p, class_index, i % table->strategy_count);
-        take->lane_ns = (b->p->micro_batches * least->lane_micro_ns + least->lane_once_ns) / b->p->stages;
+        take->lane_ns = least_lane_ns(least, b->p->micro_batches, b->p->copies ? 2 : 1) / b->p->stages;
         take->resident = share_of(least->resident_bytes, b->capacity_bytes);
         take->kept = share_of(price_kept_bytes(least, offloads), b->capacity_bytes);
         take->put_off = share_of(least->put_off_bytes, b->capacity_bytes);

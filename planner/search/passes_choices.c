@@ -33,7 +33,7 @@ static struct mix_choice choice_of_layers(const struct chooser *c, double layers
 {
     double m = (double)c->config->micro_batch_count, firsts = schedules[c->config->schedule]->copies ? 2 : 1;
     double time = layers / c->unit_ns, memory = layers / c->capacity_bytes, gap = (double)least->gap_ns / 3;
-    double lane_ns = m * (double)least->lane_micro_ns + (double)least->lane_once_ns;
+    double lane_ns = (double)least_lane_ns(least, c->config->micro_batch_count, (int)firsts);
     return (struct mix_choice){
         .forward = time * ((double)(least->forward_ns + least->enter_gap_ns) + gap),
         .input = time * ((double)(least->input_ns + least->again_ns + least->return_gap_ns) + gap),

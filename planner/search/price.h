@@ -112,6 +112,13 @@ static inline int64_t least_kernels_ns(const struct least_price *least)
     return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->gap_ns +
            least->enter_gap_ns + least->return_gap_ns;
 }
+/* What a step's data-parallel lane moves for a layer at least, on all stages that hold a copy of it; each of them may
+ * join its first gathers. */
+static inline int64_t least_lane_ns(const struct least_price *least, int64_t micro_batches, int copies)
+{
+    int64_t joined = copies * least->joined_ns, passes = micro_batches * least->lane_micro_ns;
+    return (passes > joined ? passes - joined : 0) + least->lane_once_ns;
+}
 static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
 {
     return table->by_stage ? table->by_stage[stage] : table;

@@ -309,7 +309,7 @@ static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int p
     return instr_is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
 }
 
-/* least_ns: of what the lane has to move at least; joined_ns: less of it, for any of the weights, beside others. */
+/* least_ns: of what the lane has to move at least; joined_ns: less of it beside others. */
 static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t least_ns, int64_t joined_ns)
 {
     int64_t total = 0, bytes = 0;
@@ -328,7 +328,7 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns, i
         else
             sample_add_lane(price, share_of(s, price, instr),
                             (int64_t)((double)least_ns * (double)bytes / (double)total));
-        price->least.joined_ns += joined_ns;
+        price->least.joined_ns += (int64_t)((double)joined_ns * (double)bytes / (double)total + 1);
         if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
