@@ -181,6 +181,7 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
     if (explainer_ends(e))
         return true;
     options.space = *space;
+    options.unproven = true;
     options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
     if (!search_run(&result, e->model, facts, &options, &why))
         return nothing(e, &why, out, err);

@@ -205,7 +205,7 @@ static bool widen(struct widening *w, enum space_choice choice, int64_t n, int64
             return true;
         *allowed = (struct allowed){ 1, { value } };
         options.top = w->wanted;
-        options.no_advice = true;
+        options.no_advice = options.unproven = true;
         options.calls.progress = NULL;
         if (options.time_limit_ns > 0 && options.calls.now_ns)
             options.time_limit_ns -= options.calls.now_ns(options.calls.self) - w->start_ns;

@@ -156,7 +156,7 @@ bool search_raise_simulated_bound(struct run *run)
     int64_t *least_ns = &run->result->certificate.simulated_bound_ns, best_ns = INT64_MAX;
     int64_t step_ns = run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : 0;
     int count = run->config_count + run->beside_count;
-    if (*least_ns <= 0 || step_ns - *least_ns <= step_ns / NEAR_SHARE)
+    if (*least_ns <= 0 || step_ns - *least_ns <= step_ns / NEAR_SHARE || run->options->unproven)
         return true; /* nothing is known, or enough */
     struct ordered *list = list_bounds(run);
     if (!list)
