@@ -74,7 +74,8 @@ START_TEST(gradients_of_norms_go_on_to_the_terms_of_sums)
         const struct tiny_choice *choice = c < 0 ? &gpu_single : &gpu_choices_tried[c];
         if (!in_share((uint64_t)c + 1))
             continue;
-        counted.launches[GPU_ADD_NORM_GRADIENT] = 0;
+        counted.launches[GPU_ADD_NORM_GRADIENT] = 0; /* where tests share a process, others have counted */
+        counted.launches[GPU_NORM_GRADIENT] = counted.launches[GPU_SUM_TERMS] = 0;
         struct outcome want = gpu_run_as(dtype, tiny_models[_i % 2], choice, &device_apart, NULL, NULL);
         ck_assert_int_eq(counted.launches[GPU_ADD_NORM_GRADIENT], 0);
         const int64_t apart = counted.launches[GPU_NORM_GRADIENT], copies = counted.launches[GPU_SUM_TERMS];
@@ -88,7 +89,6 @@ START_TEST(gradients_of_norms_go_on_to_the_terms_of_sums)
         ck_assert_int_le(counted.launches[GPU_SUM_TERMS] + 2 * fused, copies);
         if (c < 0) /* one norm of five is of an embedding */
             ck_assert_int_eq(fused, 4 * counted.launches[GPU_NORM_GRADIENT]);
-        counted.launches[GPU_NORM_GRADIENT] = counted.launches[GPU_SUM_TERMS] = 0;
     }
     settings.fixed_bits = false;
 }

@@ -253,13 +253,15 @@ static bool queue(void *which, const struct task *task, struct error *err)
 static bool copy(void *self, void *stream, void *to, const void *from, size_t bytes, struct error *err)
 {
     (void)self;
-    return queue(stream, &(struct task){ .kind = TASK_COPY, .to = to, .from = from, .bytes = bytes }, err);
+    return bytes == 0 ||
+           queue(stream, &(struct task){ .kind = TASK_COPY, .to = to, .from = from, .bytes = bytes }, err);
 }
 
 static bool fill(void *self, void *stream, void *to, int byte, size_t bytes, struct error *err)
 {
     (void)self;
-    return queue(stream, &(struct task){ .kind = TASK_FILL, .to = to, .byte = byte, .bytes = bytes }, err);
+    return bytes == 0 ||
+           queue(stream, &(struct task){ .kind = TASK_FILL, .to = to, .byte = byte, .bytes = bytes }, err);
 }
 
 bool emulated_launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
