@@ -37,6 +37,13 @@ static inline int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+/* Bits that are set: what a compiler's own does by a call where the processor need not have an instruction for it. */
+static inline int count_bits(uint32_t bits)
+{
+    bits -= bits >> 1 & 0x55555555;
+    bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
+    return (int)((((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24);
+}
 /* For qsort(), ascending. */
 int compare_i64(const void *a, const void *b);
 /* The greatest one; of 0 and b it is b. */

@@ -3,7 +3,7 @@
 #include "planner/search/assemble.h"
 #include "planner/search/config_name.h"
 #include "planner/search/estimate.h"
-#include "planner/search/propose_parts.h"
+#include "planner/search/floors.h"
 #include "planner/search/sample_parts.h"
 #include "planner/search/workbench.h"
 #include "planner/sim/simulate.h"
@@ -116,13 +116,14 @@ static const struct instance {
     int stride;
     bool general;
 } instances[] = {
-    { "gpt2", "2x4:a100-sxm-80", 24, 7, false },       { "gpt3-175b", "128x8:a100-sxm-80", 1536, 173, false },
-    { "llama-3-8b", "3x4:h100-sxm", 36, 11, false },   { "llama-2-70b", "8x8:a100-sxm-80", 192, 61, false },
-    { "bert-large", "1x6:a100-sxm-80", 12, 3, false }, { "tiny-gpt", "1x4:cpu", 12, 1, false },
-    { "tiny-llama", "1x6:cpu", 24, 1, false },         { "tiny-opaque", "2x2:a100-sxm-80", 12, 1, false },
-    { "gpt2", "2x8:a100-sxm-80", 24, 97, true },       { "llama-3-8b", "4x4:h100-sxm", 16, 61, true },
-    { "tiny-llama", "2x4:a100-sxm-80", 8, 13, true },  { "tiny-moe", "2x4:a100-sxm-80", 16, 5, false },
-    { "mixtral-8x7b", "4x4:h100-sxm", 16, 211, true }, { "tiny-lora", "2x4:a100-sxm-80", 8, 13, true },
+    { "gpt2", "2x4:a100-sxm-80", 24, 7, false },        { "gpt3-175b", "128x8:a100-sxm-80", 1536, 173, false },
+    { "llama-3-8b", "3x4:h100-sxm", 36, 11, false },    { "llama-2-70b", "8x8:a100-sxm-80", 192, 61, false },
+    { "bert-large", "1x6:a100-sxm-80", 12, 3, false },  { "tiny-gpt", "1x4:cpu", 12, 1, false },
+    { "tiny-llama", "1x6:cpu", 24, 1, false },          { "tiny-opaque", "2x2:a100-sxm-80", 12, 1, false },
+    { "gpt2", "2x8:a100-sxm-80", 24, 97, true },        { "llama-3-8b", "4x4:h100-sxm", 16, 61, true },
+    { "tiny-llama", "2x4:a100-sxm-80", 8, 13, true },   { "tiny-moe", "2x4:a100-sxm-80", 16, 5, false },
+    { "mixtral-8x7b", "4x4:h100-sxm", 16, 211, true },  { "tiny-lora", "2x4:a100-sxm-80", 8, 13, true },
+    { "tiny-encdec", "1x8:a100-sxm-80", 64, 5, false },
 };
 enum { INSTANCES = sizeof instances / sizeof *instances };
 
@@ -517,14 +518,10 @@ START_TEST(floors_are_below_first_bounds)
     struct world w = world_open(in->model, in->cluster, in->batch);
     struct error err = { 0 };
     int compared = 0;
-    struct price_floor *floors;
-    struct layer_price *prices;
     if (in->general)
         free_choices(&w.space);
-    w.space.expert.count = 0;
     world_start(&w);
-    prices = calloc((size_t)w.bench.chain.class_count, sizeof *prices);
-    ck_assert(prices && propose_find_floors(&floors, &w.bench, w.configs, w.config_count, &err));
+    ck_assert(search_open_floors(&w.bench, w.configs, w.config_count, &err));
     for (int i = 0; i < w.config_count; i += in->stride) {
         const struct price_table *table = NULL;
         char name[CONFIG_NAME_BYTES];
@@ -532,15 +529,17 @@ START_TEST(floors_are_below_first_bounds)
         if (!table)
             continue;
         struct partition_problem problem = workbench_problem(&w.bench, &w.configs[i], table, NULL);
-        int64_t floor_ns = propose_floor(&w.bench, &w.configs[i], floors, prices),
-                first_ns = partition_path_bound(&problem);
-        ck_assert_msg(floor_ns <= first_ns, "%s, %s: floor %lld, first bound %lld ns", in->model,
-                      config_name(name, &w.configs[i]), (long long)floor_ns, (long long)first_ns);
-        compared += floor_ns > first_ns / 20;
+        struct floor floor;
+        ck_assert_msg(search_floor(&floor, &w.bench, &w.configs[i], &err), "%s", err.message);
+        int64_t path_ns = partition_path_bound(&problem), first_ns = partition_quick_bound(&problem);
+        ck_assert_msg(floor.path_ns <= path_ns && floor.first_ns <= first_ns,
+                      "%s, %s: floors %lld and %lld, first bounds %lld and %lld ns", in->model,
+                      config_name(name, &w.configs[i]), (long long)floor.path_ns, (long long)floor.first_ns,
+                      (long long)path_ns, (long long)first_ns);
+        compared += floor.first_ns > first_ns / 20;
     }
     ck_assert_msg(compared > 3 || !strcmp(in->cluster, "1x4:cpu"), "%s: %d floors that say something", in->model,
                   compared);
-    free(prices);
     world_close(&w);
 }
 END_TEST

@@ -129,6 +129,11 @@ int cost_loaded(const struct cluster *cluster, int type)
     return node->device.shared_host ? node->levels[0].fanout : 1;
 }
 
+bool cost_is_by_rates(const struct facts *facts, int type)
+{
+    return !facts_profile(facts, type) && facts->cluster->types[type].device.surface_count == 0;
+}
+
 bool cost_kernel_floor(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
                        enum dtype dtype, int64_t *launch_ns, double *work_ns)
 {
@@ -136,7 +141,7 @@ bool cost_kernel_floor(const struct facts *facts, int type, const struct segment
     int64_t extents[MAX_AXES] = { 0 };
     *launch_ns = 0;
     *work_ns = 0;
-    if (facts_profile(facts, type) || device->surface_count > 0 || segment->kernel == KERNEL_OPAQUE)
+    if (!cost_is_by_rates(facts, type) || segment->kernel == KERNEL_OPAQUE)
         return false;
     for (int i = 0; i < segment->axis_count; i++)
         extents[i] = segment->axes[i].size;

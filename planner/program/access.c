@@ -74,7 +74,7 @@ static int input_over(const struct program *program, const struct instr *instr, 
     bool defines = instr_defines(instr, ROLE_GRADIENT_IN, place);
     if (into < 0 || from < 0 || !defines || !same_block(&program->buffers[into], &program->buffers[from]))
         return -1;
-    for (int k = 0; k < __builtin_popcount(instr->operands); k++)
+    for (int k = 0; k < count_bits(instr->operands); k++)
         uses += program->operands[instr->operand_first + k] == from;
     return uses == 1 ? over : -1;
 }

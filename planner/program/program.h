@@ -3,6 +3,7 @@
  * pointers. */
 #ifndef CLEAVE_PROGRAM_PROGRAM_H
 #define CLEAVE_PROGRAM_PROGRAM_H
+#include "base/num.h"
 #include "planner/program/schedule.h"
 
 /* ---- layouts ---- */
@@ -171,7 +172,7 @@ static inline bool instr_defines(const struct instr *instr, enum role role, int 
 static inline int instr_operand_place(const struct instr *instr, enum role role, int i)
 {
     uint32_t before = instr->operands & ((UINT32_C(1) << ((int)role * MAX_OPERANDS + i)) - 1);
-    return instr->operand_first + __builtin_popcount(before);
+    return instr->operand_first + count_bits(before);
 }
 
 /* Between ranks, or would in a larger group. */

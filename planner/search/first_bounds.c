@@ -1,16 +1,15 @@
-/* First bounds, when they are asked for. What its kernels take for being started and for their operations at the best
- * rate is a bound of a configuration that costs nothing, its floor; the first bound wants programs of its mesh and
- * micro-batch. Those whose floor lies above the best
- * plan get theirs when all else is settled, so that time that is over early was spent on the others, and something is
- * known of all. What is done first does not depend on it: whoever is next has its first bound, and that is the least.
+/* First bounds, when they are asked for. What a sequence takes on the mesh, stretched to a micro-batch, is a
+ * bound of a configuration that costs almost nothing, its floor; the first bound wants programs of its own. Those whose
+ * floor lies above the best plan get theirs when all else is settled, so that time that is over early was spent on the
+ * others, and something is known of all. What is done first does not depend on it: whoever is next has its first bound,
+ * and that is the least.
  */
 #include "base/num.h"
 #include "planner/search/busy_bound.h"
+#include "planner/search/floors.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>
-
-#define ROUNDED 0.999999 /* sums of doubles */
 
 void propose_record(struct run *run, int config, enum config_fate fate)
 {
@@ -44,55 +43,20 @@ void propose_sort(struct queue *queue)
 
 /* ---- floors ---- */
 
-/* Whether others have as many kernels, or more. */
-static bool may_be_base(const struct config *config)
-{
-    return config->meshes == 0 && config->runs < 2 && mesh_context(&config->mesh) == 1 &&
-           config_loss_chunks(config) < 2;
-}
-
-bool propose_find_floors(struct price_floor **out, struct workbench *bench, const struct config *configs, int count,
-                         struct error *err)
-{
-    int base = 0;
-    *out = arena_alloc(&bench->arena, (size_t)bench->chain.class_count, sizeof **out);
-    while (base < count && !may_be_base(&configs[base]))
-        base++;
-    if (!*out)
-        return search_out_of_memory(err);
-    return base == count || workbench_floors(bench, &configs[base], *out, err);
-}
-
-/* By path: the same formula over prices that are floors. */
-int64_t propose_floor(const struct workbench *bench, const struct config *config, const struct price_floor *floors,
-                      struct layer_price *prices)
-{
-    struct price_table table = { .class_count = bench->chain.class_count, .strategy_count = 1, .prices = prices };
-    double share = (double)config->micro / (double)bench->space->batch /
-                   (double)(config_tensor(config) * mesh_context(&config->mesh)); /* of all work one rank's at once */
-    if (config->meshes > 0 || config->runs > 1)
-        return 0;
-    for (int c = 0; c < table.class_count; c++)
-        prices[c] =
-            (struct layer_price){ .forward_ns = floors[c].launch_ns + (int64_t)(floors[c].work_ns * share * ROUNDED) };
-    struct partition_problem problem = workbench_problem(bench, config, &table, NULL);
-    return partition_path_bound(&problem);
-}
-
 static bool set_floors(struct run *run)
 {
-    struct price_floor *floors;
-    struct layer_price *prices = arena_alloc(&run->arena, (size_t)run->bench.chain.class_count, sizeof *prices);
-    if (!prices)
-        return search_out_of_memory(run->err);
+    struct floor floor = { 0, 0 };
     if (run->options->keep_all)
         return true;
-    if (!propose_find_floors(&floors, &run->bench, run->configs, run->config_count, run->err))
+    if (!search_open_floors(&run->bench, run->configs, run->config_count, run->err))
         return false;
-    for (int i = 0; i < run->config_count; i++)
-        run->path_ns[i] = i > 0 && config_equal_but(&run->configs[i], &run->configs[i - 1], BUT_PREFETCH)
-                              ? run->path_ns[i - 1]
-                              : propose_floor(&run->bench, &run->configs[i], floors, prices);
+    for (int i = 0; i < run->config_count; i++) {
+        bool repeats = i > 0 && config_equal_but(&run->configs[i], &run->configs[i - 1], BUT_PREFETCH);
+        if (!repeats && !search_floor(&floor, &run->bench, &run->configs[i], run->err))
+            return false;
+        run->path_ns[i] = floor.path_ns;
+        run->first_ns[i] = floor.first_ns;
+    }
     return true;
 }
 

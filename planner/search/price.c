@@ -5,7 +5,6 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/search/sample.h"
-#include <math.h>
 #include <string.h>
 
 enum { SAMPLE_ROOM_BYTES = 1 << 27 };
@@ -456,23 +455,31 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     return true;
 }
 
-bool price_floors(struct price_floor *out, struct price_book *book, const struct price_key *key,
-                  const struct graph *whole, struct error *err)
+static void lower_floors(struct price_floor *floors, const struct graph *graph, const struct layer_price *by_layer)
+{
+    for (int l = 0; l < graph->layer_count; l++) {
+        struct price_floor *floor = &floors[graph->layers[l].class_index];
+        floor->path_ns = min_i64(floor->path_ns, by_layer[l].forward_ns + by_layer[l].backward_ns);
+        floor->step_ns = min_i64(floor->step_ns, by_layer[l].step_ns);
+    }
+}
+
+bool price_lower_floors(struct price_floor *floors, struct price_book *book, const struct price_key *key, int slices,
+                        const int64_t *micros, int micro_count, struct error *err)
 {
     struct sample *sample;
     struct plan_layer plain = plain_layer(key->mesh.dim);
+    plain.slices = (int16_t)slices;
+    if (!cost_is_by_rates(book->facts, 0)) {
+        memset(floors, 0, (size_t)(micro_count * book->class_count) * sizeof *floors);
+        return true;
+    }
     if (!want_sample(&sample, book, key, &plain, 1, err))
         return false;
-    for (int c = 0; c < book->class_count; c++)
-        out[c] = (struct price_floor){ INT64_MAX, INFINITY };
-    for (int l = 0; l < book->graph->layer_count; l++) {
-        int class_index = book->graph->layers[l].class_index, like = 0;
-        while (whole->layers[like].class_index != class_index)
-            like++;
-        struct price_floor own = sample_floor(sample, book->facts, whole, l, like), *floor = &out[class_index];
-        floor->launch_ns = min_i64(floor->launch_ns, own.launch_ns);
-        floor->work_ns = fmin(floor->work_ns, own.work_ns);
-    }
+    if (!sample_open_floors(sample, book->facts))
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    for (int i = 0; i < micro_count; i++)
+        lower_floors(&floors[i * book->class_count], book->graph, sample_floors(sample, micros[i]));
     return true;
 }
 

@@ -192,12 +192,6 @@ bool price_key_equal(const struct price_key *a, const struct price_key *b);
 /* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
 struct price_key price_key_alone(const struct price_key *key);
 
-/* What the kernels of a layer's path take at least, forward and backward. */
-struct price_floor {
-    int64_t launch_ns; /* for being started, in each micro-batch, however it is split */
-    double work_ns;    /* for the operations of all micro-batches together on one rank, at the best rate there is */
-};
-
 /* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
  * resized. Not for several threads. */
 struct price_book {
@@ -230,9 +224,15 @@ void price_book_close(struct price_book *book);
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,
                   struct error *err);
-/* (classes) Of layers that nothing is sharded of; whole: the unfolded graph of all sequences. */
-bool price_floors(struct price_floor *out, struct price_book *book, const struct price_key *key,
-                  const struct graph *whole, struct error *err);
+/* What a layer takes at least, whatever it decides: of a micro-batch, and for updates once. */
+struct price_floor {
+    int64_t path_ns, step_ns;
+};
+/* (micro_count, classes) Lowers each to that of layers that nothing is sharded of, in so many slices, in micro-batches
+ * of so many sequences; to zeroes where times are measured. key: of one sequence in a micro-batch and of ranks that
+ * share nothing. */
+bool price_lower_floors(struct price_floor *floors, struct price_book *book, const struct price_key *key, int slices,
+                        const int64_t *micros, int micro_count, struct error *err);
 /* Between layers that shard nothing and differ in nothing but the dimensions of the key's atoms: handovers there and
  * back, (class_count) each, after a layer of the class; and sends there and back over a cut, [0] from the first to the
  * second. */

@@ -63,7 +63,7 @@ bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t bel
     return true;
 }
 
-/* What a scout found is found again when its configuration is solved. */
+/* What a scout found is found again when its configuration is solved to the end. */
 static void drop_rough(struct run *run, int config)
 {
     int kept = 0;
@@ -172,9 +172,10 @@ static bool count_piece(struct run *run, const struct piece *piece)
         return true;
     }
     certificate->solved += !result->no_memory;
-    drop_rough(run, piece->config);
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
     run->tried[piece->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
+    if (run->tried[piece->config])
+        drop_rough(run, piece->config);
     propose_record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
     return propose_keep(run, piece, false);
 }
@@ -375,7 +376,7 @@ static bool take_wave(struct run *run, struct queue *queue, struct piece *pieces
                                          .bound_ns = next.at.bound_ns,
                                          .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
                                          .queue = queue,
-                                         .halves = next.known == RELAXED ? PARTITION_HALVES : 0,
+                                         .halves = next.known == RELAXED || search_is_small(run) ? PARTITION_HALVES : 0,
                                          .bound_only = next.known < SHARPENED && !next.at.layouts &&
                                                        run->best_ns < INT64_MAX && !run->options->keep_all };
     }
@@ -402,6 +403,22 @@ static bool solve_all(struct run *run, struct queue *queue)
     return solve_waves(run, queue) && propose_settle_all(run, queue) && solve_waves(run, queue);
 }
 
+/* By paths, and in both ways to be comfortable; all that first bounds know then. */
+static bool scout_large(struct run *run, struct queue *queue)
+{
+    if (!run->options->keep_all && (!scout(run, queue, sharded_comfortable) || !scout(run, queue, propose_comfortable)))
+        return false;
+    raise_bounds(run, queue);
+    return true;
+}
+
+/* What first bounds know is soon known of all that matter, and is not far from what is found then. */
+static bool scout_small(struct run *run, struct queue *queue)
+{
+    raise_bounds(run, queue);
+    return run->options->keep_all || scout(run, queue, plainly_fits);
+}
+
 bool search_solve(struct run *run)
 {
     struct queue queue;
@@ -409,11 +426,9 @@ bool search_solve(struct run *run)
     run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
     if (!run->close)
         return search_out_of_memory(run->err);
-    if (!propose_open_queue(run, &queue) || (!run->options->keep_all && (!scout(run, &queue, sharded_comfortable) ||
-                                                                         !scout(run, &queue, propose_comfortable))))
-        return false;
-    raise_bounds(run, &queue);
-    if (!solve_all(run, &queue) || !propose_enter_bounds(run))
+    if (!propose_open_queue(run, &queue) ||
+        !(search_is_small(run) ? scout_small(run, &queue) : scout_large(run, &queue)) || !solve_all(run, &queue) ||
+        !propose_enter_bounds(run))
         return false;
     propose_list(run);
     if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))

@@ -45,12 +45,6 @@ void propose_record(struct run *run, int config, enum config_fate fate);
 /* Of struct ordered. */
 int propose_compare(const void *a, const void *b);
 void propose_sort(struct queue *queue);
-/* (classes) For floors of these configurations, in the bench's arena. */
-bool propose_find_floors(struct price_floor **out, struct workbench *bench, const struct config *configs, int count,
-                         struct error *err);
-/* The configuration's first bound by paths is no less; 0: nothing is known. prices: (classes) room for them. */
-int64_t propose_floor(const struct workbench *bench, const struct config *config, const struct price_floor *floors,
-                      struct layer_price *prices);
 /* All configurations that may have a program, by paths, or by their floor. */
 bool propose_open_queue(struct run *run, struct queue *queue);
 /* Gives first bounds until the configuration at the place has one and none behind it may have less; unless its floor is

@@ -508,6 +508,20 @@ static void settle_copies(struct sample *s)
     }
 }
 
+void sample_price_path(struct sample *s)
+{
+    walk(s, false);
+    walk(s, true);
+    settle_gathers(s);
+}
+
+void sample_forget_prices(struct sample *s)
+{
+    memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
+    memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
+    memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
+}
+
 static void price_times(struct sample *s, const struct facts *facts, bool accumulates, bool path_only)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -524,9 +538,7 @@ static void price_times(struct sample *s, const struct facts *facts, bool accumu
     sample_price_least(s);
     if (accumulates)
         sample_price_adding(s, facts);
-    walk(s, false);
-    walk(s, true);
-    settle_gathers(s);
+    sample_price_path(s);
     settle_copies(s);
     if (!path_only)
         sample_price_links(s, facts);
@@ -535,9 +547,7 @@ static void price_times(struct sample *s, const struct facts *facts, bool accumu
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, bool accumulates, bool path_only,
                                         int64_t *workspace_bytes)
 {
-    memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
-    memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
-    memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
+    sample_forget_prices(s);
     price_times(s, facts, accumulates, path_only);
     *workspace_bytes = sample_price_memory(s, path_only);
     return s->by_layer;

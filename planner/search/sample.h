@@ -33,9 +33,12 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool accumulates,
                                         bool path_only, int64_t *workspace_bytes);
-/* Of the layer's kernels in the first micro-batch. like: the layer of the whole graph that is like it. */
-struct price_floor sample_floor(const struct sample *sample, const struct facts *facts, const struct graph *whole,
-                                int layer, int like);
+/* Of a sample of one micro-batch of one sequence: what such micro-batches take at least, of which times follow from
+ * rates (cost_is_by_rates()). False: out of memory. */
+bool sample_open_floors(struct sample *sample, const struct facts *facts);
+/* What a micro-batch of so many sequences takes at least by layer of the folded graph, in the sample's memory until the
+ * next call: forward_ns and backward_ns, and step_ns of updates. */
+const struct layer_price *sample_floors(struct sample *sample, int64_t micro);
 /* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 /* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the

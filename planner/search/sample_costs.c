@@ -82,26 +82,6 @@ void sample_price_instrs(struct sample *s, const struct facts *facts, bool path_
     }
 }
 
-struct price_floor sample_floor(const struct sample *s, const struct facts *facts, const struct graph *whole, int layer,
-                                int like)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    struct price_floor floor = { 0, 0 };
-    for (int k = 0; k < s->list_count; k++) {
-        const struct instr *instr = &list->instrs[s->listed[k]];
-        int64_t launch_ns;
-        double work_ns;
-        if (instr->op != OP_COMPUTE || instr->layer != layer || instr->again || instr->phase == PHASE_STEP)
-            continue;
-        int place = instr->segment - s->graph->layers[layer].first_segment;
-        cost_kernel_floor(facts, 0, &whole->segments[whole->layers[like].first_segment + place], instr->phase,
-                          s->plan->dtype, &launch_ns, &work_ns);
-        floor.launch_ns += max_i64(launch_ns - 1, 0); /* durations are rounded one by one */
-        floor.work_ns += work_ns;
-    }
-    return floor;
-}
-
 /* Of the micro-batches after the first, which add to the gradients that it left. */
 static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t own_ns)
 {

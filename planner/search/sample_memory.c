@@ -145,25 +145,35 @@ static bool is_own(const struct sample *s, int buffer, int layer)
            s->graph->segments[maker].layer == layer && b->part_count == 1;
 }
 
-/* Of a value, or of its gradient, the bytes of the smallest buffer. */
-static int64_t least_bytes(const struct sample *s, const struct buffer *like)
+/* Where a value's buffers are listed, or its gradient's. */
+static int put_off_place(const struct buffer *buffer)
 {
-    int64_t least = like->bytes;
-    for (int k = 0; k < s->sized_count; k++) {
-        const struct buffer *b = &s->program->buffers[s->sized[k]];
-        if (b->kind == like->kind && b->id == like->id && !b->is_weight && b->micro == like->micro)
-            least = min_i64(least, b->part_count == 1 ? b->bytes : 0);
-    }
-    return least;
+    return 2 * buffer->id + (buffer->kind == BUFFER_VALUE);
 }
 
-/* (values, 2) What a pass by weight reads, each value and each gradient once. */
+/* Of each value, and of its gradient, the bytes of the first micro-batch's smallest buffer. */
+static void list_least_bytes(struct sample *s)
+{
+    for (int i = 0; i < 2 * s->graph->value_count; i++)
+        s->put_off[i] = INT64_MAX;
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *b = &s->program->buffers[s->sized[k]];
+        bool counts = (b->kind == BUFFER_VALUE || b->kind == BUFFER_VALUE_GRADIENT) && !b->is_weight && b->id >= 0;
+        int64_t *least = counts && b->micro == 0 ? &s->put_off[put_off_place(b)] : NULL;
+        if (least)
+            *least = min_i64(*least, b->part_count == 1 ? b->bytes : 0);
+    }
+}
+
+/* What a pass by weight reads, each value and each gradient once. */
 static void price_put_off(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
     struct access access;
-    memset(s->put_off, 0, 2 * (size_t)s->graph->value_count * sizeof *s->put_off);
-    for (int k = 0; k < s->list_count && !layer_offloads_activations(&s->shape.layer); k++) {
+    if (layer_offloads_activations(&s->shape.layer))
+        return;
+    list_least_bytes(s);
+    for (int k = 0; k < s->list_count; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];
         int layer = sample_layer_of(s, instr);
         bool counts = instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT && instr->micro == 0;
@@ -171,10 +181,9 @@ static void price_put_off(struct sample *s)
             if (!access_at(s->program, instr, slot, &access) || !access.reads || !is_own(s, access.buffer, layer))
                 continue;
             const struct buffer *buffer = &s->program->buffers[access.buffer];
-            bool *seen = &s->put_off[2 * buffer->id + (buffer->kind == BUFFER_VALUE)];
-            if (!*seen)
-                s->by_layer[layer].least.put_off_bytes += least_bytes(s, buffer);
-            *seen = true;
+            int64_t *bytes = &s->put_off[put_off_place(buffer)];
+            s->by_layer[layer].least.put_off_bytes += min_i64(*bytes, buffer->bytes);
+            *bytes = 0;
         }
     }
 }

@@ -42,7 +42,7 @@ struct sample {
     int turn, end;   /* first instruction of the first backward; the first behind the first micro-batch */
     int *kept_layer; /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
-    bool *put_off;      /* (values, 2) what backward by weight reads: gradients, values */
+    int64_t *put_off;   /* (values, 2) bytes that backward by weight reads and are not counted yet: gradients, values */
     struct tie *ties;
     int tie_count;
     /* filled anew for each size */
@@ -52,6 +52,10 @@ struct sample {
                                      come and go */
     struct layer_price *by_layer; /* (layers) */
     struct copies *copies;        /* (layers) */
+    /* (instructions) For floors of one size: what each takes, and of that what no size goes below; and at least for
+     * each further sequence. NULL: not asked for yet. */
+    int64_t *first_ns, *launch_ns;
+    double *more_ns;
 };
 
 static inline bool sample_on_path(const struct instr *instr)
@@ -71,6 +75,10 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
 /* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
  * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
 int sample_path_layer_of(const struct sample *s, const struct instr *instr);
+/* Sets all prices to 0. */
+void sample_forget_prices(struct sample *sample);
+/* Prices the path by the durations, and how long each pass's gathers still take behind it. */
+void sample_price_path(struct sample *sample);
 /* Lists which kernels cost the same. False: out of memory. */
 bool sample_list_alike(struct sample *sample);
 /* Fills in durations; path_only: of what does not stand on the path 0, and of the step what it takes however many ranks

@@ -49,11 +49,11 @@ struct run {
     struct ordered *order;          /* (config_count) by the bound of paths; several layouts behind all others */
     bool *is_bounded;               /* (config_count) has its first bound, or no program */
     const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
-    int64_t *path_ns;   /* (config_count) bounds by paths; of what has no first bound its floor, 0: none is known */
-    int64_t *first_ns;  /* (config_count) first bounds by configuration; 0: none was worked out */
-    int64_t *busy_ns;   /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
-    int64_t *orders_ns; /* (config_count) where the file's order alone is searched: bounds of all orders */
-    bool *tried;        /* (all) solved, with a plan or without */
+    /* (config_count) Bounds by paths and first bounds; of what has no first bound its floors, 0: none are known. */
+    int64_t *path_ns, *first_ns;
+    int64_t *busy_ns;         /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
+    int64_t *orders_ns;       /* (config_count) where the file's order alone is searched: bounds of all orders */
+    bool *tried;              /* (all) solved, with a plan or without */
     int scout_kind, scout_at; /* how far search_scout_on() has come */
     int close_count;          /* of those that their relaxation ruled out */
     struct ordered *close;    /* (close_count) by that bound */

@@ -363,24 +363,6 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
     return !schedules[config->schedule]->asynchronous || workbench_versions(bench, config, out, err);
 }
 
-bool workbench_floors(struct workbench *bench, const struct config *config, struct price_floor *out, struct error *err)
-{
-    struct price_key key = workbench_key(bench, config, 0, true);
-    struct error why = { 0 };
-    struct price_floor *by_class = arena_alloc(&bench->arena, (size_t)bench->graph->class_count, sizeof *by_class);
-    if (!by_class)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    memset(out, 0, (size_t)bench->class_count * sizeof *out);
-    if (bench->type_facts)
-        return true;
-    key = price_key_alone(&key);
-    if (!price_floors(by_class, &bench->book, &key, bench->graph, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
-    for (int l = 0; l < bench->graph->layer_count; l++)
-        out[bench->chain.class_of[l]] = by_class[bench->graph->layers[l].class_index];
-    return true;
-}
-
 /* A stage's chunks share what it holds, which is as many times a chunk as it holds of the stage's own when they are
  * full. */
 int *config_in_flight(struct arena *arena, const struct config *config)

@@ -29,6 +29,7 @@ struct workbench {
     struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
     struct spread *spread;       /* spread.c: tables of stages whose meshes share each micro-batch */
     struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
+    struct floors *floors;       /* floors.c: what prices are no less than */
     struct laid *laid;           /* layouts.c: tables of layers with different layouts */
     int priced_count, priced_capacity;
     struct priced **priced;
@@ -51,9 +52,6 @@ bool workbench_partial_table(struct workbench *bench, const struct config *confi
  */
 bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
                         struct error *err);
-/* (classes) By the kernels of that configuration, of which others that split more in space or time have no fewer;
- * zeroes where nothing is known: of measured times, on several types of devices, or where lowering refuses it. */
-bool workbench_floors(struct workbench *bench, const struct config *config, struct price_floor *out, struct error *err);
 /* What the configuration's prices depend on. */
 struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only);
 /* In-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL: out of
