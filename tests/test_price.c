@@ -544,6 +544,56 @@ START_TEST(floors_are_below_first_bounds)
 }
 END_TEST
 
+static int64_t lane_ns(const struct layer_price *p)
+{
+    return p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
+}
+
+static int64_t once_ns(const struct layer_price *p)
+{
+    return p->gather_once_ns + p->reduce_last_ns + p->step_ns;
+}
+
+/* Which is why the search leaves it out where nothing lacks memory. */
+START_TEST(recomputation_saves_nothing_but_memory)
+{
+    const struct instance *in = &instances[_i];
+    if (!in_share((uint64_t)_i))
+        return;
+    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct error err = { 0 };
+    int compared = 0;
+    if (in->general)
+        free_choices(&w.space);
+    w.space.recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } };
+    world_start(&w);
+    w.bench.room = ROOM_SCARCE;
+    for (int i = 0; i < w.config_count; i += in->stride) {
+        const struct price_table *table = NULL;
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);
+        for (int s = 0; table && s < table->strategy_count; s++) {
+            struct plan_layer plain = table->strategies[s].layer;
+            plain.recompute = RECOMPUTE_NONE;
+            int like = price_strategy(table, &plain);
+            for (int c = 0; c < table->class_count && like != s; c++) {
+                const struct layer_price *p = price_at(table, c, s), *q = price_at(table, c, like);
+                ck_assert_msg(p->forward_ns >= q->forward_ns && p->backward_ns >= q->backward_ns &&
+                                  lane_ns(p) >= lane_ns(q) && once_ns(p) >= once_ns(q),
+                              "%s, configuration %d, class %d, strategy %d: forward %lld for %lld, backward %lld for "
+                              "%lld, lane %lld "
+                              "for %lld, once %lld for %lld ns",
+                              in->model, i, c, s, (long long)p->forward_ns, (long long)q->forward_ns,
+                              (long long)p->backward_ns, (long long)q->backward_ns, (long long)lane_ns(p),
+                              (long long)lane_ns(q), (long long)once_ns(p), (long long)once_ns(q));
+                compared++;
+            }
+        }
+    }
+    ck_assert_int_gt(compared, 10);
+    world_close(&w);
+}
+END_TEST
+
 static Suite *price_suite(void)
 {
     Suite *suite = suite_create("price");
@@ -553,6 +603,7 @@ static Suite *price_suite(void)
     tcase_add_loop_test(tcase, kernels_that_are_alike_cost_the_same, 0, INSTANCES);
     tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
     tcase_add_loop_test(tcase, floors_are_below_first_bounds, 0, INSTANCES);
+    tcase_add_loop_test(tcase, recomputation_saves_nothing_but_memory, 0, INSTANCES);
     tcase_add_test(tcase, joined_atoms_make_the_same_plan);
     tcase_add_loop_test(tcase, layouts_keep_what_prices_promise, 0, 3);
     suite_add_tcase(suite, tcase);

@@ -12,21 +12,25 @@
  */
 enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 8, MANY_ALIKE = 3, BLIND = 16, WALK_VISITS = 1 << 23 };
 
-bool search_list_beside(struct run *run, const struct cluster *cluster)
+bool search_list_beside(struct run *run)
 {
     struct config *beside = NULL;
     int count = 0, own = run->config_count;
     run->beside_first = own;
-    if (own == 0 ||
-        !space_configs_beside(&beside, &count, &run->arena, run->space, run->bench.graph, cluster, run->err))
+    if (own == 0 || !space_configs_beside(&beside, &count, &run->arena, run->space, run->bench.graph,
+                                          run->bench.facts->cluster, run->err))
         return own == 0;
+    if (count == 0)
+        return true;
     struct config *all = arena_alloc(&run->arena, (size_t)(own + count), sizeof *all);
-    if (!all)
+    int64_t *busy_ns = arena_alloc(&run->arena, (size_t)(own + count), sizeof *busy_ns);
+    if (!all || !busy_ns)
         return search_out_of_memory(run->err);
     memcpy(all, run->configs, (size_t)own * sizeof *all);
-    if (count > 0)
-        memcpy(all + own, beside, (size_t)count * sizeof *all);
+    memcpy(all + own, beside, (size_t)count * sizeof *all);
+    memcpy(busy_ns, run->busy_ns, (size_t)own * sizeof *busy_ns);
     run->configs = all;
+    run->busy_ns = busy_ns;
     run->beside_count = count;
     return true;
 }

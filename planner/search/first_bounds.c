@@ -108,7 +108,7 @@ static bool open_lists(struct run *run)
     run->path_ns = arena_alloc(&run->arena, count, sizeof *run->path_ns);
     run->first_ns = arena_alloc(&run->arena, count, sizeof *run->first_ns);
     run->orders_ns = arena_alloc(&run->arena, count, sizeof *run->orders_ns);
-    run->busy_ns = arena_alloc(&run->arena, count + (size_t)run->beside_count, sizeof *run->busy_ns);
+    run->busy_ns = arena_alloc(&run->arena, count, sizeof *run->busy_ns);
     run->tried = arena_alloc(&run->arena, count, sizeof *run->tried);
     return (run->order && certificate->records && run->is_bounded && run->bound_table && run->path_ns &&
             run->first_ns && run->orders_ns && run->busy_ns && run->tried) ||

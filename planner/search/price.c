@@ -4,7 +4,7 @@
 #include "planner/search/price.h"
 #include "base/num.h"
 #include "models/model.h"
-#include "planner/search/sample.h"
+#include "planner/search/price_parts.h"
 #include <string.h>
 
 enum { SAMPLE_ROOM_BYTES = 1 << 27 };
@@ -166,8 +166,8 @@ static bool find_sample(struct sample **out, struct price_book *book, const stru
     return true;
 }
 
-static bool want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
-                        const struct plan_layer *layer, int stages, struct error *err)
+bool price_want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
+                       const struct plan_layer *layer, int stages, struct error *err)
 {
     struct sample_shape shape = { .mesh = key->mesh,
                                   .layer = *layer,
@@ -315,7 +315,7 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
     struct sample *sample;
     int64_t workspace = 0;
     whole_key.loss_chunks = 1;
-    if (!want_sample(&sample, book, &whole_key, layer, 1, err))
+    if (!price_want_sample(&sample, book, &whole_key, layer, 1, err))
         return false;
     size_t layers = (size_t)book->graph->layer_count;
     *whole = arena_alloc(arena, layers, sizeof **whole);
@@ -356,7 +356,7 @@ static bool price_layer(struct price_table *table, int strategy, struct price_bo
     if (own.alone)
         memcpy(layer.dim, own.mesh.dim, sizeof layer.dim);
     bool good = (key->loss_chunks < 2 || price_whole_loss(&whole, &scratch, book, &own, &layer, err)) &&
-                want_sample(&sample, book, &own, &layer, 1, err);
+                price_want_sample(&sample, book, &own, &layer, 1, err);
     if (good)
         price_one(table, strategy, book, key, &own, sharded, sample, whole);
     arena_free(&scratch);
@@ -385,8 +385,7 @@ static bool has_second_stage(const struct price_book *book, const struct price_k
     return book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
 }
 
-/* Decides nothing but the dimensions of the atoms. */
-static struct plan_layer plain_layer(const int8_t *dims)
+struct plan_layer price_plain_layer(const int8_t *dims)
 {
     struct plan_layer plain = { .slices = 1 };
     memcpy(plain.dim, dims, sizeof plain.dim);
@@ -398,10 +397,10 @@ static bool price_send(struct price_table *table, struct price_book *book, const
                        struct error *err)
 {
     struct sample *sample;
-    struct plan_layer plain = plain_layer(key->mesh.dim);
+    struct plan_layer plain = price_plain_layer(key->mesh.dim);
     if (key->bound_only || !has_second_stage(book, key))
         return true;
-    if (!want_sample(&sample, book, key, &plain, 2, err))
+    if (!price_want_sample(&sample, book, key, &plain, 2, err))
         return false;
     table->send_ns = sample_send_ns(sample, book->facts, 0, &table->send_bytes);
     return true;
@@ -426,6 +425,31 @@ static struct least_price no_least(void)
     return none;
 }
 
+/* Recomputation is there to save memory. Where a layer takes less time with it, by waiting less for its reduction since
+ * the next one to go backward recomputes, or by a bucket that is cut elsewhere, that is its neighbours' decision. */
+static void keep_times(struct layer_price *price, const struct layer_price *plain)
+{
+    price->forward_ns = max_i64(price->forward_ns, plain->forward_ns);
+    price->backward_ns = max_i64(price->backward_ns, plain->backward_ns);
+    price->wait_ns = max_i64(price->wait_ns, plain->wait_ns);
+    price->gather_forward_ns = max_i64(price->gather_forward_ns, plain->gather_forward_ns);
+    price->gather_backward_ns = max_i64(price->gather_backward_ns, plain->gather_backward_ns);
+    price->gather_once_ns = max_i64(price->gather_once_ns, plain->gather_once_ns);
+    price->reduce_ns = max_i64(price->reduce_ns, plain->reduce_ns);
+    price->reduce_last_ns = max_i64(price->reduce_last_ns, plain->reduce_last_ns);
+    price->step_ns = max_i64(price->step_ns, plain->step_ns);
+}
+
+/* Of a strategy behind the same without recomputation. */
+static void keep_times_of(struct price_table *table, int strategy)
+{
+    struct plan_layer plain = table->strategies[strategy].layer;
+    plain.recompute = RECOMPUTE_NONE;
+    int like = price_strategy(table, &plain);
+    for (int c = 0; like >= 0 && like < strategy && c < table->class_count; c++)
+        keep_times(&table->prices[c * table->strategy_count + strategy], price_at(table, c, like));
+}
+
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,
                   struct error *err)
@@ -442,6 +466,7 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     for (int i = 0; i < strategy_count; i++) {
         if (!price_alike(&table, i, like) && !price_layer(&table, i, book, key, err))
             return false;
+        keep_times_of(&table, i);
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
     if (book->clips && !key->bound_only)
@@ -455,34 +480,6 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     return true;
 }
 
-static void lower_floors(struct price_floor *floors, const struct graph *graph, const struct layer_price *by_layer)
-{
-    for (int l = 0; l < graph->layer_count; l++) {
-        struct price_floor *floor = &floors[graph->layers[l].class_index];
-        floor->path_ns = min_i64(floor->path_ns, by_layer[l].forward_ns + by_layer[l].backward_ns);
-        floor->step_ns = min_i64(floor->step_ns, by_layer[l].step_ns);
-    }
-}
-
-bool price_lower_floors(struct price_floor *floors, struct price_book *book, const struct price_key *key, int slices,
-                        const int64_t *micros, int micro_count, struct error *err)
-{
-    struct sample *sample;
-    struct plan_layer plain = plain_layer(key->mesh.dim);
-    plain.slices = (int16_t)slices;
-    if (!cost_is_by_rates(book->facts, 0)) {
-        memset(floors, 0, (size_t)(micro_count * book->class_count) * sizeof *floors);
-        return true;
-    }
-    if (!want_sample(&sample, book, key, &plain, 1, err))
-        return false;
-    if (!sample_open_floors(sample, book->facts))
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    for (int i = 0; i < micro_count; i++)
-        lower_floors(&floors[i * book->class_count], book->graph, sample_floors(sample, micros[i]));
-    return true;
-}
-
 /* ---- between layouts ---- */
 
 /* Every second layer's dims are the other ones: those of `first` come first. */
@@ -490,9 +487,9 @@ static bool want_alternating(struct sample **out, struct price_book *book, const
                              const struct layout_change *pair, int first, int stages, struct error *err)
 {
     struct sample_shape shape = { .mesh = key->mesh,
-                                  .layer = plain_layer(pair->dims[first]),
+                                  .layer = price_plain_layer(pair->dims[first]),
                                   .alternates = true,
-                                  .other = plain_layer(pair->dims[1 - first]),
+                                  .other = price_plain_layer(pair->dims[1 - first]),
                                   .stages = stages,
                                   .micro_batches = sample_micro_batches(key),
                                   .loss_chunks = key->loss_chunks,
@@ -520,9 +517,9 @@ static bool plain_handovers(struct layer_price *out, struct price_book *book, co
                             const int8_t *dims, struct error *err)
 {
     struct sample *sample;
-    struct plan_layer plain = plain_layer(dims);
+    struct plan_layer plain = price_plain_layer(dims);
     int64_t workspace = 0;
-    if (!want_sample(&sample, book, key, &plain, 1, err))
+    if (!price_want_sample(&sample, book, key, &plain, 1, err))
         return false;
     sample_prices(sample, book->facts, key->accumulates, false, &workspace);
     for (int l = 0; l < book->graph->layer_count; l++)

@@ -233,6 +233,10 @@ struct price_floor {
  * share nothing. */
 bool price_lower_floors(struct price_floor *floors, struct price_book *book, const struct price_key *key, int slices,
                         const int64_t *micros, int micro_count, struct error *err);
+/* Bytes of the whole graph's layers on one rank that shares nothing and decides nothing, with the activations of all
+ * sequences at once. key: as for floors. */
+bool price_whole_bytes(int64_t *bytes, struct price_book *book, const struct price_key *key, const struct graph *whole,
+                       struct error *err);
 /* Between layers that shard nothing and differ in nothing but the dimensions of the key's atoms: handovers there and
  * back, (class_count) each, after a layer of the class; and sends there and back over a cut, [0] from the first to the
  * second. */

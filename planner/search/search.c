@@ -143,7 +143,7 @@ static bool propose_and_judge(struct run *run)
 {
     run->best_ns = INT64_MAX;
     if (!pass_phase(run, PHASE_BOUNDS, search_order) || !pass_phase(run, PHASE_PROOF, search_solve) ||
-        !pass_phase(run, PHASE_FAMILIES, search_solve_families))
+        !search_list_beside(run) || !pass_phase(run, PHASE_FAMILIES, search_solve_families))
         return false;
     if (run->candidate_count > 0 &&
         (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge) || !judge_scouts(run)))
@@ -320,10 +320,10 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
  * these there are few, and some plan is to be found among them. */
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
-    const struct space_stop stop = { stops, run };
     const struct graph *graph = run->bench.graph;
     struct space plain = *run->space;
     bool ended = false, narrows = plain_narrow(&plain) && space_count(&plain, graph, cluster) > 0;
+    const struct space_stop stop = { stops, run };
     if (!space_configs_until(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster,
                              narrows ? &stop : NULL, &ended, run->err))
         return false;
@@ -336,8 +336,7 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
-    if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster) ||
-        !search_list_beside(run, facts->cluster))
+    if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster))
         return false;
     if (run->config_count == 0 || !space_check_groups(run->space, run->configs, run->config_count, NULL))
         return explain_none(run, facts->cluster);

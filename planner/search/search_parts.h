@@ -154,7 +154,7 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
                      struct estimate **out, struct error *err);
 
 /* beside.c: appends the configurations of schedules beside those that the closed form bounds. */
-bool search_list_beside(struct run *run, const struct cluster *cluster);
+bool search_list_beside(struct run *run);
 /* What they have to do at least, into the bound of simulated steps; then they are tried on what was judged best. */
 bool search_try_beside(struct run *run);
 /* A step of the closed form's schedules that would be no longer than this without filling and draining: so much it may

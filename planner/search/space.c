@@ -394,19 +394,11 @@ static struct listing list_of(const struct space *space, const struct graph *gra
     };
 }
 
-static int count_until(const struct space *space, const struct graph *graph, const struct cluster *cluster,
-                       const struct space_stop *stop, bool *ended)
-{
-    struct listing l = list_of(space, graph, cluster);
-    l.stop = stop;
-    list_configs(&l);
-    *ended = l.ended;
-    return l.count;
-}
-
 int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster)
 {
-    return count_until(space, graph, cluster, NULL, &(bool){ false });
+    struct listing l = list_of(space, graph, cluster);
+    list_configs(&l);
+    return l.count;
 }
 
 /* From one batch that some degrees divide to the next, until all other rules are kept too. */
@@ -427,25 +419,29 @@ int64_t space_nearest_batch(const struct space *space, const struct graph *graph
     return 0;
 }
 
+/* All of the listing, in the arena. */
+static bool keep_configs(struct listing *l, struct config **out, int *count, struct arena *arena, struct error *err)
+{
+    l->keeps = true;
+    l->arena = arena;
+    list_configs(l);
+    *out = l->out;
+    *count = l->count;
+    return !l->out_of_memory ||
+           fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", l->count);
+}
+
 bool space_configs_until(struct config **out, int *count, struct arena *arena, const struct space *space,
                          const struct graph *graph, const struct cluster *cluster, const struct space_stop *stop,
                          bool *ended, struct error *err)
 {
     struct listing l = list_of(space, graph, cluster);
-    l.arena = arena;
-    *count = 0;
-    if (!space_check_several(space, err))
+    l.stop = stop;
+    if (!space_check_several(space, err) || !keep_configs(&l, out, count, arena, err))
         return false;
-    int listed = count_until(space, graph, cluster, stop, ended);
-    if (*ended)
-        return true;
-    l.out = arena_alloc(arena, (size_t)listed, sizeof *l.out);
-    if (l.out)
-        list_configs(&l);
-    if (!l.out || l.out_of_memory)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", listed);
-    *out = l.out;
-    *count = l.count;
+    *ended = l.ended;
+    if (l.ended)
+        *count = 0;
     return true;
 }
 
@@ -455,21 +451,13 @@ bool space_configs_beside(struct config **out, int *count, struct arena *arena, 
     static const struct allowed one = { 1, { 1 } };
     struct space own = *space;
     struct listing l = list_of(&own, graph, cluster);
-    bool any = space_has_bounded(space) && allows(&space->turns, 1) && allows(&space->spread, 1);
     own.turns = own.spread = own.spread_tensor = own.layouts = one; /* these know the bounded schedules alone */
     l.beside = true;
-    l.arena = arena;
+    *out = NULL;
     *count = 0;
-    if (any)
-        list_configs(&l);
-    if (!(*out = arena_alloc(arena, (size_t)l.count + 1, sizeof **out)))
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", l.count);
-    l.out = *out;
-    l.count = 0;
-    if (any)
-        list_configs(&l);
-    *count = l.count;
-    return true;
+    if (!space_has_bounded(space) || !allows(&space->turns, 1) || !allows(&space->spread, 1))
+        return true;
+    return keep_configs(&l, out, count, arena, err);
 }
 
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,

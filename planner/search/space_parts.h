@@ -14,8 +14,9 @@ struct listing {
     const struct graph *graph;
     const struct cluster *cluster;
     bool beside;        /* of schedules that the closed form does not bound, beside others (space_configs_beside()) */
-    struct config *out; /* NULL: only count */
-    int count;
+    bool keeps;         /* else the configurations are only counted */
+    struct config *out; /* (count) */
+    int count, capacity;
     int64_t expert_most;
     int64_t batch_below, batch_above;       /* the nearest that degrees so far would divide; 0, INT64_MAX: none */
     bool times_legal[SPACE_MOST_TURNS + 1]; /* so many times the present tensor degree */

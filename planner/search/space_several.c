@@ -90,8 +90,8 @@ static bool divides_meshes(const struct listing *l, int meshes)
 /* In the arena of the list, where there is one. */
 static const int *keep(struct listing *l, const int *values)
 {
-    int *kept = l->out ? arena_alloc(l->arena, (size_t)l->shape_count, sizeof *kept) : NULL;
-    l->out_of_memory = l->out_of_memory || (l->out && !kept);
+    int *kept = l->keeps ? arena_alloc(l->arena, (size_t)l->shape_count, sizeof *kept) : NULL;
+    l->out_of_memory = l->out_of_memory || (l->keeps && !kept);
     return kept ? memcpy(kept, values, (size_t)l->shape_count * sizeof *kept) : values;
 }
 

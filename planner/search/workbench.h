@@ -31,6 +31,7 @@ struct workbench {
     struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
     struct floors *floors;       /* floors.c: what prices are no less than */
     struct laid *laid;           /* layouts.c: tables of layers with different layouts */
+    enum { ROOM_UNKNOWN, ROOM_SCARCE, ROOM_AMPLE } room; /* ample: no plan needs recomputation to fit */
     int priced_count, priced_capacity;
     struct priced **priced;
 };
