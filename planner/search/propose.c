@@ -362,11 +362,14 @@ static void close_queue(struct run *run, const struct queue *queue)
     }
 }
 
-/* The next ones that are worth it, out of the queue; *count of WAVE at most. */
+/* The next ones that are worth it, out of the queue; *count of WAVE at most. Of small models those that have their
+ * first bounds: to give others theirs takes as long as to solve these. */
 static bool take_wave(struct run *run, struct queue *queue, struct piece *pieces, int *count)
 {
     for (*count = 0; *count < WAVE; ++*count) {
         int place;
+        if (*count > 0 && search_is_small(run) && queue->count > 0 && queue->list[0].is_floor)
+            return true;
         if (!next_worth(run, queue, &place))
             return false;
         if (place == queue->count)
