@@ -1,15 +1,11 @@
 /* Prices: that a resized program gives what lowering gives, over the zoo. */
-#include "models/model.h"
 #include "planner/search/assemble.h"
 #include "planner/search/config_name.h"
 #include "planner/search/estimate.h"
-#include "planner/search/floors.h"
 #include "planner/search/sample_parts.h"
-#include "planner/search/workbench.h"
 #include "planner/sim/simulate.h"
 #include "tests/check.h"
-#include "tests/fact_files.h"
-#include "tests/model_files.h"
+#include "tests/price_world.h"
 #include "tests/simulated_step.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,82 +58,16 @@ static void same_tables(const struct price_table *a, const struct price_table *b
     ck_assert_msg(a->send_ns == b->send_ns && a->base_bytes == b->base_bytes, "%s: send or workspace", what);
 }
 
-struct world {
-    struct model *model;
-    struct cluster *cluster;
-    struct facts facts;
-    struct space space;
-    struct workbench bench;
-    struct arena arena;
-    struct config *configs;
-    int config_count;
-};
-
-static struct world world_open(const char *model, const char *cluster, int64_t batch)
-{
-    struct world w = { .model = model_of_zoo(model), .cluster = cluster_open(cluster) };
-    bool half = w.cluster->types[0].device.matmul_flops_per_s[DTYPE_BF16] > 0;
-    w.facts.cluster = w.cluster;
-    w.space = space_default(batch, 0, half ? DTYPE_BF16 : DTYPE_FP32);
-    w.space.recompute.count = 0;
-    return w;
-}
-
-static void world_start(struct world *w)
-{
-    struct error err = { 0 };
-    ck_assert_msg(
-        workbench_open(&w->bench, w->model, &w->facts, &w->space, &err) &&
-            space_configs(&w->configs, &w->config_count, &w->arena, &w->space, w->bench.graph, w->cluster, &err),
-        "%s", err.message);
-}
-
-static void world_close(struct world *w)
-{
-    workbench_close(&w->bench);
-    arena_free(&w->arena);
-    cluster_free(w->cluster);
-    model_free(w->model);
-}
-
-/* All that a strategy can be made of. */
-static void free_choices(struct space *space)
-{
-    space->context = (struct allowed){ 3, { 1, 2, 4 } };
-    space->shard_group = (struct allowed){ 3, { 0, 2, 4 } };
-    space->slices = (struct allowed){ 2, { 1, 4 } };
-    space->order.count = space->reshard.count = 0;
-}
-
 /* Every few configurations, priced by one book that grows, and by a book of their own. */
-static const struct instance {
-    const char *model, *cluster;
-    int64_t batch;
-    int stride;
-    bool general;
-} instances[] = {
-    { "gpt2", "2x4:a100-sxm-80", 24, 7, false },        { "gpt3-175b", "128x8:a100-sxm-80", 1536, 173, false },
-    { "llama-3-8b", "3x4:h100-sxm", 36, 11, false },    { "llama-2-70b", "8x8:a100-sxm-80", 192, 61, false },
-    { "bert-large", "1x6:a100-sxm-80", 12, 3, false },  { "tiny-gpt", "1x4:cpu", 12, 1, false },
-    { "tiny-llama", "1x6:cpu", 24, 1, false },          { "tiny-opaque", "2x2:a100-sxm-80", 12, 1, false },
-    { "gpt2", "2x8:a100-sxm-80", 24, 97, true },        { "llama-3-8b", "4x4:h100-sxm", 16, 61, true },
-    { "tiny-llama", "2x4:a100-sxm-80", 8, 13, true },   { "tiny-moe", "2x4:a100-sxm-80", 16, 5, false },
-    { "mixtral-8x7b", "4x4:h100-sxm", 16, 211, true },  { "tiny-lora", "2x4:a100-sxm-80", 8, 13, true },
-    { "tiny-encdec", "1x8:a100-sxm-80", 64, 5, false },
-};
-enum { INSTANCES = sizeof instances / sizeof *instances };
-
 START_TEST(resized_programs_price_like_lowered_ones)
 {
     const struct instance *in = &instances[_i];
     if (!in_share((uint64_t)_i))
         return;
-    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct world w = instance_open(in);
     struct workbench cramped;
     struct error err = { 0 };
     int compared = 0;
-    if (in->general)
-        free_choices(&w.space);
     if (in->stride == 1) /* how many chunks there are depends on the sizes */
         w.space.loss_chunks = (struct allowed){ 2, { 1, 6 } };
     world_start(&w);
@@ -202,11 +132,9 @@ START_TEST(kernels_that_are_alike_cost_the_same)
     const struct instance *in = &instances[_i];
     if (!in_share((uint64_t)_i))
         return;
-    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct world w = instance_open(in);
     struct error err = { 0 };
     int shared = 0;
-    if (in->general)
-        free_choices(&w.space);
     world_start(&w);
     for (int i = 0; i < w.config_count; i += in->stride) {
         const struct price_table *table = NULL;
@@ -217,43 +145,6 @@ START_TEST(kernels_that_are_alike_cost_the_same)
             shared += compare_alike(&w, &key, &table->strategies[k]);
     }
     ck_assert_int_gt(shared, 0);
-    world_close(&w);
-}
-END_TEST
-
-/* A bound's compute path is no longer than the one that waits for the data-parallel lane too, and its update no longer
- * than that of any share of the weights. */
-START_TEST(bounds_are_below_prices)
-{
-    const struct instance *in = &instances[_i];
-    if (!in_share((uint64_t)_i))
-        return;
-    struct world w = world_open(in->model, in->cluster, in->batch);
-    struct error err = { 0 };
-    if (in->general)
-        free_choices(&w.space);
-    world_start(&w);
-    for (int i = 0; i < w.config_count; i += in->stride) {
-        const struct price_table *bound = NULL, *full = NULL;
-        ck_assert(workbench_table(&w.bench, &w.configs[i], true, &bound, &err));
-        ck_assert(workbench_table(&w.bench, &w.configs[i], false, &full, &err));
-        for (int c = 0; bound && full && c < full->class_count; c++)
-            for (int s = 0; s < full->strategy_count; s++) {
-                const struct layer_price *p = price_at(full, c, s);
-                int64_t least = INT64_MAX, step = INT64_MAX;
-                for (int k = 0; k < bound->strategy_count; k++) {
-                    const struct layer_price *b = price_at(bound, c, k);
-                    int64_t path = b->forward_ns + b->backward_ns;
-                    least = path < least ? path : least;
-                    step = b->step_ns < step ? b->step_ns : step;
-                }
-                ck_assert_msg(step <= p->step_ns, "%s, class %d, strategy %d: bound of the update %lld, price %lld",
-                              in->model, c, s, (long long)step, (long long)p->step_ns);
-                ck_assert_msg(least <= p->forward_ns + p->backward_ns,
-                              "%s, class %d, strategy %d: bound %lld, price %lld", in->model, c, s, (long long)least,
-                              (long long)(p->forward_ns + p->backward_ns));
-            }
-    }
     world_close(&w);
 }
 END_TEST
@@ -509,91 +400,6 @@ START_TEST(handovers_are_what_plans_pay)
 }
 END_TEST
 
-/* What costs nothing to know is no more than the first bound, and not much less where kernels are small. */
-START_TEST(floors_are_below_first_bounds)
-{
-    const struct instance *in = &instances[_i];
-    if (!in_share((uint64_t)_i))
-        return;
-    struct world w = world_open(in->model, in->cluster, in->batch);
-    struct error err = { 0 };
-    int compared = 0;
-    if (in->general)
-        free_choices(&w.space);
-    world_start(&w);
-    ck_assert(search_open_floors(&w.bench, w.configs, w.config_count, &err));
-    for (int i = 0; i < w.config_count; i += in->stride) {
-        const struct price_table *table = NULL;
-        char name[CONFIG_NAME_BYTES];
-        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], true, &table, &err), "%s", err.message);
-        if (!table)
-            continue;
-        struct partition_problem problem = workbench_problem(&w.bench, &w.configs[i], table, NULL);
-        struct floor floor;
-        ck_assert_msg(search_floor(&floor, &w.bench, &w.configs[i], &err), "%s", err.message);
-        int64_t path_ns = partition_path_bound(&problem), first_ns = partition_quick_bound(&problem);
-        ck_assert_msg(floor.path_ns <= path_ns && floor.first_ns <= first_ns,
-                      "%s, %s: floors %lld and %lld, first bounds %lld and %lld ns", in->model,
-                      config_name(name, &w.configs[i]), (long long)floor.path_ns, (long long)floor.first_ns,
-                      (long long)path_ns, (long long)first_ns);
-        compared += floor.first_ns > first_ns / 20;
-    }
-    ck_assert_msg(compared > 3 || !strcmp(in->cluster, "1x4:cpu"), "%s: %d floors that say something", in->model,
-                  compared);
-    world_close(&w);
-}
-END_TEST
-
-static int64_t lane_ns(const struct layer_price *p)
-{
-    return p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
-}
-
-static int64_t once_ns(const struct layer_price *p)
-{
-    return p->gather_once_ns + p->reduce_last_ns + p->step_ns;
-}
-
-/* Which is why the search leaves it out where nothing lacks memory. */
-START_TEST(recomputation_saves_nothing_but_memory)
-{
-    const struct instance *in = &instances[_i];
-    if (!in_share((uint64_t)_i))
-        return;
-    struct world w = world_open(in->model, in->cluster, in->batch);
-    struct error err = { 0 };
-    int compared = 0;
-    if (in->general)
-        free_choices(&w.space);
-    w.space.recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } };
-    world_start(&w);
-    w.bench.room = ROOM_SCARCE;
-    for (int i = 0; i < w.config_count; i += in->stride) {
-        const struct price_table *table = NULL;
-        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);
-        for (int s = 0; table && s < table->strategy_count; s++) {
-            struct plan_layer plain = table->strategies[s].layer;
-            plain.recompute = RECOMPUTE_NONE;
-            int like = price_strategy(table, &plain);
-            for (int c = 0; c < table->class_count && like != s; c++) {
-                const struct layer_price *p = price_at(table, c, s), *q = price_at(table, c, like);
-                ck_assert_msg(p->forward_ns >= q->forward_ns && p->backward_ns >= q->backward_ns &&
-                                  lane_ns(p) >= lane_ns(q) && once_ns(p) >= once_ns(q),
-                              "%s, configuration %d, class %d, strategy %d: forward %lld for %lld, backward %lld for "
-                              "%lld, lane %lld "
-                              "for %lld, once %lld for %lld ns",
-                              in->model, i, c, s, (long long)p->forward_ns, (long long)q->forward_ns,
-                              (long long)p->backward_ns, (long long)q->backward_ns, (long long)lane_ns(p),
-                              (long long)lane_ns(q), (long long)once_ns(p), (long long)once_ns(q));
-                compared++;
-            }
-        }
-    }
-    ck_assert_int_gt(compared, 10);
-    world_close(&w);
-}
-END_TEST
-
 static Suite *price_suite(void)
 {
     Suite *suite = suite_create("price");
@@ -601,9 +407,6 @@ static Suite *price_suite(void)
     tcase_set_timeout(tcase, 0);
     tcase_add_loop_test(tcase, resized_programs_price_like_lowered_ones, 0, INSTANCES);
     tcase_add_loop_test(tcase, kernels_that_are_alike_cost_the_same, 0, INSTANCES);
-    tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
-    tcase_add_loop_test(tcase, floors_are_below_first_bounds, 0, INSTANCES);
-    tcase_add_loop_test(tcase, recomputation_saves_nothing_but_memory, 0, INSTANCES);
     tcase_add_test(tcase, joined_atoms_make_the_same_plan);
     tcase_add_loop_test(tcase, layouts_keep_what_prices_promise, 0, 3);
     suite_add_tcase(suite, tcase);

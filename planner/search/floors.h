@@ -6,7 +6,7 @@
 struct floor {
     int64_t path_ns, first_ns; /* as partition_path_bound() and partition_quick_bound(); 0: nothing is known */
 };
-/* For floors of these configurations, as often as it is called for. */
+/* Before search_floor() of any of these configurations. */
 bool search_open_floors(struct workbench *bench, const struct config *configs, int count, struct error *err);
 /* The configuration's first bounds are no less, neither by paths nor by all that they know. One sample serves all that
  * have its mesh but for ranks with sequences of their own, whatever their micro-batches. */

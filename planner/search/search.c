@@ -320,10 +320,10 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
  * these there are few, and some plan is to be found among them. */
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
+    const struct space_stop stop = { stops, run };
     const struct graph *graph = run->bench.graph;
     struct space plain = *run->space;
     bool ended = false, narrows = plain_narrow(&plain) && space_count(&plain, graph, cluster) > 0;
-    const struct space_stop stop = { stops, run };
     if (!space_configs_until(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster,
                              narrows ? &stop : NULL, &ended, run->err))
         return false;

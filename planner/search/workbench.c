@@ -284,7 +284,7 @@ static bool find_room(struct workbench *bench, struct error *err)
     mesh_add(&key.mesh, 1, DIM_dp);
     mesh_add(&key.mesh, 1, DIM_tp);
     bench->room = ROOM_SCARCE;
-    if (bench->type_facts || bench->space->rule_count > 0 || recompute->count < 2 || !allows(recompute, RECOMPUTE_NONE))
+    if (bench->type_facts || bench->space->rule_count > 0 || recompute->count == 1 || !allows(recompute, RECOMPUTE_NONE))
         return true;
     if (!price_whole_bytes(&bytes, &bench->book, &key, bench->graph, &why))
         return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
