@@ -92,6 +92,21 @@ char *arena_strndup(struct arena *arena, const char *text, size_t length)
     return copy;
 }
 
+void *arena_more(struct arena *arena, void *array, int count, int *capacity, size_t size)
+{
+    enum { FIRST = 64 };
+    if (count < *capacity)
+        return array;
+    int wanted = *capacity > 0 ? 2 * *capacity : FIRST;
+    void *larger = arena_alloc(arena, (size_t)wanted, size);
+    if (!larger)
+        return NULL;
+    if (count > 0)
+        memcpy(larger, array, (size_t)count * size);
+    *capacity = wanted;
+    return larger;
+}
+
 char *arena_strdup(struct arena *arena, const char *text)
 {
     return arena_strndup(arena, text, strlen(text));

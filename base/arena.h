@@ -14,6 +14,9 @@ struct arena {
 /* count * size bytes, zeroed, aligned to 16; NULL when memory is short or the product overflows. A
  * zero product gives a valid pointer. The memory lives until arena_free. */
 void *arena_alloc(struct arena *arena, size_t count, size_t size);
+/* An array with room for more than `count` elements: itself, or a copy of twice the room. *capacity: of the array, 0
+ * where there is none yet. NULL when memory is short; then nothing has changed. */
+void *arena_more(struct arena *arena, void *array, int count, int *capacity, size_t size);
 /* A copy of the string; NULL when memory is short. */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);

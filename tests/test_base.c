@@ -109,6 +109,29 @@ START_TEST(arena_refuses_overflow)
 }
 END_TEST
 
+/* What is there moves along; where memory is short it stays where it is. */
+START_TEST(arena_makes_room_for_more)
+{
+    struct arena arena = { 0 };
+    enum { COUNT = 1000 };
+    int64_t *list = NULL;
+    int capacity = 0;
+    for (int i = 0; i < COUNT; i++) {
+        list = arena_more(&arena, list, i, &capacity, sizeof *list);
+        ck_assert(list && capacity > i);
+        list[i] = 3 * i;
+    }
+    for (int i = 0; i < COUNT; i++)
+        ck_assert_int_eq(list[i], 3 * i);
+    int before = capacity;
+    arena.fail_after = 1;
+    ck_assert_ptr_eq(arena_more(&arena, list, COUNT, &capacity, sizeof *list), list);
+    ck_assert_ptr_null(arena_more(&arena, list, capacity, &capacity, sizeof *list));
+    ck_assert_int_eq(capacity, before);
+    arena_free(&arena);
+}
+END_TEST
+
 START_TEST(arena_copies_strings)
 {
     struct arena arena = { 0 };
@@ -311,6 +334,7 @@ static Suite *arena_suite(void)
     Suite *suite = suite_create("arena");
     CHECK_ADD(suite, arena_gives_zeroed_aligned_disjoint_memory);
     CHECK_ADD(suite, arena_refuses_overflow);
+    CHECK_ADD(suite, arena_makes_room_for_more);
     CHECK_ADD(suite, arena_copies_strings);
     CHECK_ADD(suite, arena_fails_on_the_nth_call_and_after);
     return suite;

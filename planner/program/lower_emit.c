@@ -18,16 +18,10 @@ bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count
 {
     if (l->failed)
         return false;
-    if (count < *capacity)
-        return true;
-    int wanted = *capacity ? *capacity * 2 : 32;
-    void *larger = arena_alloc(arena, (size_t)wanted, size);
+    void *larger = arena_more(arena, *array, count, capacity, size);
     if (!larger)
         return lower_memory(l);
-    if (count)
-        memcpy(larger, *array, (size_t)count * size);
     *array = larger;
-    *capacity = wanted;
     return true;
 }
 

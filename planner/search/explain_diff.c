@@ -18,16 +18,10 @@ static bool out_of_memory(struct comparing *c)
 static bool add(struct comparing *c, const char *where, const char *what, const char *a, const char *b)
 {
     struct differences *out = c->out;
-    if (out->count == out->capacity) {
-        int capacity = out->capacity ? 2 * out->capacity : 64;
-        struct difference *grown = arena_alloc(&out->arena, (size_t)capacity, sizeof *grown);
-        if (!grown)
-            return out_of_memory(c);
-        if (out->count > 0)
-            memcpy(grown, out->list, (size_t)out->count * sizeof *grown);
-        out->list = grown;
-        out->capacity = capacity;
-    }
+    struct difference *list = arena_more(&out->arena, out->list, out->count, &out->capacity, sizeof *list);
+    if (!list)
+        return out_of_memory(c);
+    out->list = list;
     struct difference *d = &out->list[out->count++];
     *d = (struct difference){ arena_strdup(&out->arena, where), arena_strdup(&out->arena, what),
                               arena_strdup(&out->arena, a), arena_strdup(&out->arena, b) };

@@ -71,16 +71,11 @@ bool search_is_small(const struct run *run)
 
 bool search_add_candidate(struct run *run, const struct candidate *candidate)
 {
-    if (run->candidate_count == run->candidate_capacity) {
-        int capacity = run->candidate_capacity ? 2 * run->candidate_capacity : 256;
-        struct candidate *grown = arena_alloc(&run->arena, (size_t)capacity, sizeof *grown);
-        if (!grown)
-            return search_out_of_memory(run->err);
-        if (run->candidate_count > 0)
-            memcpy(grown, run->candidates, (size_t)run->candidate_count * sizeof *grown);
-        run->candidates = grown;
-        run->candidate_capacity = capacity;
-    }
+    struct candidate *list =
+        arena_more(&run->arena, run->candidates, run->candidate_count, &run->candidate_capacity, sizeof *list);
+    if (!list)
+        return search_out_of_memory(run->err);
+    run->candidates = list;
     run->candidates[run->candidate_count++] = *candidate;
     return true;
 }

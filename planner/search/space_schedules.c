@@ -2,30 +2,16 @@
  * flight, sizes of buckets, prefetches and orders of types. */
 #include "planner/program/schedule.h"
 #include "planner/search/space_parts.h"
-#include <string.h>
-
-static bool make_room(struct listing *l)
-{
-    enum { FIRST = 256 };
-    if (l->count < l->capacity)
-        return true;
-    int capacity = l->capacity > 0 ? 2 * l->capacity : FIRST;
-    struct config *grown = arena_alloc(l->arena, (size_t)capacity, sizeof *grown);
-    if (!grown)
-        return false;
-    if (l->count > 0)
-        memcpy(grown, l->out, (size_t)l->count * sizeof *grown);
-    l->out = grown;
-    l->capacity = capacity;
-    return true;
-}
 
 static void add_config(struct listing *l, const struct config *config)
 {
-    l->out_of_memory = l->out_of_memory || (l->keeps && !make_room(l));
-    if (l->keeps && !l->out_of_memory)
-        l->out[l->count] = *config;
-    l->count++;
+    struct config *list = l->keeps ? arena_more(l->arena, l->out, l->count, &l->capacity, sizeof *list) : NULL;
+    if (list) {
+        l->out = list;
+        list[l->count] = *config;
+    }
+    l->out_of_memory = l->out_of_memory || (l->keeps && !list);
+    l->count += !l->out_of_memory;
 }
 
 /* One stage has the cluster's own. Stages of several meshes go through the cluster from one of its ends: in other

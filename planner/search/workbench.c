@@ -195,16 +195,11 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
 
 static struct priced *new_priced(struct workbench *bench)
 {
-    if (bench->priced_count == bench->priced_capacity) {
-        int capacity = bench->priced_capacity ? 2 * bench->priced_capacity : 64;
-        struct priced **grown = arena_alloc(&bench->arena, (size_t)capacity, sizeof *grown);
-        if (!grown)
-            return NULL;
-        if (bench->priced_count > 0)
-            memcpy(grown, bench->priced, (size_t)bench->priced_count * sizeof *grown);
-        bench->priced = grown;
-        bench->priced_capacity = capacity;
-    }
+    struct priced **list =
+        arena_more(&bench->arena, bench->priced, bench->priced_count, &bench->priced_capacity, sizeof *list);
+    if (!list)
+        return NULL;
+    bench->priced = list;
     struct priced *priced = arena_alloc(&bench->arena, 1, sizeof *priced);
     if (priced)
         bench->priced[bench->priced_count++] = priced;
@@ -284,7 +279,8 @@ static bool find_room(struct workbench *bench, struct error *err)
     mesh_add(&key.mesh, 1, DIM_dp);
     mesh_add(&key.mesh, 1, DIM_tp);
     bench->room = ROOM_SCARCE;
-    if (bench->type_facts || bench->space->rule_count > 0 || recompute->count == 1 || !allows(recompute, RECOMPUTE_NONE))
+    if (bench->type_facts || bench->space->rule_count > 0 || recompute->count == 1 ||
+        !allows(recompute, RECOMPUTE_NONE))
         return true;
     if (!price_whole_bytes(&bytes, &bench->book, &key, bench->graph, &why))
         return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
