@@ -17,35 +17,6 @@ int price_strategy(const struct price_table *table, const struct plan_layer *lay
     return -1;
 }
 
-bool price_key_equal(const struct price_key *a, const struct price_key *b)
-{
-    return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
-           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bucket_bytes == b->bucket_bytes &&
-           a->loss_chunks == b->loss_chunks && a->accumulates == b->accumulates && a->bound_only == b->bound_only &&
-           a->alone == b->alone;
-}
-
-static bool updates_its_own(const struct dimension *dimension)
-{
-    return dimension_deals_batch(dimension) && !dimension->server;
-}
-
-struct price_key price_key_alone(const struct price_key *key)
-{
-    struct price_key own = *key;
-    int outer = 0;
-    while (outer < key->mesh.atom_count && updates_its_own(dimensions[key->mesh.dim[outer]]))
-        outer++;
-    own.alone = true;
-    if (outer == 0 && key->mesh.atom_count == MAX_ATOMS)
-        return own;
-    own.mesh = mesh_none();
-    mesh_add(&own.mesh, 1, outer > 0 ? key->mesh.dim[outer - 1] : DIM_dp);
-    for (int i = outer; i < key->mesh.atom_count; i++)
-        mesh_add(&own.mesh, key->mesh.size[i], key->mesh.dim[i]);
-    return own;
-}
-
 /* ---- the book ---- */
 
 /* Two copies of each block give a layer its like before and behind it. */
@@ -440,33 +411,57 @@ static void keep_times(struct layer_price *price, const struct layer_price *plai
     price->step_ns = max_i64(price->step_ns, plain->step_ns);
 }
 
-/* Of a strategy behind the same without recomputation. */
-static void keep_times_of(struct price_table *table, int strategy)
+/* Of so many strategies. */
+static bool open_table(struct price_table *table, struct arena *arena, const struct price_book *book,
+                       const struct strategy *strategies, int count, struct error *err)
 {
-    struct plan_layer plain = table->strategies[strategy].layer;
-    plain.recompute = RECOMPUTE_NONE;
-    int like = price_strategy(table, &plain);
-    for (int c = 0; like >= 0 && like < strategy && c < table->class_count; c++)
-        keep_times(&table->prices[c * table->strategy_count + strategy], price_at(table, c, like));
+    *table =
+        (struct price_table){ .class_count = book->class_count, .strategy_count = count, .strategies = strategies };
+    table->prices = arena_alloc(arena, (size_t)(book->class_count * count), sizeof *table->prices);
+    table->workspace_bytes = arena_alloc(arena, (size_t)count, sizeof *table->workspace_bytes);
+    if (!table->prices || !table->workspace_bytes)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    for (int i = 0; i < book->class_count * count; i++)
+        table->prices[i].least = no_least();
+    return true;
+}
+
+/* The same strategy without recomputation is priced for it where the table does not have it before: prices do not
+ * depend on what else is allowed. */
+static bool keep_times_of(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
+                          struct error *err)
+{
+    struct strategy plain = table->strategies[strategy];
+    struct arena scratch = { 0 };
+    struct price_table other, *from = table;
+    if (plain.layer.recompute == RECOMPUTE_NONE)
+        return true;
+    plain.layer.recompute = RECOMPUTE_NONE;
+    int like = price_strategy(table, &plain.layer);
+    bool good = true;
+    if (like < 0 || like > strategy) {
+        like = 0;
+        from = &other;
+        good = open_table(&other, &scratch, book, &plain, 1, err) && price_layer(&other, 0, book, key, err);
+    }
+    for (int c = 0; good && c < table->class_count; c++)
+        keep_times(&table->prices[c * table->strategy_count + strategy], price_at(from, c, like));
+    arena_free(&scratch);
+    return good;
 }
 
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,
                   struct error *err)
 {
-    struct price_table table = { .class_count = book->class_count,
-                                 .strategy_count = strategy_count,
-                                 .strategies = strategies };
-    table.prices = arena_alloc(arena, (size_t)(book->class_count * strategy_count), sizeof *table.prices);
-    table.workspace_bytes = arena_alloc(arena, (size_t)strategy_count, sizeof *table.workspace_bytes);
-    if (!table.prices || !table.workspace_bytes)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    for (int i = 0; i < book->class_count * strategy_count; i++)
-        table.prices[i].least = no_least();
+    struct price_table table;
+    if (!open_table(&table, arena, book, strategies, strategy_count, err))
+        return false;
     for (int i = 0; i < strategy_count; i++) {
         if (!price_alike(&table, i, like) && !price_layer(&table, i, book, key, err))
             return false;
-        keep_times_of(&table, i);
+        if (!keep_times_of(&table, i, book, key, err))
+            return false;
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
     if (book->clips && !key->bound_only)
