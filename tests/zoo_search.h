@@ -7,15 +7,15 @@
 #include "tests/fact_files.h"
 #include "tests/model_files.h"
 
-/* To 0.1 %. NULL: no configuration has the restricted degrees. */
-static inline struct search_result *search_zoo(const char *model_name, const char *cluster_text,
-                                               const struct space *space)
+/* NULL: no configuration has the restricted degrees. */
+static inline struct search_result *search_zoo_to(const char *model_name, const char *cluster_text,
+                                                  const struct space *space, int64_t gap_ppm)
 {
     struct error err = { 0 };
     struct model *model = model_of_zoo(model_name);
     struct cluster *cluster = cluster_open(cluster_text);
     struct facts facts = { .cluster = cluster };
-    struct search_options options = { .space = *space, .top = 1, .gap_ppm = 1000, .no_advice = true };
+    struct search_options options = { .space = *space, .top = 1, .gap_ppm = gap_ppm, .no_advice = true };
     struct search_result *result = NULL;
     bool found = search_run(&result, model, &facts, &options, &err);
     ck_assert_msg(found, "%s on %s: %s", model_name, cluster_text, err.message);
@@ -25,5 +25,11 @@ static inline struct search_result *search_zoo(const char *model_name, const cha
         return result;
     search_result_free(result);
     return NULL;
+}
+/* To 0.1 %. */
+static inline struct search_result *search_zoo(const char *model_name, const char *cluster_text,
+                                               const struct space *space)
+{
+    return search_zoo_to(model_name, cluster_text, space, 1000);
 }
 #endif
