@@ -164,16 +164,16 @@ static int64_t effort_of(const struct program *program)
 
 /* Whether the program takes at least so long already before layout has made its bytes wait for each other. Simulating
  * is cheaper than layout. */
-static bool is_beaten(bool *beaten, const struct program *program, const struct facts *facts, int64_t worth_ns,
-                      struct error *err)
+static bool is_beaten(struct estimate *estimate, const struct program *program, const struct facts *facts,
+                      const struct judging *judging, int64_t worth_ns, struct error *err)
 {
     struct timeline *timeline = NULL;
-    *beaten = false;
-    if (worth_ns == INT64_MAX)
+    if (worth_ns == INT64_MAX && !judging->shortened)
         return true;
     if (!simulate(&timeline, facts, program, err))
         return false;
-    *beaten = timeline->step_ns >= worth_ns;
+    estimate->apart_ns = timeline->step_ns;
+    estimate->beaten = timeline->step_ns >= worth_ns;
     timeline_free(timeline);
     return true;
 }
@@ -206,7 +206,7 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
     if (!estimate)
         return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
     bool good =
-        program_lower(&program, graph, plan, err) && is_beaten(&estimate->beaten, program, facts, worth_ns, err);
+        program_lower(&program, graph, plan, err) && is_beaten(estimate, program, facts, judging, worth_ns, err);
     if (good) {
         estimate->effort = effort_of(program);
         estimate->program_instrs = program_instrs(program);
@@ -313,12 +313,12 @@ static void lengthen(struct prediction *p, int64_t more)
 }
 
 /* What the further micro-batches take, whose prices are more_ns beside few_ns of the others. Where steps run into each
- * other nothing fills or drains, and all are as much longer than their prices as the few were. */
+ * other nothing fills or drains, and all are as much longer, or shorter, than their prices as the few were. */
 static int64_t longer_ns(const struct plan *plan, const struct prediction *few, int64_t few_ns, int64_t more_ns)
 {
     if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
         return more_ns;
-    return max_i64(more_ns, (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns));
+    return (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns);
 }
 
 static int64_t effort_with(const struct plan *plan, int64_t micro_batches)
@@ -381,13 +381,15 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 }
 
 /* DOUBT_SHARE: where the few take one part in so many more or less than the walk says, their pace is simulated, not
- * walked. LONG_SHARE: so much of what the walk says of the others may be too much. */
-enum { DOUBT_SHARE = 32, LONG_SHARE = 4 };
+ * walked; so it is where waits for bytes that are used again take one in WAITS_SHARE, since those of later
+ * micro-batches may be longer. LONG_SHARE: so much of what the walk says of the others may be too much. */
+enum { DOUBT_SHARE = 32, WAITS_SHARE = 64, LONG_SHARE = 4 };
 
 static bool is_doubted(const struct plan *plan, const struct estimate *few, int64_t few_ns)
 {
-    int64_t off_ns = few->prediction.step_ns - few_ns;
-    return !schedules[plan->schedule]->asynchronous && max_i64(off_ns, -off_ns) > few_ns / DOUBT_SHARE;
+    int64_t off_ns = few->prediction.step_ns - few_ns, waits_ns = few->prediction.step_ns - few->apart_ns;
+    return !schedules[plan->schedule]->asynchronous &&
+           (llabs(off_ns) > few_ns / DOUBT_SHARE || waits_ns > few_ns / WAITS_SHARE);
 }
 
 /* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. */

@@ -72,7 +72,9 @@ void estimate_fill_memory(struct prediction *p, const struct program *program, c
 
 static struct judging judging_of(const struct plan *plan, int micro_batches)
 {
-    return (struct judging){ .rooms = usual_rooms(plan), .left_out = plan->micro_batch_count - micro_batches };
+    return (struct judging){ .shortened = true,
+                             .rooms = usual_rooms(plan),
+                             .left_out = plan->micro_batch_count - micro_batches };
 }
 
 struct judging estimate_judging_shortened(const struct plan *plan)

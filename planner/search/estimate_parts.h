@@ -3,10 +3,11 @@
 #define CLEAVE_SEARCH_ESTIMATE_PARTS_H
 #include "planner/search/estimate.h"
 
-/* How a program is judged: simulated although it does not fit; and what the promise of its memory adds, if it has fewer
- * micro-batches than the plan: so many times 1/64, since more may pack a little worse, and what they leave behind. */
+/* How a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches; and
+ * what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more may
+ * pack a little worse, and what they leave behind. */
 struct judging {
-    bool always;
+    bool always, shortened;
     int rooms, left_out; /* micro-batches */
 };
 
