@@ -165,8 +165,8 @@ START_TEST(lowered_arenas_are_tight)
 }
 END_TEST
 
-/* How often the compute lane enters another layer between two instructions. */
-static int layers_between(const struct stage_program *list, int from, int to)
+/* How often the compute lane enters another layer between two instructions, or another pass. */
+static int entered_between(const struct stage_program *list, bool passes, int from, int to)
 {
     const struct instr *last = NULL;
     int entered = 0;
@@ -175,7 +175,7 @@ static int layers_between(const struct stage_program *list, int from, int to)
         if (instr->lane != LANE_COMPUTE)
             continue;
         bool forward = instr->phase == PHASE_FORWARD && !instr->again && !instr->late;
-        bool same = last && last->layer == instr->layer && last->micro == instr->micro &&
+        bool same = last && (passes || last->layer == instr->layer) && last->micro == instr->micro &&
                     forward == (last->phase == PHASE_FORWARD && !last->again && !last->late);
         entered += i > from && !same;
         last = instr;
@@ -203,7 +203,7 @@ static void could_begin(const struct stage_program *list, const struct life *lif
 }
 
 /* By reading the list: first and last use, there before only for a transfer that could begin, and held no longer than
- * one layer beyond the last read of a transfer. */
+ * one layer beyond the last read of a transfer, or one pass beyond a send. */
 START_TEST(lives_are_those_of_the_list)
 {
     struct lowered l = lowered_program(&strategies[_i]);
@@ -212,7 +212,7 @@ START_TEST(lives_are_those_of_the_list)
     ck_assert(program_lives(l.program, lives, NULL));
     for (int b = 0; b < l.program->buffer_count; b++) {
         const struct stage_program *list = &l.program->stages[l.program->buffers[b].stage];
-        int first = -1, last = -1, sent = -1;
+        int first = -1, last = -1, sent = -1, read = -1;
         struct access access;
         for (int i = 0; i < list->instr_count; i++)
             for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
@@ -220,8 +220,9 @@ START_TEST(lives_are_those_of_the_list)
                     first = first < 0 ? i : first;
                     last = i;
                     enum lane lane = list->instrs[i].lane;
-                    bool beside = lane == LANE_DP || lane == LANE_SEND || lane == LANE_COPY_OUT;
-                    sent = beside && access.reads && !access.writes ? i : sent;
+                    bool reads = access.reads && !access.writes;
+                    sent = reads && lane == LANE_SEND ? i : sent;
+                    read = reads && (lane == LANE_DP || lane == LANE_COPY_OUT) ? i : read;
                 }
         ck_assert_int_eq(lives[b].first, first);
         ck_assert_int_eq(lives[b].last, last);
@@ -231,8 +232,9 @@ START_TEST(lives_are_those_of_the_list)
             could_begin(list, &lives[b]);
         if (lives[b].held == last)
             continue;
-        ck_assert_int_ge(sent, 0);
-        ck_assert_int_le(layers_between(list, sent, lives[b].held), 1);
+        ck_assert(sent >= 0 || read >= 0);
+        ck_assert(sent >= 0 ? entered_between(list, true, sent, lives[b].held) <= 1
+                            : entered_between(list, false, read, lives[b].held) <= 1);
     }
     free(lives);
     lowered_free(&l);
@@ -304,12 +306,31 @@ START_TEST(compute_never_waits_for_the_reduction_before)
             for (int k = 0; k < instr->wait_count && instr->lane == LANE_COMPUTE && instr->op == OP_COMPUTE; k++) {
                 int wait = list->waits[instr->wait_first + k];
                 if (list->instrs[wait].lane == LANE_DP && list->instrs[wait].op == OP_REDUCE_SCATTER)
-                    ck_assert_msg(layers_between(list, wait, i) >= 2, "%s: %d waits for %d", overlapping[_i].name, i,
-                                  wait);
+                    ck_assert_msg(entered_between(list, false, wait, i) >= 2, "%s: %d waits for %d",
+                                  overlapping[_i].name, i, wait);
             }
         }
     }
     ck_assert_int_gt(reductions, l.graph->layer_count);
+    lowered_free(&l);
+}
+END_TEST
+
+/* Nothing is computed into bytes that are sent before the pass after the send is over. */
+START_TEST(compute_never_waits_for_the_send_before)
+{
+    struct lowered l = lowered_program(&strategies[_i]);
+    ck_assert(program_layout(l.program, NULL));
+    for (int s = 0; s < l.program->stage_count; s++) {
+        const struct stage_program *list = &l.program->stages[s];
+        for (int i = 0; i < list->instr_count; i++)
+            for (int k = 0; k < list->instrs[i].wait_count && list->instrs[i].lane == LANE_COMPUTE; k++) {
+                int wait = list->waits[list->instrs[i].wait_first + k];
+                if (list->instrs[wait].lane == LANE_SEND && list->instrs[i].phase != PHASE_STEP)
+                    ck_assert_msg(entered_between(list, true, wait, i) >= 2, "%s: stage %d, %d waits for %d",
+                                  strategies[_i].name, s, i, wait);
+            }
+    }
     lowered_free(&l);
 }
 END_TEST
@@ -443,6 +464,7 @@ static Suite *layout_suite(void)
     tcase_add_loop_test(lowered, gradients_take_the_place_of_inputs, 0, 2);
     tcase_add_loop_test(lowered, layout_repeats, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, compute_never_waits_for_the_reduction_before, 0, OVERLAPPING_COUNT);
+    tcase_add_loop_test(lowered, compute_never_waits_for_the_send_before, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, reuse_hides_short_transfers, 0, OVERLAPPING_COUNT);
     suite_add_tcase(suite, lowered);
     return suite;

@@ -171,18 +171,20 @@ bool lives_same_visit(const struct instr *a, const struct instr *b)
     return a->layer == b->layer && same_pass(a, b);
 }
 
-/* end[i]: the last instruction before the compute lane enters the layer after the next, seen from instruction i. */
-static void find_ends(const struct stage_program *list, int *end)
+/* end[i]: the last instruction before the compute lane enters the visit after the next, or the pass after the next,
+ * seen from instruction i. */
+static void find_ends(const struct stage_program *list, bool (*same)(const struct instr *a, const struct instr *b),
+                      int *end)
 {
-    int later = list->instr_count, next = list->instr_count; /* where the layer after the next begins, and the next */
+    int later = list->instr_count, next = list->instr_count; /* where the one after the next begins, and the next */
     const struct instr *inside = NULL;
     for (int i = list->instr_count - 1; i >= 0; i--) {
         const struct instr *instr = &list->instrs[i];
         if (instr->lane == LANE_COMPUTE) {
-            if (inside && !lives_same_visit(inside, instr)) {
+            if (inside && !same(inside, instr)) {
                 later = next;
                 next = (int)(inside - list->instrs);
-                for (int k = i + 1; k < next; k++) /* between two layers: of the one just left */
+                for (int k = i + 1; k < next; k++) /* between two: of the one just left */
                     end[k] = later - 1;
             }
             inside = instr;
@@ -211,13 +213,21 @@ static void find_begins(const struct stage_program *list, int *begin)
     }
 }
 
-static bool runs_beside(const struct instr *instr)
+/* Of a stage, by instruction. */
+struct spans {
+    int *begin, *visit_end, *pass_end;
+};
+
+/* Until when the bytes that the instruction reads are its own. */
+static int held_until(const struct instr *instr, int index, const struct spans *spans)
 {
-    return instr->lane == LANE_DP || instr->lane == LANE_SEND ||
-           (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
+    if (instr->lane == LANE_SEND)
+        return spans->pass_end[index];
+    bool beside = instr->lane == LANE_DP || (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
+    return beside ? spans->visit_end[index] : index;
 }
 
-static void stage_lives(const struct program *program, int stage, const int *begin, const int *end, struct life *lives)
+static void stage_lives(const struct program *program, int stage, const struct spans *spans, struct life *lives)
 {
     const struct stage_program *list = &program->stages[stage];
     struct access access;
@@ -227,10 +237,10 @@ static void stage_lives(const struct program *program, int stage, const int *beg
             struct life *life = &lives[access.buffer];
             if (life->first < 0) {
                 life->first = i;
-                life->since = access_over(program, instr, slot) >= 0 ? i : begin[i];
+                life->since = access_over(program, instr, slot) >= 0 ? i : spans->begin[i];
             }
             life->last = i;
-            int held = runs_beside(instr) && access.reads && !access.writes ? end[i] : i;
+            int held = access.reads && !access.writes ? held_until(instr, i, spans) : i;
             life->held = held > life->held ? held : life->held;
         }
     }
@@ -241,18 +251,20 @@ bool program_lives(const struct program *program, struct life *lives, struct err
     int most = 0;
     for (int s = 0; s < program->stage_count; s++)
         most = program->stages[s].instr_count > most ? program->stages[s].instr_count : most;
-    int *end = malloc(2 * ((size_t)most + 1) * sizeof *end), *begin = end ? &end[most + 1] : NULL;
-    if (!end)
+    int *room = malloc(3 * ((size_t)most + 1) * sizeof *room);
+    if (!room)
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
                          program->buffer_count);
+    struct spans spans = { room, &room[most + 1], &room[2 * (most + 1)] };
     for (int b = 0; b < program->buffer_count; b++)
         lives[b] = (struct life){ -1, -1, -1, -1 };
     for (int s = 0; s < program->stage_count; s++) {
-        find_ends(&program->stages[s], end);
-        find_begins(&program->stages[s], begin);
-        stage_lives(program, s, begin, end, lives);
+        find_begins(&program->stages[s], spans.begin);
+        find_ends(&program->stages[s], lives_same_visit, spans.visit_end);
+        find_ends(&program->stages[s], same_pass, spans.pass_end);
+        stage_lives(program, s, &spans, lives);
     }
-    free(end);
+    free(room);
     return true;
 }
 

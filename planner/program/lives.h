@@ -22,10 +22,11 @@ struct life {
  * activations to the host, is held until the compute lane has left the next layer as well: were the bytes given away at
  * once, the next layer's gradients would wait for the transfer of this one's, and nothing would run beside it. So at
  * most one layer's buffers are held beyond their use, and compute waits only for a transfer that is a whole layer
- * behind. What a stage sends is held alike. What a tensor-, context- or expert-parallel transfer writes has its bytes
- * since the transfer may begin, behind what it waits for and what is before it in its lane, and so runs beside the
- * computation that stands in between; what a stage receives, since the compute lane began the pass before. Fails for
- * want of memory.
+ * behind. What a stage sends is held until it has left the next pass, since on a slow link that takes longer than
+ * a layer: there is one value more than what is under way. What a tensor-, context- or expert-parallel transfer writes
+ * has its bytes since the transfer may begin, behind what it waits for and what is before it in its lane, and so runs
+ * beside the computation that stands in between; what a stage receives, since the compute lane began the pass before.
+ * Fails for want of memory.
  */
 bool program_lives(const struct program *program, struct life *lives, struct error *err);
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one
