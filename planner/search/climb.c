@@ -10,26 +10,37 @@ enum { LEADERS = 12, CUT_VISITS = 1 << 18, SWAP_VISITS = 1 << 15 };
 
 /* ---- cuts ---- */
 
-/* Moves one cut after the other as long as the walk says that it helps. *c has a plan of its own. */
+void cut_move_next(struct cut_move *move, int cuts)
+{
+    move->by = -move->by;
+    if (move->by > 0)
+        return;
+    move->first++;
+    if (++move->last <= cuts)
+        return;
+    int width = (move->last - move->first + 1) % cuts + 1;
+    *move = (struct cut_move){ 1, width, -1 };
+}
+
+/* Moves cuts as long as the walk says that it helps. *c has a plan of its own. */
 static bool move_cuts(struct run *run, struct candidate *c, int kept)
 {
     int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count, visits = CUT_VISITS;
-    for (int still = 0, cut = 1, cuts = config_pieces(&run->configs[c->config]) - 1; still < cuts;
-         cut = cut % cuts + 1) {
-        still++;
-        for (int by = -1; by <= 1; by += 2) {
-            struct candidate moved = { 0 };
-            if ((visits -= each) < 0)
-                return true;
-            if (!search_move_cut(run, c, cut, by, kept, &moved))
-                return false;
-            bool better = moved.plan && moved.ranked_ns < c->ranked_ns;
-            plan_free(better ? c->plan : moved.plan);
-            if (!better)
-                continue;
+    struct cut_move move = { 1, 1, -1 };
+    int cuts = config_pieces(&run->configs[c->config]) - 1, moves = cuts * (cuts + 1);
+    for (int still = 0; still < moves && (visits -= each) >= 0;) {
+        struct candidate moved = { 0 };
+        if (!search_move_cuts(run, c, &move, kept, &moved))
+            return false;
+        bool better = moved.plan && moved.ranked_ns < c->ranked_ns;
+        plan_free(better ? c->plan : moved.plan);
+        if (better) {
             *c = moved;
             still = 0;
+            continue;
         }
+        still++;
+        cut_move_next(&move, cuts);
     }
     return true;
 }

@@ -392,13 +392,15 @@ static bool is_doubted(const struct plan *plan, const struct estimate *few, int6
            (llabs(off_ns) > few_ns / DOUBT_SHARE || waits_ns > few_ns / WAITS_SHARE);
 }
 
-/* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. */
+/* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. Of chunks,
+ * whose passes come in a longer pattern, more are looked at. */
 static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct model *model, const struct plan *plan,
                           const struct facts *facts, struct error *err)
 {
     struct estimate *longer = NULL;
     int count = few->micro_batches_simulated, unit = 2 * estimate_micro_batch_unit(plan);
-    int period = (int)min_i64(round_up(ceil_div(count, 8), unit), plan->micro_batch_count - count);
+    int share = plan->chunk_count > 1 ? 2 : 8;
+    int period = (int)min_i64(round_up(ceil_div(count, share), unit), plan->micro_batch_count - count);
     if (!judge_shortened(&longer, model, plan, count + period, facts, &(struct judging){ .always = true }, INT64_MAX,
                          err))
         return false;

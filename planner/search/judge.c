@@ -363,6 +363,21 @@ bool search_judge_more(struct run *run)
     return true;
 }
 
+bool search_judge_better(struct run *run, int64_t *spent, bool *better)
+{
+    int64_t before_ns = best_step(run);
+    *better = false;
+    while (!*better && *spent < judge_budget && !search_stops(run)) {
+        struct candidate *c = next_kind(run, true, judge_budget - *spent);
+        if (!c)
+            return true;
+        if (!make_room(run, c) || !hear(run, c, spent))
+            return false;
+        *better = best_step(run) < before_ns;
+    }
+    return true;
+}
+
 bool search_settle(struct run *run)
 {
     for (int i = 0; i < run->result->plan_count; i++)

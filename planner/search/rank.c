@@ -103,18 +103,32 @@ static bool count_plan(struct run *run, struct candidate *c)
     return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : search_out_of_memory(run->err);
 }
 
-bool search_move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out)
+/* False: a piece would have no layer left. */
+static bool shift_cuts(const struct config *config, struct plan *plan, const struct cut_move *move)
 {
-    const struct config *config = &run->configs[from->config];
-    struct layer_range left = search_piece(config, from->plan, cut - 1), right = search_piece(config, from->plan, cut);
+    for (int piece = move->first - 1; piece <= move->last; piece++) {
+        struct layer_range layers = search_piece(config, plan, piece);
+        layers.first += piece >= move->first ? move->by : 0;
+        layers.count += piece == move->first - 1 ? move->by : piece == move->last ? -move->by : 0;
+        if (layers.count <= 0)
+            return false;
+        schedule_set_piece(plan, piece, layers);
+    }
+    return true;
+}
+
+bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
+                      struct candidate *out)
+{
     *out = *from;
     out->plan = plan_copy(from->plan);
     if (!out->plan)
         return search_out_of_memory(run->err);
-    schedule_set_piece(out->plan, cut - 1, (struct layer_range){ left.first, left.count + by });
-    schedule_set_piece(out->plan, cut, (struct layer_range){ right.first + by, right.count - by });
-    out->plan_hash = plan_hash(out->plan);
-    bool good = true, wanted = left.count + by > 0 && right.count - by > 0 && search_is_new(run, kept, out);
+    bool good = true, wanted = shift_cuts(&run->configs[from->config], out->plan, move);
+    if (wanted) {
+        out->plan_hash = plan_hash(out->plan);
+        wanted = search_is_new(run, kept, out);
+    }
     if (wanted)
         good = count_plan(run, out) && search_walk(run, out);
     if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
@@ -139,7 +153,8 @@ bool search_keep(struct run *run, const struct candidate *c, int *kept)
 static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
 {
     struct candidate c;
-    return search_move_cut(run, from, cut, by, *kept, &c) && (!c.plan || search_keep(run, &c, kept));
+    const struct cut_move move = { cut, cut, by };
+    return search_move_cuts(run, from, &move, *kept, &c) && (!c.plan || search_keep(run, &c, kept));
 }
 
 bool search_has_pieces(const struct run *run, const struct candidate *c)

@@ -104,9 +104,11 @@ static void drop_candidates(struct run *run)
 }
 
 const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
-    [PHASE_BOUNDS] = "bounds",         [PHASE_PROOF] = "proof",       [PHASE_FAMILIES] = "other families",
-    [PHASE_RANKS] = "ranking",         [PHASE_JUDGE] = "simulations", [PHASE_BESIDE] = "other schedules",
-    [PHASE_LANES] = "simulated bound", [PHASE_PROVE] = "certificate", NULL
+    [PHASE_BOUNDS] = "bounds",           [PHASE_PROOF] = "proof",
+    [PHASE_FAMILIES] = "other families", [PHASE_RANKS] = "ranking",
+    [PHASE_JUDGE] = "simulations",       [PHASE_BESIDE] = "other schedules",
+    [PHASE_POLISH] = "neighbours",       [PHASE_LANES] = "simulated bound",
+    [PHASE_PROVE] = "certificate",       NULL
 };
 
 static bool rank_all(struct run *run)
@@ -143,7 +145,8 @@ static bool propose_and_judge(struct run *run)
     if (run->candidate_count > 0 &&
         (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge) || !judge_scouts(run)))
         return false;
-    if (!pass_phase(run, PHASE_BESIDE, search_try_beside) || !search_settle(run))
+    if (!pass_phase(run, PHASE_BESIDE, search_try_beside) || !pass_phase(run, PHASE_POLISH, search_polish) ||
+        !search_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,

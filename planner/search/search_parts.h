@@ -117,8 +117,17 @@ struct layer_range search_piece(const struct config *config, const struct plan *
 bool search_is_new(const struct run *run, int kept, const struct candidate *c);
 /* The candidate's rank, by its plan. */
 bool search_walk(struct run *run, struct candidate *c);
-/* The plan with one cut moved by a layer, ranked; out->plan NULL: it does not fit, or is not new. */
-bool search_move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out);
+/* Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at the ends
+ * hands it to the other. */
+struct cut_move {
+    int first, last, by;
+};
+/* climb.c: the next one of so many cuts, in a circle from 1, 1, -1 on: single cuts first, then two neighbours, and so
+ * on, cuts * (cuts + 1) in all. */
+void cut_move_next(struct cut_move *move, int cuts);
+/* The plan with cuts moved, ranked; out->plan NULL: it does not fit, or is not new. */
+bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
+                      struct candidate *out);
 /* Takes the candidate with its plan, also when it fails, to the plans at the front, whose number it counts. */
 bool search_keep(struct run *run, const struct candidate *c, int *kept);
 /* The first `kept` by rank; their number is noted. */
@@ -147,6 +156,10 @@ bool search_promised(struct run *run, const struct candidate *c, int64_t capacit
 bool search_judge(struct run *run);
 /* Candidates that are not judged yet, of schedules beside the formula's. */
 bool search_judge_more(struct run *run);
+/* The same as far as its budget goes beyond *spent, until one is shorter than the best. */
+bool search_judge_better(struct run *run, int64_t *spent, bool *better);
+/* polish.c: the best plan's neighbours, simulated. */
+bool search_polish(struct run *run);
 /* What is returned tells the memory of the whole step where that is soon known. */
 bool search_settle(struct run *run);
 /* One plan simulated, at the price of few micro-batches. */
