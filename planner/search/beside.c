@@ -8,9 +8,18 @@
 
 /* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree). Of a small model
  * MANY_LEADERS: MANY_OF_FAMILY, and more while fewer than MANY_ALIKE have the micro-batch too. BLIND: where no plan
- * fits, so many configurations are tried without any. WALK_VISITS: of layers by the walk that ranks what comes of it.
+ * fits, so many configurations are tried without any. JOINED: of a small model so many with joined
+ * ends are tried besides. WALK_VISITS: of layers by the walk that ranks what comes of it.
  */
-enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 8, MANY_ALIKE = 3, BLIND = 16, WALK_VISITS = 1 << 23 };
+enum {
+    LEADERS = 6,
+    MANY_LEADERS = 48,
+    MANY_OF_FAMILY = 8,
+    MANY_ALIKE = 3,
+    BLIND = 16,
+    JOINED = 32,
+    WALK_VISITS = 1 << 23
+};
 
 bool search_list_beside(struct run *run)
 {
@@ -214,7 +223,7 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return false;
     if (leader && !adopt_any(run, leader, t->first, &c, &fits))
         return false;
-    return fits || solve(run, &c, t->below_ns);
+    return fits || solve(run, &c, leader ? t->below_ns : INT64_MAX);
 }
 
 static bool try_akin(struct trial *t, const struct candidate *leader)
@@ -231,6 +240,49 @@ static bool try_akin(struct trial *t, const struct candidate *leader)
     return true;
 }
 
+/* Whether first and last layer lie on one stage, so that a weight which both use is exchanged with nobody: then what
+ * leads under other schedules says little. */
+static bool joins_ends(const struct config *config)
+{
+    const struct schedule *schedule = schedules[config->schedule];
+    return is_plain(config) && !schedule->copies && config_pieces(config) > 1 &&
+           config_stage(config, config_pieces(config) - 1) == config_stage(config, 0);
+}
+
+/* Of those with joined ends that could win the one with the least to do, were it to fill and drain like others; -1:
+ * none is left that was not passed. */
+static int next_joined(const struct trial *t, const bool *passed)
+{
+    const struct run *run = t->run;
+    int next = -1;
+    int64_t least_ns = INT64_MAX;
+    for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++) {
+        if (passed[i - run->beside_first] || run->busy_ns[i] >= t->below_ns || !joins_ends(&run->configs[i]))
+            continue;
+        int64_t ns = search_with_idle_ns(&run->configs[i], run->busy_ns[i]);
+        if (ns < least_ns) {
+            least_ns = ns;
+            next = i;
+        }
+    }
+    return next;
+}
+
+static bool try_joined(struct trial *t)
+{
+    struct run *run = t->run;
+    bool *passed = arena_alloc(&run->arena, (size_t)run->beside_count, sizeof *passed);
+    if (!passed)
+        return search_out_of_memory(run->err);
+    for (int tried = 0, next; tried < JOINED && (next = next_joined(t, passed)) >= 0 && !search_stops(run); tried++) {
+        for (int i = 0; i < run->beside_count; i++)
+            passed[i] |= works_alike(&run->configs[run->beside_first + i], &run->configs[next]);
+        if (!try_config(t, next, NULL))
+            return false;
+    }
+    return true;
+}
+
 static bool try_blindly(const struct trial *t)
 {
     struct run *run = t->run;
@@ -240,15 +292,19 @@ static bool try_blindly(const struct trial *t)
     return true;
 }
 
-static bool judge_new(struct run *run, int before)
+/* The candidates from `before` on; those of which the walk says more than most_ns are passed over. */
+static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
     if (run->candidate_count == before)
         return true;
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
     int first = run->beside_first;
-    return search_rank_more(run, before) && search_vary(run, first) && search_climb(run, first) &&
-           search_judge_more(run);
+    if (!search_rank_more(run, before))
+        return false;
+    for (int i = 0; i < run->result->certificate.ranked; i++)
+        run->candidates[i].judged |= run->candidates[i].ranked_ns > most_ns;
+    return search_vary(run, first) && search_climb(run, first) && search_judge_more(run);
 }
 
 bool search_try_beside(struct run *run)
@@ -268,5 +324,15 @@ bool search_try_beside(struct run *run)
     for (int i = 0; i < t.leader_count; i++)
         if (!try_akin(&t, &t.leaders[i]))
             return false;
-    return judge_new(run, t.first);
+    return judge_new(run, t.first, INT64_MAX);
+}
+
+bool search_try_joined(struct run *run)
+{
+    struct trial t = { .run = run, .first = run->candidate_count };
+    if (run->beside_count == 0 || run->options->keep_all || run->result->plan_count == 0 ||
+        run->bench.chain.tied_first < 0 || !search_is_small(run))
+        return true;
+    t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
+    return try_joined(&t) && judge_new(run, t.first, t.below_ns);
 }

@@ -135,6 +135,12 @@ static bool judge_scouts(struct run *run)
     return true;
 }
 
+/* What is tried besides may lead elsewhere. */
+static bool polish_all(struct run *run)
+{
+    return search_polish(run) && search_try_joined(run) && search_polish(run);
+}
+
 /* Solve, rank, judge. */
 static bool propose_and_judge(struct run *run)
 {
@@ -145,7 +151,7 @@ static bool propose_and_judge(struct run *run)
     if (run->candidate_count > 0 &&
         (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge) || !judge_scouts(run)))
         return false;
-    if (!pass_phase(run, PHASE_BESIDE, search_try_beside) || !pass_phase(run, PHASE_POLISH, search_polish) ||
+    if (!pass_phase(run, PHASE_BESIDE, search_try_beside) || !pass_phase(run, PHASE_POLISH, polish_all) ||
         !search_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)

@@ -170,6 +170,9 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
 bool search_list_beside(struct run *run);
 /* What they have to do at least, into the bound of simulated steps; then they are tried on what was judged best. */
 bool search_try_beside(struct run *run);
+/* Of small models that tie weights of their first and last layer: schedules that have both on one stage, whatever leads
+ * with others. */
+bool search_try_joined(struct run *run);
 /* A step of the closed form's schedules that would be no longer than this without filling and draining: so much it may
  * say of a plan of another schedule that is no longer. */
 int64_t search_with_idle_ns(const struct config *config, int64_t step_ns);
