@@ -186,11 +186,12 @@ static void hand_on(struct pipeline *p, int from, int to, int micro, bool backwa
     int turns = replicas_of(p, to), own_micro = micro / turns;
     struct piece *piece = &p->pieces[to + micro % turns];
     int64_t at = s->compute_ns;
-    if (p->meets) {
+    bool sends = stage_of(p, from) != stage_of(p, to);
+    if (p->meets && sends) {
         s->queue[s->queued++] = (struct message){ from, to, micro, backward, at };
         return;
     }
-    if (stage_of(p, from) != stage_of(p, to))
+    if (sends)
         at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at, p->message_ns[own * p->piece_count + to]);
     piece->arrived[backward][own_micro] = max_i64(piece->arrived[backward][own_micro], at);
     piece->missing[backward][own_micro]--;
@@ -255,17 +256,32 @@ static void run_backward(struct pipeline *p, int number, int micro, enum action_
         hand_on(p, number, piece->others[1][i], micro, true);
 }
 
+static int piece_of(const struct pipeline *p, int stage, const struct action *action)
+{
+    return schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, action->chunk);
+}
+
+/* Whether the stage's next action reads the message. */
+static bool is_awaited(const struct pipeline *p, int stage, const struct message *m)
+{
+    const struct stage_clock *to = &p->stages[stage];
+    if (to->next == to->action_count)
+        return false;
+    const struct action *action = &to->actions[to->next];
+    bool forward = action->kind == ACTION_FORWARD, weight = action->kind == ACTION_BACKWARD_WEIGHT;
+    return !weight && forward != m->backward && action->micro == m->micro && piece_of(p, stage, action) == m->to;
+}
+
 /* A stage has one lane out, which keeps its order, and one in: it receives what an action reads beside the one before
- * (planner/program/lower_arrivals.c, lives.h). */
-static bool deliver(struct pipeline *p, int stage)
+ * (planner/program/lower_arrivals.c, lives.h). anyhow: one message whether it is awaited or not. */
+static bool deliver(struct pipeline *p, int stage, bool anyhow)
 {
     struct stage_clock *s = &p->stages[stage];
     bool moved = false;
-    for (; s->sent < s->queued; s->sent++, moved = true) {
+    for (; s->sent < s->queued && !(anyhow && moved); s->sent++, moved = true) {
         const struct message *m = &s->queue[s->sent];
-        struct stage_clock *to = &p->stages[m->to];
-        const struct action *action = &to->actions[to->next];
-        if (action->micro != m->micro || (action->kind != ACTION_FORWARD) != m->backward)
+        struct stage_clock *to = &p->stages[stage_of(p, m->to)];
+        if (!anyhow && !is_awaited(p, stage_of(p, m->to), m))
             break;
         int64_t start = max_i64(max_i64(m->ready_ns, to->before_ns), max_i64(s->sending_ns, to->receiving_ns));
         s->sending_ns = to->receiving_ns = start + p->message_ns[m->from * p->piece_count + m->to];
@@ -282,7 +298,7 @@ static bool run_stage(struct pipeline *p, int stage)
     bool moved = false;
     for (; s->next < s->action_count; s->next++, moved = true) {
         const struct action *action = &s->actions[s->next];
-        int number = schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, action->chunk);
+        int number = piece_of(p, stage, action);
         int micro = action->micro * p->turns[stage] + p->plan->stages[stage].turn;
         bool backward = action->kind != ACTION_FORWARD;
         if (p->pieces[number].missing[backward][action->micro] > 0)
@@ -496,14 +512,17 @@ static bool start_pieces(struct pipeline *p, struct arena *arena)
     return true;
 }
 
-/* Where each stage hands on to the next alone, so that its actions say in which order messages come. */
+/* Where each piece hands on to the next of its copy alone, so that its stage's actions say in which order messages
+ * come. */
 static bool is_plain(const struct pipeline *p)
 {
-    bool plain = p->plan->chunk_count == 1 && !schedules[p->plan->schedule]->splits;
+    bool plain = true;
     for (int maker = 0; maker < p->piece_count; maker++) {
         plain = plain && p->turns[maker % p->plan->stage_count] == 1;
-        for (int reader = 0; reader < p->piece_count; reader++)
-            plain = plain && (reader == maker + 1) == (values_between(p, maker, reader) > 0);
+        for (int reader = 0; reader < p->piece_count; reader++) {
+            bool next = reader == maker + 1 && reader % copied(p) > 0;
+            plain = plain && next == (values_between(p, maker, reader) > 0);
+        }
     }
     return plain;
 }
@@ -522,7 +541,8 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
         if (!s->actions)
             return false;
         schedule->order(&place, s->actions);
-        if (p->meets && !(s->queue = arena_alloc(arena, 2 * (size_t)p->micro_batches, sizeof *s->queue)))
+        size_t sends = 2 * (size_t)p->micro_batches * (size_t)p->plan->chunk_count;
+        if (p->meets && !(s->queue = arena_alloc(arena, sends, sizeof *s->queue)))
             return false;
     }
     return p->stages != NULL;
@@ -573,7 +593,9 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
         for (int k = 0; k < plan->stage_count; k++)
             moved = run_stage(&p, k) || moved;
         for (int k = 0; p.meets && k < plan->stage_count; k++)
-            moved = deliver(&p, k) || moved;
+            moved = deliver(&p, k, false) || moved;
+        for (int k = 0; p.meets && !moved && k < plan->stage_count; k++)
+            moved = deliver(&p, k, true); /* two stages wait for each other: lowering has another order then */
     }
     for (int k = 0; good && k < plan->stage_count; k++)
         if (p.stages[k].next < p.stages[k].action_count)
