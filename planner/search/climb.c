@@ -85,10 +85,12 @@ struct climb {
     bool each; /* of all plans, not only of one for each configuration and choice of strategies that leads */
 };
 
+/* Of schedules beside the formula's, cuts say more than which strategies there were to choose from. */
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
+    bool any_part = !config_is_bounded(&run->configs[c->config]);
     for (int i = 0; i < count; i++)
-        if (search_leads_alike(run, climbed[i].config, c->config) && climbed[i].part == c->part)
+        if (search_leads_alike(run, climbed[i].config, c->config) && (any_part || climbed[i].part == c->part))
             return true;
     return false;
 }
