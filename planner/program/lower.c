@@ -158,6 +158,8 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
             if (segment == l->walk_first && kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT)
                 walk_loss(l, visit->action.micro);
         } else if (kind == ACTION_FORWARD) {
+            if (is_put_off(l, segment))
+                continue;
             struct site site = { .phase = PHASE_FORWARD, .layer = visit->layer, .micro = visit->action.micro };
             forward_segment(l, segment, &site);
         } else {

@@ -274,6 +274,9 @@ void backward_segment(struct lowering *l, int segment, int micro, bool input, bo
 /* ---- lower_walk.c ---- */
 /* Whether the segment is run chunk by chunk, by the backward action. */
 bool is_walked(const struct lowering *l, int segment);
+/* Whether what the segment makes would be forgotten before the walk, which alone reads it: then the walk begins with
+ * it. */
+bool is_put_off(const struct lowering *l, int segment);
 void find_walk(struct lowering *l); /* once assignments are there */
 /* All chunks of the loss for a micro-batch, while the layer of the product is visited. */
 void walk_loss(struct lowering *l, int micro);

@@ -245,6 +245,22 @@ static bool forgotten(const struct lowering *l, int segment, int value)
     return mode == RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap);
 }
 
+bool is_put_off(const struct lowering *l, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    bool read = false;
+    for (int i = 0; i < s->out_count; i++) {
+        if (!forgotten(l, segment, s->out[i].id))
+            return false;
+        for (int slot = l->reader_head[s->out[i].id]; slot >= 0; slot = l->reader_next[slot]) {
+            if (!is_walked(l, l->scan_first + slot / MAX_OPERANDS))
+                return false;
+            read = true;
+        }
+    }
+    return read && !is_walked(l, segment);
+}
+
 /* Versions that a collective made anew can be made again, unless the value itself would have to be summed again. */
 static void forget_derived(struct lowering *l, int value, int micro)
 {

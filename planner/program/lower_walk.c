@@ -15,11 +15,21 @@ bool is_walked(const struct lowering *l, int segment)
     return segment >= l->walk_first && segment < l->walk_end;
 }
 
+static void make_put_off(struct lowering *l, int micro)
+{
+    const int layer = l->graph->segments[l->walk_first].layer;
+    struct site site = { .phase = PHASE_FORWARD, .late = true, .layer = layer, .micro = micro };
+    for (int s = l->graph->layers[layer].first_segment; s < l->walk_first && !l->failed; s++)
+        if (is_put_off(l, s))
+            forward_segment(l, s, &site);
+}
+
 /* The product's inputs, whole: they were made forward, or are made again. */
 static void make_inputs(struct lowering *l, int micro)
 {
     const struct segment *product = &l->graph->segments[l->walk_first];
     struct site site = { .phase = PHASE_BACKWARD_INPUT, .again = true, .layer = product->layer, .micro = micro };
+    make_put_off(l, micro);
     for (int i = 0; i < product->in_count; i++)
         materialize(l, product->in[i].id, &recipe_of(l, l->walk_first)->in[i].forward, &site);
 }

@@ -280,7 +280,7 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
     const struct kernel_facts *k = &kernel_facts[l->graph->segments[segment].kernel];
     enum action_kind kind = visit->action.kind;
     uint8_t recomputed = l->recomputed[segment - l->scan_first];
-    if (is_walked(l, segment))
+    if (is_walked(l, segment) || is_put_off(l, segment))
         return kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT;
     if (kind == ACTION_FORWARD || (recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||
         (recomputed == RECOMPUTED_FOR_WEIGHT && kind != ACTION_BACKWARD_INPUT))
