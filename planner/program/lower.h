@@ -270,13 +270,13 @@ int settle(struct lowering *l, int value, const struct site *site);
 bool has_input_phase(const struct lowering *l, int segment);
 bool has_weight_phase(const struct lowering *l, int segment);
 void backward_segment(struct lowering *l, int segment, int micro, bool input, bool weight);
+/* lower_values.c: whether what the segment makes would be forgotten before the walk, which alone reads it: then the
+ * walk begins with it. */
+bool is_put_off(const struct lowering *l, int segment);
 
 /* ---- lower_walk.c ---- */
 /* Whether the segment is run chunk by chunk, by the backward action. */
 bool is_walked(const struct lowering *l, int segment);
-/* Whether what the segment makes would be forgotten before the walk, which alone reads it: then the walk begins with
- * it. */
-bool is_put_off(const struct lowering *l, int segment);
 void find_walk(struct lowering *l); /* once assignments are there */
 /* All chunks of the loss for a micro-batch, while the layer of the product is visited. */
 void walk_loss(struct lowering *l, int micro);

@@ -1,6 +1,6 @@
-/* The plan that the judge found best, improved by the judge itself: cuts moved by a layer, and the same plan under
- * schedules alike. The walk that ranks plans is off by a few percent, much alike for plans that differ in so little,
- * and had its say in what it moved before; so here only the simulation decides. */
+/* The plan that the judge found best, improved by the judge itself: cuts moved by a layer, and the same cuts and counts
+ * of strategies, spread evenly, under schedules alike. The walk that ranks plans is off by a few percent, much alike
+ * for plans that differ in so little, and had its say in what it moved before; so here only the simulation decides. */
 #include "base/num.h"
 #include "planner/search/search_parts.h"
 
@@ -46,23 +46,23 @@ static bool move_cuts(struct run *run, const struct candidate *best, int64_t mos
     return true;
 }
 
-/* What is in flight beyond the schedule's own, prefetch and schedules of which layers have the same prices. */
+/* What is in flight beyond the schedule's own, and schedules of which layers have the same prices. */
 static bool change_schedule(struct run *run, const struct candidate *best, int64_t most_ns, int *kept)
 {
     const struct config *own = &run->configs[best->config];
-    for (int i = 0; i < run->config_count + run->beside_count; i++) {
+    for (int i = 0; i < run->config_count + run->beside_count && !search_stops(run); i++) {
         struct candidate c = *best;
         int64_t step_ns = INT64_MAX;
         c.config = i;
         c.plan = NULL;
         if (i == best->config || config_pieces(&run->configs[i]) != config_pieces(own) ||
-            !config_equal_but(&run->configs[i], own, BUT_PREFETCH | BUT_EXTRA | BUT_SCHEDULE))
+            !config_equal_but(&run->configs[i], own, BUT_EXTRA | BUT_SCHEDULE))
             continue;
         if (!workbench_table(&run->bench, &run->configs[i], false, &c.table, run->err))
             return false;
         if (c.table != best->table)
             continue;
-        if (!search_evaluate(run, &c, c.capacity_bytes, &step_ns))
+        if (!search_tighten(run, &c, best->kept_bytes) || !search_evaluate(run, &c, c.capacity_bytes, &step_ns))
             return false;
         c.solution.step_ns = step_ns;
         if (step_ns == INT64_MAX)

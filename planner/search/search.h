@@ -19,7 +19,7 @@ enum search_phase {
     PHASE_RANKS,    /* candidates become plans and are ranked */
     PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
     PHASE_BESIDE,   /* so are the best of schedules beside those that the closed form bounds */
-    PHASE_POLISH,   /* so are neighbours of the best of all */
+    PHASE_POLISH,   /* so are neighbours of the best of all, and what joins the ends */
     PHASE_LANES,    /* the bound of simulated steps is raised where it is far below the best */
     PHASE_PROVE,    /* the bound of each configuration is proven by few multipliers, for the certificate */
     SEARCH_PHASE_COUNT

@@ -214,7 +214,8 @@ bool search_vary(struct run *run, int first_config)
         const struct candidate leader = run->candidates[i];
         if (leader.ranked_ns > last_ns)
             break;
-        if (leader.config < first_config || leader.table->by_stage || leader.table->by_place || led_before(run, i))
+        if (leader.config < first_config || leader.judged || leader.table->by_stage || leader.table->by_place ||
+            led_before(run, i))
             continue;
         leaders++;
         const struct config *config = &run->configs[leader.config];
