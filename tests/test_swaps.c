@@ -1,6 +1,7 @@
 /* Which of like layers takes which strategy: the descent ends where no swap helps, and helps in the simulation too. */
 #include "planner/search/assemble.h"
 #include "planner/search/pipeline.h"
+#include "planner/search/search_parts.h"
 #include "planner/search/swaps.h"
 #include "planner/search/workbench.h"
 #include "planner/program/schedule.h"
@@ -160,10 +161,28 @@ START_TEST(no_swap_helps_any_more)
 }
 END_TEST
 
+/* Once around, every run of neighbouring cuts is moved once each way. */
+START_TEST(moves_of_cuts_go_around)
+{
+    for (int cuts = 1; cuts <= 9; cuts++) {
+        bool met[10][10][2] = { 0 };
+        struct cut_move move = { 1, 1, -1 };
+        for (int i = 0; i < cuts * (cuts + 1); i++, cut_move_next(&move, cuts)) {
+            ck_assert(1 <= move.first && move.first <= move.last && move.last <= cuts);
+            ck_assert(move.by == 1 || move.by == -1);
+            ck_assert(!met[move.first][move.last][move.by > 0]);
+            met[move.first][move.last][move.by > 0] = true;
+        }
+        ck_assert(move.first == 1 && move.last == 1 && move.by == -1);
+    }
+}
+END_TEST
+
 static Suite *swaps_suite(void)
 {
     Suite *suite = suite_create("swaps");
     CHECK_ADD(suite, no_swap_helps_any_more);
+    CHECK_ADD(suite, moves_of_cuts_go_around);
     return suite;
 }
 

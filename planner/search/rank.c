@@ -238,8 +238,11 @@ static bool make_plan(struct run *run, struct candidate *c)
                                   c->table, &c->solution);
     if (!c->plan)
         return search_out_of_memory(run->err);
-    if (!narrow_cuts(run, c))
+    if (!narrow_cuts(run, c)) {
+        plan_free(c->plan);
+        c->plan = NULL;
         return false;
+    }
     settle_prefetch(c->plan, run->bench.space);
     c->plan_hash = plan_hash(c->plan);
     return true;
@@ -295,5 +298,11 @@ bool search_rank_more(struct run *run, int first)
 
 bool search_make_plan(struct run *run, struct candidate *c)
 {
-    return make_plan(run, c) && search_walk(run, c);
+    if (!make_plan(run, c))
+        return false;
+    if (search_walk(run, c))
+        return true;
+    plan_free(c->plan);
+    c->plan = NULL;
+    return false;
 }

@@ -134,7 +134,7 @@ bool search_keep(struct run *run, const struct candidate *c, int *kept);
 void search_sort_ranked(struct run *run, int kept);
 /* The formula's value of the candidate's solution; INT64_MAX when a stage does not fit into so much. */
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
-/* The candidate's plan and rank from its solution. */
+/* The candidate's plan and rank from its solution; no plan when it fails. */
 bool search_make_plan(struct run *run, struct candidate *c);
 
 /* variants.c: more candidates of the configurations from that one on that lead by rank, with part of their strategies.
