@@ -25,7 +25,8 @@ static const struct lanes_case {
                     { "tiny-moe", "2x2:toy", "expert", 8, true }, { "tiny-lora", "2x2:toy", NULL, 16, false },
                     { "tiny-vit", "1x4:toy", "kinds", 16, true }, { "gpt2", "2x4:toy", "kinds", 16, true },
                     { "gpt2", "4x2:toy", "context", 16, false },  { "llama-2-7b", "4x8:toy", "kinds", 64, true },
-                    { "bert-large", "8x1:toy", NULL, 32, false }, { "gpt2-medium", "1x8:toy", "shard", 64, true } };
+                    { "bert-large", "8x1:toy", NULL, 32, false }, { "gpt2-medium", "1x8:toy", "shard", 64, true },
+                    { "tiny-gpt", "1x4:toy", "loss", 16, true },  { "gpt2", "1x8:toy", "loss", 32, false } };
 enum { LANES_CASES = sizeof lanes_cases / sizeof *lanes_cases, DRAWS = 60 };
 
 static struct allowed values_of(int count, int64_t a, int64_t b, int64_t c, int64_t d)
@@ -49,6 +50,10 @@ static struct space space_of(const struct lanes_case *c)
         space.context = values_of(2, 1, 2, 0, 0);
     else if (strcmp(more, "shard") == 0)
         space.shard_group = values_of(3, 0, 2, 4, 0);
+    else if (strcmp(more, "loss") == 0) {
+        space.recompute = values_of(3, RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, 0);
+        space.loss_chunks = values_of(1, 4, 0, 0, 0);
+    }
     return space;
 }
 

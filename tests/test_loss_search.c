@@ -68,11 +68,34 @@ START_TEST(bounds_hold_where_the_loss_stands_apart)
 }
 END_TEST
 
+/* A head that recomputes leaves its norm to the walk of the loss, which makes it once: one device takes what the
+ * formula says, but for what comes before the first kernel and behind the last. */
+START_TEST(what_the_walk_makes_is_counted_once)
+{
+    static const int64_t kinds[] = { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
+    struct world world = world_of("1x1:toy", 80000000000, 1, false);
+    int64_t ends_ns[6];
+    for (int i = 0; i < 6; i++) {
+        struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+        options.space.recompute = (struct allowed){ 1, { kinds[i % 3] } };
+        options.space.micro = (struct allowed){ 1, { 4 } };
+        struct search_result *result = search_chunks(&world, &options, (struct allowed){ 1, { i < 3 ? 1 : 4 } });
+        ck_assert(result->feasible);
+        ends_ns[i] = result->certificate.best_ns - result->plans[0].estimate->prediction.step_ns;
+        ck_assert_msg(ends_ns[i] == ends_ns[0], "recompute %d, %s: %lld ns, and not %lld", (int)kinds[i % 3],
+                      i < 3 ? "whole" : "in chunks", (long long)ends_ns[i], (long long)ends_ns[0]);
+        search_result_free(result);
+    }
+    world_close(&world);
+}
+END_TEST
+
 static Suite *loss_search_suite(void)
 {
     Suite *suite = suite_create("search: the loss in chunks");
     CHECK_ADD(suite, loss_chunks_are_searched);
     CHECK_ADD(suite, bounds_hold_where_the_loss_stands_apart);
+    CHECK_ADD(suite, what_the_walk_makes_is_counted_once);
     return suite;
 }
 

@@ -264,16 +264,16 @@ static struct price_key key_of_one(const struct price_key *key, const struct pla
 
 static int64_t kernels_ns(const struct least_price *least)
 {
-    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns;
+    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->gap_ns;
 }
 
-/* Of two ways to run a layer. What is in different phases counts with none of them. */
+/* Of two ways to run a layer. What is in different phases counts as waiting does, of which it is open in which pass. */
 static struct least_price least_of_either(const struct layer_price *a, const struct layer_price *b)
 {
     struct layer_price least = *a;
     price_merge(&least, b, false);
-    least.least.again_ns = 0;
-    least.least.again_ns = min_i64(kernels_ns(&a->least), kernels_ns(&b->least)) - kernels_ns(&least.least);
+    least.least.gap_ns = 0;
+    least.least.gap_ns = min_i64(kernels_ns(&a->least), kernels_ns(&b->least)) - kernels_ns(&least.least);
     return least.least;
 }
 
@@ -397,10 +397,13 @@ static struct least_price no_least(void)
 }
 
 /* Recomputation is there to save memory. Where a layer takes less time with it, by waiting less for its reduction since
- * the next one to go backward recomputes, or by a bucket that is cut elsewhere, that is its neighbours' decision. */
-static void keep_times(struct layer_price *price, const struct layer_price *plain)
+ * the next one to go backward recomputes, or by a bucket that is cut elsewhere, that is its neighbours' decision. Not
+ * what the walk of the loss makes, in place of the forward pass. */
+static void keep_times(struct layer_price *price, const struct layer_price *plain, bool walks_loss)
 {
-    price->forward_ns = max_i64(price->forward_ns, plain->forward_ns);
+    int64_t later_ns = min_i64(plain->forward_ns - price->forward_ns, price->backward_ns - plain->backward_ns);
+    int64_t forward_ns = plain->forward_ns - (walks_loss ? max_i64(0, later_ns) : 0);
+    price->forward_ns = max_i64(price->forward_ns, forward_ns);
     price->backward_ns = max_i64(price->backward_ns, plain->backward_ns);
     price->wait_ns = max_i64(price->wait_ns, plain->wait_ns);
     price->gather_forward_ns = max_i64(price->gather_forward_ns, plain->gather_forward_ns);
@@ -445,7 +448,7 @@ static bool keep_times_of(struct price_table *table, int strategy, struct price_
         good = open_table(&other, &scratch, book, &plain, 1, err) && price_layer(&other, 0, book, key, err);
     }
     for (int c = 0; good && c < table->class_count; c++)
-        keep_times(&table->prices[c * table->strategy_count + strategy], price_at(from, c, like));
+        keep_times(&table->prices[c * table->strategy_count + strategy], price_at(from, c, like), key->loss_chunks > 1);
     arena_free(&scratch);
     return good;
 }

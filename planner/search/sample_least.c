@@ -9,7 +9,8 @@ static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
     const struct segment *segment = &s->graph->segments[instr->segment];
     if (instr->again)
         price->least.again_ns += ns;
-    else if (segment_is_walked(segment, &s->program->assignments[instr->segment])) /* all by one action */
+    else if (instr->late ||
+             segment_is_walked(segment, &s->program->assignments[instr->segment])) /* all by one action */
         price->least.input_ns += ns;
     else if (instr->phase == PHASE_FORWARD)
         price->least.forward_ns += ns;
