@@ -184,7 +184,7 @@ START_TEST(second_look_promises_the_arena)
         few += estimate_shortens(plan);
         for (int s = 0; s < 4; s++) {
             int64_t arena = whole->prediction.peak_bytes[s];
-            ck_assert_msg(promised[s] >= arena && promised[s] <= arena + arena / 32,
+            ck_assert_msg(promised[s] >= arena && promised[s] <= arena + arena / 56,
                           "batch %d, ZeRO %d, recompute %d, stage %d: promised %lld, arena %lld", (int)batch, u.zero,
                           u.recompute, s, (long long)promised[s], (long long)arena);
         }
@@ -270,7 +270,7 @@ START_TEST(periodic_estimate_agrees)
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = some->prediction.peak_bytes[k];
             ck_assert_int_ge(promised, arena);
-            ck_assert_int_le(promised, arena + arena / 40);
+            ck_assert_int_le(promised, arena + arena / 48); /* 1/64, and 1/200 by which packing may end early */
         }
         struct schedule_place place = schedule_place_of(plan, 0);
         if ((schedule_held(schedule, &place) + 2) * plan_copies(plan) < plan->micro_batch_count / 10)

@@ -85,15 +85,30 @@ struct judging estimate_judging_shortened(const struct plan *plan)
 /* A program of so many instructions is laid out in a tenth of a second. */
 enum { SETTLE_INSTRS = 20000 };
 
-/* Of how many micro-batches the second look is, after one at few that took so many instructions; 0: none is worth it.
+/* Micro-batches take turns in a stage's places: after so many all stages are where they were. Of many places, most are.
  */
+static int64_t turns_in_places(const struct plan *plan)
+{
+    enum { MOST_TURNS = 64 };
+    int64_t turns = estimate_micro_batch_unit(plan);
+    for (int s = 0; s < plan->stage_count; s++) {
+        struct schedule_place place = schedule_place_of(plan, s);
+        int64_t held = schedule_held(schedules[plan->schedule], &place);
+        int64_t both = turns / common_divisor(turns, held) * held;
+        turns = both <= MOST_TURNS ? both : turns;
+    }
+    return turns;
+}
+
+/* Of how many micro-batches the second look is, after one at few that took so many instructions; 0: none is worth it.
+ * The last ones find the places that those of the whole step find. */
 static int settling_micro_batches(const struct plan *plan, int64_t few_instrs, int few)
 {
-    int unit = estimate_micro_batch_unit(plan);
-    int64_t most = SETTLE_INSTRS * (int64_t)few / max_i64(few_instrs, 1);
-    if (few == plan->micro_batch_count || most >= plan->micro_batch_count)
-        return few == plan->micro_batch_count ? 0 : plan->micro_batch_count;
-    return most < 2 * few ? 0 : (int)(most / unit * unit);
+    int64_t all = plan->micro_batch_count, most = SETTLE_INSTRS * (int64_t)few / max_i64(few_instrs, 1);
+    if (few == all || most >= all)
+        return few == all ? 0 : (int)all;
+    int64_t turns = turns_in_places(plan), more = all - ceil_div(all - most, turns) * turns;
+    return more < 2 * few ? 0 : (int)more;
 }
 
 /* The plan's program, or that of fewer micro-batches, laid out. */
