@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAVE = 4 };
+enum { WAVE = 4, DIVE_SHARE = 20 };
 
 /* ---- one wave ---- */
 
@@ -123,6 +123,14 @@ struct waiting propose_take_out(struct queue *queue, int place)
     return taken;
 }
 
+static int place_in_queue(const struct queue *queue, int config)
+{
+    int place = 0;
+    while (queue->list[place].at.index != config)
+        place++;
+    return place;
+}
+
 void propose_put_back(const struct run *run, const struct piece *piece)
 {
     struct queue *queue = piece->queue;
@@ -195,6 +203,33 @@ static bool settle(struct run *run, const struct piece *piece)
     return true;
 }
 
+/* Of those whose sharpened bound lies so far below the best plan that a plan near it would rule out much, the least. */
+static const struct piece *deepest(const struct run *run, const struct piece *pieces, int count)
+{
+    const struct piece *least = NULL;
+    int64_t below_ns = run->best_ns - run->best_ns / DIVE_SHARE;
+    for (int i = 0; i < count; i++) {
+        bool open = propose_is_open(&pieces[i]) && pieces[i].halves > 0;
+        if (open && pieces[i].result.bound_ns < (least ? least->result.bound_ns : below_ns))
+            least = &pieces[i];
+    }
+    return least;
+}
+
+/* It is solved at once, not in its turn. */
+static bool dive(struct run *run, const struct piece *pieces, int count)
+{
+    const struct piece *least = deepest(run, pieces, count);
+    if (!least)
+        return true;
+    struct piece piece = { .config = least->config,
+                           .bound_ns = least->result.bound_ns,
+                           .enough_ns = least->enough_ns,
+                           .queue = least->queue };
+    propose_take_out(piece.queue, place_in_queue(piece.queue, piece.config));
+    return propose_solve(run, &piece, 1, reach(run), 0) && settle(run, &piece);
+}
+
 static bool solve_wave(struct run *run, struct piece *pieces, int count)
 {
     const struct search_calls *calls = &run->options->calls;
@@ -203,6 +238,8 @@ static bool solve_wave(struct run *run, struct piece *pieces, int count)
     for (int i = 0; i < count; i++)
         if (!settle(run, &pieces[i]))
             return false;
+    if (!dive(run, pieces, count))
+        return false;
     if (calls->progress)
         calls->progress(calls->self, (int)run->result->certificate.solved, run->config_count, run->best_ns);
     return true;
