@@ -3,8 +3,8 @@
  * schedule's own. Per stage a compute clock and a dp lane: gathers run `prefetch` uses ahead, reductions queue behind
  * gathers issued before them, the last reductions overlap the last backward; a send takes its lane and the
  * time of the links at its cut. A value goes to every stage that reads it, and the gradients come back the same ways.
- * Where each stage hands on to the next alone, a transfer also waits for its receiver's turn. Stages that share a
- * weight exchange its gradient at the end. */
+ * Where each piece hands on to the next of its copy alone, a transfer also waits for its receiver's turn. Stages that
+ * share a weight exchange its gradient at the end. */
 #ifndef CLEAVE_SEARCH_PIPELINE_H
 #define CLEAVE_SEARCH_PIPELINE_H
 #include "planner/search/partition.h"
