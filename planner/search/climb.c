@@ -4,8 +4,8 @@
 #include "planner/search/search_parts.h"
 #include "planner/search/swaps.h"
 
-/* LEADERS: of so many configurations and choices of strategies the cuts are moved; CUT_VISITS, SWAP_VISITS: of layers
- * by the walk for each. */
+/* LEADERS: of so many configurations, and choices of strategies where the formula bounds them, the cuts are moved;
+ * CUT_VISITS, SWAP_VISITS: of layers by the walk for each. */
 enum { LEADERS = 12, CUT_VISITS = 1 << 18, SWAP_VISITS = 1 << 15 };
 
 /* ---- cuts ---- */

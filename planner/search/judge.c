@@ -65,14 +65,19 @@ bool search_list_plan(struct search_result *result, const struct search_plan *pl
     return true;
 }
 
-static void insert_plan(struct run *run, struct candidate *c, struct estimate *estimate)
+/* Takes the estimate over. */
+static bool insert_plan(struct run *run, const struct candidate *c, struct estimate *estimate)
 {
-    plan_join_atoms(c->plan); /* where no layer made use of groups of shards */
-    struct search_plan plan = { c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, estimate };
-    if (search_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1)))
-        c->plan = NULL; /* handed over */
-    else
-        estimate_free(estimate);
+    struct search_plan plan = { plan_copy(c->plan), run->configs[c->config], c->solution.step_ns, c->ranked_ns,
+                                estimate };
+    bool good = plan.plan || search_out_of_memory(run->err);
+    if (good)
+        plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
+    if (good && search_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1)))
+        return true;
+    plan_free(plan.plan);
+    estimate_free(estimate);
+    return good;
 }
 
 /* Whether the other one fits into what is promised to the candidate of the same configuration. */
@@ -304,8 +309,7 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
     if (estimate->prediction.fits) {
         c->judged = c->heard = true;
         c->simulated_ns = estimate->prediction.step_ns;
-        insert_plan(run, c, estimate);
-        return true;
+        return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;
     if (lacks_host_memory(&estimate->prediction)) {

@@ -1,5 +1,5 @@
-/* The plan that the judge found best, improved by the judge itself: cuts moved by a layer, and the same cuts and counts
- * of strategies, spread evenly, under schedules alike. The walk that ranks plans is off by a few percent, much alike
+/* The plan that the judge found best, improved by the judge itself: cuts moved by a layer, and its cuts and counts of
+ * strategies, spread evenly, under schedules alike. The walk that ranks plans is off by a few percent, much alike
  * for plans that differ in so little, and had its say in what it moved before; so here only the simulation decides. */
 #include "base/num.h"
 #include "planner/search/search_parts.h"
@@ -80,15 +80,12 @@ static bool change_schedule(struct run *run, const struct candidate *best, int64
 /* The best plan's neighbours, as far as the walk lets them win. *found: there are some. */
 static bool find_neighbours(struct run *run, const struct candidate *like, bool *found)
 {
-    struct candidate best = *like;
+    const struct candidate best = *like; /* candidates move */
     int kept = (int)run->result->certificate.ranked, before = kept;
     for (int i = 0; i < kept; i++)
         run->candidates[i].judged = true; /* they had their turn */
-    if (!search_make_plan(run, &best))
-        return false;
     int64_t most_ns = best.ranked_ns + best.ranked_ns / 100 * NEAR_PERCENT;
     bool good = move_cuts(run, &best, most_ns, &kept) && change_schedule(run, &best, most_ns, &kept);
-    plan_free(best.plan);
     *found = kept > before;
     search_sort_ranked(run, kept);
     return good;
