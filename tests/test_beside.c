@@ -86,7 +86,7 @@ START_TEST(others_shorten_plans_and_leave_the_proof)
     compare_each(&world, options, all, &worst);
     printf("world %d: %.1f %% of the step without others, at most %.1f %% above any of them alone\n", _i,
            100 * (double)step_of(all) / (double)step_of(bounded), 100 * (worst - 1));
-    ck_assert_double_le(worst, 1.05);
+    ck_assert_double_le(worst, 1.01);
     free_both(&both, &world);
 }
 END_TEST

@@ -193,9 +193,7 @@ static int likeness(const struct run *run, const struct candidate *a, const stru
     return a->config == b->config ? 2 : 1;
 }
 
-/* What the simulation would say if the rank was off as for those that are most alike. Where nobody has judged any of
- * its kind it counts as a little shorter: what is alike fares alike. */
-static int64_t expected_ns(const struct run *run, const struct candidate *c)
+int64_t search_expected_ns(const struct run *run, const struct candidate *c)
 {
     const struct candidate *like = NULL;
     bool met = false;
@@ -235,7 +233,7 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
         int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
         if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)) || estimate_effort(c->plan) > most_effort)
             continue;
-        int64_t ns = expected_ns(run, c);
+        int64_t ns = search_expected_ns(run, c);
         if (!next || ns < least_ns) {
             next = c;
             least_ns = ns;

@@ -29,6 +29,7 @@ struct candidate {
     bool roomy;           /* was asked for room */
     bool judged, rough;   /* rough: solved for its family's sake, with a loose gap */
     bool heard;           /* judged, and not for want of memory */
+    bool polished;        /* its neighbours had their turn (polish.c) */
 };
 /* Memory of one piece of work, kept as long as the run. */
 struct owned_arena {
@@ -156,6 +157,9 @@ bool search_promised(struct run *run, const struct candidate *c, int64_t capacit
 bool search_judge(struct run *run);
 /* Candidates that are not judged yet, of schedules beside the formula's. */
 bool search_judge_more(struct run *run);
+/* What the simulation would say of the candidate if its rank was off as for those that are most alike. Where nobody has
+ * judged any of its kind it counts as a little shorter: what is alike fares alike. */
+int64_t search_expected_ns(const struct run *run, const struct candidate *c);
 /* The same as far as its budget goes beyond *spent, until one is shorter than the best. */
 bool search_judge_better(struct run *run, int64_t *spent, bool *better);
 /* polish.c: the best plan's neighbours, simulated. */
