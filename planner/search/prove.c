@@ -5,6 +5,8 @@
 
 /* A certificate is at most a megabyte: so many proofs are looked for, and so many bytes of them are written. */
 enum { MOST_PROOFS = 1200, MOST_PROOF_BYTES = 600000 };
+/* When time is over, one part in so many of it is left for proofs, which are looked for so many at a time. */
+enum { LATE_SHARE = 20, BATCH = 16 };
 
 struct proving {
     struct config_record *record;
@@ -52,6 +54,32 @@ static bool keep_proofs(struct run *run, const struct proving *list, int count)
     return true;
 }
 
+static bool prove_all(struct run *run, struct proving *list, int count)
+{
+    search_parallel(run, count, prove_one, list);
+    for (int i = 0; i < count; i++)
+        if (!list[i].good)
+            return fail_kind(run->err, list[i].err.kind, "%s", list[i].err.message);
+    return true;
+}
+
+/* *done of them, until what is left of the time is over. */
+static bool prove_late(struct run *run, struct proving *list, int count, int *done)
+{
+    const struct search_calls *calls = &run->options->calls;
+    int64_t now_ns = calls->now_ns ? calls->now_ns(calls->self) : 0,
+            end_ns = now_ns + (now_ns - run->start_ns) / LATE_SHARE;
+    for (*done = 0; *done < count && now_ns < end_ns; now_ns = calls->now_ns(calls->self)) {
+        int batch = count - *done < BATCH ? count - *done : BATCH;
+        for (int i = *done; i < *done + batch; i++)
+            list[i].problem.stops = NULL;
+        if (!prove_all(run, &list[*done], batch))
+            return false;
+        *done += batch;
+    }
+    return true;
+}
+
 bool search_prove(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -59,14 +87,12 @@ bool search_prove(struct run *run)
     int count = 0;
     if (!list)
         return search_out_of_memory(run->err);
-    if (certificate->bound_ns == 0 || run->stopped || run->options->unproven)
+    if (certificate->bound_ns == 0 || run->options->unproven)
         return true;
     for (int i = 0; i < certificate->record_count && count < MOST_PROOFS; i++)
         if (certificate->records[i].fate == FATE_SOLVED && !prepare(run, &certificate->records[i], &list[count++]))
             return false;
-    search_parallel(run, count, prove_one, list);
-    for (int i = 0; i < count; i++)
-        if (!list[i].good)
-            return fail_kind(run->err, list[i].err.kind, "%s", list[i].err.message);
+    if (!(run->stopped ? prove_late(run, list, count, &count) : prove_all(run, list, count)))
+        return false;
     return keep_proofs(run, list, count);
 }
