@@ -21,8 +21,8 @@ void propose_record(struct run *run, int config, enum config_fate fate)
 int propose_compare(const void *a, const void *b)
 {
     const struct ordered *x = a, *y = b;
-    if (x->layouts != y->layouts)
-        return x->layouts ? 1 : -1;
+    if (x->late != y->late)
+        return x->late ? 1 : -1;
     if (x->bound_ns != y->bound_ns)
         return x->bound_ns < y->bound_ns ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
@@ -32,7 +32,7 @@ int propose_compare(const void *a, const void *b)
 static int compare_waiting(const void *a, const void *b)
 {
     const struct waiting *x = a, *y = b;
-    bool alike = x->at.layouts == y->at.layouts && x->at.bound_ns == y->at.bound_ns;
+    bool alike = x->at.late == y->at.late && x->at.bound_ns == y->at.bound_ns;
     return alike && x->is_floor != y->is_floor ? (x->is_floor ? -1 : 1) : propose_compare(&x->at, &y->at);
 }
 
@@ -141,7 +141,7 @@ static void drop_refused(struct queue *queue)
     int kept = 0;
     for (int i = 0; i < queue->count; i++) {
         bool refused = queue->list[i].at.bound_ns == INT64_MAX;
-        queue->plain_count -= refused && !queue->list[i].at.layouts;
+        queue->plain_count -= refused && !queue->list[i].at.late;
         if (!refused)
             queue->list[kept++] = queue->list[i];
     }
@@ -155,10 +155,10 @@ bool propose_open_queue(struct run *run, struct queue *queue)
     if (!queue->list || !queue->moved)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
-        bool layouts = run->configs[i].runs > 1;
+        bool late = run->configs[i].runs > 1;
         queue->list[queue->count++] =
-            (struct waiting){ { run->path_ns[i], i, layouts }, .is_floor = !run->is_bounded[i] };
-        queue->plain_count += !layouts;
+            (struct waiting){ { run->path_ns[i], i, late }, .is_floor = !run->is_bounded[i] };
+        queue->plain_count += !late;
     }
     drop_refused(queue);
     propose_sort(queue);
@@ -172,7 +172,7 @@ static void put_in_order(struct queue *queue, int begin, int end)
     int count = 0, at = begin, rest = end;
     for (int i = begin; i < end; i++) {
         bool refused = list[i].at.bound_ns == INT64_MAX;
-        queue->plain_count -= refused && !list[i].at.layouts;
+        queue->plain_count -= refused && !list[i].at.late;
         if (!refused)
             moved[count++] = list[i];
     }

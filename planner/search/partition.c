@@ -40,10 +40,15 @@ static bool lacks_memory(const struct solver *s)
     return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }
 
+int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns)
+{
+    double share = (double)gap_ppm / (1e6 + (double)gap_ppm); /* the gap is one of the bound */
+    return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
+}
+
 int64_t gap_ns(const struct partition_problem *problem, int64_t step_ns)
 {
-    double share = (double)problem->gap_ppm / (1e6 + (double)problem->gap_ppm); /* the gap is one of the bound */
-    return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
+    return partition_gap_ns(problem->gap_ppm, step_ns);
 }
 
 static int64_t step_of_sum(const struct solver *s, int64_t sum)

@@ -76,6 +76,7 @@ struct partition_problem {
     int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
     int64_t enough_ns;                  /* where passes are in phases, a bound of so much is good enough; 0: none is */
     int64_t node_limit;                 /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
+    int64_t most_nodes;                 /* of all together: then it ends as where `stops` says so; 0: any number */
     int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
     int halves;                         /* of bound_only: how often the bound is sharpened, at most PARTITION_HALVES */
     bool bound_only; /* no plan is looked for: bound_ns is what the relaxation proves of those below below_ns */
@@ -144,6 +145,8 @@ static inline int micro_batches_in_turn(int micro_batch_count, int replicas)
 /* The formula for given stages: what tests and re-ranking hold against the optimum; INT64_MAX when a stage does not
  * fit. */
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);
+/* By how much a bound may lie below a step of so many ns and be good enough. */
+int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns);
 /* A bound without solving anything, for sorting and pruning: from the cheapest compute path and the shortest update of
  * each class. */
 int64_t partition_quick_bound(const struct partition_problem *problem);

@@ -260,6 +260,13 @@ static bool solve_knapsack(struct solver *s, const struct knapsack *knapsack, en
     return effort == EFFORT_END ? method->solve(knapsack, answer, s->err) : knapsack_solve(knapsack, answer, s->err);
 }
 
+static void note_end(struct solver *s)
+{
+    const struct partition_problem *p = s->problem;
+    s->stopped =
+        s->stopped || (p->most_nodes > 0 && s->result->nodes >= p->most_nodes) || (p->stops && p->stops(p->self));
+}
+
 static int64_t node_limit(const struct solver *s, enum effort effort)
 {
     int64_t limit = s->problem->node_limit;
@@ -278,7 +285,7 @@ void stage_set_empty(const struct solver *s, struct cell *cell)
 bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort)
 {
     struct cell *cell = stage_cell(s, level, runs);
-    s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
+    note_end(s);
     if (s->stopped)
         return true;
     if (!stage_set_options(s, level))
@@ -310,7 +317,7 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
 bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record)
 {
     struct cell *cell = stage_cell(s, level, runs);
-    s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
+    note_end(s);
     *record = -1;
     if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
         return true;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAVE = 4, DIVE_SHARE = 20 };
+enum { WAVE = 4, DIVE_SHARE = 20, MANY_NODES = 3000 };
 
 /* ---- one wave ---- */
 
@@ -27,7 +27,11 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
     if (!piece->arena || !search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
         return piece->arena || search_out_of_memory(run->err);
     piece->problem.chain = piece->files_order ? &run->bench.line : &run->bench.chain;
-    piece->problem.below_ns = below_ns;
+    piece->problem.below_ns = piece->to_the_end ? min_i64(below_ns, run->best_ns) : below_ns;
+    if (piece->to_the_end || run->options->keep_all) {
+        piece->problem.node_limit = MANY_NODES;
+        piece->problem.most_nodes = 0;
+    }
     piece->problem.enough_ns = piece->enough_ns;
     piece->problem.bound_only = piece->bound_only;
     piece->problem.halves = piece->halves;
@@ -118,7 +122,7 @@ static void raise_bounds(const struct run *run, struct queue *queue)
 struct waiting propose_take_out(struct queue *queue, int place)
 {
     struct waiting taken = queue->list[place];
-    queue->plain_count -= !taken.at.layouts;
+    queue->plain_count -= !taken.at.late;
     memmove(&queue->list[place], &queue->list[place + 1], (size_t)(--queue->count - place) * sizeof taken);
     return taken;
 }
@@ -131,35 +135,43 @@ static int place_in_queue(const struct queue *queue, int config)
     return place;
 }
 
-void propose_put_back(const struct run *run, const struct piece *piece)
+void propose_put_back(const struct run *run, const struct piece *piece, enum knowledge known)
 {
     struct queue *queue = piece->queue;
     struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config,
-                          run->configs[piece->config].runs > 1 };
+                          known == TRIED || run->configs[piece->config].runs > 1 };
     int place = 0;
     while (place < queue->count && propose_compare(&queue->list[place].at, &at) < 0)
         place++;
     memmove(&queue->list[place + 1], &queue->list[place], (size_t)(queue->count++ - place) * sizeof *queue->list);
-    queue->plain_count += !at.layouts;
-    queue->list[place] =
-        (struct waiting){ .at = at, .known = piece->bound_only && piece->halves == 0 ? RELAXED : SHARPENED };
+    queue->plain_count += !at.late;
+    queue->list[place] = (struct waiting){ .at = at, .known = known };
 }
 
+/* What was tried is looked at again for the proof alone. */
 static bool worth_solving(const struct run *run, const struct waiting *waiting)
 {
-    return run->options->keep_all || waiting->at.bound_ns < reach(run);
+    int64_t below_ns = reach(run);
+    if (waiting->known == TRIED)
+        below_ns = run->best_ns - partition_gap_ns(run->options->gap_ppm, run->best_ns);
+    return run->options->keep_all || waiting->at.bound_ns < below_ns;
 }
 
-/* *place: of the first that is, or their number: the first of all, or the first with several layouts. */
+/* *place: of the first that is, of all or of the late ones; else their number. */
 static bool next_worth(struct run *run, struct queue *queue, int *place)
 {
-    if (!propose_settle(run, queue, 0, run->options->keep_all ? INT64_MAX : reach(run)))
-        return false;
-    *place = 0;
-    if (queue->plain_count == 0 || !worth_solving(run, &queue->list[0]))
-        *place = queue->plain_count;
-    if (*place < queue->count && (queue->list[*place].is_floor || !worth_solving(run, &queue->list[*place])))
-        *place = queue->count;
+    int64_t below_ns = run->options->keep_all ? INT64_MAX : reach(run);
+    for (*place = 0; *place < queue->count; ++*place) {
+        if (!propose_settle(run, queue, *place, below_ns))
+            return false;
+        if (*place < queue->plain_count && queue->list[*place].at.bound_ns >= below_ns)
+            *place = queue->plain_count;
+        if (*place < queue->count && worth_solving(run, &queue->list[*place])) {
+            *place = queue->list[*place].is_floor ? queue->count : *place;
+            return true;
+        }
+    }
+    *place = queue->count;
     return true;
 }
 
@@ -193,14 +205,29 @@ bool propose_is_open(const struct piece *piece)
     return piece->table && piece->bound_only && !piece->result.no_memory && !piece->result.ruled_out;
 }
 
+/* Solved with few nodes, which were not enough for the proof. */
+static bool is_short(const struct piece *piece)
+{
+    const struct partition_result *result = &piece->result;
+    if (!piece->table || piece->bound_only || result->no_memory || piece->problem.node_limit > FEW_NODES)
+        return false;
+    int64_t found_ns = result->plan_count > 0 ? result->plans[0].step_ns : piece->problem.below_ns;
+    return result->bound_ns < found_ns - partition_gap_ns(piece->problem.gap_ppm, found_ns);
+}
+
 /* A relaxation settles what it rules out; the rest waits for its turn with the new bound. */
 static bool settle(struct run *run, const struct piece *piece)
 {
     count_work(run, &piece->result);
-    if (!propose_is_open(piece))
+    if (propose_is_open(piece)) {
+        propose_put_back(run, piece, piece->halves == 0 ? RELAXED : SHARPENED);
+        return true;
+    }
+    if (!is_short(piece))
         return count_piece(run, piece);
-    propose_put_back(run, piece);
-    return true;
+    run->tried[piece->config] |= piece->result.plan_count > 0;
+    propose_put_back(run, piece, TRIED);
+    return propose_keep(run, piece, false);
 }
 
 /* Of those whose sharpened bound lies so far below the best plan that a plan near it would rule out much, the least. */
@@ -293,7 +320,7 @@ static bool send_out(struct run *run, struct piece *piece)
     if (!piece->table || !piece->result.feasible)
         return settle(run, piece);
     count_work(run, &piece->result);
-    propose_put_back(run, piece);
+    propose_put_back(run, piece, SHARPENED);
     run->tried[piece->config] = true;
     return propose_keep(run, piece, true);
 }
@@ -392,7 +419,7 @@ static void close_queue(struct run *run, const struct queue *queue)
         run->open_bound_ns = min_i64(run->open_bound_ns, waiting->at.bound_ns);
         if (waiting->is_floor)
             continue;
-        if (!left && relaxed)
+        if (!left && relaxed && waiting->known < TRIED)
             run->close[run->close_count++] = waiting->at;
         if (left || relaxed)
             propose_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
@@ -417,7 +444,8 @@ static bool take_wave(struct run *run, struct queue *queue, struct piece *pieces
                                          .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
                                          .queue = queue,
                                          .halves = next.known == RELAXED || search_is_small(run) ? PARTITION_HALVES : 0,
-                                         .bound_only = next.known < SHARPENED && !next.at.layouts &&
+                                         .to_the_end = next.known == TRIED,
+                                         .bound_only = next.known < SHARPENED && !next.at.late &&
                                                        run->best_ns < INT64_MAX && !run->options->keep_all };
     }
     return true;

@@ -11,6 +11,8 @@ enum {
 };
 
 struct queue;
+/* What the bound of a configuration that waits is: its first, or what proved it. */
+enum knowledge { FIRST, RELAXED, SHARPENED, TRIED };
 /* One configuration's problem, solved beside the others of its wave. */
 struct piece {
     int config; /* index */
@@ -18,6 +20,7 @@ struct piece {
     int64_t enough_ns;               /* the problem's */
     struct queue *queue;             /* that it was taken from */
     bool bound_only;                 /* relaxed, not solved */
+    bool to_the_end;                 /* for the proof: with many nodes, and only what is shorter than the best */
     bool files_order;                /* cut in no other order of the layers */
     int halves;                      /* then the bound is sharpened so often */
     const struct price_table *table; /* NULL: lowering has no program for it */
@@ -30,12 +33,12 @@ struct piece {
 /* What is not settled yet, by what is proven of it. */
 struct waiting {
     struct ordered at;
-    enum { FIRST, RELAXED, SHARPENED } known; /* what that bound is */
-    bool is_floor;                            /* it has not got its first bound yet: that is no less */
+    enum knowledge known;
+    bool is_floor; /* it has not got its first bound yet: that is no less */
 };
 struct queue {
-    int count, plain_count; /* plain_count: those of one layout */
-    struct waiting *list;   /* ascending; those with several layouts behind all others */
+    int count, plain_count; /* plain_count: those that are not late */
+    struct waiting *list;   /* ascending; late ones behind all others */
     struct waiting *moved;  /* room for as many */
     bool raised;            /* first bounds are by all that they know, and not by paths alone */
 };
@@ -63,7 +66,7 @@ bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t bel
 bool propose_keep(struct run *run, const struct piece *piece, bool rough);
 struct waiting propose_take_out(struct queue *queue, int place);
 /* The piece's configuration, by the bound that is proven of it now, into the queue that it came from. */
-void propose_put_back(const struct run *run, const struct piece *piece);
+void propose_put_back(const struct run *run, const struct piece *piece, enum knowledge known);
 /* Relaxed, which did not rule it out. */
 bool propose_is_open(const struct piece *piece);
 /* run->busy_ns[index]: no plan of the configuration is simulated shorter; as much as can be said, or at least below_ns.

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_LIMIT = 3000 };
-
 bool search_out_of_memory(struct error *err)
 {
     return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
@@ -88,7 +86,8 @@ bool search_problem(struct run *run, int config, const struct price_table *table
         return search_out_of_memory(run->err);
     *out = workbench_problem(&run->bench, &run->configs[config], table, in_flight);
     out->capacity_bytes = capacity_bytes / config_chunks(&run->configs[config]);
-    out->node_limit = NODE_LIMIT;
+    out->node_limit = FEW_NODES;
+    out->most_nodes = ENOUGH_NODES;
     out->gap_ppm = run->options->gap_ppm;
     out->solver = run->options->solver;
     out->stops = stops;

@@ -6,10 +6,14 @@
 #include "planner/search/workbench.h"
 #include <stdatomic.h>
 
+/* Of each knapsack, and of all of a configuration, where plans are wanted and no proof: few have more. */
+enum { FEW_NODES = 30, ENOUGH_NODES = 300 };
+
 struct ordered {
     int64_t bound_ns;
     int index;
-    bool layouts; /* several in one plan: these take longer, and are pruned by what the others have found */
+    bool late; /* several layouts in one plan, or tried already: these take longer, and are pruned by what the others
+                  have found */
 };
 struct candidate {
     int config; /* index */
@@ -45,10 +49,10 @@ struct run {
     struct owned_arena *arenas;
     struct config *configs;
     int config_count;
-    int beside_first, beside_count; /* behind all these: space_configs_beside() */
-    bool beside_unseen;             /* there were some, and time ended before */
-    struct ordered *order;          /* (config_count) by the bound of paths; several layouts behind all others */
-    bool *is_bounded;               /* (config_count) has its first bound, or no program */
+    int beside_first, beside_count;         /* behind all these: space_configs_beside() */
+    bool beside_unseen;                     /* there were some, and time ended before */
+    struct ordered *order;                  /* (config_count) by the bound of paths; late ones behind all others */
+    bool *is_bounded;                       /* (config_count) has its first bound, or no program */
     const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
     /* (config_count) Bounds by paths and first bounds; of what has no first bound its floors, 0: none are known. */
     int64_t *path_ns, *first_ns;
