@@ -188,61 +188,12 @@ static void number_families(struct run *run)
     }
 }
 
-/* What crosses a chain's cut before the layer. */
-static int64_t crossing(const struct graph *graph, int layer)
-{
-    return layer > 0 && layer < graph->layer_count ? graph_edge_at(graph, layer, 0).elements : INT64_MAX;
-}
-
-/* A layer by which the cut is to move, since so much less crosses there: the logits before the loss are wide. */
-static int narrower(const struct graph *graph, int cut)
-{
-    enum { MUCH = 4 };
-    int64_t here = crossing(graph, cut) / MUCH;
-    return crossing(graph, cut - 1) < here ? -1 : crossing(graph, cut + 1) < here ? 1 : 0;
-}
-
-static bool move_to_narrower(const struct run *run, const struct candidate *c, struct plan *plan)
-{
-    const struct config *config = &run->configs[c->config];
-    bool moved = false;
-    for (int cut = 1; cut < config_pieces(config); cut++) {
-        int by = narrower(run->bench.graph, search_piece(config, plan, cut).first);
-        int giving = by < 0 ? cut - 1 : cut;
-        const struct cut_move move = { cut, cut, by };
-        if (by != 0 && search_piece(config, plan, giving).count > 1)
-            moved = shift_cuts(config, plan, &move) || moved;
-    }
-    return moved;
-}
-
-/* The formula takes all values that cross a cut for alike. Where that leaves wide ones, they are avoided. */
-static bool narrow_cuts(struct run *run, struct candidate *c)
-{
-    if (c->plan->order || !graph_is_chain(run->bench.graph) || !search_has_pieces(run, c))
-        return true;
-    struct candidate narrow = *c;
-    narrow.plan = plan_copy(c->plan);
-    if (!narrow.plan)
-        return search_out_of_memory(run->err);
-    bool moved = move_to_narrower(run, c, narrow.plan), good = !moved || count_plan(run, &narrow),
-         fits = good && moved && narrow.solution.step_ns < INT64_MAX;
-    plan_free(fits ? c->plan : narrow.plan);
-    *c = fits ? narrow : *c;
-    return good;
-}
-
 static bool make_plan(struct run *run, struct candidate *c)
 {
     c->plan = plan_from_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
                                   c->table, &c->solution);
     if (!c->plan)
         return search_out_of_memory(run->err);
-    if (!narrow_cuts(run, c)) {
-        plan_free(c->plan);
-        c->plan = NULL;
-        return false;
-    }
     settle_prefetch(c->plan, run->bench.space);
     c->plan_hash = plan_hash(c->plan);
     return true;
