@@ -120,6 +120,27 @@ START_TEST(no_restriction_is_shorter)
 }
 END_TEST
 
+/* Models that use one weight in their first and last layer, on slow networks: what schedules come to that have both on
+ * one stage, no other schedule's leaders say. */
+START_TEST(no_schedule_alone_is_shorter)
+{
+    static const struct restricted_case cases[] = { { "t5-base", "8x1:rtx4090", 64, 0 },
+                                                    { "gpt2-large", "4x4:rtx4090", 128, 0 } };
+    const struct restricted_case *c = &cases[_i];
+    if (small_share())
+        return;
+    struct space space = space_default(c->batch, c->sequence, DTYPE_BF16);
+    struct search_result *result = search_zoo(c->model, c->cluster, &space);
+    ck_assert(result && result->feasible);
+    for (int s = 0; schedules[s]; s++) {
+        space.schedule = (struct allowed){ 1, { s } };
+        if (!schedules[s]->asynchronous)
+            compare(c, &space, schedules[s]->name, s, result->plans[0].estimate->prediction.step_ns);
+    }
+    search_result_free(result);
+}
+END_TEST
+
 /* Micro-batches of few tokens, which add to gradients for a tenth of their time: a plan that was judged on a few of
  * them is as long as all of them, and the formula hardly below. */
 START_TEST(later_micro_batches_add_to_gradients)
@@ -152,6 +173,7 @@ static Suite *search_zoo_suite(void)
     tcase_add_test(tcase, later_micro_batches_add_to_gradients);
     tcase_add_loop_test(tcase, work_is_bounded, 0, WORK_CASES);
     tcase_add_loop_test(tcase, no_restriction_is_shorter, 0, RESTRICTED_CASES);
+    tcase_add_loop_test(tcase, no_schedule_alone_is_shorter, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
 }
