@@ -6,7 +6,7 @@
 #include "executor/checkpoint.h"
 #include "executor/run_parts.h"
 #include "host/clock.h"
-#include "planner/sim/machine.h"
+#include "planner/program/machine.h"
 #include <stdlib.h>
 
 enum { WATCH_NS = 100000000 };

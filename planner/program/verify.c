@@ -2,7 +2,7 @@
 #include "planner/program/lives.h"
 #include "planner/program/order.h"
 #include "planner/program/verify_parts.h"
-#include "planner/sim/machine.h"
+#include "planner/program/machine.h"
 #include "planner/program/stall.h"
 #include <stdlib.h>
 #include <string.h>

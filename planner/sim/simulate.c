@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "planner/program/pairing.h"
 #include "planner/sim/fluid.h"
-#include "planner/sim/machine.h"
+#include "planner/program/machine.h"
 #include "planner/program/stall.h"
 #include <stdlib.h>
 #include <string.h>

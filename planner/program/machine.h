@@ -1,8 +1,8 @@
 /* The one interpreter: what a program MEANS for one rank. Instructions are issued in program order onto lanes; their
  * waits are handed to the device; no decision depends on a completion. A virtual clock, threads and MPI resolve waits
  * when they complete; CUDA resolves them as stream events without looking. */
-#ifndef CLEAVE_SIM_MACHINE_H
-#define CLEAVE_SIM_MACHINE_H
+#ifndef CLEAVE_PROGRAM_MACHINE_H
+#define CLEAVE_PROGRAM_MACHINE_H
 #include "planner/program/program.h"
 
 enum issue { ISSUE_TAKEN, ISSUE_BLOCKED, ISSUE_FAILED };

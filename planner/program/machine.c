@@ -1,4 +1,4 @@
-#include "planner/sim/machine.h"
+#include "planner/program/machine.h"
 
 static int next_on_lane(const struct stage_program *list, int lane, int from)
 {
