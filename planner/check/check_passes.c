@@ -330,25 +330,30 @@ static double judge(void *self, const struct passes_mix *mix)
     return (double)most_ns / j->unit_ns;
 }
 
-static bool look_for_mix(struct judged *j, struct arena *arena, struct error *err)
+/* By what the layers take in `like`. */
+static bool look_for_mix(struct judged *j, const struct passes_of *like, bool thorough, struct arena *arena,
+                         struct error *err)
 {
     const struct passes_check *c = j->check;
-    struct mix_effort effort = { .rounds = ROUNDS, .missing_ppm = MISSING_PPM, .work = INT64_MAX };
+    struct mix_effort effort = {
+        .rounds = ROUNDS, .missing_ppm = MISSING_PPM, .work = INT64_MAX, .thorough = thorough
+    };
     struct mix_choice choice[MIX_KINDS * MIX_CHOICES];
     struct mix_problem problem = { .passes = &j->entry->passes, .judge = judge, .self = j, .effort = &effort };
-    if (!passes_choose(&problem, choice, c->chain, c->config, c->table, c->capacity_bytes, arena))
+    if (!passes_choose(&problem, choice, c->chain, like->config, like->table, c->capacity_bytes, arena))
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     j->unit_ns = problem.unit_ns;
     problem.enough = (double)j->bound_ns / problem.unit_ns;
     return passes_mix(&problem, arena, err);
 }
 
-bool passes_hold(bool *holds, struct passes_book *book, const struct chain *chain, const struct config *config,
-                 const struct price_table *table, int64_t capacity_bytes, int64_t bound_ns, struct error *err)
+bool passes_hold(bool *holds, struct passes_book *book, const struct chain *chain, const struct passes_of *own,
+                 const struct passes_of *like, int64_t capacity_bytes, int64_t bound_ns, struct error *err)
 {
+    const struct config *config = own->config;
     struct arena arena = { 0 };
     struct passes_check c = {
-        .chain = chain, .config = config, .table = table, .capacity_bytes = max_i64(capacity_bytes, 1)
+        .chain = chain, .config = config, .table = own->table, .capacity_bytes = max_i64(capacity_bytes, 1)
     };
     struct judged j = { .check = &c, .book = book, .bound_ns = bound_ns, .unit_ns = 1 };
     *holds = false;
@@ -359,8 +364,8 @@ bool passes_hold(bool *holds, struct passes_book *book, const struct chain *chai
     bool good = (j.entry && passes_open(&c, &arena)) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     if (good && j.entry->mix.path_count > 0)
         judge(&j, &j.entry->mix);
-    if (good && j.most_ns < bound_ns)
-        good = look_for_mix(&j, &arena, err);
+    for (int thorough = like != own; thorough < 2 && good && j.most_ns < bound_ns; thorough++)
+        good = look_for_mix(&j, like, thorough, &arena, err);
     if (good && j.failed)
         good = fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     *holds = good && j.most_ns >= bound_ns;

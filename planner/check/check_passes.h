@@ -6,10 +6,16 @@
 #include "planner/search/partition.h"
 #include "planner/search/passes_book.h"
 
-/* table: of whole strategies; of configurations of which lanes_bound() can be said. book: zeroed before the first one.
- * Fails only for want of memory, or when GLPK does. */
-bool passes_hold(bool *holds, struct passes_book *book, const struct chain *chain, const struct config *config,
-                 const struct price_table *table, int64_t capacity_bytes, int64_t bound_ns, struct error *err);
+/* A configuration with its table of whole strategies. */
+struct passes_of {
+    const struct config *config;
+    const struct price_table *table;
+};
+/* Of configurations of which lanes_bound() can be said. like: in whose prices inequalities are looked for, the
+ * configuration's own or those of another with the same passes, whose inequalities are true of it as well. book: zeroed
+ * before the first one. Fails only for want of memory, or when GLPK does. */
+bool passes_hold(bool *holds, struct passes_book *book, const struct chain *chain, const struct passes_of *own,
+                 const struct passes_of *like, int64_t capacity_bytes, int64_t bound_ns, struct error *err);
 /* For it, and for tests: whether the mix, whatever it is, is one of true inequalities and proves the bound. */
 bool passes_mix_proves(bool *proves, const struct passes_mix *mix, const struct chain *chain,
                        const struct config *config, const struct price_table *table, int64_t capacity_bytes,

@@ -7,7 +7,8 @@
 /* Columns of the program: the lane, a step for each kind, moments, paths. Rows: the shares of paths and lane, and one
  * for each piece, kind and choice. */
 enum { LANE_COLUMN = 1, FIRST_STEP, SHARE_ROW = 1, FIRST_ROW };
-enum { MOST_PIVOTS = 2000, PIVOT_WORK = 200, FEW_PIECES = 32 };
+/* MOST_WEIGHT: of a moment, in units. */
+enum { MOST_PIVOTS = 2000, PIVOT_WORK = 200, FEW_PIECES = 32, MOST_WEIGHT = 64 };
 /* The judge is asked again when the program knows so much more. */
 static const double NEXT_SHARE = 0.002;
 
@@ -208,7 +209,10 @@ static bool state(struct mixer *m)
     glp_set_col_bnds(m->program, LANE_COLUMN, GLP_LO, 0, 0);
     set_lane(m);
     for (int i = 0; i < kinds + m->moment_count; i++) {
-        glp_set_col_bnds(m->program, FIRST_STEP + i, GLP_LO, 0, 0);
+        if (i < kinds)
+            glp_set_col_bnds(m->program, FIRST_STEP + i, GLP_LO, 0, 0);
+        else /* without end where nothing fits */
+            glp_set_col_bnds(m->program, FIRST_STEP + i, GLP_DB, 0, MOST_WEIGHT);
         glp_set_obj_coef(m->program, FIRST_STEP + i, i < kinds ? 1 : -1);
         if (i < kinds)
             set_step(m, i);
@@ -353,7 +357,7 @@ static bool run_rounds(struct mixer *m, struct error *err)
             return true; /* what was judged serves */
         double known = glp_get_obj_val(m->program);
         bool last = known >= m->best * good || round + 1 == effort->rounds || effort->work <= 0;
-        if (known >= wanted || last) {
+        if (known >= wanted || last || effort->thorough) {
             double proven = judge(m);
             if (last || proven >= m->p->enough)
                 return true;

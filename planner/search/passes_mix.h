@@ -39,6 +39,7 @@ struct passes_mix {
 struct mix_effort {
     int rounds, missing_ppm;
     int64_t work;
+    bool thorough; /* the mix of every round is judged, since what is proven is not quite what the program knows */
 };
 struct mix_problem {
     const struct passes *passes;
