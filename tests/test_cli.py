@@ -618,6 +618,7 @@ def several(folder):
     check("plan --batch auto: all tried have what is fixed", len(tried) > 2 and all(batch % 6 == 0 for batch in tried), answer)
     check("plan --batch auto: the plan's is one of them", tried[found["decisions"]["batch"]] == found["predicted"]["step_s"], answer)
     check("plan --batch auto: all are shown", all(re.search(rf"^ +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
+    expect("plan --batch auto: beyond 63 bits is none", 3, "40960: no plan", "plan", "llama-3-70b", "--cluster", "1x5:a100-sxm-80", "--batch", "auto")
     most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")
     check("plan --batch auto:MOST: none above", max(t["batch"] for t in json.loads(most.stdout)["batches"]) <= 6, most)
     cut = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--time-limit", "0.000001")

@@ -85,8 +85,13 @@ static bool try_batch(struct batches *b, int64_t batch)
         return true;
     if (is_over(b) && choice->try_count > 0)
         return false;
-    if (!search_of(b, batch, false, result, &why)) /* what earlier ones found stands when time is over */
-        return (best_try(b) >= 0 && is_over(b)) || fail_kind(b->err, why.kind, "%s", why.message);
+    if (!search_of(b, batch, false, result, &why)) { /* what earlier ones found stands when time is over */
+        if (why.kind == ERROR_INPUT && choice->try_count > 0)
+            b->most = batch - 1; /* so many are beyond 63 bits */
+        else if (best_try(b) < 0 || !is_over(b))
+            return fail_kind(b->err, why.kind, "%s", why.message);
+        return true;
+    }
     choice->tries[choice->try_count++] = (struct batch_try){ batch, step_of(*result) };
     choice->ended = choice->ended || (*result)->certificate.ended;
     return true;
