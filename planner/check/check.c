@@ -243,12 +243,6 @@ static bool check_refused(struct checker *c, const struct claimed_config *claime
     return (claimed && claimed->fate == FATE_REFUSED) || wrong_fate(c, claimed, name, "it has no program");
 }
 
-static bool passes_are_alike(const struct config *a, const struct config *b)
-{
-    return a->schedule == b->schedule && a->stages == b->stages && config_chunks(a) == config_chunks(b) &&
-           a->micro_batch_count == b->micro_batch_count && a->extra == b->extra;
-}
-
 /* By the order of passes. What the configuration's own prices lead to may prove less than what those of another one
  * with the same passes do. */
 static bool check_passes(struct checker *c, bool *holds, const struct passes_of *own)
@@ -259,7 +253,7 @@ static bool check_passes(struct checker *c, bool *holds, const struct passes_of 
         return false;
     for (int i = 0; i < c->config_count + c->beside_count && !*holds; i++) {
         struct passes_of other = { i < c->config_count ? &c->configs[i] : &c->beside[i - c->config_count], NULL };
-        if (!passes_are_alike(other.config, own->config) || config_equal_but(other.config, own->config, BUT_PREFETCH))
+        if (!passes_alike(other.config, own->config) || config_equal_but(other.config, own->config, BUT_PREFETCH))
             continue;
         if (!workbench_table(&c->bench, other.config, false, &other.table, c->err))
             return false;

@@ -101,7 +101,7 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
     for (int i = 0; i < ranked && count < LEADERS && !search_stops(run); i++) {
         struct candidate c = run->candidates[i];
-        if (c.config < first_config || c.judged || !c.plan || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
+        if (c.config < first_config || c.judged || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
             (!climb->each && has_climbed(run, climbed, count, &c)))
             continue;
         if (!climb->each)

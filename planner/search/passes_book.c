@@ -3,28 +3,23 @@
 
 enum { MOST_PASSES = 1 << 17, BOOK_BYTES = 48 << 20 };
 
-static bool is_of(const struct passes_entry *entry, const struct config *config)
+bool passes_alike(const struct config *a, const struct config *b)
 {
-    return entry->schedule == config->schedule && entry->stages == config->stages &&
-           entry->chunks == config_chunks(config) && entry->micro_batches == config->micro_batch_count &&
-           entry->extra == config->extra;
+    return a->schedule == b->schedule && a->stages == b->stages && config_chunks(a) == config_chunks(b) &&
+           a->micro_batch_count == b->micro_batch_count && a->extra == b->extra;
 }
 
 struct passes_entry *passes_entry(struct passes_book *book, const struct config *config)
 {
     for (struct passes_entry *entry = book->entries; entry; entry = entry->next)
-        if (is_of(entry, config))
+        if (passes_alike(&entry->config, config))
             return entry;
     if (arena_bytes(&book->arena) > BOOK_BYTES)
         passes_book_close(book);
     struct passes_entry *entry = arena_alloc(&book->arena, 1, sizeof *entry);
     if (!entry || !passes_list(&entry->passes, config, &book->arena))
         return NULL;
-    entry->schedule = config->schedule;
-    entry->stages = config->stages;
-    entry->chunks = config_chunks(config);
-    entry->micro_batches = config->micro_batch_count;
-    entry->extra = config->extra;
+    entry->config = *config;
     entry->next = book->entries;
     return book->entries = entry;
 }

@@ -7,7 +7,7 @@
 
 struct passes_entry {
     struct passes_entry *next;
-    int schedule, stages, chunks, micro_batches, extra;
+    struct config config; /* of these passes */
     struct passes passes;
     struct passes_mix mix; /* path_count 0: none yet */
 };
@@ -16,6 +16,8 @@ struct passes_book {
     struct arena arena;
     struct passes_entry *entries;
 };
+/* Whether their passes are the same. */
+bool passes_alike(const struct config *a, const struct config *b);
 /* That of the configuration; it holds until the next call. NULL: out of memory. */
 struct passes_entry *passes_entry(struct passes_book *book, const struct config *config);
 /* A copy of what weighs anything in the mix becomes the entry's. False: out of memory. */

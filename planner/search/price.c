@@ -262,18 +262,19 @@ static struct price_key key_of_one(const struct price_key *key, const struct pla
     return own;
 }
 
-static int64_t kernels_ns(const struct least_price *least)
+/* Of which a path through passes counts all, wherever stages meet: not so what is recomputed, nor the weights'. */
+static int64_t counted_ns(const struct least_price *least)
 {
-    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->gap_ns;
+    return least->forward_ns + least->input_ns + least->gap_ns;
 }
 
-/* Of two ways to run a layer. What is in different phases counts as waiting does, of which it is open in which pass. */
+/* Of two ways to run a layer. What is in different passes counts as waiting does, of which it is open in which pass. */
 static struct least_price least_of_either(const struct layer_price *a, const struct layer_price *b)
 {
     struct layer_price least = *a;
     price_merge(&least, b, false);
     least.least.gap_ns = 0;
-    least.least.gap_ns = min_i64(kernels_ns(&a->least), kernels_ns(&b->least)) - kernels_ns(&least.least);
+    least.least.gap_ns = min_i64(counted_ns(&a->least), counted_ns(&b->least)) - counted_ns(&least.least);
     return least.least;
 }
 

@@ -24,7 +24,8 @@ struct least_price {
     int64_t joined_ns;                       /* of lane_micro_ns what gathers save that share a transfer */
     int64_t again_ns;                        /* compute lane, for each micro-batch: what is recomputed */
     int64_t gap_ns; /* the compute lane waits so long in each micro-batch for transfers between two kernels of the
-                       layer in one pass */
+                       layer in one pass; or, where the loss may be whole or walked, works so much more in
+                       either of them */
     int64_t enter_gap_ns, return_gap_ns; /* and so long before the first of them, forward and backward: where stages
                                             meet, perhaps less */
     int64_t held_bytes;                  /* beside those of all other layers, when a micro-batch turns around */
