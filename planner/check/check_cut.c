@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum refinement { PLAIN, RELAXED, SOLVED };
-enum { MOST_PASSES = 300 }; /* then a configuration is undecided */
+enum { MOST_PASSES = 3000, MOST_PASSES_OF_LAYOUTS = 90000 }; /* then a configuration is undecided */
 
 /* What stages of one kind with one content need at least. */
 struct cell {
@@ -419,7 +419,7 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, struct cut_wit
 static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
 {
     int64_t sum = 0;
-    int begins = 0, passes = c->layouts > 1 ? MOST_PASSES * MOST_PASSES : MOST_PASSES;
+    int begins = 0, passes = c->layouts > 1 ? MOST_PASSES_OF_LAYOUTS : MOST_PASSES;
     *verdict = CUT_HOLDS;
     c->cap_ns = bound_ns - 1 - c->p->once_ns;
     for (int pass = 0;; pass++) {

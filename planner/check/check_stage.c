@@ -187,47 +187,63 @@ static void take_whole(struct stage_solver *s)
     offer(s, s->counts);
 }
 
-/* Branch and cut from the relaxation's optimum: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up. */
-static int branch(struct stage_solver *s)
+/* The least bound of all branches that are left. */
+static void note_branches(glp_tree *tree, void *bound)
+{
+    int best = glp_ios_reason(tree) == GLP_ISELECT ? glp_ios_best_node(tree) : 0;
+    if (best > 0)
+        *(double *)bound = glp_ios_node_bound(tree, best);
+}
+
+/* Branch and cut from the relaxation's optimum: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up; then
+ * *bound, in units of cost_scale, is what was left to be ruled out. */
+static int branch(struct stage_solver *s, double *bound)
 {
     glp_iocp control;
+    *bound = 0;
     glp_init_iocp(&control);
     control.msg_lev = GLP_MSG_OFF;
     control.tol_obj = 1e-9;
+    control.cb_func = note_branches;
+    control.cb_info = bound;
     control.tm_lim = s->kind->patient ? PATIENT_MS : TIME_LIMIT_MS;
     return glp_intopt(s->program, &control) == 0 ? glp_mip_status(s->program) : GLP_UNDEF;
 }
 
-/* The optimum over whole counts, less GLPK's tolerance; `otherwise` where GLPK gives up, INT64_MAX where nothing is. */
+/* The optimum over whole counts, less GLPK's tolerance; `otherwise`, or what it had ruled out, where GLPK gives up,
+ * INT64_MAX where nothing is. */
 static int64_t whole_bound(struct stage_solver *s, int relaxed, int64_t otherwise)
 {
+    double bound = 0;
     if (relaxed == GLP_NOFEAS) /* nor with a little more room than there is? */
         return relax(s, MARGIN) == GLP_NOFEAS ? INT64_MAX : otherwise;
-    int status = relaxed == GLP_OPT ? branch(s) : GLP_UNDEF;
+    int status = relaxed == GLP_OPT ? branch(s, &bound) : GLP_UNDEF;
     if (status == GLP_NOFEAS)
         return INT64_MAX;
-    if (status != GLP_OPT)
-        return otherwise;
-    double optimum = glp_mip_obj_val(s->program) * s->cost_scale;
-    return max_i64(otherwise, (int64_t)ceil(optimum - fmax(fabs(optimum) * 1e-9, 1e-6)));
+    bound = (status == GLP_OPT ? glp_mip_obj_val(s->program) : bound) * s->cost_scale;
+    return max_i64(otherwise, (int64_t)ceil(bound - fmax(fabs(bound) * 1e-9, 1e-6)));
 }
 
-/* Of one threshold. A choice that breaks a limit within GLPK's tolerance is looked for again, with a little less room;
- * not where GLPK gave up. */
+/* Of one threshold, as far as it is below that of others. A choice that breaks a limit within GLPK's tolerance is
+ * looked for again, with a little less room; not where GLPK gave up. */
 static int64_t solve_whole(struct stage_solver *s)
 {
     int relaxed = relax(s, 0);
     int64_t best = s->best;
     if (relaxed == GLP_OPT)
         take_multipliers(s);
-    int64_t bound = whole_bound(s, relaxed, relaxed_bound(s));
+    int64_t bound = relaxed_bound(s);
+    if (bound >= s->least) /* another threshold allows as little */
+        return bound;
+    bound = whole_bound(s, relaxed, bound);
     if (relaxed != GLP_OPT || bound >= best)
         return bound;
     int status = glp_mip_status(s->program);
     if (status == GLP_OPT || status == GLP_FEAS)
         take_whole(s);
+    double none;
     for (double less = 1e-7; status == GLP_OPT && s->best == best && less < 1; less *= 10)
-        if (relax(s, -less) == GLP_OPT && branch(s) == GLP_OPT)
+        if (relax(s, -less) == GLP_OPT && branch(s, &none) == GLP_OPT)
             take_whole(s);
     return bound;
 }
@@ -331,11 +347,28 @@ static void set_limits(struct stage_solver *s, int64_t peak)
     memset(s->multiplier, 0, sizeof s->multiplier);
 }
 
+/* The first threshold that matters: under one that leaves room for any choice, those before it allow nothing more. */
+static int first_threshold(const struct stage_solver *s)
+{
+    wide most = 0;
+    int t = s->peak_count - 1;
+    for (int c = 0; c < s->group_count; c++) {
+        int64_t own = INT64_MIN;
+        for (int i = s->first[c]; i < s->first[c + 1]; i++)
+            own = max_i64(own, s->option[i].use[LIMIT_BYTES]);
+        most += s->count[c] > 0 ? (wide)own * s->count[c] : 0;
+    }
+    while (t > 0 && most > s->kind->capacity_bytes - s->kind->table->base_bytes - s->peaks[t])
+        t--;
+    return t;
+}
+
 /* The least over all thresholds that leave room. */
 static void over_thresholds(struct stage_solver *s, bool capped, int64_t (*solve)(struct stage_solver *))
 {
+    int first = first_threshold(s);
     s->least = s->best = INT64_MAX;
-    for (int t = 0; t < s->peak_count && s->least >= s->enough_ns; t++) {
+    for (int t = s->peak_count - 1; t >= max_i64(first, 0) && s->least >= s->enough_ns; t--) {
         set_limits(s, s->peaks[t]);
         if (!capped || !lacks_room(s))
             s->least = min_i64(s->least, solve(s));

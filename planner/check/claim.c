@@ -111,7 +111,8 @@ static const struct json_field claim_fields[] = {
     FATE("configurations_left", FATE_LEFT, true,
          "Of those that were not settled when time was over; in older certificates also of those that were not even "
          "looked at, with the bound 0."),
-    FATE("configurations_unseen", FATE_UNSEEN, false, "Of those that were not looked at: bounded by a floor alone, or by nothing."),
+    FATE("configurations_unseen", FATE_UNSEEN, false,
+         "Of those that were not looked at: bounded by a floor alone, or by nothing."),
 };
 enum { CLAIM_FIELDS = sizeof claim_fields / sizeof *claim_fields };
 
