@@ -309,12 +309,6 @@ struct begin {
     int at, kind, turn, behind; /* behind: row */
 };
 
-static bool begin_too_long(void *self, int first, int end)
-{
-    const struct begin *b = self;
-    return too_long(b->c, b->kind, first, end);
-}
-
 /* The best from the place on if the stage is this one. */
 static bool take_stage(void *self, const struct stretch *s)
 {
@@ -348,16 +342,18 @@ static bool best_with(struct cutter *c, int row, int turn, int layout, int first
     if (behind < 0)
         return true;
     struct begin begin = { c, spot(c, row, layout, first), cut_row_kind(c->p, row, turn), turn, behind };
+    int end = first;
+    while (end < c->farthest[behind] && !too_long(c, begin.kind, first, end + 1))
+        end++;
     struct stretch begun = stretch_plain(first, first);
     begun.layout[0] = (int8_t)layout;
     return stretch_visit(&(struct stretch_visit){ .problem = c->p,
                                                   .self = &begin,
-                                                  .too_long = begin_too_long,
                                                   .body = take_stage,
                                                   .layouts = c->layouts,
                                                   .run_count = c->layouts > 1 ? c->p->stages[0].table->run_count : 1,
                                                   .from = c->nearest[behind],
-                                                  .to = c->farthest[behind] },
+                                                  .to = end },
                          begun);
 }
 
@@ -453,13 +449,6 @@ struct whole {
     bool is_long;
 };
 
-static bool never_too_long(void *self, int first, int end)
-{
-    (void)self;
-    (void)first;
-    return end < 0;
-}
-
 static bool check_whole(void *self, const struct stretch *s)
 {
     struct whole *w = self;
@@ -485,7 +474,6 @@ static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
     struct whole whole = { .c = c, .bound_ns = bound_ns, .is_long = true };
     struct stretch_visit visit = { .problem = p,
                                    .self = &whole,
-                                   .too_long = never_too_long,
                                    .body = check_whole,
                                    .layouts = c->layouts,
                                    .run_count = c->layouts > 1 ? p->stages[0].table->run_count : 1,

@@ -1,5 +1,6 @@
 #include "planner/check/check_runs.h"
 #include "base/num.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ static bool legal(const struct cut_problem *p, const struct stretch *s)
 bool stretch_visit(const struct stretch_visit *v, struct stretch begun)
 {
     int last = begun.at[begun.count - 1];
-    for (begun.end = last + 1; begun.end <= v->to && !v->too_long(v->self, begun.at[0], begun.end); begun.end++) {
+    for (begun.end = last + 1; begun.end <= v->to; begun.end++) {
         if (begun.end >= v->from && legal(v->problem, &begun) && !v->body(v->self, &begun))
             return false;
         for (int layout = 0; layout < v->layouts && begun.count < v->run_count; layout++) {
@@ -121,7 +122,7 @@ static bool make_room(struct run_table *t, const struct cut_problem *p)
     return true;
 }
 
-int run_table_number(struct run_table *t, const struct cut_problem *p, const struct stretch *s)
+static int number_anew(struct run_table *t, const struct cut_problem *p, const struct stretch *s)
 {
     if (!make_room(t, p))
         return -1;
@@ -135,9 +136,72 @@ int run_table_number(struct run_table *t, const struct cut_problem *p, const str
     return t->slot[at] - 1;
 }
 
+/* ---- stretches that were asked for before ---- */
+
+struct seen_stretch {
+    uint64_t key; /* 0: free */
+    int number;
+};
+
+/* Its runs in one word, or 0: they have no room there. */
+static uint64_t key_of(const struct stretch *s)
+{
+    enum { PLACE_BITS = 13, LAYOUT_BITS = 2 };
+    static_assert(MOST_RUNS * (PLACE_BITS + LAYOUT_BITS) + PLACE_BITS <= 64 && MOST_LAYOUTS <= 1 << LAYOUT_BITS,
+                  "runs in one word");
+    uint64_t key = (uint64_t)s->end;
+    for (int r = 0; r < MOST_RUNS; r++) {
+        bool used = r < s->count;
+        key = key << PLACE_BITS | (used ? (uint64_t)s->at[r] : (uint64_t)s->end);
+        key = key << LAYOUT_BITS | (used ? (uint64_t)s->layout[r] : 0);
+    }
+    return s->end < 1 << PLACE_BITS ? key : 0;
+}
+
+static struct seen_stretch *seen_at(struct seen_stretch *seen, int size, uint64_t key)
+{
+    uint64_t at = mix64(key) & (uint64_t)(size - 1);
+    while (seen[at].key && seen[at].key != key)
+        at = (at + 1) & (uint64_t)(size - 1);
+    return &seen[at];
+}
+
+static bool make_room_to_see(struct run_table *t)
+{
+    if (2 * t->seen_count < t->seen_size)
+        return true;
+    int size = t->seen_size ? 2 * t->seen_size : 1024;
+    struct seen_stretch *seen = calloc((size_t)size, sizeof *seen);
+    if (!seen)
+        return false;
+    for (int i = 0; i < t->seen_size; i++)
+        if (t->seen[i].key)
+            *seen_at(seen, size, t->seen[i].key) = t->seen[i];
+    free(t->seen);
+    t->seen = seen;
+    t->seen_size = size;
+    return true;
+}
+
+int run_table_number(struct run_table *t, const struct cut_problem *p, const struct stretch *s)
+{
+    uint64_t key = key_of(s);
+    if (key == 0)
+        return number_anew(t, p, s);
+    if (!make_room_to_see(t))
+        return -1;
+    struct seen_stretch *seen = seen_at(t->seen, t->seen_size, key);
+    if (!seen->key) {
+        *seen = (struct seen_stretch){ key, number_anew(t, p, s) };
+        t->seen_count++;
+    }
+    return seen->number;
+}
+
 void run_table_free(struct run_table *t)
 {
     free(t->sample);
     free(t->slot);
+    free(t->seen);
     *t = (struct run_table){ 0 };
 }

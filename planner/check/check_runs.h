@@ -22,12 +22,10 @@ void stretch_content(const struct cut_problem *p, const struct stretch *s, int *
 /* Handovers of the stretch: paths taken together. */
 int64_t stretch_handover_ns(const struct cut_problem *p, const struct stretch *s);
 /* body() for every stretch that consists of the runs of `begun`, whose last has no end yet, and what may follow, with
- * an end from `from` to `to` before which too_long() is false, and layers that share a weight have one layout. False
- * when body() is. */
+ * an end from `from` to `to`, where layers that share a weight have one layout. False when body() is. */
 struct stretch_visit {
     const struct cut_problem *problem;
     void *self;
-    bool (*too_long)(void *self, int first, int end);
     bool (*body)(void *self, const struct stretch *s);
     int layouts, run_count, from, to;
 };
@@ -37,6 +35,8 @@ bool stretch_visit(const struct stretch_visit *v, struct stretch begun);
 struct run_table {
     int count, capacity, size, *slot; /* slot: (size) 1 + a number; 0: free */
     struct stretch *sample;           /* (count) */
+    int seen_count, seen_size;
+    struct seen_stretch *seen; /* (seen_size) those that were asked for, by their runs */
 };
 /* The stretch's number, a new one where there is none; -1: out of memory. */
 int run_table_number(struct run_table *t, const struct cut_problem *p, const struct stretch *s);

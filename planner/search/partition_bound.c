@@ -12,17 +12,26 @@ static int64_t mean_beyond_first(const struct partition_problem *problem, int64_
                    ceil_div((m - 1) * sum + step_ns, problem->stage_count));
 }
 
-/* C and O of all layers, at least. */
+/* C and O of a layer of the class, at least, on stages with that table. */
+static void lower_to_table(const struct price_table *table, int class_index, int64_t *path, int64_t *step)
+{
+    for (int i = 0; i < table->strategy_count; i++) {
+        const struct layer_price *price = price_at(table, class_index, i);
+        *path = min_i64(*path, path_ns(price));
+        *step = min_i64(*step, price->step_ns);
+    }
+}
+
+/* C and O of all layers, at least, by the number of a stage's meshes that is best for each. */
 static void add_least(const struct partition_problem *problem, int64_t *path, int64_t *step)
 {
+    const struct price_table *table = problem->table;
     *path = *step = 0;
     for (int l = 0; l < problem->chain->layer_count; l++) {
         int64_t least_path = INT64_MAX, least_step = INT64_MAX;
-        for (int i = 0; i < problem->table->strategy_count; i++) {
-            const struct layer_price *price = price_at(problem->table, problem->chain->class_of[l], i);
-            least_path = min_i64(least_path, path_ns(price));
-            least_step = min_i64(least_step, price->step_ns);
-        }
+        for (int turn = 0; turn < (table->by_turns ? table->turn_count : 1); turn++)
+            lower_to_table(table->by_turns ? table->by_turns[turn] : table, problem->chain->class_of[l], &least_path,
+                           &least_step);
         *path += least_path;
         *step += least_step;
     }
