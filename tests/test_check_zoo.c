@@ -9,17 +9,21 @@ enum { DRAWS = 60 };
 struct job {
     const char *model, *cluster;
     int64_t batch;
-    int stages, tensor, zero; /* 0, 0, -1: any */
+    int stages, tensor, zero;                  /* 0, 0, -1: any */
+    int turns, spread, spread_tensor, layouts; /* above 1: 1 and so many are allowed */
 };
-/* Of these the inequalities of one configuration come from another, or nothing fits into memory. */
+/* Of the first six the inequalities of one configuration come from another, or nothing fits into memory. */
 static const struct job known_jobs[] = {
-    { "gpt2", "2x4:rtx4090", 16, 0, 0, -1 },
-    { "llama-2-70b", "16x8:h100-sxm", 24, 0, 0, 0 },
-    { "mixtral-8x7b", "8x8:a100-sxm-80", 24, 0, 2, -1 },
-    { "vgg-16", "4x8:h100-sxm", 16, 8, 0, -1 },
-    { "vit-base-16", "2x4:rtx4090", 256, 0, 0, -1 },
-    { "gpt2-large", "7x1:l40s", 256, 0, 0, -1 },
-    { "gpt2-large", "8x8:a100-sxm-80", 8, 0, 0, -1 }, /* takes many caps to prove */
+    { "gpt2", "2x4:rtx4090", 16, .zero = -1 },
+    { "llama-2-70b", "16x8:h100-sxm", 24, .zero = 0 },
+    { "mixtral-8x7b", "8x8:a100-sxm-80", 24, .tensor = 2, .zero = -1 },
+    { "vgg-16", "4x8:h100-sxm", 16, .stages = 8, .zero = -1 },
+    { "vit-base-16", "2x4:rtx4090", 256, .zero = -1 },
+    { "gpt2-large", "7x1:l40s", 256, .zero = -1 },
+    { "gpt2-large", "8x8:a100-sxm-80", 8, .zero = -1 }, /* many caps */
+    { "llama-3-8b", "4x4:rtx4090", 16, .zero = -1, .layouts = 2 },
+    { "vgg-16", "8x8:a100-sxm-80", 128, .zero = -1, .spread = 2, .spread_tensor = 2 },
+    { "bert-large", "6x1:a10g", 24, .zero = -1, .turns = 2 },
 };
 enum { KNOWN_JOBS = sizeof known_jobs / sizeof *known_jobs };
 
@@ -46,8 +50,23 @@ static struct job draw_job(uint64_t seed)
     case 2:
         job.zero = (int)random_below(&seed, 4);
         break;
+    case 3:
+        job.turns = 2;
+        break;
+    case 4:
+        job.spread = 2;
+        break;
+    case 5:
+        job.layouts = 2;
+        break;
     }
     return job;
+}
+
+static void allow_more(struct allowed *out, int most)
+{
+    if (most > 1)
+        *out = (struct allowed){ 2, { 1, most } };
 }
 
 /* False: it has no plan. */
@@ -62,6 +81,10 @@ static bool check_job(const struct job *job)
         space.tensor = (struct allowed){ 1, { job->tensor } };
     if (job->zero >= 0)
         space.zero = (struct allowed){ 1, { job->zero } };
+    allow_more(&space.turns, job->turns);
+    allow_more(&space.spread, job->spread);
+    allow_more(&space.spread_tensor, job->spread_tensor);
+    allow_more(&space.layouts, job->layouts);
     struct search_result *result = search_zoo(job->model, job->cluster, &space);
     bool found = result && result->feasible;
     if (found) {
@@ -71,8 +94,9 @@ static bool check_job(const struct job *job)
         struct written_claim written = written_claim_open(result, &space);
         ck_assert_msg(
             certificate_check(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
-            "%s on %s, %lld sequences, pp %d tp %d zero %d: %s", job->model, job->cluster, (long long)job->batch,
-            job->stages, job->tensor, job->zero, err.message);
+            "%s on %s, %lld sequences, pp %d tp %d zero %d, turns %d, spread %d, layouts %d: %s", job->model,
+            job->cluster, (long long)job->batch, job->stages, job->tensor, job->zero, job->turns, job->spread,
+            job->layouts, err.message);
         ck_assert_int_le(result->certificate.simulated_bound_ns, result->plans[0].estimate->prediction.step_ns);
         written_claim_close(&written);
         cluster_free(cluster);

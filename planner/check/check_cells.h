@@ -1,0 +1,77 @@
+/* What stages of a configuration need at least, as far as that was looked into: one cell for all stages of one kind
+ * with one content. And what a sweep over cuts knows of the best one. */
+#ifndef CLEAVE_CHECK_CELLS_H
+#define CLEAVE_CHECK_CELLS_H
+#include "planner/check/check_cut.h"
+#include "planner/check/check_runs.h"
+
+enum refinement { PLAIN, RELAXED, SOLVED };
+
+/* What stages of one kind with one content need at least. */
+struct cell {
+    int64_t least, cost; /* cost, ends: of the choice that was found, when SOLVED; cost INT64_MAX: none */
+    struct stage_ends ends;
+    enum refinement refinement;
+    int64_t total;      /* of path and longest time together, whatever the cap */
+    int64_t total_most; /* if more than that were enough, solving would not show it */
+    bool total_relaxed;
+};
+/* For each place where a stage can begin (rows, layouts of the first layer, width): what is least from there on, and by
+ * which stage. */
+struct way {
+    int64_t best; /* INT64_MAX: none */
+    struct stretch stage;
+    int turn, behind; /* behind: layout of the next stage */
+};
+/* A stage of the best cut. */
+struct part {
+    int kind;
+    const struct stretch *stage;
+    struct cell *cell;
+    int64_t ends_ns;   /* sends at its ends */
+    int64_t behind_ns; /* paths of what follows, at least, in this cut or another */
+};
+struct cutter {
+    const struct cut_problem *p;
+    struct arena arena;
+    struct error *err;
+    int width;                  /* places where stages begin and end */
+    int *sum;                   /* (width, classes) layers of a class before */
+    int *content;               /* (layers, layers + 1) index of the multiset of [first, end) */
+    int content_count, *sample; /* (contents, 2) */
+    int kind_count, *kind;      /* (kinds of the problem) index of the first of the same kind */
+    struct cell **cells;        /* (kinds) of (contents), by kind */
+    int64_t **least_use;        /* (kinds, LIMIT_COUNT + 1) prefix sums of each layer's least use; last: path */
+    int layouts;                /* 1: one for all layers. Else: */
+    struct run_table runs;      /* contents, in place of `content` */
+    struct cell **run_cells;    /* (kinds) of (run_capacity), by kind */
+    int run_capacity;
+    int *counts;       /* (layouts, classes) */
+    int row_count;     /* where a stage begins: stages before it; with meshes those, and if need be both */
+    struct way *path;  /* by the sum of paths */
+    struct way *step;  /* by a bound of paths and longest time */
+    int64_t **known;   /* (kinds) multipliers that proved a total */
+    struct part *part; /* (rows) */
+    int part_count;
+    int *nearest, *farthest; /* (rows) where a stage can begin there, under the present cap */
+    int64_t cap_ns, bound_ns;
+    bool eager;         /* relaxations are solved as soon as a stage seems to be the best from a place on */
+    struct dual **dual; /* (kinds) what bounds stages in place of cells; NULL: cells do */
+};
+
+/* cells false: without them, for bounds by multipliers. Fails only for want of memory. */
+bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cells, struct error *err);
+void cutter_close(struct cutter *c);
+/* Of all layers between, the least that any strategy takes of a limit, or of USE_PATH. */
+int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int end);
+/* The cell of stages like that one; NULL: out of memory. */
+struct cell *cell_at(struct cutter *c, int kind, const struct stretch *s);
+/* A closer bound of the cell's path under the present cap. */
+bool cell_refine(struct cutter *c, struct cell *cell, int kind, const struct stretch *s);
+/* Whether path and longest time together come to enough_ns, by a closer bound or as they stand. solve: by whole counts,
+ * else by the relaxation. */
+bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, const struct stretch *s, bool solve,
+                       int64_t enough_ns);
+/* The cell's solution is one under the present cap too. */
+bool cell_settled(const struct cutter *c, int kind, const struct cell *cell);
+#endif
