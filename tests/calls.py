@@ -1,4 +1,5 @@
 """How tests call the program: runs it, counts checks, says at the end which failed. sys.argv: CLEAVE SOURCE_ROOT"""
+import json
 import os
 import pathlib
 import re
@@ -53,6 +54,12 @@ def expect(name, code, pattern, *args, **kwargs):
     text = result.stdout if code == 0 else result.stderr
     check(f"{name}: exit {code} and /{pattern}/", result.returncode == code and re.search(pattern, text, re.S), result)
     return result
+
+
+def described(schema, value):
+    """Whether the object's members are the ones that `cleave schema` lists, in its order."""
+    fields = json.loads(run("schema", schema, "--json").stdout)["schemas"][0]["properties"]
+    return list(fields) == list(value)
 
 
 def main(*tests):

@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-from calls import ALL, CLEAVE, ROOT, SMALL, check, expect, main, run, some
+from calls import ALL, CLEAVE, ROOT, SMALL, check, described, expect, main, run, some
 
 
 def usage(_folder):
@@ -487,12 +487,6 @@ def historical(_folder):
     expect("dp-by", 2, "dp-by: expected one of dp, ps; found 'rp'", "plan", "tiny-gpt", "--cluster", "1x4:cpu", "--batch", 8, "--fix", "dp-by=rp")
 
 
-def described(schema, value):
-    """Whether the object's members are the ones that `cleave schema` lists, in its order."""
-    fields = json.loads(run("schema", schema, "--json").stdout)["schemas"][0]["properties"]
-    return list(fields) == list(value)
-
-
 def explains(folder):
     plan, small = folder / "explained.json", ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
     run("plan", "tiny-gpt", *small, "-o", plan)
@@ -595,133 +589,6 @@ def early(folder):
            "--micro-batch", 1)
 
 
-def several(folder):
-    small = ["plan", "tiny-gpt", "--cluster", "2x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
-    for repeated in ("tp=1,tp=1,dp=2", "layer[0-1].zero=1,layer[1].zero=0,layouts=1"):
-        expect(f"--fix {repeated}: the same again, and layers' rules", 0, "step", *small, "--fix", repeated)
-    expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
-    answer = run(*small, "--top", 4, "--json")
-    top = json.loads(answer.stdout)["top"]
-    check("plan --top: as many, by step", len(top) == 4 and [t["step_s"] for t in top] == sorted(t["step_s"] for t in top), answer)
-    check("plan --top: the plan is the first", top[0]["step_s"] == json.loads(answer.stdout)["predicted"]["step_s"], answer)
-    check("plan --top --json is a plan file", run("show", "-", stdin=answer.stdout).returncode == 0)
-    expect("plan --top of a space with few plans", 0, "there are no more than 1 plans", *small, "--top", 9, "--fix", "pp=1,tp=1,zero=0,recompute=none,micro-batch=2,prefetch=1")
-    for resource, key in some([("memory", "peak_bytes"), ("devices", "devices")]):
-        expect(f"plan --pareto {resource}", 0, "none of these is beaten in both", *small, "--fix", "tp=1,zero=1,micro-batch=2", "--pareto", resource)
-        answer = run(*small, "--pareto", resource, "--json")
-        points = json.loads(answer.stdout)["frontier"]
-        check(f"plan --pareto {resource}: falls", len(points) > 1 and all(
-            a["step_s"] < b["step_s"] and a[key] > b[key] for a, b in zip(points, points[1:])), answer)
-    answer = expect("plan --batch auto", 0, "", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--fix", "dp=2,micro-batch=3", "--json")
-    found = json.loads(answer.stdout)
-    tried = {t["batch"]: t["step_s"] for t in found["batches"]}
-    check("plan --batch auto: all tried have what is fixed", len(tried) > 2 and all(batch % 6 == 0 for batch in tried), answer)
-    check("plan --batch auto: the plan's is one of them", tried[found["decisions"]["batch"]] == found["predicted"]["step_s"], answer)
-    check("plan --batch auto: all are shown", all(re.search(rf"^ +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
-    expect("plan --batch auto: beyond 63 bits is none", 3, "40960: no plan", "plan", "llama-3-70b", "--cluster", "1x5:a100-sxm-80", "--batch", "auto")
-    most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")
-    check("plan --batch auto:MOST: none above", max(t["batch"] for t in json.loads(most.stdout)["batches"]) <= 6, most)
-    cut = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--time-limit", "0.000001")
-    check("plan --batch auto, cut short", cut.returncode == 0 and re.search(r"batch: \d+ sequences of those tried \(ended early\)", cut.stderr), cut)
-    for batch in ("auto:4", 7):
-        refused = expect(f"plan --batch {batch}: none has dp=8", 3, "has a configuration|no configuration", "plan", "tiny-gpt", "--cluster", "1x8:cpu", "--batch", batch, "--seq", 16, "--fix", "dp=8", "--json")
-        check(f"plan --batch {batch}: a report", json.loads(refused.stdout)["format"] == "cleave-infeasible", refused)
-    short = [run("plan", "gpt3-175b", "--cluster", "1x2:a100-sxm-80", "--batch", batch, "--json") for batch in ("auto:4", 1)]
-    check("plan --batch auto: nothing fits as with a batch", all(r.returncode == 3 for r in short) and short[0].stdout == short[1].stdout, short[0])
-    for wrong in ("autos", "auto:", "auto:0", "auto:6x"):
-        expect(f"plan --batch {wrong}", 2, f"--batch: expected a number from 1 to 1000000000, auto, or auto:MOST .*found '{wrong}'",
-               "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", wrong)
-    check("plan --batch auto --json is a plan file", run("show", "-", stdin=answer.stdout).returncode == 0)
-    expect("plan --pareto of what", 2, "--pareto: expected one of memory, devices; found 'money'", *small, "--pareto", "money")
-
-
-def differs(folder):
-    small = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
-    a, b, other = folder / "a.json", folder / "b.json", folder / "c.json"
-    run(*small, "--fix", "tp=1,pp=1,zero=0", "-o", a)
-    run(*small, "--fix", "tp=1,pp=1,zero=3", "-o", b)
-    run("plan", "tiny-llama", *small[2:], "-o", other)
-    expect("diff: the same", 0, "the same decisions.*step", "diff", a, a)
-    expect("diff", 0, r"layers \d+-\d+: zero 0 -> 3.*predicted.*step.*memory.*sum", "diff", a, b)
-    answer = run("diff", a, b, "--json")
-    found = json.loads(answer.stdout)
-    predicted = found["predicted"]
-    check("diff --json as described", described("diff", found) and described("diff.decision", found["decisions"][0]), answer)
-    check("diff: items add up", abs(sum(predicted["difference_s"].values()) - (predicted["b"]["step_s"] - predicted["a"]["step_s"])) < 1e-8
-          and all(sum(predicted[side]["memory_bytes"].values()) == predicted[side]["peak_bytes"] for side in "ab"), answer)
-    check("diff: same", json.loads(run("diff", a, a, "--json").stdout)["same"] is True and found["same"] is False)
-    expect("diff of two models", 0, "no predictions: they are for different models", "diff", a, other)
-    expect("show of a model", 2, "gpt2: expected a plan file", "show", "gpt2")
-    expect("diff of what is no plan", 2, "No such file", "diff", a, folder / "none.json")
-
-
-def certificates_of_kinds(folder):
-    """Of plans with offload, of what the formula does not bound, of searches cut short."""
-    away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=6.5e9", "--batch", 16, "--fix", "recompute=none"]
-    expect("does not fit without host memory", 3, "nothing fits", *tight)
-    expect("fits with it", 0, r"layers offloaded(.|\n)*host memory per device", *tight, "--space", "offload=none:optimizer:both", "-o", away)
-    expect("check of what is offloaded", 0, "the certificate holds", "check", away)
-    unbound = folder / "unbound.json"
-    expect("no proof where the formula bounds nothing", 0, r"no proof: the formula does not bound this space.*\n *none is simulated shorter", "plan",
-           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--fix", "tp=1,micro-batch=1", "--schedule", "zb-v", "-o", unbound)
-    check("no gap to no bound", [key for key in json.loads(unbound.read_text())["certificate"] if "gap" in key] == ["simulated_gap"])
-    expect("check of no bound", 0, "claims nothing by the formula as a whole.*what lanes have to do takes every plan", "check", unbound)
-    expect("a bound where time ended before", 0, r"no plan of the space is shorter than .*the search was cut short\); .* configurations, .* 0 solved, \d+ left", "plan",
-           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "-o", unbound)
-    check("a gap to that bound", json.loads(unbound.read_text())["certificate"]["proof_gap"] > 0)
-    expect("check of what time ended", 0, "the certificate holds(.|\n)*were not looked at when the search ended: that bound is theirs, too", "check", unbound)
-    expect("time ends while the space is listed", 0, "this is about plans with one mesh for each stage", "plan",
-           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "--space", "spread=1:2,turns=1:2", "-o", unbound)
-    check("the space is that part", json.loads(unbound.read_text())["certificate"]["space"]["spread"] == [1])
-    expect("check of that part", 0, "the certificate holds(.|\n)*were not looked at when the search ended", "check", unbound)
-
-
-def certificates(folder):
-    """A certificate that holds, and such as do not."""
-    plan, forged = folder / "certified.json", folder / "forged.json"
-    run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "-o", plan)
-    expect("check", 0, "the certificate holds: no plan of .* configurations", "check", plan)
-    for key, value in (("step_s", 1.0), ("mfu", 0.99), ("peak_bytes", [123]), ("fits", False)):
-        changed = json.loads(plan.read_text())
-        changed["predicted"][key] = value
-        forged.write_text(json.dumps(changed))
-        expect(f"check of a changed {key}", 4, f"predicted.{key}.*the prediction does not hold", "check", forged)
-    kept = folder / "reserved.json"
-    run("plan", "gpt2", "--cluster", "1x2:a100-sxm-80", "--batch", 8, "--reserve", "5%", "-o", kept)
-    expect("check of a plan that leaves memory free", 0, "the certificate holds", "check", kept)
-    kept.write_text(kept.read_text().replace('"5%"', '"x%"'))
-    expect("a reserve that is none", 2, "context.reserve: --reserve: expected bytes or a percentage", "simulate", kept)
-    check("check --json", json.loads(run("check", plan, "--json").stdout)["holds"] is True)
-    if not SMALL:
-        certificates_of_kinds(folder)
-    whole = json.loads(plan.read_text())
-    c = whole["certificate"]
-    solved = c["configurations_solved"]
-    proven = [s for s in solved if isinstance(s, list)]
-    places = [s for s in solved if isinstance(s, str)]
-    for name, change in some({
-            "a count": {"configurations": c["configurations"] + 1},
-            "a configuration less": {"configurations_solved": [*proven[1:], *places], "solved": c["solved"] - 1, "pruned_bound": c["pruned_bound"] + 1},
-            "a configuration twice": {"configurations_solved": [proven[0], *solved], "solved": c["solved"] + 1},
-            "a place that is not there": {"configurations_left": [str(c["configurations"])], "left": 1, "complete": False},
-            "a count moved": {"pruned_memory": c["pruned_memory"] + 1, "pruned_bound": c["pruned_bound"] - 1},
-            "a search that was cut short": {"complete": False},
-            "a better bound": {"configurations_solved": [*[[s[0], s[1] + s[1] // 20, *s[2:]] for s in proven], *places], "bound_ns": c["bound_ns"] + c["bound_ns"] // 20},
-            "no multipliers": {"configurations_solved": [*[[*s[:3], [], *s[4:]] for s in proven], *places]},
-            "no cap": {"configurations_solved": [*[[*s[:4], 1 << 53] for s in proven], *places]},
-            "another formula": {"formula_ns": c["formula_ns"] + 1000},
-            "another gap": {"gap": c["gap"] / 2},
-            "more of the simulation": {"simulated_bound_ns": 2 * c["simulated_bound_ns"]},
-            "a best plan that is not": {"best_ns": c["best_ns"] // 2},
-            "other memory": {"memory_bytes": 2 * c["memory_bytes"]}}.items()):
-        forged.write_text(json.dumps({**whole, "certificate": {**c, **change}}))
-        expect(f"check: {name}", 4, "does not hold|neither proven", "check", forged)
-    forged.write_text(json.dumps({**whole, "certificate": {**c, "space": {}}}))
-    expect("check: no space", 2, "certificate.space", "check", forged)
-    forged.write_text(json.dumps({k: v for k, v in whole.items() if k != "certificate"}))
-    expect("check: no certificate", 2, "has no certificate", "check", forged)
-
-
 def outputs(folder):
     args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o"]
     result = expect("unwritable folder", 1, "cannot|No such|denied|Not a directory", *args, folder / "no" / "plan.json")
@@ -733,4 +600,4 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
-main(usage, wrong_usages, nothing_divides, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, several, differs, certificates, outputs)
+main(usage, wrong_usages, nothing_divides, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, outputs)
