@@ -10,6 +10,22 @@
 #include "tests/written_claim.h"
 #include "tests/zoo_search.h"
 
+static void certificate_holds(const char *model_name, const char *cluster_text, const struct space *space,
+                              const struct search_result *result)
+{
+    struct model *model = model_of_zoo(model_name);
+    struct cluster *cluster = cluster_open(cluster_text);
+    struct facts facts = { .cluster = cluster };
+    struct check_report report;
+    struct error err = { 0 };
+    struct written_claim written = written_claim_open(result, space);
+    ck_assert_msg(certificate_check(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
+                  "%s on %s: %s", model_name, cluster_text, err.message);
+    written_claim_close(&written);
+    cluster_free(cluster);
+    model_free(model);
+}
+
 /* Others beside them may do as well without different numbers of devices. */
 static struct space bounded_space(int64_t batch)
 {
@@ -477,24 +493,44 @@ START_TEST(every_space_has_its_own_prices)
     struct space plain = space_default(c->batch, 0, DTYPE_BF16), space = plain;
     space.spread = c->spread, space.spread_tensor = c->spread_tensor, space.sequence_parallel = c->sequence_parallel;
     struct search_result *result = search_zoo(c->model, c->cluster, &space);
-    struct model *model = model_of_zoo(c->model);
-    struct cluster *cluster = cluster_open(c->cluster);
-    struct facts facts = { .cluster = cluster };
-    struct check_report report;
-    struct error err = { 0 };
     ck_assert_int_gt(step_of(result), 0);
-    struct written_claim written = written_claim_open(result, &space);
-    ck_assert_msg(certificate_check(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
-                  "%s", err.message);
+    certificate_holds(c->model, c->cluster, &space, result);
     plain.sequence_parallel = c->sequence_parallel;
     struct search_result *without = search_zoo(c->model, c->cluster, &plain);
     if (allows(&space.spread, 1))
         ck_assert_int_le(step_of(result), step_of(without));
     search_result_free(without);
-    written_claim_close(&written);
     search_result_free(result);
-    cluster_free(cluster);
-    model_free(model);
+}
+END_TEST
+
+/* ---- schedules that the formula does not bound ---- */
+
+static int64_t step_with(const struct space *space, int *schedule)
+{
+    struct search_result *result = search_zoo("gpt2", "3x2:rtx4090", space);
+    ck_assert(result && result->feasible && result->plans[0].plan->stage_count == 4);
+    int64_t step_ns = result->plans[0].estimate->prediction.step_ns;
+    *schedule = result->plans[0].plan->schedule;
+    certificate_holds("gpt2", "3x2:rtx4090", space, result);
+    search_result_free(result);
+    return step_ns;
+}
+
+/* Four stages of six devices idle less where the weights' gradients wait. */
+START_TEST(other_schedules_have_stages_of_several_meshes)
+{
+    struct space all = space_default(24, 0, DTYPE_BF16), bounded = bounded_space(24), named = all;
+    int schedule;
+    all.spread = bounded.spread = named.spread = (struct allowed){ 2, { 1, 2 } };
+    all.pipeline = bounded.pipeline = named.pipeline = (struct allowed){ 1, { 4 } };
+    named.schedule = (struct allowed){ 1, { schedule_find("zb-h2") } };
+    int64_t best_ns = step_with(&all, &schedule);
+    ck_assert(!schedules[schedule]->bounded);
+    ck_assert_int_lt(best_ns, step_with(&bounded, &schedule));
+    ck_assert(schedules[schedule]->bounded);
+    ck_assert_int_le(best_ns, step_with(&named, &schedule));
+    ck_assert_int_eq(schedule, schedule_find("zb-h2"));
 }
 END_TEST
 
@@ -506,7 +542,8 @@ static const struct refused_case {
     const char *schedule;
     int64_t spread_tensor;
 } refused_cases[] = {
-    { "1x4:cpu", "spread: the search gives stages several meshes with schedules 1f1b and gpipe, found interleaved", 8,
+    { "1x4:cpu",
+      "spread: the search gives stages several meshes with schedules 1f1b, gpipe, zb-h1, zb-h2; found interleaved", 8,
       2, "interleaved", 1 },
     { "1x3:cpu", "spread divides the micro-batch", 7, 2, NULL, 1 },
     { "1x3:cpu", "spread divides the micro-batch", 8, 2, NULL, 1 }, /* no two of it are three */
@@ -550,6 +587,7 @@ static Suite *spread_suite(void)
     CHECK_ADD_LOOP(suite, more_choices_make_no_plan_longer, MORE_CASES);
     CHECK_ADD_LOOP(suite, the_walk_knows_sends_between_shapes, SHAPES_CASES);
     CHECK_ADD_LOOP(suite, every_space_has_its_own_prices, ALIKE_CASES);
+    CHECK_ADD(suite, other_schedules_have_stages_of_several_meshes);
     CHECK_ADD_LOOP(suite, what_cannot_be_spread_is_refused, REFUSED_CASES);
     return suite;
 }

@@ -105,6 +105,20 @@ static bool is_plain(const struct config *config)
     return config->stages > 1 && config->meshes == 0 && config->runs < 2;
 }
 
+static bool takes_others(const struct config *config)
+{
+    return is_plain(config) || config->spread;
+}
+
+/* Stages may have the same meshes. */
+static bool same_meshes(const struct config *a, const struct config *b)
+{
+    size_t bytes = (size_t)a->turn_count * sizeof *a->turns;
+    return a->meshes == b->meshes && a->spread == b->spread && a->turn_count == b->turn_count &&
+           (a->turn_count == 0 || !memcmp(a->turns, b->turns, bytes)) &&
+           (!a->spread || !memcmp(a->tensor_times, b->tensor_times, bytes));
+}
+
 int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
 {
     double m = config->micro_batch_count, ns = (double)step_ns * (m + config->stages - 1) / m;
@@ -115,7 +129,7 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
 {
     const struct config *config = &run->configs[c->config];
     int family = 0, alike = 0;
-    if (!is_plain(config) || step_of(c) >= search_with_idle_ns(config, t->below_ns))
+    if (!takes_others(config) || step_of(c) >= search_with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
         if (t->leaders[i].config == c->config && t->leaders[i].part == c->part)
@@ -150,8 +164,8 @@ static void find_leaders(const struct run *run, struct trial *t)
 static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
-           config->prefetch == leader->prefetch && config->bucket_bytes == leader->bucket_bytes &&
-           config->order.index == leader->order.index &&
+           same_meshes(config, leader) && config->prefetch == leader->prefetch &&
+           config->bucket_bytes == leader->bucket_bytes && config->order.index == leader->order.index &&
            (config->micro == leader->micro || config->micro == 2 * leader->micro);
 }
 

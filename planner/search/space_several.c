@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/search/space_parts.h"
+#include <stdio.h>
 #include <string.h>
 
 /* ---- what a stage may be ---- */
@@ -202,19 +203,35 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
 
 /* ---- restrictions ---- */
 
+bool space_takes_several(int schedule, bool spread)
+{
+    const struct schedule *s = schedules[schedule];
+    return s->bounded || (spread && !s->asynchronous && !s->interleaves && schedule_least_chunks(s) == 1);
+}
+
+static void name_those_that_take(bool spread, char *out, size_t size)
+{
+    size_t length = 0;
+    for (int s = 0; schedules[s]; s++)
+        if (space_takes_several(s, spread) && length < size)
+            length += (size_t)snprintf(out + length, size - length, "%s%s", length ? ", " : "", schedules[s]->name);
+}
+
 bool space_check_several(const struct space *space, struct error *err)
 {
-    bool bounded = space->schedule.count == 0, turns = names_several(&space->turns),
-         asked = turns || names_several(&space->spread);
+    bool turns = names_several(&space->turns), asked = turns || names_several(&space->spread),
+         takes = space->schedule.count == 0;
     const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
+    char known[256];
     for (int i = 0; i < space->schedule.count; i++)
-        bounded = bounded || schedules[space->schedule.values[i]]->bounded;
+        takes = takes || space_takes_several((int)space->schedule.values[i], !turns);
     if (names_several(&space->spread_tensor) && !names_several(&space->spread))
         return fail(err, "plan: spread-tp: a stage has more tensor-parallel ranks than a mesh where it has several "
                          "meshes; give spread too, as in spread=1:2:4,spread-tp=1:2:4");
-    return !asked || bounded ||
+    name_those_that_take(!turns, known, sizeof known);
+    return !asked || takes ||
            fail(err,
-                "plan: %s: the search gives stages several %s with schedules 1f1b and gpipe, found %s; leave %s or the "
-                "schedule out of --fix and --space",
-                name, what, schedules[space->schedule.values[0]]->name, name);
+                "plan: %s: the search gives stages several %s with schedules %s; found %s; leave %s or the schedule "
+                "out of --fix and --space",
+                name, what, known, schedules[space->schedule.values[0]]->name, name);
 }
