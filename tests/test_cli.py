@@ -68,7 +68,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "replicate=q+qq"], "replicate: expected one of none or, joined by \\+, some of embed, .*; found 'q\\+qq'"),
         ([*plan, "--fix", "bucket=4MB"], "bucket: expected bytes, such as 4MiB, found '4MB'"),
         ([*plan, "--space", "bucket=1MiB:much"], "bucket"),
-        ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b, gpipe; found zb-h1"),
+        ([*plan, "--fix", "turns=2,schedule=zb-v"], "turns: .*1f1b, gpipe, .*zb-h1.*; found zb-v"),
         ([*plan, "--fix", "tp=2,zero=1,tp=1"], "--fix: tp is given twice, tp=2 and tp=1; leave one of them out"),
         ([*plan, "--space", "zero=0:1,tp=1,zero=0"], "--space: zero is given twice, zero=0:1 and zero=0"),
         (["plan", "gpt2", *job, "--solver", "ilp_whole"], "ilp_whole is for models of at most [0-9]+ layers, found 27; give --solver ilp"),

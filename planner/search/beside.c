@@ -107,7 +107,7 @@ static bool is_plain(const struct config *config)
 
 static bool takes_others(const struct config *config)
 {
-    return is_plain(config) || config->spread;
+    return is_plain(config) || config->meshes > 0;
 }
 
 /* Stages may have the same meshes. */
@@ -121,7 +121,8 @@ static bool same_meshes(const struct config *a, const struct config *b)
 
 int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
 {
-    double m = config->micro_batch_count, ns = (double)step_ns * (m + config->stages - 1) / m;
+    int stages = config->stages > 0 ? config->stages : config->meshes; /* at most */
+    double m = config->micro_batch_count, ns = (double)step_ns * (m + stages - 1) / m;
     return ns < (double)INT64_MAX / 2 ? (int64_t)ns : INT64_MAX;
 }
 

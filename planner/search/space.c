@@ -451,11 +451,11 @@ bool space_configs_beside(struct config **out, int *count, struct arena *arena, 
     static const struct allowed one = { 1, { 1 } };
     struct space own = *space;
     struct listing l = list_of(&own, graph, cluster);
-    own.turns = own.layouts = one; /* these know the bounded schedules alone */
+    own.layouts = one; /* several know the bounded schedules alone */
     l.beside = true;
     *out = NULL;
     *count = 0;
-    if (!space_has_bounded(space) || !allows(&space->turns, 1))
+    if (!space_has_bounded(space))
         return true;
     return keep_configs(&l, out, count, arena, err);
 }

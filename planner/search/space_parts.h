@@ -54,9 +54,8 @@ bool space_has_bounded(const struct space *space);
 
 /* ---- space_several.c ---- */
 
-/* Whether the search knows stages of several meshes under it: replicas in turn where the formula bounds it, meshes that
- * share each micro-batch also where it runs one chunk for each stage. */
-bool space_takes_several(int schedule, bool spread);
+/* Whether the search knows stages of several meshes under it: synchronous, with one chunk for each stage. */
+bool space_takes_several(int schedule);
 /* Configurations whose stages have several meshes; ranks: what tensor and context parallelism leave. */
 void space_add_several(struct listing *l, int ranks, struct degrees d);
 /* The configuration with meshes once for each most tensor degree of its stages, and all that follows: the vocabulary's

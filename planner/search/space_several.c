@@ -203,17 +203,17 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
 
 /* ---- restrictions ---- */
 
-bool space_takes_several(int schedule, bool spread)
+bool space_takes_several(int schedule)
 {
     const struct schedule *s = schedules[schedule];
-    return s->bounded || (spread && !s->asynchronous && !s->interleaves && schedule_least_chunks(s) == 1);
+    return !s->asynchronous && !s->interleaves && schedule_least_chunks(s) == 1;
 }
 
-static void name_those_that_take(bool spread, char *out, size_t size)
+static void name_those_that_take(char *out, size_t size)
 {
     size_t length = 0;
     for (int s = 0; schedules[s]; s++)
-        if (space_takes_several(s, spread) && length < size)
+        if (space_takes_several(s) && length < size)
             length += (size_t)snprintf(out + length, size - length, "%s%s", length ? ", " : "", schedules[s]->name);
 }
 
@@ -224,11 +224,11 @@ bool space_check_several(const struct space *space, struct error *err)
     const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
     char known[256];
     for (int i = 0; i < space->schedule.count; i++)
-        takes = takes || space_takes_several((int)space->schedule.values[i], !turns);
+        takes = takes || space_takes_several((int)space->schedule.values[i]);
     if (names_several(&space->spread_tensor) && !names_several(&space->spread))
         return fail(err, "plan: spread-tp: a stage has more tensor-parallel ranks than a mesh where it has several "
                          "meshes; give spread too, as in spread=1:2:4,spread-tp=1:2:4");
-    name_those_that_take(!turns, known, sizeof known);
+    name_those_that_take(known, sizeof known);
     return !asked || takes ||
            fail(err,
                 "plan: %s: the search gives stages several %s with schedules %s; found %s; leave %s or the schedule "
