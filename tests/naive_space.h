@@ -49,7 +49,7 @@ static inline bool naive_chunks_legal(const struct naive *n, const struct naive_
     const struct schedule *s = schedules[c->schedule];
     int layers = n->graph->layer_count, pieces = s->copies ? c->pp : c->pp * c->chunks;
     if (c->meshes > 0)
-        return c->chunks == 1 && s->bounded;
+        return c->chunks == 1 && !s->interleaves && !s->asynchronous;
     if (!s->interleaves ? c->chunks != 1 : c->chunks < 2 || c->pp < 2 || (s->folded && c->chunks != 2))
         return false;
     if (c->layouts > 1 && (!s->bounded || c->chunks != 1))
@@ -85,7 +85,7 @@ static inline struct naive_names *naive_list(const struct naive *n)
     const struct schedule *s = schedules[c->schedule];
     const struct space *space = n->space;
     bool proof = naive_any_bounded(n), own = naive_bounded(c) || !proof || s->asynchronous;
-    bool beside = !own && naive_may(&space->turns, 1) && naive_may(&space->spread, 1);
+    bool beside = !own;
     if (!naive_may(&space->schedule, c->schedule) || !naive_chunks_legal(n, c) || (!own && !beside))
         return NULL;
     if (s->asynchronous && space->schedule.count == 0) /* other mathematics: never unless it is named */
@@ -98,7 +98,7 @@ static inline struct naive_names *naive_list(const struct naive *n)
         return NULL;
     if (c->pp != 1 && (space->extra.count > 0 ? !naive_may(&space->extra, c->extra) : c->extra > (beside ? 2 : 0)))
         return NULL;
-    return own ? n->proven : naive_is_usual(c) ? n->beside : NULL;
+    return own ? n->proven : c->layouts == 1 ? n->beside : NULL;
 }
 
 /* Whether a stage has ranks to gather from, and whether any ranks reduce gradients together. */
