@@ -116,6 +116,19 @@ char *text_bytes(char out[TEXT_NUMBER_BYTES], int64_t bytes)
     return out;
 }
 
+char *text_bytes_enough(char out[TEXT_NUMBER_BYTES], int64_t bytes)
+{
+    double unit = 1, value = (double)bytes;
+    for (; value >= (unit > 1 ? 1022.5 : 1024.0); value /= 1024)
+        unit *= 1024;
+    double parts = unit == 1       ? 1
+                   : value < 9.985 ? 100
+                   : value < 99.85 ? 10
+                                   : 1,
+           up = ceil(value * parts) / parts * unit;
+    return text_bytes(out, up < (double)INT64_MAX ? (int64_t)up : INT64_MAX);
+}
+
 char *text_duration_ns(char out[TEXT_NUMBER_BYTES], int64_t ns)
 {
     static const struct {

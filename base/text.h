@@ -18,9 +18,10 @@ void text_free(struct text *text);
 
 /* Each writes into out (32 bytes are enough) and returns out. */
 enum { TEXT_NUMBER_BYTES = 48 };
-char *text_bytes(char out[TEXT_NUMBER_BYTES], int64_t bytes);                       /* "13.4 GiB" */
-char *text_duration_ns(char out[TEXT_NUMBER_BYTES], int64_t ns);                    /* "12.3 ms" */
-char *text_count(char out[TEXT_NUMBER_BYTES], int64_t count);                       /* "124,439,808" */
+char *text_bytes(char out[TEXT_NUMBER_BYTES], int64_t bytes);        /* "13.4 GiB" */
+char *text_bytes_enough(char out[TEXT_NUMBER_BYTES], int64_t bytes); /* so written no fewer: "13.5 GiB" */
+char *text_duration_ns(char out[TEXT_NUMBER_BYTES], int64_t ns);     /* "12.3 ms" */
+char *text_count(char out[TEXT_NUMBER_BYTES], int64_t count);        /* "124,439,808" */
 char *text_number_of(char out[TEXT_NUMBER_BYTES], int64_t count, const char *noun); /* "1 batch", "2 batches" */
 char *text_rate(char out[TEXT_NUMBER_BYTES], double per_s, const char *unit);       /* "312 TFLOP/s" */
 /* The shortest decimal that reads back as the same double: same value, same bytes, everywhere. */

@@ -298,7 +298,7 @@ static void print_change(FILE *out, const struct change *c)
     bool lifted = c->constraint < CONSTRAINT_NODE;
     if (c->constraint == CONSTRAINT_MEMORY) {
         text_bytes(now, c->now);
-        text_bytes(value, c->value);
+        text_bytes_enough(value, c->value);
     } else {
         text_count(now, c->now);
         text_count(value, c->value);

@@ -73,6 +73,20 @@ static void assert_read_bytes(const char *word, int64_t expected)
                   (long long)bytes, (long long)expected);
 }
 
+START_TEST(bytes_that_are_enough)
+{
+    char out[TEXT_NUMBER_BYTES];
+    ck_assert_str_eq(text_bytes_enough(out, INT64_C(116340000000)), "109 GiB"); /* 108.35 */
+    ck_assert_str_eq(text_bytes_enough(out, INT64_C(80) << 30), "80.0 GiB");
+    ck_assert_str_eq(text_bytes_enough(out, 1000), "1000 B");
+    for (uint64_t n = 0; n < 100000; n++) {
+        int64_t bytes = (int64_t)(mix64(n) >> (4 + n % 56)), read = 0;
+        ck_assert(text_read_bytes(text_bytes_enough(out, bytes), &read));
+        ck_assert_msg(read >= bytes - 1 && read - bytes <= bytes / 90, "%lld: %s", (long long)bytes, out);
+    }
+}
+END_TEST
+
 START_TEST(bytes_that_people_write)
 {
     assert_read_bytes("0", 0);
@@ -314,6 +328,7 @@ static Suite *text_suite(void)
     CHECK_ADD(suite, text_grows_and_stays_terminated);
     CHECK_ADD(suite, text_that_does_not_fit_fails_and_drops_the_rest);
     CHECK_ADD(suite, bytes_for_people);
+    CHECK_ADD(suite, bytes_that_are_enough);
     CHECK_ADD(suite, bytes_that_people_write);
     CHECK_ADD(suite, durations_for_people);
     CHECK_ADD(suite, counts_and_rates_for_people);

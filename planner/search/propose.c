@@ -371,11 +371,11 @@ static bool has_room(struct run *run, const struct ordered *at, bool *out)
     return config->meshes > 0 || leaves_room(run, config, 1, out);
 }
 
-/* Of a space without a plain part, where none is comfortable, any. */
+/* While there is time, or of a space without a plain part, where none is comfortable, any. */
 static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out)
 {
     (void)at;
-    *out = !allows(&run->space->turns, 1) || !allows(&run->space->spread, 1);
+    *out = !run->stopped || !allows(&run->space->turns, 1) || !allows(&run->space->spread, 1);
     return true;
 }
 

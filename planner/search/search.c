@@ -125,10 +125,13 @@ static bool pass_phase(struct run *run, enum search_phase phase, bool (*body)(st
     return good;
 }
 
-/* Time is over, and none of the plans by the formula fits after layout. */
+/* None of the plans by the formula fits after layout: others may, which they had ruled out. MOST_SCOUTS of them, or
+ * when time is over until one does. */
 static bool judge_scouts(struct run *run)
 {
-    for (bool found = true; found && run->stopped && run->result->plan_count == 0;)
+    enum { MOST_SCOUTS = 64 };
+    bool found = true;
+    for (int n = 0; found && run->result->plan_count == 0 && (run->stopped || n < MOST_SCOUTS); n++)
         if (!search_scout_on(run, &found) || (found && (!search_rank(run) || !search_judge(run))))
             return false;
     return true;
@@ -262,7 +265,7 @@ static int64_t lacks(const struct prediction *p, int stage)
     return p->peak_bytes[stage] - p->available_bytes[stage];
 }
 
-/* Small micro-batches need least: one configuration for each (tensor, stages) is looked at. */
+/* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages) is looked at. */
 static bool find_nearest(struct run *run)
 {
     struct search_result *result = run->result;
@@ -271,8 +274,9 @@ static bool find_nearest(struct run *run)
         const struct price_table *table = NULL;
         struct candidate c = { .config = i };
         struct estimate *estimate = NULL;
-        bool repeats = i > 0 && config_tensor(&run->configs[i - 1]) == config_tensor(config) &&
-                       run->configs[i - 1].stages == config->stages;
+        const struct config *last = &run->configs[i > 0 ? i - 1 : 0];
+        bool repeats = i > 0 && config_tensor(last) == config_tensor(config) && last->stages == config->stages &&
+                       mesh_sequence_parallel(&last->mesh) == mesh_sequence_parallel(&config->mesh);
         if (repeats || config->meshes > 0 ||
             config->runs > 1) /* stages of one mesh speak for others; layouts stand alone */
             continue;

@@ -46,7 +46,7 @@ static void write_change(struct text *out, const struct search_result *result, e
         return;
     case ADVICE_MEMORY:
     case ADVICE_COUNT:
-        text_printf(out, "devices of %s (cleave devices lists what there is)", text_bytes(memory, advice->value));
+        text_printf(out, "devices of %s (cleave devices lists what there is)", text_bytes_enough(memory, advice->value));
     }
 }
 
