@@ -1,5 +1,6 @@
 /* Why nothing fits: constraints that cannot be met together, and what would do. */
 #include "base/num.h"
+#include "planner/program/schedule.h"
 #include "planner/search/explain_conflict.h"
 #include "tests/toy_world.h"
 
@@ -223,6 +224,38 @@ START_TEST(nearest_batch)
 }
 END_TEST
 
+/* What a stage keeps grows with the batch: the largest that fits, found by trying all. */
+START_TEST(largest_batch)
+{
+    int found = 0;
+    for (long long memory = 2000000; memory < 14000000; memory += small_share() ? 8000000 : 2000000) {
+        struct world world = world_open("1x4:toy", memory, 3);
+        struct search_options options = options_of(64);
+        struct explainer e;
+        struct conflict conflict;
+        struct error err = { 0 };
+        fix(&options.space.pipeline, 2);
+        fix(&options.space.data, 2);
+        fix(&options.space.micro, 1);
+        options.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
+        options.space.schedule = (struct allowed){ 1, { schedule_find("gpipe") } };
+        bool fits = fits_with(&world, &options.space);
+        explainer_open(&e, world.model, &world.facts, &options);
+        ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+        ck_assert(conflict.exists == !fits);
+        for (struct space space = options.space; conflict.exists && space.batch > 0; space.batch -= 2)
+            if (fits_with(&world, &space)) {
+                ck_assert_int_eq(change_of(&conflict, "batch")->value, space.batch);
+                found++;
+                break;
+            }
+        explainer_close(&e);
+        world_close(&world);
+    }
+    ck_assert_int_gt(found, 0);
+}
+END_TEST
+
 /* Where a plan fits there is no conflict. */
 START_TEST(no_conflict)
 {
@@ -274,6 +307,7 @@ static Suite *explain_conflict_suite(void)
     CHECK_ADD(suite, restriction_conflict);
     CHECK_ADD_LOOP(suite, devices_conflict, INDIVISIBLES);
     CHECK_ADD(suite, nearest_batch);
+    CHECK_ADD(suite, largest_batch);
     CHECK_ADD(suite, no_conflict);
     CHECK_ADD(suite, freedom_needs_no_more_memory);
     return suite;

@@ -432,8 +432,32 @@ static bool with_batch(struct explainer *e, int64_t batch, const struct explaine
     return solve(e, &space, &v, plan, err);
 }
 
+/* A larger batch that fits, below one that does not. */
+static bool enlarge_batch(struct explainer *e, const struct graph *graph, int64_t failed, struct change *c,
+                          struct error *err)
+{
+    enum { STEPS = 10 };
+    const struct space *space = &e->options.space;
+    const struct cluster *cluster = e->facts->cluster;
+    for (int n = 0; n < STEPS && failed - c->value > 1 && !explainer_ends(e); n++) {
+        int64_t middle = c->value + (failed - c->value) / 2,
+                next = legal_batch(space, graph, cluster, middle - 1, true);
+        const struct explained *plan = NULL;
+        if (next >= failed || next <= c->value)
+            next = legal_batch(space, graph, cluster, middle, false);
+        if (next <= c->value)
+            return true;
+        if (!with_batch(e, next, &plan, err))
+            return false;
+        failed = plan ? failed : next;
+        c->value = plan ? next : c->value;
+        c->plan = plan ? plan : c->plan;
+    }
+    return true;
+}
+
 /* The nearer neighbour first, where the batch has no configuration; then downwards by halves, from each to the next
- * that has one; else the next above, and the one that all devices could share out. */
+ * that has one, and up again as far as it goes; else the next above, and the one that all devices could share out. */
 static bool try_batches(struct explainer *e, const struct graph *graph, struct change *c, struct error *err)
 {
     const struct space *space = &e->options.space;
@@ -442,13 +466,16 @@ static bool try_batches(struct explainer *e, const struct graph *graph, struct c
     int64_t below = legal_batch(space, graph, cluster, legal ? c->now / 2 + 1 : c->now, false),
             above = legal ? 0 : legal_batch(space, graph, cluster, c->now, true),
             shared = round_up(c->now, cluster->device_count);
+    int64_t failed = c->now;
     bool nearer = above > 0 && above - c->now < c->now - below;
     if (nearer && !with_batch(e, c->value = above, &c->plan, err))
         return false;
     for (; below > 0 && !c->plan && !explainer_ends(e);
-         below = legal_batch(space, graph, cluster, below / 2 + 1, false))
-        if (!with_batch(e, c->value = below, &c->plan, err))
+         below = legal_batch(space, graph, cluster, below / 2 + 1, false)) {
+        if (!with_batch(e, c->value = below, &c->plan, err) || (c->plan && !enlarge_batch(e, graph, failed, c, err)))
             return false;
+        failed = below;
+    }
     if (!c->plan && !nearer && above > 0 && !with_batch(e, c->value = above, &c->plan, err))
         return false;
     return c->plan || shared == c->now || with_batch(e, c->value = shared, &c->plan, err);
