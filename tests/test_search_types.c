@@ -311,7 +311,7 @@ START_TEST(each_type_has_its_own_memory)
     struct search_options options = quiet_options_of(16);
     options.space.pipeline = (struct allowed){ 1, { 2 } };
     bool refused = false;
-    for (long long memory = 8000000; memory > 100000; memory /= small_share() ? 8 : 2) {
+    for (long long memory = 8000000; memory > 1000; memory /= small_share() ? 8 : 2) {
         struct world world = types_open("1x2:a+1x2:b", "b", 1, memory, 6);
         options.no_advice = memory > 1000000;
         struct search_result *result = run_search(&world, &options);
