@@ -271,6 +271,15 @@ static struct cut_witness witness_of(const struct cutter *c)
     return cut_witness_of(sum, ends, from_ns);
 }
 
+/* For one of its stages nothing fits, as was found after it had been taken: the next sweep knows that. */
+static bool is_gone(const struct cutter *c)
+{
+    for (int i = 0; i < c->part_count; i++)
+        if (c->part[i].cell->least == INT64_MAX || c->part[i].cell->total == INT64_MAX)
+            return true;
+    return false;
+}
+
 /* The cut that is shortest by its step, then the one by its paths: when the cells of the latter are settled, they are
  * a plan. */
 static bool refine(struct cutter *c, int64_t bound_ns, bool *moved, struct cut_witness *witness)
@@ -278,12 +287,18 @@ static bool refine(struct cutter *c, int64_t bound_ns, bool *moved, struct cut_w
     int begins;
     *moved = false;
     least_of_sweep(c, c->step, &begins);
-    if (!list_parts(c, c->step, begins) || !refine_step(c, bound_ns, moved))
+    if (!list_parts(c, c->step, begins))
+        return false;
+    *moved = is_gone(c);
+    if (!*moved && !refine_step(c, bound_ns, moved))
         return false;
     if (*moved)
         return true;
     least_of_sweep(c, c->path, &begins);
-    if (!list_parts(c, c->path, begins) || !refine_paths(c, true, moved))
+    if (!list_parts(c, c->path, begins))
+        return false;
+    *moved = is_gone(c);
+    if (!*moved && !refine_paths(c, true, moved))
         return false;
     *witness = witness_of(c);
     return true;
