@@ -68,8 +68,8 @@ int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int 
 struct cell *cell_at(struct cutter *c, int kind, const struct stretch *s);
 /* A closer bound of the cell's path under the present cap. */
 bool cell_refine(struct cutter *c, struct cell *cell, int kind, const struct stretch *s);
-/* Whether path and longest time together come to enough_ns, by a closer bound or as they stand. solve: by whole counts,
- * else by the relaxation. */
+/* A closer bound of path and longest time together, if it comes to enough_ns; of the relaxation also below. solve: by
+ * whole counts. */
 bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, const struct stretch *s, bool solve,
                        int64_t enough_ns);
 /* The cell's solution is one under the present cap too. */

@@ -177,24 +177,27 @@ static bool sweep(struct cutter *c)
     return true;
 }
 
-/* The least of all layers, and with which layout it begins. */
-static int64_t least_of_sweep(const struct cutter *c, const struct way *ways, int *begins)
+/* The layout with which the best cut begins. */
+static int first_layout(const struct cutter *c, const struct way *ways)
 {
-    int64_t least = INT64_MAX;
-    *begins = 0;
-    for (int layout = 0; c->nearest[0] == 0 && layout < c->layouts; layout++)
-        if (ways[spot(c, 0, layout, 0)].best < least) {
-            least = ways[spot(c, 0, layout, 0)].best;
-            *begins = layout;
-        }
-    return least;
+    int best = 0;
+    for (int layout = 1; layout < c->layouts; layout++)
+        if (ways[spot(c, 0, layout, 0)].best < ways[spot(c, 0, best, 0)].best)
+            best = layout;
+    return best;
 }
 
-/* The stages of that cut. */
-static bool list_parts(struct cutter *c, const struct way *ways, int begins)
+/* Of all layers; INT64_MAX: there is no cut. */
+static int64_t least_of_sweep(const struct cutter *c, const struct way *ways)
+{
+    return c->nearest[0] == 0 ? ways[spot(c, 0, first_layout(c, ways), 0)].best : INT64_MAX;
+}
+
+/* The stages of the best cut. */
+static bool list_parts(struct cutter *c, const struct way *ways)
 {
     c->part_count = 0;
-    for (int row = 0, first = 0, layout = begins; first < cut_last(c->p);) {
+    for (int row = 0, first = 0, layout = first_layout(c, ways); first < cut_last(c->p);) {
         const struct way *way = &ways[spot(c, row, layout, first)];
         const struct stretch *s = &way->stage;
         int kind = cut_row_kind(c->p, row, way->turn);
@@ -271,43 +274,37 @@ static struct cut_witness witness_of(const struct cutter *c)
     return cut_witness_of(sum, ends, from_ns);
 }
 
-/* For one of its stages nothing fits, as was found after it had been taken: the next sweep knows that. */
-static bool is_gone(const struct cutter *c)
+/* Lists the stages of the best cut. *moved: for one of them nothing fits, as was found after it had been taken; the
+ * next sweep knows that. */
+static bool take_cut(struct cutter *c, const struct way *ways, bool *moved)
 {
+    *moved = false;
+    if (!list_parts(c, ways))
+        return false;
     for (int i = 0; i < c->part_count; i++)
-        if (c->part[i].cell->least == INT64_MAX || c->part[i].cell->total == INT64_MAX)
-            return true;
-    return false;
+        *moved |= c->part[i].cell->least == INT64_MAX || c->part[i].cell->total == INT64_MAX;
+    return true;
 }
 
 /* The cut that is shortest by its step, then the one by its paths: when the cells of the latter are settled, they are
  * a plan. */
 static bool refine(struct cutter *c, int64_t bound_ns, bool *moved, struct cut_witness *witness)
 {
-    int begins;
-    *moved = false;
-    least_of_sweep(c, c->step, &begins);
-    if (!list_parts(c, c->step, begins))
-        return false;
-    *moved = is_gone(c);
-    if (!*moved && !refine_step(c, bound_ns, moved))
+    if (!take_cut(c, c->step, moved) || (!*moved && !refine_step(c, bound_ns, moved)))
         return false;
     if (*moved)
         return true;
-    least_of_sweep(c, c->path, &begins);
-    if (!list_parts(c, c->path, begins))
+    if (!take_cut(c, c->path, moved) || (!*moved && !refine_paths(c, true, moved)))
         return false;
-    *moved = is_gone(c);
-    if (!*moved && !refine_paths(c, true, moved))
-        return false;
-    *witness = witness_of(c);
+    if (!*moved)
+        *witness = witness_of(c);
     return true;
 }
 
 /* Down from cap to cap. */
 static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
 {
-    int begins, passes = c->layouts > 1 ? MOST_PASSES_OF_LAYOUTS : MOST_PASSES;
+    int passes = c->layouts > 1 ? MOST_PASSES_OF_LAYOUTS : MOST_PASSES;
     *verdict = CUT_HOLDS;
     c->cap_ns = bound_ns - 1 - c->p->once_ns;
     c->bound_ns = bound_ns - c->p->once_ns;
@@ -320,7 +317,7 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
         }
         if (!sweep(c))
             return false;
-        int64_t sum = least_of_sweep(c, c->path, &begins), step = least_of_sweep(c, c->step, &begins);
+        int64_t sum = least_of_sweep(c, c->path), step = least_of_sweep(c, c->step);
         if (sum == INT64_MAX || c->p->once_ns + step >= bound_ns)
             return true;
         int64_t cap_ns = bound_ns - 1 - c->p->once_ns - sum;
@@ -420,13 +417,12 @@ int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum)
 /* Down to the claimed cap at most. */
 static bool descend_dual(struct cutter *c, int64_t bound_ns, int64_t last_cap_ns, bool *proven)
 {
-    int begins;
     int64_t sum = 0, cap_ns = bound_ns - 1 - c->p->once_ns;
     for (int pass = 0; pass < MOST_PASSES && (pass == 0 || cap_ns < c->cap_ns); pass++) {
         c->cap_ns = cap_ns;
         if (!sweep(c))
             return false;
-        sum = least_of_sweep(c, c->path, &begins);
+        sum = least_of_sweep(c, c->path);
         *proven = sum == INT64_MAX || c->p->once_ns + sum + cut_mean_longest(c->p, sum) >= bound_ns;
         if (*proven)
             return true;

@@ -220,7 +220,9 @@ static int64_t whole_bound(struct stage_solver *s, int relaxed, int64_t otherwis
     int status = relaxed == GLP_OPT ? branch(s, &bound) : GLP_UNDEF;
     if (status == GLP_NOFEAS)
         return INT64_MAX;
-    bound = (status == GLP_OPT ? glp_mip_obj_val(s->program) : bound) * s->cost_scale;
+    if (status == GLP_OPT || status == GLP_FEAS)
+        bound = status == GLP_OPT ? glp_mip_obj_val(s->program) : fmin(bound, glp_mip_obj_val(s->program));
+    bound *= s->cost_scale;
     return max_i64(otherwise, (int64_t)ceil(bound - fmax(fabs(bound) * 1e-9, 1e-6)));
 }
 

@@ -384,6 +384,7 @@ static bool scout_one(struct run *run, int config, bool *found)
 {
     struct piece piece = { .config = config };
     run->tried[config] = true;
+    run->scouted++;
     if (!propose_solve(run, &piece, 1, INT64_MAX, FAMILY_GAP_PPM) || !propose_keep(run, &piece, true))
         return false;
     count_work(run, &piece.result);
@@ -391,12 +392,14 @@ static bool scout_one(struct run *run, int config, bool *found)
     return true;
 }
 
+/* MOST_SCOUTED: so many are solved while there is time; when it is over, until one is found. */
 bool search_scout_on(struct run *run, bool *found)
 {
+    enum { MOST_SCOUTED = 256 };
     static comfort_function *const kinds[] = { plainly_fits, propose_comfortable, has_room, is_all_there_is };
     int count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
-        for (; run->scout_at < run->config_count; run->scout_at++) {
+        for (; run->scout_at < run->config_count && (run->stopped || run->scouted < MOST_SCOUTED); run->scout_at++) {
             int config = run->order[run->scout_at].index;
             struct ordered at = { 0, config, run->configs[config].runs > 1 };
             bool good = false;

@@ -125,13 +125,10 @@ static bool pass_phase(struct run *run, enum search_phase phase, bool (*body)(st
     return good;
 }
 
-/* None of the plans by the formula fits after layout: others may, which they had ruled out. MOST_SCOUTS of them, or
- * when time is over until one does. */
+/* None of the plans by the formula fits after layout: others may, which they had ruled out. */
 static bool judge_scouts(struct run *run)
 {
-    enum { MOST_SCOUTS = 64 };
-    bool found = true;
-    for (int n = 0; found && run->result->plan_count == 0 && (run->stopped || n < MOST_SCOUTS); n++)
+    for (bool found = true; found && run->result->plan_count == 0;)
         if (!search_scout_on(run, &found) || (found && (!search_rank(run) || !search_judge(run))))
             return false;
     return true;

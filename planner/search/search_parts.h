@@ -60,6 +60,7 @@ struct run {
     int64_t *orders_ns;       /* (config_count) where the file's order alone is searched: bounds of all orders */
     bool *tried;              /* (all) solved, with a plan or without */
     int scout_kind, scout_at; /* how far search_scout_on() has come */
+    int scouted;              /* configurations that it has solved */
     int close_count;          /* of those that their relaxation ruled out */
     struct ordered *close;    /* (close_count) by that bound */
     int candidate_count, candidate_capacity;

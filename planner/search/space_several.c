@@ -206,7 +206,7 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
 bool space_takes_several(int schedule)
 {
     const struct schedule *s = schedules[schedule];
-    return !s->asynchronous && !s->interleaves && schedule_least_chunks(s) == 1;
+    return !s->asynchronous && schedule_least_chunks(s) == 1;
 }
 
 static void name_those_that_take(char *out, size_t size)
