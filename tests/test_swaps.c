@@ -178,11 +178,32 @@ START_TEST(moves_of_cuts_go_around)
 }
 END_TEST
 
+/* Each value of each choice once for each piece, and for all of them. */
+START_TEST(moves_of_strategies_are_all_values)
+{
+    for (int stages = 1; stages <= 4; stages++) {
+        const struct config config = { .stages = stages };
+        bool met[5][4 + RECOMPUTE_COUNT] = { 0 };
+        int count = strategy_move_count(&config);
+        ck_assert_int_eq(count, (stages > 1 ? stages + 1 : 1) * (4 + RECOMPUTE_COUNT));
+        for (int i = 0; i < count; i++) {
+            struct strategy_move move = strategy_move_at(i);
+            ck_assert(-1 <= move.piece && move.piece < stages);
+            ck_assert((move.zero < 0) != (move.recompute < 0));
+            bool *at = &met[move.piece + 1][move.zero >= 0 ? move.zero : 4 + move.recompute];
+            ck_assert(!*at);
+            *at = true;
+        }
+    }
+}
+END_TEST
+
 static Suite *swaps_suite(void)
 {
     Suite *suite = suite_create("swaps");
     CHECK_ADD(suite, no_swap_helps_any_more);
     CHECK_ADD(suite, moves_of_cuts_go_around);
+    CHECK_ADD(suite, moves_of_strategies_are_all_values);
     return suite;
 }
 

@@ -121,8 +121,8 @@ static bool same_meshes(const struct config *a, const struct config *b)
 
 int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
 {
-    int stages = config->stages > 0 ? config->stages : config->meshes; /* at most */
-    double m = config->micro_batch_count, ns = (double)step_ns * (m + stages - 1) / m;
+    int pieces = config->stages > 0 ? config_pieces(config) : config->meshes; /* at most */
+    double m = config->micro_batch_count, ns = (double)step_ns * (m + pieces - 1) / m;
     return ns < (double)INT64_MAX / 2 ? (int64_t)ns : INT64_MAX;
 }
 
@@ -161,12 +161,22 @@ static void find_leaders(const struct run *run, struct trial *t)
     }
 }
 
+/* Whether first and last layer lie on one stage, so that a weight which both use is exchanged with nobody: then what
+ * leads under other schedules says little. */
+static bool joins_ends(const struct config *config)
+{
+    const struct schedule *schedule = schedules[config->schedule];
+    return is_plain(config) && !schedule->copies && config_pieces(config) > 1 &&
+           config_stage(config, config_pieces(config) - 1) == config_stage(config, 0);
+}
+
 /* The same but for the schedule, or with micro-batches of twice the size: who idles less needs fewer. */
 static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
            same_meshes(config, leader) && config->prefetch == leader->prefetch &&
-           config->bucket_bytes == leader->bucket_bytes && config->order.index == leader->order.index &&
+           config->bucket_bytes == leader->bucket_bytes &&
+           (config->order.index == leader->order.index || joins_ends(config)) &&
            (config->micro == leader->micro || config->micro == 2 * leader->micro);
 }
 
@@ -195,7 +205,7 @@ static bool adopt_any(struct run *run, const struct candidate *leader, int first
     return true;
 }
 
-/* The best that the closed form finds for the schedule; below_ns: longer steps are of no use. */
+/* What the closed form finds best for the schedule; below_ns: longer steps are of no use. */
 static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 {
     struct partition_problem problem;
@@ -206,10 +216,23 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     problem.below_ns = search_with_idle_ns(&run->configs[c->config], below_ns);
     if (!partition_solve(&problem, &run->arena, &result, run->err))
         return false;
-    if (result.plan_count == 0)
+    int plans = search_is_small(run) ? result.plan_count : (int)min_i64(result.plan_count, 1);
+    for (int i = 0; i < plans; i++) {
+        c->solution = result.plans[i];
+        if (!search_add_candidate(run, c))
+            return false;
+    }
+    return true;
+}
+
+/* The closed form lets gathers hide behind whatever else is computed; of a small model also what does without. */
+static bool solve_gatherless(struct run *run, const struct candidate *like, int64_t below_ns)
+{
+    struct candidate c = *like;
+    c.part = PART_GATHERLESS;
+    if (like->part != PART_ALL || !search_is_small(run))
         return true;
-    c->solution = result.plans[0];
-    return search_add_candidate(run, c);
+    return search_part(run, &c.table, c.part) && (c.table == like->table || solve(run, &c, below_ns));
 }
 
 /* Strategies to choose from, and memory, as the leader has them. */
@@ -238,7 +261,8 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return false;
     if (leader && !adopt_any(run, leader, t->first, &c, &fits))
         return false;
-    return fits || solve(run, &c, leader ? t->below_ns : INT64_MAX);
+    int64_t below_ns = leader ? t->below_ns : INT64_MAX;
+    return fits || (solve(run, &c, below_ns) && solve_gatherless(run, &c, below_ns));
 }
 
 static bool try_akin(struct trial *t, const struct candidate *leader)
@@ -253,15 +277,6 @@ static bool try_akin(struct trial *t, const struct candidate *leader)
             return false;
     }
     return true;
-}
-
-/* Whether first and last layer lie on one stage, so that a weight which both use is exchanged with nobody: then what
- * leads under other schedules says little. */
-static bool joins_ends(const struct config *config)
-{
-    const struct schedule *schedule = schedules[config->schedule];
-    return is_plain(config) && !schedule->copies && config_pieces(config) > 1 &&
-           config_stage(config, config_pieces(config) - 1) == config_stage(config, 0);
 }
 
 /* Of those with joined ends that could win the one with the least to do, were it to fill and drain like others; -1:
@@ -307,19 +322,63 @@ static bool try_blindly(const struct trial *t)
     return true;
 }
 
-/* The candidates from `before` on; those of which the walk says more than most_ns are passed over. */
+/* The last piece takes the layers from the tied one on: the closed form does not know that one stage has both ends, so
+ * that the weight would be exchanged with nobody. */
+static bool join_ends(struct run *run, const struct candidate *c, int *kept)
+{
+    const struct config *config = &run->configs[c->config];
+    int last = config_pieces(config) - 1;
+    const struct cut_move move = { last, last, -1 };
+    struct candidate at = *c, moved;
+    while (plan_layer_at(at.plan, search_piece(config, at.plan, last).first) > run->bench.chain.tied_second) {
+        if (!search_move_cuts(run, &at, &move, *kept, &moved))
+            return false;
+        if (!moved.plan)
+            return true;
+        if (!search_keep(run, &moved, kept))
+            return false;
+        at = moved;
+    }
+    return true;
+}
+
+static bool join_all(struct run *run)
+{
+    int kept = (int)run->result->certificate.ranked, ranked = kept;
+    for (int i = 0; i < ranked && run->bench.chain.tied_first >= 0 && !search_stops(run); i++) {
+        struct candidate c = run->candidates[i];
+        if (!c.judged && joins_ends(&run->configs[c.config]) && !join_ends(run, &c, &kept))
+            return false;
+    }
+    search_sort_ranked(run, kept);
+    return true;
+}
+
+/* Of the candidates of this turn those of which the walk says more. */
+static void pass_over(struct run *run, int64_t most_ns)
+{
+    for (int i = 0; i < run->result->certificate.ranked; i++)
+        run->candidates[i].judged |= run->candidates[i].ranked_ns > most_ns;
+}
+
+/* The candidates from `before` on. most_ns: those of which the walk says more in the end are passed over, and so are
+ * those that start more than one part in FAR_SHARE above it. */
 static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
+    enum { FAR_SHARE = 4 };
     if (run->candidate_count == before)
         return true;
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
     int first = run->beside_first;
-    if (!search_rank_more(run, before))
+    if (!search_rank_more(run, before) || !join_all(run))
         return false;
-    for (int i = 0; i < run->result->certificate.ranked; i++)
-        run->candidates[i].judged |= run->candidates[i].ranked_ns > most_ns;
-    return search_vary(run, first) && search_climb(run, first) && search_judge_more(run);
+    if (most_ns < INT64_MAX)
+        pass_over(run, most_ns + most_ns / FAR_SHARE);
+    if (!search_vary(run, first) || !search_climb(run, first))
+        return false;
+    pass_over(run, most_ns);
+    return search_judge_more(run);
 }
 
 bool search_try_beside(struct run *run)

@@ -4,38 +4,40 @@
 #include "planner/search/search_parts.h"
 #include "planner/search/swaps.h"
 
-/* LEADERS: of so many configurations, and choices of strategies where the formula bounds them, the cuts are moved;
- * CUT_VISITS, SWAP_VISITS: of layers by the walk for each. */
-enum { LEADERS = 12, CUT_VISITS = 1 << 18, SWAP_VISITS = 1 << 15 };
+/* LEADERS: of so many configurations, and choices of strategies where the formula bounds them, the cuts are moved; of
+ * small models of MANY_LEADERS, as far as VISITS go. VISITS, MOST_VISITS, SWAP_VISITS: of layers by the walk for all,
+ * for each, and for the order of each. */
+enum { LEADERS = 12, MANY_LEADERS = 24, MOST_VISITS = 1 << 18, VISITS = LEADERS * MOST_VISITS, SWAP_VISITS = 1 << 15 };
+
+/* Layers that a walk through the plan visits. */
+static int64_t visits_of(const struct candidate *c)
+{
+    return (int64_t)c->plan->micro_batch_count * c->plan->layer_count;
+}
 
 /* ---- cuts ---- */
 
-void cut_move_next(struct cut_move *move, int cuts)
+/* Whether the one that was moved, if it has a plan, takes the other's place; the other's plan is freed. */
+static bool take_better(struct candidate *c, struct candidate *moved)
 {
-    move->by = -move->by;
-    if (move->by > 0)
-        return;
-    move->first++;
-    if (++move->last <= cuts)
-        return;
-    int width = (move->last - move->first + 1) % cuts + 1;
-    *move = (struct cut_move){ 1, width, -1 };
+    bool better = moved->plan && moved->ranked_ns < c->ranked_ns;
+    plan_free(better ? c->plan : moved->plan);
+    if (better)
+        *c = *moved;
+    return better;
 }
 
 /* Moves cuts as long as the walk says that it helps. *c has a plan of its own. */
-static bool move_cuts(struct run *run, struct candidate *c, int kept)
+static bool move_cuts(struct run *run, struct candidate *c, int kept, int64_t *visits)
 {
-    int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count, visits = CUT_VISITS;
+    int64_t each = visits_of(c);
     struct cut_move move = { 1, 1, -1 };
     int cuts = config_pieces(&run->configs[c->config]) - 1, moves = cuts * (cuts + 1);
-    for (int still = 0; still < moves && (visits -= each) >= 0;) {
-        struct candidate moved = { 0 };
+    for (int still = 0; still < moves && (*visits -= each) >= 0;) {
+        struct candidate moved;
         if (!search_move_cuts(run, c, &move, kept, &moved))
             return false;
-        bool better = moved.plan && moved.ranked_ns < c->ranked_ns;
-        plan_free(better ? c->plan : moved.plan);
-        if (better) {
-            *c = moved;
+        if (take_better(c, &moved)) {
             still = 0;
             continue;
         }
@@ -43,6 +45,27 @@ static bool move_cuts(struct run *run, struct candidate *c, int kept)
         cut_move_next(&move, cuts);
     }
     return true;
+}
+
+/* Changes strategies as long as the walk says that it helps. */
+static bool move_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
+{
+    int64_t each = visits_of(c);
+    int moves = strategy_move_count(&run->configs[c->config]);
+    for (int still = 0, at = 0; still < moves && (*visits -= each) >= 0; at = (at + 1) % moves) {
+        struct strategy_move move = strategy_move_at(at);
+        struct candidate moved;
+        if (!search_move_strategies(run, c, &move, kept, &moved))
+            return false;
+        still = take_better(c, &moved) ? 0 : still + 1;
+    }
+    return true;
+}
+
+static bool may_change(const struct run *run, const struct candidate *c)
+{
+    (void)run;
+    return c->table->strategy_count > 1;
 }
 
 /* Where the walk says no more than the formula, and it is the formula's kind of schedule, other cuts are no better. */
@@ -57,8 +80,9 @@ static bool may_move(const struct run *run, const struct candidate *c)
 /* ---- orders of strategies ---- */
 
 /* *c has a plan of its own. */
-static bool swap_strategies(struct run *run, struct candidate *c, int kept)
+static bool swap_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
 {
+    (void)visits; /* it has its own, since it is for all plans */
     int64_t before_ns = c->ranked_ns;
     bool changed = false;
     if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, SWAP_VISITS, &changed, run->err))
@@ -80,8 +104,8 @@ static bool may_swap(const struct run *run, const struct candidate *c)
 /* ---- leaders ---- */
 struct climb {
     bool (*may)(const struct run *run, const struct candidate *c);
-    /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). */
-    bool (*improve)(struct run *run, struct candidate *c, int kept);
+    /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). *visits: so many are left. */
+    bool (*improve)(struct run *run, struct candidate *c, int kept, int64_t *visits);
     bool each; /* of all plans, not only of one for each configuration and choice of strategies that leads */
 };
 
@@ -97,9 +121,11 @@ static bool has_climbed(const struct run *run, const struct candidate *climbed, 
 
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
 {
-    struct candidate climbed[LEADERS];
+    struct candidate climbed[MANY_LEADERS];
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
-    for (int i = 0; i < ranked && count < LEADERS && !search_stops(run); i++) {
+    int most = search_is_small(run) ? MANY_LEADERS : LEADERS;
+    int64_t left = VISITS;
+    for (int i = 0; i < ranked && count < most && left > 0 && !search_stops(run); i++) {
         struct candidate c = run->candidates[i];
         if (c.config < first_config || c.judged || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
             (!climb->each && has_climbed(run, climbed, count, &c)))
@@ -109,10 +135,12 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
         c.plan = plan_copy(c.plan);
         if (!c.plan)
             return search_out_of_memory(run->err);
-        if (!climb->improve(run, &c, kept)) {
+        int64_t given = min_i64(left, MOST_VISITS), visits = given;
+        if (!climb->improve(run, &c, kept, &visits)) {
             plan_free(c.plan);
             return false;
         }
+        left -= given - visits;
         if (c.ranked_ns == run->candidates[i].ranked_ns)
             plan_free(c.plan);
         else if (!search_keep(run, &c, &kept))
@@ -124,7 +152,9 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
 
 bool search_climb(struct run *run, int first_config)
 {
-    static const struct climb climbs[] = { { may_move, move_cuts, false }, { may_swap, swap_strategies, true } };
+    static const struct climb climbs[] = { { may_change, move_strategies, false },
+                                           { may_move, move_cuts, false },
+                                           { may_swap, swap_strategies, true } };
     for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
         if (!improve_leaders(run, first_config, &climbs[i]))
             return false;

@@ -443,6 +443,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
         }
         lengthen(&(*out)->prediction, more_ns);
     }
+    (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
     fill_rates(*out, graph, plan, facts);
     return true;
 }

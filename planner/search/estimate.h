@@ -13,7 +13,8 @@ struct estimate {
                             padding */
     int micro_batches_simulated; /* below the plan's own: the rest repeats the steady state */
     int64_t program_instrs;      /* of the program that was simulated */
-    int64_t apart_ns;            /* of a shortened step, or one that is to be worth it: were no bytes used twice */
+    int64_t apart_ns;            /* of a shortened step, or one that is to be worth it: were no bytes used twice; when
+                                    beaten, of the whole step */
     bool beaten;                 /* not worth it: neither memory nor time were looked at further */
     int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
 };

@@ -4,15 +4,16 @@
 #include <string.h>
 
 enum {
-    FAMILY_PERMILLE = 300, /* families whose bound is more than this above the best are left out */
-    CLOSE_PERMILLE = 50,   /* so are configurations that are further away than this */
-    CLOSE_SOLVES = 4,      /* in all */
-    FAMILY_TRIES = 2,      /* configurations solved for a family, until one has a plan */
-    FAMILY_SOLVES = 24,    /* in all */
-    FAMILY_LOOKS = 8,      /* relaxations for each of these, where families are solved closely */
-    SMALL_MORE = 4,        /* small models, of which all are: so many times as often */
-    ORDERS_MORE = 4,       /* clusters with the most orders, each of which has families of its own: likewise */
-    FAMILY_CLOSE = 4       /* configurations solved closely for the family that leads by the pipeline */
+    FAMILY_PERMILLE = 300, /* families whose bound is more than this above the best are left out; of small models: */
+    SMALL_PERMILLE = 1000,
+    CLOSE_PERMILLE = 50, /* so are configurations that are further away than this */
+    CLOSE_SOLVES = 4,    /* in all */
+    FAMILY_TRIES = 2,    /* configurations solved for a family, until one has a plan */
+    FAMILY_SOLVES = 24,  /* in all */
+    FAMILY_LOOKS = 8,    /* relaxations for each of these, where families are solved closely */
+    SMALL_MORE = 4,      /* small models, of which all are: so many times as often */
+    ORDERS_MORE = 4,     /* clusters with the most orders, each of which has families of its own: likewise */
+    FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
 };
 
 static bool has_candidate(const struct run *run, int config)
@@ -286,7 +287,7 @@ bool search_solve_families(struct run *run)
         return true;
     if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
         return false;
-    families.below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
+    families.below_ns = run->best_ns + run->best_ns / 1000 * (families.rough ? FAMILY_PERMILLE : SMALL_PERMILLE);
     if (!families.rough) {
         families.tries_each *= SMALL_MORE;
         families.solves_left *=

@@ -184,13 +184,19 @@ static bool family_heard(const struct run *run, const struct candidate *c)
     return false;
 }
 
-/* How alike two candidates are in what the walk gets wrong: 0 not, 2 the same configuration and strategies. */
+/* What the judge said of it, at least; 0: nothing. */
+static int64_t told_ns(const struct candidate *c)
+{
+    return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
+}
+
+/* How alike two candidates are in what the walk gets wrong: 0 not, 3 the same configuration and strategies. */
 static int likeness(const struct run *run, const struct candidate *a, const struct candidate *b)
 {
     const struct config *x = &run->configs[a->config], *y = &run->configs[b->config];
-    if (a->part != b->part || x->schedule != y->schedule || !search_same_family(run, a->config, b->config))
+    if (x->schedule != y->schedule || !search_same_family(run, a->config, b->config))
         return 0;
-    return a->config == b->config ? 2 : 1;
+    return a->part != b->part ? 1 : a->config != b->config ? 2 : 3;
 }
 
 int64_t search_expected_ns(const struct run *run, const struct candidate *c)
@@ -200,13 +206,13 @@ int64_t search_expected_ns(const struct run *run, const struct candidate *c)
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         const struct candidate *other = &run->candidates[i];
         int alike = other->judged ? likeness(run, other, c) : 0;
-        met = met || alike == 2;
-        if (alike > 0 && other->simulated_ns > 0 && (!like || alike > likeness(run, like, c)))
+        met = met || alike == 3;
+        if (alike > 0 && told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
             like = other;
     }
     double ns = (double)c->ranked_ns;
     if (like && like->ranked_ns > 0)
-        ns *= (double)like->simulated_ns / (double)like->ranked_ns;
+        ns *= (double)told_ns(like) / (double)like->ranked_ns;
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
@@ -269,8 +275,8 @@ static bool lacks_host_memory(const struct prediction *p)
 /* So far off that the order of ranks says little. */
 static bool is_wrong(const struct candidate *c)
 {
-    int64_t off_ns = c->simulated_ns - c->ranked_ns;
-    return c->simulated_ns > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
+    int64_t off_ns = told_ns(c) - c->ranked_ns;
+    return told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
 /* So little below what there is that a step of more micro-batches may not fit after all. */
@@ -297,6 +303,7 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
     *spent += estimate->effort;
     if (estimate->beaten) {
         c->judged = c->heard = true;
+        c->beaten_ns = estimate->apart_ns;
         estimate_free(estimate);
         return true;
     }

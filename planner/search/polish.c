@@ -1,19 +1,25 @@
 /* The plan that the judge found best, and others that are expected to come near it, improved by the judge itself: cuts
- * moved by a layer, and their cuts and counts of strategies, spread evenly, under schedules alike. The walk that ranks
- * plans is off by a few percent, much alike for plans that differ in so little, and had its say in what it moved
- * before; so here only the simulation decides. */
+ * moved by a layer, strategies of a piece or of all changed, and the same cuts and strategies under configurations that
+ * differ in one thing. The walk that ranks plans is off by a few percent, much alike for plans that differ in so
+ * little, and had its say in what it moved before; so here only the simulation decides. */
 #include "base/num.h"
 #include "planner/search/search_parts.h"
 
 /* NEAR_PERCENT: what the walk finds so much longer than the best is not simulated. WALK_VISITS: of layers by the walk
- * in a round. ROUNDS: so many plans have their neighbours looked at. */
-enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, ROUNDS = 12 };
+ * in a round, for each kind of neighbours. ROUNDS: so many plans have their neighbours looked at, ALIKE: of each
+ * configuration. WORTH_SHARE: a gain of one part in so many is worth the budget anew. */
+enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, ROUNDS = 48, ALIKE = 4, WORTH_SHARE = 512 };
+
+static int64_t best_step(const struct run *run)
+{
+    return run->result->plans[0].estimate->prediction.step_ns;
+}
 
 /* Keeps the candidate where it may win; its plan is taken over or freed. */
 static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int *kept)
 {
     c->judged = c->heard = c->roomy = c->polished = false;
-    c->simulated_ns = 0;
+    c->simulated_ns = c->beaten_ns = 0;
     c->shrinks = 0;
     if (c->ranked_ns <= most_ns)
         return search_keep(run, c, kept);
@@ -21,49 +27,68 @@ static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int 
     return true;
 }
 
-static bool move_cuts(struct run *run, const struct candidate *best, int64_t most_ns, int *kept)
+/* A plan's neighbours of which the walk says no more than most_ns become candidates. */
+struct round {
+    const struct candidate *from;
+    int64_t most_ns, visits_left;
+    int kept;
+};
+
+/* Whether the walk may look at one more. */
+static bool may_visit(struct round *round)
 {
-    int cuts = config_pieces(&run->configs[best->config]) - 1;
-    int64_t each = (int64_t)best->plan->micro_batch_count * best->plan->layer_count, visits = WALK_VISITS;
+    const struct plan *plan = round->from->plan;
+    round->visits_left -= (int64_t)plan->micro_batch_count * plan->layer_count;
+    return round->visits_left >= 0;
+}
+
+static bool move_cuts(struct run *run, struct round *round)
+{
+    int cuts = config_pieces(&run->configs[round->from->config]) - 1;
     struct cut_move move = { 1, 1, -1 };
-    for (int i = 0; i < cuts * (cuts + 1) && (visits -= each) >= 0; i++, cut_move_next(&move, cuts)) {
+    for (int i = 0; i < cuts * (cuts + 1) && may_visit(round); i++, cut_move_next(&move, cuts)) {
         struct candidate moved;
-        if (!search_move_cuts(run, best, &move, *kept, &moved) || (moved.plan && !consider(run, &moved, most_ns, kept)))
+        if (!search_move_cuts(run, round->from, &move, round->kept, &moved) ||
+            (moved.plan && !consider(run, &moved, round->most_ns, &round->kept)))
             return false;
     }
     return true;
 }
 
-/* What is in flight beyond the schedule's own, and schedules of which layers have the same prices. */
-static bool change_schedule(struct run *run, const struct candidate *best, int64_t most_ns, int *kept)
+static bool move_strategies(struct run *run, struct round *round)
 {
-    const struct config *own = &run->configs[best->config];
-    const struct price_table *table = NULL; /* of which the best one's may be a part */
-    if (!workbench_table(&run->bench, own, false, &table, run->err))
-        return false;
+    int count = strategy_move_count(&run->configs[round->from->config]);
+    for (int i = 0; i < count && may_visit(round); i++) {
+        struct strategy_move move = strategy_move_at(i);
+        struct candidate moved;
+        if (!search_move_strategies(run, round->from, &move, round->kept, &moved) ||
+            (moved.plan && !consider(run, &moved, round->most_ns, &round->kept)))
+            return false;
+    }
+    return true;
+}
+
+/* Whether they differ in one thing: the mesh, with what follows from it, the size of micro-batches, the schedule with
+ * what is in flight, or prefetch. */
+static bool is_near(const struct config *a, const struct config *b)
+{
+    bool mesh = mesh_equal(&a->mesh, &b->mesh);
+    int differ = !mesh + (a->micro != b->micro && (mesh || a->micro_batch_count != b->micro_batch_count)) +
+                 (a->schedule != b->schedule || a->extra != b->extra) + (a->prefetch != b->prefetch);
+    return differ == 1 && b->meshes == 0 && b->runs < 2 && a->bucket_bytes == b->bucket_bytes &&
+           a->order.index == b->order.index && config_loss_chunks(a) == config_loss_chunks(b);
+}
+
+static bool move_config(struct run *run, struct round *round)
+{
     for (int i = 0; i < run->config_count + run->beside_count && !search_stops(run); i++) {
-        struct candidate c = *best;
-        int64_t step_ns = INT64_MAX;
-        c.config = i;
-        c.plan = NULL;
-        if (i == best->config || config_pieces(&run->configs[i]) != config_pieces(own) ||
-            !config_equal_but(&run->configs[i], own, BUT_EXTRA | BUT_SCHEDULE))
+        struct candidate moved;
+        if (!is_near(&run->configs[round->from->config], &run->configs[i]))
             continue;
-        if (!workbench_table(&run->bench, &run->configs[i], false, &c.table, run->err))
-            return false;
-        if (c.table != table)
-            continue;
-        c.table = best->table;
-        if (!search_tighten(run, &c, best->kept_bytes) || !search_evaluate(run, &c, c.capacity_bytes, &step_ns))
-            return false;
-        c.solution.step_ns = step_ns;
-        if (step_ns == INT64_MAX)
-            continue;
-        if (!search_make_plan(run, &c))
-            return false;
-        if (!search_is_new(run, *kept, &c))
-            plan_free(c.plan);
-        else if (!consider(run, &c, most_ns, kept))
+        if (!may_visit(round))
+            return true;
+        if (!search_move_config(run, round->from, i, round->kept, &moved) ||
+            (moved.plan && !consider(run, &moved, round->most_ns, &round->kept)))
             return false;
     }
     return true;
@@ -84,23 +109,23 @@ static struct candidate *find_best(const struct run *run)
 
 static bool has_neighbours(const struct run *run, const struct candidate *c)
 {
-    return !c->polished && run->configs[c->config].stages > 1 && search_has_pieces(run, c);
+    return !c->polished && search_has_pieces(run, c);
 }
 
 static bool was_polished(const struct run *run, const struct candidate *like)
 {
+    int polished = 0;
     for (int i = 0; i < run->candidate_count; i++)
-        if (run->candidates[i].polished && search_leads_alike(run, run->candidates[i].config, like->config))
-            return true;
-    return false;
+        polished += run->candidates[i].polished && search_leads_alike(run, run->candidates[i].config, like->config);
+    return polished >= ALIKE;
 }
 
-/* The best plan; else of each other configuration that was judged the one that comes nearest to it; NULL: none is near.
- */
+/* The best plan; else of all that were judged the one that comes nearest to it, where not enough of its configuration
+ * were; NULL: none is near. */
 static struct candidate *find_next(const struct run *run)
 {
     struct candidate *best = find_best(run), *next = NULL;
-    int64_t best_ns = run->result->plans[0].estimate->prediction.step_ns;
+    int64_t best_ns = best_step(run);
     int64_t least_ns = best_ns + best_ns / 100 * NEAR_PERCENT;
     if (best && has_neighbours(run, best))
         return best;
@@ -117,22 +142,29 @@ static struct candidate *find_next(const struct run *run)
 /* The plan's neighbours, as far as the walk lets them win. *found: there are some. */
 static bool find_neighbours(struct run *run, const struct candidate *like, bool *found)
 {
+    static bool (*const kinds[])(struct run * run, struct round * round) = { move_cuts, move_strategies, move_config };
     const struct candidate from = *like; /* candidates move */
-    int kept = (int)run->result->certificate.ranked, before = kept;
-    for (int i = 0; i < kept; i++)
+    int before = (int)run->result->certificate.ranked;
+    struct round round = { .from = &from,
+                           .most_ns = from.ranked_ns + from.ranked_ns / 100 * NEAR_PERCENT,
+                           .kept = before };
+    for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
-    int64_t most_ns = from.ranked_ns + from.ranked_ns / 100 * NEAR_PERCENT;
-    bool good = move_cuts(run, &from, most_ns, &kept) && change_schedule(run, &from, most_ns, &kept);
-    *found = kept > before;
-    search_sort_ranked(run, kept);
+    bool good = true;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
+        round.visits_left = WALK_VISITS;
+        good = kinds[i](run, &round);
+    }
+    *found = round.kept > before;
+    search_sort_ranked(run, round.kept);
     return good;
 }
 
 bool search_polish(struct run *run)
 {
-    int64_t spent = 0;
     if (run->result->plan_count == 0 || run->options->keep_all)
         return true;
+    int64_t spent = 0, worth_ns = best_step(run); /* spent since the best was so long */
     for (int round = 0; round < ROUNDS && !search_stops(run); round++) {
         struct candidate *next = find_next(run);
         bool found;
@@ -141,6 +173,10 @@ bool search_polish(struct run *run)
         next->polished = true;
         if (!find_neighbours(run, next, &found) || (found && !search_judge_better(run, &spent, &found)))
             return false;
+        if (best_step(run) < worth_ns - worth_ns / WORTH_SHARE) {
+            worth_ns = best_step(run);
+            spent = 0;
+        }
     }
     return true;
 }

@@ -42,9 +42,9 @@ void search_sort_ranked(struct run *run, int kept)
     run->result->certificate.ranked = kept;
 }
 
-/* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
-static void settle_prefetch(struct plan *plan, const struct space *space)
+void search_settle_prefetch(const struct run *run, struct plan *plan)
 {
+    const struct space *space = run->bench.space;
     for (int l = 0; l < plan->layer_count; l++)
         if (plan->layers[l].zero == 3)
             return;
@@ -77,65 +77,6 @@ bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacit
 struct layer_range search_piece(const struct config *config, const struct plan *plan, int piece)
 {
     return stage_chunk(plan, config_stage(config, piece), piece / config->stages);
-}
-
-/* What a plan's stages hold, and its value by the formula: INT64_MAX when by the formula it does not fit. */
-static bool count_plan(struct run *run, struct candidate *c)
-{
-    const struct plan *plan = c->plan;
-    const struct chain *chain = &run->bench.chain;
-    const struct config *config = &run->configs[c->config];
-    int strategies = c->table->strategy_count, block = c->table->class_count * strategies,
-        pieces = config_pieces(config);
-    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)pieces, sizeof(int)) };
-    int *count = calloc((size_t)pieces * (size_t)block, sizeof *count);
-    bool good = solution.first_layer && count;
-    for (int l = 0, k = 0, place = 0; good && l < plan->layer_count; l++) {
-        int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
-        if (k + 1 < pieces && search_piece(config, plan, k + 1).first == l)
-            solution.first_layer[++k] = place;
-        count[k * block + chain->class_of[layer] * strategies + pick]++;
-        place = chain_extend(chain, place, layer);
-    }
-    good = good && partition_set_counts(&solution, &run->arena, count, pieces, block);
-    free(count);
-    c->solution = solution;
-    return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : search_out_of_memory(run->err);
-}
-
-/* False: a piece would have no layer left. */
-static bool shift_cuts(const struct config *config, struct plan *plan, const struct cut_move *move)
-{
-    for (int piece = move->first - 1; piece <= move->last; piece++) {
-        struct layer_range layers = search_piece(config, plan, piece);
-        layers.first += piece >= move->first ? move->by : 0;
-        layers.count += piece == move->first - 1 ? move->by : piece == move->last ? -move->by : 0;
-        if (layers.count <= 0)
-            return false;
-        schedule_set_piece(plan, piece, layers);
-    }
-    return true;
-}
-
-bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
-                      struct candidate *out)
-{
-    *out = *from;
-    out->plan = plan_copy(from->plan);
-    if (!out->plan)
-        return search_out_of_memory(run->err);
-    bool good = true, wanted = shift_cuts(&run->configs[from->config], out->plan, move);
-    if (wanted) {
-        out->plan_hash = plan_hash(out->plan);
-        wanted = search_is_new(run, kept, out);
-    }
-    if (wanted)
-        good = count_plan(run, out) && search_walk(run, out);
-    if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
-        plan_free(out->plan);
-        out->plan = NULL;
-    }
-    return good;
 }
 
 bool search_keep(struct run *run, const struct candidate *c, int *kept)
@@ -194,7 +135,7 @@ static bool make_plan(struct run *run, struct candidate *c)
                                   c->table, &c->solution);
     if (!c->plan)
         return search_out_of_memory(run->err);
-    settle_prefetch(c->plan, run->bench.space);
+    search_settle_prefetch(run, c->plan);
     c->plan_hash = plan_hash(c->plan);
     return true;
 }

@@ -27,6 +27,7 @@ struct candidate {
     const int64_t *kept_bytes;
     const struct price_table *tight;
     int64_t simulated_ns; /* 0: not simulated, or beaten */
+    int64_t beaten_ns;    /* 0, or what it is simulated to take at least, which was not worth it */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;          /* how often less memory was promised because a layout did not fit */
     int part;             /* which strategies it chose from: 0 all, else of variants.c */
@@ -115,26 +116,39 @@ bool search_rank(struct run *run);
 bool search_rank_more(struct run *run, int first);
 /* climb.c: of the configurations from that one on that lead by rank the best plan, improved. */
 bool search_climb(struct run *run, int first_config);
-/* rank.c, for it: whether stages are pieces with one mesh and layout each, of which neighbours can be made. */
+/* Whether stages are pieces with one mesh and layout each, of which neighbours can be made. */
 bool search_has_pieces(const struct run *run, const struct candidate *c);
 /* The layers of a piece, a stage's chunk: chunks are cut like stages. */
 struct layer_range search_piece(const struct config *config, const struct plan *plan, int piece);
 /* None of the first `kept` has the candidate's plan. */
 bool search_is_new(const struct run *run, int kept, const struct candidate *c);
+/* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
+void search_settle_prefetch(const struct run *run, struct plan *plan);
 /* The candidate's rank, by its plan. */
 bool search_walk(struct run *run, struct candidate *c);
-/* Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at the ends
- * hands it to the other. */
+/* moves.c. Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
+ * the ends hands it to the other. */
 struct cut_move {
     int first, last, by;
 };
-/* climb.c: the next one of so many cuts, in a circle from 1, 1, -1 on: single cuts first, then two neighbours, and so
+/* The next one of so many cuts, in a circle from 1, 1, -1 on: single cuts first, then two neighbours, and so
  * on, cuts * (cuts + 1) in all. */
 void cut_move_next(struct cut_move *move, int cuts);
-/* The plan with cuts moved, ranked; out->plan NULL: it does not fit, or is not new. */
+/* The plan with cuts moved, ranked; out->plan NULL: it does not fit, or is none that the first `kept` have not. */
 bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
                       struct candidate *out);
-/* Takes the candidate with its plan, also when it fails, to the plans at the front, whose number it counts. */
+/* The layers of a piece, -1: of all, get one stage of ZeRO, or one kind of recomputation; -1: each keeps its own. */
+struct strategy_move {
+    int piece, zero, recompute;
+};
+int strategy_move_count(const struct config *config);
+struct strategy_move strategy_move_at(int index);
+/* The same with strategies changed. */
+bool search_move_strategies(struct run *run, const struct candidate *from, const struct strategy_move *move, int kept,
+                            struct candidate *out);
+/* The same with another configuration of as many pieces and all its strategies. */
+bool search_move_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
+/* rank.c: takes the candidate with its plan, also when it fails, to the plans at the front, whose number it counts. */
 bool search_keep(struct run *run, const struct candidate *c, int *kept);
 /* The first `kept` by rank; their number is noted. */
 void search_sort_ranked(struct run *run, int kept);
@@ -146,6 +160,8 @@ bool search_make_plan(struct run *run, struct candidate *c);
 /* variants.c: more candidates of the configurations from that one on that lead by rank, with part of their strategies.
  */
 bool search_vary(struct run *run, int first_config);
+/* Of parts: all strategies but those whose weights are gathered for each pass. */
+enum { PART_ALL, PART_GATHERLESS = 21 };
 /* The table with those of its strategies that candidates of the part (struct candidate) choose from; itself where these
  * are all, or none. */
 bool search_part(struct run *run, const struct price_table **table, int part);

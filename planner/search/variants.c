@@ -18,20 +18,24 @@ enum {
     VARIANT_GAP_PPM = 1000
 };
 
-/* Strategies that have the value; -1 any. */
+/* Strategies that have the value; -1 any. gatherless: without ZeRO-3. */
 struct filter {
     int zero, recompute;
+    bool gatherless;
 };
 enum { ZEROS = 4, FILTERS = (ZEROS + 1) * (RECOMPUTE_COUNT + 1) - 1, WAITLESS = FILTERS + 1 };
+_Static_assert((int)PART_GATHERLESS == WAITLESS + 1, "parts are numbered through");
 
 static struct filter filter_at(int index)
 {
+    if (index == PART_GATHERLESS)
+        return (struct filter){ -1, -1, true };
     return (struct filter){ .zero = index % (ZEROS + 1) - 1, .recompute = index / (ZEROS + 1) - 1 };
 }
 
 static bool passes(const struct filter *filter, const struct plan_layer *layer)
 {
-    return (filter->zero < 0 || layer->zero == filter->zero) &&
+    return (!filter->gatherless || layer->zero < 3) && (filter->zero < 0 || layer->zero == filter->zero) &&
            (filter->recompute < 0 || layer->recompute == filter->recompute);
 }
 
@@ -162,7 +166,7 @@ static bool add_plans(struct run *run, const struct candidate *like, const struc
 
 static bool add_variants(struct run *run, const struct candidate *leader, int64_t below_ns)
 {
-    for (int f = 1; f <= WAITLESS && !search_stops(run); f++) {
+    for (int f = 1; f <= PART_GATHERLESS && !search_stops(run); f++) {
         struct candidate variant = { .config = leader->config, .capacity_bytes = run->capacity_bytes, .part = f };
         struct filter filter = filter_at(f);
         struct partition_problem problem;
@@ -170,8 +174,8 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
         struct arena *own = search_arena(run); /* of the table */
         if (!own)
             return search_out_of_memory(run->err);
-        if (!(f < WAITLESS ? part_of(run, own, leader->table, &filter, &variant.table)
-                           : waitless(run, own, leader->table, &variant.table)))
+        if (!(f != WAITLESS ? part_of(run, own, leader->table, &filter, &variant.table)
+                            : waitless(run, own, leader->table, &variant.table)))
             return false;
         if (!variant.table)
             continue;
@@ -181,7 +185,7 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
         problem.enough_ns = 1;
         problem.gap_ppm = max_i64(problem.gap_ppm, VARIANT_GAP_PPM);
         if (!partition_solve(&problem, &run->arena, &result, run->err) ||
-            !add_plans(run, &variant, &result, f < WAITLESS ? variant.table : leader->table, f == WAITLESS))
+            !add_plans(run, &variant, &result, f != WAITLESS ? variant.table : leader->table, f == WAITLESS))
             return false;
         if (result.plan_count == 0)
             arena_free(own);

@@ -1,0 +1,174 @@
+/* A candidate's plan changed a little: cuts moved by a layer, strategies of a piece or of all, another configuration
+ * with the same cuts and strategies. Strategies keep their places. */
+#include "planner/program/schedule.h"
+#include "planner/search/assemble.h"
+#include "planner/search/search_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What a plan's stages hold, and its value by the formula: INT64_MAX when by the formula it does not fit. */
+static bool count_plan(struct run *run, struct candidate *c)
+{
+    const struct plan *plan = c->plan;
+    const struct chain *chain = &run->bench.chain;
+    const struct config *config = &run->configs[c->config];
+    int strategies = c->table->strategy_count, block = c->table->class_count * strategies,
+        pieces = config_pieces(config);
+    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)pieces, sizeof(int)) };
+    int *count = calloc((size_t)pieces * (size_t)block, sizeof *count);
+    bool good = solution.first_layer && count;
+    for (int l = 0, k = 0, place = 0; good && l < plan->layer_count; l++) {
+        int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
+        if (k + 1 < pieces && search_piece(config, plan, k + 1).first == l)
+            solution.first_layer[++k] = place;
+        count[k * block + chain->class_of[layer] * strategies + pick]++;
+        place = chain_extend(chain, place, layer);
+    }
+    good = good && partition_set_counts(&solution, &run->arena, count, pieces, block);
+    free(count);
+    c->solution = solution;
+    return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : search_out_of_memory(run->err);
+}
+
+/* *out has a plan. That is ranked where it was changed, is not among the first `kept`, and fits by the formula; else it
+ * has none any more. */
+static bool finish(struct run *run, bool changed, int kept, struct candidate *out)
+{
+    bool good = true, wanted = changed;
+    if (wanted) {
+        out->plan_hash = plan_hash(out->plan);
+        wanted = search_is_new(run, kept, out);
+    }
+    if (wanted)
+        good = count_plan(run, out) && search_walk(run, out);
+    if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
+        plan_free(out->plan);
+        out->plan = NULL;
+    }
+    return good;
+}
+
+/* ---- cuts ---- */
+
+void cut_move_next(struct cut_move *move, int cuts)
+{
+    move->by = -move->by;
+    if (move->by > 0)
+        return;
+    move->first++;
+    if (++move->last <= cuts)
+        return;
+    int width = (move->last - move->first + 1) % cuts + 1;
+    *move = (struct cut_move){ 1, width, -1 };
+}
+
+/* False: a piece would have no layer left. */
+static bool shift_cuts(const struct config *config, struct plan *plan, const struct cut_move *move)
+{
+    for (int piece = move->first - 1; piece <= move->last; piece++) {
+        struct layer_range layers = search_piece(config, plan, piece);
+        layers.first += piece >= move->first ? move->by : 0;
+        layers.count += piece == move->first - 1 ? move->by : piece == move->last ? -move->by : 0;
+        if (layers.count <= 0)
+            return false;
+        schedule_set_piece(plan, piece, layers);
+    }
+    return true;
+}
+
+bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
+                      struct candidate *out)
+{
+    *out = *from;
+    out->plan = plan_copy(from->plan);
+    if (!out->plan)
+        return search_out_of_memory(run->err);
+    return finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
+}
+
+/* ---- strategies ---- */
+
+enum { ZEROS = 4, KINDS = ZEROS + RECOMPUTE_COUNT };
+
+int strategy_move_count(const struct config *config)
+{
+    int pieces = config_pieces(config);
+    return (pieces > 1 ? pieces + 1 : 1) * KINDS;
+}
+
+struct strategy_move strategy_move_at(int index)
+{
+    int kind = index % KINDS;
+    bool zero = kind < ZEROS;
+    return (struct strategy_move){ index / KINDS - 1, zero ? kind : -1, zero ? -1 : kind - ZEROS };
+}
+
+/* Whether any layer is changed; those without such a strategy stay as they are. */
+static bool set_strategies(const struct candidate *c, const struct config *config, const struct strategy_move *move)
+{
+    struct plan *plan = c->plan;
+    struct layer_range layers = { 0, plan->layer_count };
+    bool changed = false;
+    if (move->piece >= 0)
+        layers = search_piece(config, plan, move->piece);
+    for (int l = layers.first; l < layers.first + layers.count; l++) {
+        struct plan_layer own = plan->layers[l];
+        own.zero = (int8_t)(move->zero >= 0 ? move->zero : own.zero);
+        own.recompute = (int8_t)(move->recompute >= 0 ? move->recompute : own.recompute);
+        if (plan_layer_equal(&own, &plan->layers[l]) || price_strategy(c->table, &own) < 0)
+            continue;
+        plan->layers[l] = own;
+        changed = true;
+    }
+    return changed;
+}
+
+bool search_move_strategies(struct run *run, const struct candidate *from, const struct strategy_move *move, int kept,
+                            struct candidate *out)
+{
+    *out = *from;
+    out->plan = plan_copy(from->plan);
+    if (!out->plan)
+        return search_out_of_memory(run->err);
+    return finish(run, set_strategies(out, &run->configs[from->config], move), kept, out);
+}
+
+/* ---- configurations ---- */
+
+/* Its layers in the other's order, each in its piece and with its strategy, as far as the mesh lets it. False: there is
+ * no such strategy. */
+static bool take_layers(const struct run *run, struct candidate *c, const struct candidate *from)
+{
+    const struct config *config = &run->configs[c->config], *other = &run->configs[from->config];
+    for (int k = 0; k < config_pieces(config); k++)
+        schedule_set_piece(c->plan, k, search_piece(other, from->plan, k));
+    for (int l = 0; l < c->plan->layer_count; l++) {
+        struct plan_layer own = from->plan->layers[l];
+        memcpy(own.dim, c->plan->layers[l].dim, sizeof own.dim);
+        c->plan->layers[l] = own;
+        if (price_strategy(c->table, &own) < 0)
+            return false;
+    }
+    return true;
+}
+
+bool search_move_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out)
+{
+    *out = *from;
+    out->config = config;
+    out->plan = NULL;
+    if (!workbench_table(&run->bench, &run->configs[config], false, &out->table, run->err))
+        return false;
+    if (!out->table || config_pieces(&run->configs[config]) != config_pieces(&run->configs[from->config]))
+        return true;
+    if (!search_tighten(run, out, from->kept_bytes))
+        return false;
+    out->plan = plan_from_config(run->bench.space, &run->configs[config], run->bench.graph);
+    if (!out->plan || (from->plan->order && !plan_set_order(out->plan, from->plan->order))) {
+        plan_free(out->plan);
+        return search_out_of_memory(run->err);
+    }
+    bool taken = take_layers(run, out, from);
+    search_settle_prefetch(run, out->plan);
+    return finish(run, taken, kept, out);
+}
