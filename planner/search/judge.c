@@ -1,6 +1,7 @@
 /* The simulation judges: first the best of each family while it may still win, then what the budget allows. One after
  * the other, since each verdict may spare the next: a program is large, and few are worth lowering. */
 #include "base/num.h"
+#include "planner/cost/cost.h"
 #include "planner/search/search_parts.h"
 #include <string.h>
 
@@ -24,6 +25,7 @@ enum {
     DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
 static const int64_t judge_budget = 700000;
+#define HOST_MARGIN 1.02 /* of what is expected to be kept on the host */
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
 bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
@@ -264,12 +266,57 @@ static int64_t worth(const struct run *run)
     return run->result->plan_count < top ? INT64_MAX : last->estimate->prediction.step_ns;
 }
 
-static bool lacks_host_memory(const struct prediction *p)
+/* Of the stage that keeps most. */
+static int64_t host_bytes(const struct prediction *p)
 {
+    int64_t most = 0;
     for (int s = 0; p->host_bytes && s < p->stage_count; s++)
-        if (p->host_bytes[s] > p->host_available_bytes)
-            return true;
-    return false;
+        most = max_i64(most, p->host_bytes[s]);
+    return most;
+}
+
+/* Where more is expected to be kept on the host than it has, the candidate's configuration is solved anew; it is judged
+ * where that finds nothing. */
+static bool make_host_room(struct run *run, struct candidate *c, int64_t available_bytes)
+{
+    int64_t bytes = 0;
+    bool found = false;
+    if (run->host_rate <= 0)
+        return true;
+    if (!search_host_bytes(run, c, &bytes))
+        return false;
+    int64_t most_bytes = (int64_t)((double)available_bytes / run->host_rate);
+    if (bytes <= most_bytes)
+        return true;
+    if (!search_solve_for_host(run, c, most_bytes, &found))
+        return false;
+    c->judged = !found;
+    if (!found)
+        return true;
+    plan_free(c->plan);
+    c->plan = NULL;
+    return search_make_plan(run, c);
+}
+
+static int64_t host_available(const struct run *run, const struct plan *plan)
+{
+    int64_t least = INT64_MAX;
+    for (int s = 0; s < plan->stage_count; s++)
+        least = min_i64(least, cost_stage_host_bytes(run->bench.facts, plan, s));
+    return least;
+}
+
+/* Less memory on the device would not help. */
+static bool keep_less(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    int64_t bytes = 0;
+    c->judged = true;
+    if (!search_host_bytes(run, c, &bytes))
+        return false;
+    if (bytes == 0 || ++c->shrinks > MAX_SHRINKS)
+        return true;
+    run->host_rate = (double)host_bytes(p) / (double)bytes * HOST_MARGIN;
+    return make_host_room(run, c, p->host_available_bytes);
 }
 
 /* So far off that the order of ranks says little. */
@@ -294,7 +341,7 @@ static bool settle(const struct run *run, const struct plan *plan, struct estima
     return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
 }
 
-static bool hear(struct run *run, struct candidate *c, int64_t *spent)
+static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
     if (!search_estimate(run, c->plan, c->table, worth(run), &estimate, run->err))
@@ -317,14 +364,17 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
         return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;
-    if (lacks_host_memory(&estimate->prediction)) {
-        c->judged = true; /* less memory on the device would not help */
-        estimate_free(estimate);
-        return true;
-    }
-    bool good = shrink(run, c, &estimate->prediction);
+    bool on_host = host_bytes(&estimate->prediction) > estimate->prediction.host_available_bytes;
+    bool good = on_host ? keep_less(run, c, &estimate->prediction) : shrink(run, c, &estimate->prediction);
     estimate_free(estimate);
     return good;
+}
+
+static bool hear(struct run *run, struct candidate *c, int64_t *spent)
+{
+    if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
+        return false;
+    return c->judged || simulate_one(run, c, spent);
 }
 
 /* One after the other until enough are heard. */
@@ -344,7 +394,7 @@ bool search_judge(struct run *run)
             c = next_affordable(run, false, judge_budget - spent);
         if (!c)
             return true;
-        if (!make_room(run, c) || !hear(run, c, fresh ? &on_families : &spent))
+        if (!hear(run, c, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->heard;
         if (is_wrong(c))
@@ -366,7 +416,7 @@ bool search_judge_more(struct run *run)
         }
         if (!c)
             return true;
-        if (!make_room(run, c) || !hear(run, c, &spent))
+        if (!hear(run, c, &spent))
             return false;
     }
     return true;
@@ -380,7 +430,7 @@ bool search_judge_better(struct run *run, int64_t *spent, bool *better)
         struct candidate *c = next_kind(run, true, judge_budget - *spent);
         if (!c)
             return true;
-        if (!make_room(run, c) || !hear(run, c, spent))
+        if (!hear(run, c, spent))
             return false;
         *better = best_step(run) < before_ns;
     }

@@ -71,6 +71,8 @@ struct run {
     const struct price_table *best_table;
     struct partition_plan best_solution;
     int64_t open_bound_ns; /* least proven bound of all configurations looked at, or left */
+    double
+        host_rate; /* of what a plan kept on the host, where that was too much, to what was expected; 0: it never was */
     int64_t start_ns;
     atomic_bool stopped; /* by time limit or cancellation; pieces of work ask at once */
     struct error *err;
@@ -173,6 +175,11 @@ bool search_promise_less(struct run *run, struct candidate *c, const struct pred
 bool search_tighten(struct run *run, struct candidate *c, const int64_t *kept_bytes);
 /* The problem of its configuration within what is promised to it; false: out of memory. */
 bool search_promised(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out);
+
+/* host_room.c: about what the candidate's stages keep in the host's memory, at most; 0 where nothing is offloaded. */
+bool search_host_bytes(struct run *run, const struct candidate *c, int64_t *bytes);
+/* Its configuration solved anew so that this is no more. *found: c->solution is the answer; else it is as it was. */
+bool search_solve_for_host(struct run *run, struct candidate *c, int64_t most_bytes, bool *found);
 
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);
