@@ -55,6 +55,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     struct cluster *cluster = NULL;
     struct search_result *result = NULL;
     struct search_options options = a->narrowed;
+    options.any_plan = true;
     struct facts facts = *a->facts;
     int times = kind == ADVICE_DEVICES ? (int)(value / facts.cluster->device_count) : 1;
     if (kind == ADVICE_BATCH)

@@ -205,6 +205,20 @@ static void fill_thrifty(struct partition_plan *solution, int *count, const stru
         solution->first_layer[k] = chain_prefix(chain, solution->first_layer[k]);
 }
 
+int64_t thriftiest_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
+                         const int *in_flight)
+{
+    int64_t persistent = 0, transient = 0;
+    for (int l = 0; l < chain->layer_count; l++) {
+        int64_t bytes = 0;
+        const struct layer_price *p =
+            price_at(table, chain->class_of[l], thriftiest(table, chain->class_of[l], in_flight[0], &bytes));
+        persistent += bytes - p->transient_bytes;
+        transient = max_i64(transient, p->transient_bytes);
+    }
+    return table->base_bytes + persistent / config->stages + transient;
+}
+
 struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,
                              const struct chain *chain, const struct price_table *table, const int *in_flight)
 {

@@ -12,6 +12,9 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
 struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph,
                                  const struct chain *chain, const struct price_table *table,
                                  const struct partition_plan *solution);
+/* About what a stage needs of it, were all alike. */
+int64_t thriftiest_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
+                         const int *in_flight);
 /* The plan in which every layer takes the strategy that needs least memory, one replica of each stage, stages balanced
  * by it. in_flight: (pieces). NULL: out of memory. */
 struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,

@@ -63,18 +63,19 @@ static struct space thrifty(const struct space *space)
     return s;
 }
 
-/* The thrifty part of the space, and the whole if asked. */
+/* The thrifty part of the space, and the whole if asked: whether there is any plan. */
 static bool solve_on(struct explainer *e, const struct space *space, const struct facts *facts, bool whole,
                      const struct explained **out, struct error *err)
 {
     struct space narrowed = thrifty(space);
     struct solution solution;
-    *out = NULL;
-    if (!explainer_find(e, &narrowed, facts, &solution, err) ||
-        (whole && solution.kind == SOLUTION_NO_MEMORY && !explainer_find(e, space, facts, &solution, err)))
-        return false;
-    *out = solution.explained;
-    return true;
+    e->options.any_plan = true;
+    bool good = explainer_find(e, &narrowed, facts, &solution, err);
+    if (good && whole && solution.kind == SOLUTION_NO_MEMORY)
+        good = explainer_find(e, space, facts, &solution, err);
+    e->options.any_plan = false;
+    *out = good ? solution.explained : NULL;
+    return good;
 }
 
 static bool solve(struct explainer *e, const struct space *space, const struct variation *variation,

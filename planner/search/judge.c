@@ -381,7 +381,7 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 bool search_judge(struct run *run)
 {
     int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = judge_budget;
-    for (int families = 0, late = 0;;) {
+    for (int families = 0, late = 0; !search_has_any(run);) {
         bool enough = run->result->plan_count >= top;
         if (search_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
             return true;
@@ -400,6 +400,7 @@ bool search_judge(struct run *run)
         if (is_wrong(c))
             budget = WRONG_BUDGETS * judge_budget;
     }
+    return true;
 }
 
 /* Of those that have come since: what may win and MORE_BUDGETS allow; then DEAR ones that lead by rank, whatever they

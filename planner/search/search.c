@@ -60,6 +60,11 @@ bool search_same_family(const struct run *run, int config, int other)
            (run->bench.facts->cluster->group_count <= 2 || a->order.index == b->order.index);
 }
 
+bool search_has_any(const struct run *run)
+{
+    return run->options->any_plan && run->result->plan_count > 0;
+}
+
 bool search_is_small(const struct run *run)
 {
     enum { FEW_LAYERS = 128, FEW_PLACES = 1 << 9 };
@@ -134,10 +139,15 @@ static bool judge_scouts(struct run *run)
     return true;
 }
 
+static bool try_beside(struct run *run)
+{
+    return search_has_any(run) || search_try_beside(run);
+}
+
 /* What is tried besides may lead elsewhere. */
 static bool polish_all(struct run *run)
 {
-    return search_polish(run) && search_try_joined(run) && search_polish(run);
+    return search_has_any(run) || (search_polish(run) && search_try_joined(run) && search_polish(run));
 }
 
 /* Solve, rank, judge. */
@@ -150,8 +160,7 @@ static bool propose_and_judge(struct run *run)
     if (run->candidate_count > 0 &&
         (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge) || !judge_scouts(run)))
         return false;
-    if (!pass_phase(run, PHASE_BESIDE, search_try_beside) || !pass_phase(run, PHASE_POLISH, polish_all) ||
-        !search_settle(run))
+    if (!pass_phase(run, PHASE_BESIDE, try_beside) || !pass_phase(run, PHASE_POLISH, polish_all) || !search_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
@@ -245,68 +254,6 @@ static bool fill_certificate(struct run *run)
 
 /* ---- when nothing fits ---- */
 
-static bool thrifty_plan(struct run *run, const struct config *config, const struct price_table *table,
-                         struct plan **out)
-{
-    struct arena scratch = { 0 };
-    const int *in_flight = config_in_flight(&scratch, config);
-    const struct workbench *bench = &run->bench;
-    *out = in_flight ? plan_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
-    arena_free(&scratch);
-    return *out != NULL || search_out_of_memory(run->err);
-}
-
-/* Bytes that the stage's devices have too little. */
-static int64_t lacks(const struct prediction *p, int stage)
-{
-    return p->peak_bytes[stage] - p->available_bytes[stage];
-}
-
-/* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages) is looked at. */
-static bool find_nearest(struct run *run)
-{
-    struct search_result *result = run->result;
-    for (int i = 0; i < run->config_count; i++) {
-        const struct config *config = &run->configs[i];
-        const struct price_table *table = NULL;
-        struct candidate c = { .config = i };
-        struct estimate *estimate = NULL;
-        const struct config *last = &run->configs[i > 0 ? i - 1 : 0];
-        bool repeats = i > 0 && config_tensor(last) == config_tensor(config) && last->stages == config->stages &&
-                       mesh_sequence_parallel(&last->mesh) == mesh_sequence_parallel(&config->mesh);
-        if (repeats || config->meshes > 0 ||
-            config->runs > 1) /* stages of one mesh speak for others; layouts stand alone */
-            continue;
-        if (search_stops(run) && result->nearest.plan)
-            return true;
-        if (!workbench_table(&run->bench, config, false, &table, run->err))
-            return false;
-        if (!table)
-            continue;
-        c.table = table;
-        if (!thrifty_plan(run, config, table, &c.plan) ||
-            !search_estimate(run, c.plan, table, INT64_MAX, &estimate, run->err)) {
-            plan_free(c.plan);
-            return false;
-        }
-        const struct prediction *p = &estimate->prediction;
-        int stage = 0;
-        for (int k = 1; k < p->stage_count; k++)
-            stage = lacks(p, k) > lacks(p, stage) ? k : stage;
-        if (!result->nearest.plan || lacks(p, stage) < result->nearest.needed_bytes - result->nearest.available_bytes) {
-            plan_free(result->nearest.plan);
-            result->nearest.plan = c.plan;
-            result->nearest.stage = stage;
-            result->nearest.needed_bytes = p->peak_bytes[stage];
-            result->nearest.available_bytes = p->available_bytes[stage];
-            c.plan = NULL;
-        }
-        plan_free(c.plan);
-        estimate_free(estimate);
-    }
-    return true;
-}
-
 /* No configuration, or none that has what is named, is an answer too. */
 static bool explain_none(struct run *run, const struct cluster *cluster)
 {
@@ -363,7 +310,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return false;
     if (run->result->feasible || run->options->no_advice)
         return true;
-    return find_nearest(run) &&
+    return search_find_nearest(run) &&
            (!run->result->nearest.plan || advise(run->result, model, facts, run->options, run->start_ns, run->err));
 }
 

@@ -45,6 +45,7 @@ struct search_options {
                               and where there is no plan yet one is looked for among what plainly fits */
     bool no_advice;        /* when nothing fits, do not look for what would */
     bool thrifty;  /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
+    bool any_plan; /* the first that fits will do */
     bool unproven; /* no multipliers for the certificate, and only the first simulated bound: it is not handed out */
     bool keep_all; /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;

@@ -88,6 +88,8 @@ struct arena *search_arena(struct run *run); /* freed with the run; NULL: out of
 bool search_same_family(const struct run *run, int config, int other);
 /* The same configuration; beside the formula, prefetch and what is in flight make no other one to begin from. */
 bool search_leads_alike(const struct run *run, int config, int other);
+/* Any plan will do, and there is one. */
+bool search_has_any(const struct run *run);
 /* So few layers and ways to cut them that solving and judging often is cheap. */
 bool search_is_small(const struct run *run);
 bool search_add_candidate(struct run *run, const struct candidate *candidate);
@@ -209,6 +211,8 @@ bool search_try_joined(struct run *run);
  * say of a plan of another schedule that is no longer. */
 int64_t search_with_idle_ns(const struct config *config, int64_t step_ns);
 
+/* nearest.c: where nothing fits, into result->nearest the plan that lacks least of those that need least. */
+bool search_find_nearest(struct run *run);
 /* prove.c: multipliers for the certificate's configurations, of its bound. */
 /* Raises the bound of what any plan is simulated to take (simulated_bound.c). */
 bool search_raise_simulated_bound(struct run *run);

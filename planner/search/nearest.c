@@ -1,0 +1,128 @@
+/* Where nothing fits: of the thriftiest plans the one that lacks least. */
+#include "base/num.h"
+#include "planner/search/assemble.h"
+#include "planner/search/search_parts.h"
+#include <stdlib.h>
+
+static bool thrifty_plan(struct run *run, const struct config *config, const struct price_table *table,
+                         struct plan **out)
+{
+    struct arena scratch = { 0 };
+    const int *in_flight = config_in_flight(&scratch, config);
+    const struct workbench *bench = &run->bench;
+    *out = in_flight ? plan_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
+    arena_free(&scratch);
+    return *out != NULL || search_out_of_memory(run->err);
+}
+
+/* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages). Stages of one mesh
+ * speak for others; layouts stand alone. */
+static bool may_be_nearest(const struct run *run, int index)
+{
+    const struct config *config = &run->configs[index], *last = &run->configs[index > 0 ? index - 1 : 0];
+    bool repeats = index > 0 && config_tensor(last) == config_tensor(config) && last->stages == config->stages &&
+                   mesh_sequence_parallel(&last->mesh) == mesh_sequence_parallel(&config->mesh);
+    return !repeats && config->meshes == 0 && config->runs < 2;
+}
+
+struct need {
+    int64_t bytes;
+    int index; /* of the configuration */
+};
+
+static int compare_need(const void *a, const void *b)
+{
+    const struct need *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Those, by about what their thriftiest plans need. */
+static bool list_thrifty(struct run *run, struct need *list, int *count)
+{
+    *count = 0;
+    for (int i = 0; i < run->config_count; i++) {
+        const struct price_table *table = NULL;
+        struct arena scratch = { 0 };
+        if (!may_be_nearest(run, i))
+            continue;
+        if (search_stops(run) && *count > 0)
+            break;
+        if (!workbench_table(&run->bench, &run->configs[i], false, &table, run->err))
+            return false;
+        if (!table)
+            continue;
+        const int *in_flight = config_in_flight(&scratch, &run->configs[i]);
+        if (in_flight)
+            list[(*count)++] =
+                (struct need){ .bytes = thriftiest_bytes(&run->configs[i], &run->bench.chain, table, in_flight),
+                               .index = i };
+        arena_free(&scratch);
+        if (!in_flight)
+            return search_out_of_memory(run->err);
+    }
+    qsort(list, (size_t)*count, sizeof *list, compare_need);
+    return true;
+}
+
+/* Bytes that the stage's devices have too little. */
+static int64_t lacks(const struct prediction *p, int stage)
+{
+    return p->peak_bytes[stage] - p->available_bytes[stage];
+}
+
+/* Takes the plan over. */
+static void keep_nearest(struct search_result *result, struct plan *plan, const struct prediction *p)
+{
+    int stage = 0;
+    for (int k = 1; k < p->stage_count; k++)
+        stage = lacks(p, k) > lacks(p, stage) ? k : stage;
+    if (result->nearest.plan && lacks(p, stage) >= result->nearest.needed_bytes - result->nearest.available_bytes) {
+        plan_free(plan);
+        return;
+    }
+    plan_free(result->nearest.plan);
+    result->nearest.plan = plan;
+    result->nearest.stage = stage;
+    result->nearest.needed_bytes = p->peak_bytes[stage];
+    result->nearest.available_bytes = p->available_bytes[stage];
+}
+
+static bool try_nearest(struct run *run, int index)
+{
+    const struct price_table *table = NULL;
+    struct estimate *estimate = NULL;
+    struct plan *plan = NULL;
+    if (!workbench_table(&run->bench, &run->configs[index], false, &table, run->err) ||
+        !thrifty_plan(run, &run->configs[index], table, &plan))
+        return false;
+    if (!search_estimate(run, plan, table, INT64_MAX, &estimate, run->err)) {
+        plan_free(plan);
+        return false;
+    }
+    keep_nearest(run->result, plan, &estimate->prediction);
+    estimate_free(estimate);
+    return true;
+}
+
+/* Layout may need less than was expected by one part in so many (DOUBT_SHARE). */
+bool search_find_nearest(struct run *run)
+{
+    enum { DOUBT_SHARE = 4 };
+    const struct search_result *result = run->result;
+    struct need *list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *list);
+    int count = 0;
+    if (!list)
+        return search_out_of_memory(run->err);
+    if (!list_thrifty(run, list, &count))
+        return false;
+    for (int i = 0; i < count; i++) {
+        int64_t need_bytes = list[i].bytes - list[i].bytes / DOUBT_SHARE;
+        if (result->nearest.plan && (search_stops(run) || need_bytes > result->nearest.needed_bytes))
+            return true;
+        if (!try_nearest(run, list[i].index))
+            return false;
+    }
+    return true;
+}
