@@ -281,10 +281,12 @@ static void print_peak(const struct cli *cli, const struct prediction *p, int s)
 
 void print_prediction(const struct cli *cli, const struct prediction *p, const struct graph *graph)
 {
-    char number[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "predicted (%s%s): step %s, %.0f %s/s per device",
+    char number[TEXT_NUMBER_BYTES], few[64] = "";
+    if (p->micro_batches_simulated > 0)
+        snprintf(few, sizeof few, ", %d micro-batches simulated", p->micro_batches_simulated);
+    fprintf(cli->out, "predicted (%s%s%s): step %s, %.0f %s/s per device",
             p->measured ? p->analytic ? "partly measured" : "from measurements" : "analytic: no profile",
-            p->extrapolated ? ", some extrapolated" : "", text_duration_ns(number, p->step_ns),
+            p->extrapolated ? ", some extrapolated" : "", few, text_duration_ns(number, p->step_ns),
             p->tokens_per_s_per_device, print_unit(graph));
     if (p->mfu > 0)
         fprintf(cli->out, ", %.1f %% of the matmul peak (MFU)", 100 * p->mfu);

@@ -141,8 +141,8 @@ START_TEST(no_schedule_alone_is_shorter)
 }
 END_TEST
 
-/* Micro-batches of few tokens, which add to gradients for a tenth of their time: a plan that was judged on a few of
- * them is as long as all of them, and the formula hardly below. */
+/* Micro-batches of few tokens, which add to gradients for a tenth of their time: what the plan is said to take is what
+ * all of them do, the walk is near it, and the formula hardly below. */
 START_TEST(later_micro_batches_add_to_gradients)
 {
     struct space space = space_default(96, 0, DTYPE_BF16);
@@ -156,8 +156,8 @@ START_TEST(later_micro_batches_add_to_gradients)
     struct facts facts = { .cluster = cluster };
     const struct estimate *estimate = result->plans[0].estimate;
     int64_t step_ns = simulated_step_ns("gpt2-medium", model, result->plans[0].plan, &facts);
-    ck_assert_int_lt(estimate->micro_batches_simulated, result->plans[0].plan->micro_batch_count);
-    ck_assert_int_le(llabs(estimate->prediction.step_ns - step_ns), step_ns / 100);
+    ck_assert_int_eq(estimate->prediction.step_ns, step_ns);
+    ck_assert_int_le(llabs(result->plans[0].ranked_ns - step_ns), step_ns / 50);
     ck_assert_int_ge(result->certificate.formula_ns, step_ns - step_ns / 50);
     search_result_free(result);
     cluster_free(cluster);

@@ -168,6 +168,8 @@ static void write_predicted(struct json_writer *w, const struct prediction *p)
     json_end_array(w);
     write_available(w, p);
     write_host(w, p);
+    if (p->micro_batches_simulated > 0)
+        json_put_int(w, "micro_batches_simulated", p->micro_batches_simulated);
     json_write_key(w, "breakdown_s");
     json_begin_object(w);
     for (int i = 0; i < p->breakdown_count; i++)

@@ -353,12 +353,21 @@ static int64_t effort_of_few(const struct plan *plan, int64_t effort)
                      (double)effort_with(plan, plan->micro_batch_count));
 }
 
+/* Micro-batches of the two steps that tell the pace of all others, in multiples of those that settle. */
+enum { PERIOD_BEGINS = 2, PERIODS_END = 5, WORTH_IT = 2 };
+
+static bool is_periodic(const struct plan *plan)
+{
+    return plan->micro_batch_count >= WORTH_IT * PERIODS_END * estimate_settled_micro_batches(plan) &&
+           !schedules[plan->schedule]->asynchronous;
+}
+
 bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
                             const struct plan *plan, const struct facts *facts, struct error *err)
 {
-    enum { WORTH_IT = 2 };
-    int settled = estimate_settled_micro_batches(plan), few = 2 * settled, period = 3 * settled;
-    if (plan->micro_batch_count < WORTH_IT * (few + period) || schedules[plan->schedule]->asynchronous)
+    int settled = estimate_settled_micro_batches(plan), few = PERIOD_BEGINS * settled,
+        period = PERIODS_END * settled - few;
+    if (!is_periodic(plan))
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;
     struct judging judging = { .always = true, .rooms = 1, .left_out = plan->micro_batch_count - few - period };
@@ -368,6 +377,7 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
         int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
         lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
+        longer->prediction.micro_batches_simulated = longer->micro_batches_simulated;
         fill_rates(longer, graph, plan, facts);
         ok = estimate_settle(longer, model, plan, facts, err);
     }
@@ -378,6 +388,32 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     estimate_free(shorter);
     estimate_free(longer);
     return ok;
+}
+
+/* About the effort of so many micro-batches, by what the estimate's took. */
+static int64_t effort_like(const struct estimate *few, const struct plan *plan, int64_t micro_batches)
+{
+    int64_t each = few->program_instrs / plan->stage_count;
+    return plan->stage_count * stage_effort(each * micro_batches / few->micro_batches_simulated);
+}
+
+bool estimate_whole(struct estimate **estimate, const struct model *model, const struct graph *graph,
+                    const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    enum { SOON = 10000000 };
+    const struct estimate *few = *estimate;
+    struct estimate *whole = NULL;
+    int periodic = is_periodic(plan) ? PERIODS_END * estimate_settled_micro_batches(plan) : plan->micro_batch_count;
+    bool soon = effort_like(few, plan, plan->micro_batch_count) <= SOON;
+    if (few->prediction.micro_batches_simulated == 0 || (!soon && effort_like(few, plan, periodic) > SOON))
+        return true;
+    if (!(soon ? estimate_plan(&whole, graph, plan, facts, err)
+               : estimate_plan_periodic(&whole, model, graph, plan, facts, err)))
+        return false;
+    bool fits = whole->prediction.fits;
+    estimate_free(fits ? *estimate : whole);
+    *estimate = fits ? whole : *estimate;
+    return true;
 }
 
 /* DOUBT_SHARE: where the few take one part in so many more or less than the walk says, their pace is simulated, not
@@ -442,6 +478,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
             return false;
         }
         lengthen(&(*out)->prediction, more_ns);
+        (*out)->prediction.micro_batches_simulated = (*out)->micro_batches_simulated;
     }
     (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
     fill_rates(*out, graph, plan, facts);

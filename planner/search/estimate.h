@@ -57,6 +57,12 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
 bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
                      const struct facts *facts, struct error *err);
 /**
+ * In place of an estimate of few micro-batches the whole plan's, or else the periodic one, where it is soon made and
+ * the plan fits. graph: the plan's, of the model.
+ */
+bool estimate_whole(struct estimate **estimate, const struct model *model, const struct graph *graph,
+                    const struct plan *plan, const struct facts *facts, struct error *err);
+/**
  * The memory that estimate_plan_steady() and estimate_settle() tell in the end, alone and without facts: into bytes,
  * (stages). It is the arena where the whole program is laid out, and between the arena and 2 % more where few
  * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.

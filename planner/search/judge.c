@@ -438,10 +438,27 @@ bool search_judge_better(struct run *run, int64_t *spent, bool *better)
     return true;
 }
 
+static bool settle_whole(const struct run *run, struct search_plan *plan)
+{
+    struct graph *graph = NULL;
+    bool good = plan_graph(&graph, run->bench.model, plan->plan, run->err) &&
+                estimate_whole(&plan->estimate, run->bench.model, graph, plan->plan, run->bench.facts, run->err);
+    graph_free(graph);
+    return good && settle(run, plan->plan, plan->estimate);
+}
+
 bool search_settle(struct run *run)
 {
-    for (int i = 0; i < run->result->plan_count; i++)
-        if (!settle(run, run->result->plans[i].plan, run->result->plans[i].estimate))
+    struct search_plan *plans = run->result->plans;
+    for (int i = 0; i < run->result->plan_count; i++) {
+        struct search_plan *plan = &plans[i];
+        if (!(search_stops(run) ? settle(run, plan->plan, plan->estimate) : settle_whole(run, plan)))
             return false;
+        for (struct search_plan own = *plan;
+             plan > plans && own.estimate->prediction.step_ns < plan[-1].estimate->prediction.step_ns; plan--) {
+            plan[0] = plan[-1];
+            plan[-1] = own;
+        }
+    }
     return true;
 }
