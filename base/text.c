@@ -370,7 +370,7 @@ static int edit_distance(const char *a, int a_length, const char *b, int b_lengt
 }
 
 /* Near: at most a third of the longer word is edited (one edit for short words, which must keep a
- * letter). */
+ * letter). Of equally near ones that with the same first letter. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count)
 {
     const char *best = NULL;
@@ -385,7 +385,8 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
         int longer = (int)(length > word_length ? length : word_length);
         int allowed = longer / 3 > 1 ? longer / 3 : longer > 1;
         int distance = edit_distance(word, (int)word_length, candidates[i], (int)length);
-        if (distance <= allowed && distance < best_distance) {
+        bool first = best && fold(*best) != fold(*word) && fold(*candidates[i]) == fold(*word);
+        if (distance <= allowed && (distance < best_distance || (distance == best_distance && first))) {
             best = candidates[i];
             best_distance = distance;
         }

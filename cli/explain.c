@@ -73,6 +73,17 @@ static bool same_profile(const struct inputs *in, const char *path, struct error
                path, now->source, (unsigned long long)made->hash, (unsigned long long)now->hash);
 }
 
+/* A batch is given for a model, and with it a cluster. */
+static bool is_no_plan(struct explaining *g, const char *path, struct error *err)
+{
+    const struct space_options *o = &g->a->space;
+    return !o->batch || o->cluster || !inputs_names_plan(&g->in, path) ||
+           fail(err,
+                "--batch belongs to a model; %s is a plan, which has its own (another batch: cleave plan MODEL "
+                "--cluster CLUSTER --batch %lld; explain a model: give --cluster too)",
+                path, (long long)o->batch);
+}
+
 static bool read_plan(struct explaining *g, const char *path, struct space *space, const struct plan **plan,
                       struct error *err)
 {
@@ -281,8 +292,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     const struct plan *plan = NULL;
     (void)operand_count;
     heap_expect_much();
-    if (!choose_parts(a, g.x.asked, err) || !(a->space.batch ? space_inputs(&g.in, &space, operands[0], &a->space, err)
-                                                             : read_plan(&g, operands[0], &space, &plan, err)))
+    if (!choose_parts(a, g.x.asked, err) || !is_no_plan(&g, operands[0], err) ||
+        !(a->space.batch ? space_inputs(&g.in, &space, operands[0], &a->space, err)
+                         : read_plan(&g, operands[0], &space, &plan, err)))
         goto cleanup;
     if (!check_versus(&a->versus, &space, err))
         goto cleanup;

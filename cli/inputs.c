@@ -258,6 +258,18 @@ static bool fail_source(const struct inputs *in, const char *path, const char *g
     return given ? error_within(err, "%s", path) : json_error_within(json_member(at, key), err);
 }
 
+bool inputs_names_plan(struct inputs *in, const char *path)
+{
+    struct error none = { 0 };
+    struct plan_file *file = NULL;
+    const char *text;
+    size_t length;
+    bool is_plan = is_json_path(path) && inputs_text(in, path, &text, &length, &none) &&
+                   plan_json_read(&file, path, text, length, &none);
+    plan_file_free(file);
+    return is_plan;
+}
+
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
                  const struct text_list *profiles, struct error *err)
 {

@@ -46,6 +46,8 @@ bool inputs_profiles_named(struct inputs *in, const char *paths, struct error *e
  * The profile is read from the file's context when none is given and it still exists. */
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
                  const struct text_list *profiles, struct error *err);
+/* Whether the operand is a plan file that can be read, and no model. */
+bool inputs_names_plan(struct inputs *in, const char *path);
 /* Fails when the plan at `path` was made with a profile and none was read: neither given nor found where it was. */
 bool inputs_has_profile(const struct inputs *in, const char *path, struct error *err);
 /* Index of the word in a NULL-terminated list, else a failure that lists what is valid. what: "--dtype". */

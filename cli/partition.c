@@ -90,6 +90,9 @@ static bool make_request(struct inputs *in, const struct partition_options *o, c
     if (o->time_unit && !inputs_word("cleave partition: --time-unit", o->time_unit, units, &unit, err))
         return false;
     out->milliseconds = unit == 1;
+    if (o->devices == 0 && !format->may_lack_devices)
+        return fail(err, "cleave partition: --devices: expected a number from 1 to 16384 for --format %s, found 0",
+                    format->name);
     int64_t memory_bytes = 0;
     if (o->memory && (!text_read_bytes(o->memory, &memory_bytes) || memory_bytes < 1))
         return fail(err,

@@ -243,11 +243,27 @@ static void print_dnn(struct text *out, const struct partition_answer *answer, i
                 plan->stages[s].on_cpu ? "a CPU" : "an accelerator", plan->stages[s].load);
 }
 
-static const struct partition_format pipedream = { "pipedream",     solve_pipedream, write_pipedream,
-                                                   print_pipedream, "machines",      false };
-static const struct partition_format piper = { "piper",     solve_piper,         write_piper,
-                                               print_piper, "memory per device", false };
-static const struct partition_format dnn = { "dnn-partitioning",       solve_dnn, write_dnn, print_dnn,
-                                             "memory per accelerator", false };
+static const struct partition_format pipedream = {
+    .name = "pipedream",
+    .solve = solve_pipedream,
+    .write_stage = write_pipedream,
+    .print_stage = print_pipedream,
+    .lack = "machines",
+};
+static const struct partition_format piper = {
+    .name = "piper",
+    .solve = solve_piper,
+    .write_stage = write_piper,
+    .print_stage = print_piper,
+    .lack = "memory per device",
+};
+static const struct partition_format dnn = {
+    .name = "dnn-partitioning",
+    .solve = solve_dnn,
+    .write_stage = write_dnn,
+    .print_stage = print_dnn,
+    .lack = "memory per accelerator",
+    .may_lack_devices = true,
+};
 const struct partition_format *const partition_formats[] = { &pipedream, &piper, &dnn, &partition_galvatron, NULL };
 const char *const partition_format_names[] = { "pipedream", "piper", "dnn-partitioning", "galvatron", NULL };

@@ -29,8 +29,9 @@ struct partition_format {
                   struct error *err);
     void (*write_stage)(struct json_writer *w, const struct partition_answer *answer, int stage);
     void (*print_stage)(struct text *out, const struct partition_answer *answer, int stage);
-    const char *lack;   /* what is short when nothing fits */
-    bool reads_folders; /* the operands are folders; else one file, whose text the request has */
+    const char *lack;      /* what is short when nothing fits */
+    bool may_lack_devices; /* of the kind that --devices counts */
+    bool reads_folders;    /* the operands are folders; else one file, whose text the request has */
 };
 extern const struct partition_format partition_galvatron;
 extern const struct partition_format *const partition_formats[]; /* NULL-terminated */

@@ -144,24 +144,62 @@ static bool write_file(const struct cli *cli, const struct answer *answer, struc
     return inputs_hand_out_json(cli, answer->a->output, &w, err);
 }
 
+static bool same_cuts(const struct plan *a, const struct plan *b)
+{
+    for (int s = 0; s < a->stage_count; s++)
+        for (int c = 0; c < a->chunk_count; c++) {
+            struct layer_range x = stage_chunk(a, s, c), y = stage_chunk(b, s, c);
+            if (x.first != y.first || x.count != y.count)
+                return false;
+        }
+    return true;
+}
+
+/* How plans differ whose lines are alike: the first of the better ones whose is. */
+static void print_difference(const struct cli *cli, const struct ranking *r, int at, char (*lines)[PRINT_LINE_BYTES])
+{
+    const struct plan *own = r->plans[at].plan;
+    int like = 0, changed = 0;
+    while (like < at && strcmp(lines[like], lines[at]) != 0)
+        like++;
+    const struct plan *other = r->plans[like].plan;
+    if (like == at || other->stage_count != own->stage_count || other->chunk_count != own->chunk_count)
+        return;
+    for (int l = 0; l < own->layer_count; l++)
+        changed += !plan_layer_equal(&own->layers[l], &other->layers[l]);
+    bool cuts = !same_cuts(own, other);
+    fprintf(cli->out, " (than %d: %s%s", like + 1, cuts ? "other cuts" : "", cuts && changed ? ", " : "");
+    if (changed)
+        fprintf(cli->out, "%d layers decided otherwise", changed);
+    fprintf(cli->out, ")");
+}
+
 static bool print_others(const struct cli *cli, const struct answer *answer, struct error *err)
 {
-    char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
+    char number[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
     const struct ranking *r = &answer->ranking;
-    for (int i = 1; i < r->count; i++) {
+    struct arena arena = { 0 };
+    char(*lines)[PRINT_LINE_BYTES] = arena_alloc(&arena, (size_t)r->count, sizeof *lines);
+    bool good = lines || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    for (int i = 0; good && i < r->count; i++) {
         struct graph *graph = NULL;
         int64_t best = r->plans[0].estimate->prediction.step_ns, step = r->plans[i].estimate->prediction.step_ns;
-        if (!plan_graph(&graph, answer->in->model, r->plans[i].plan, err))
-            return false;
-        print_plan_line(r->plans[i].plan, graph, line);
-        fprintf(cli->out, "%2d. %s (%+.1f %%), %s: %s\n", i + 1, text_duration_ns(number, step),
-                100 * ((double)step / (double)best - 1), text_bytes(peak, peak_of(&r->plans[i])), line);
+        good = plan_graph(&graph, answer->in->model, r->plans[i].plan, err);
+        if (good)
+            print_plan_line(r->plans[i].plan, graph, lines[i]);
         graph_free(graph);
+        if (!good || i == 0)
+            continue;
+        fprintf(cli->out, "%2d. %s (%+.1f %%), %s: %s", i + 1, text_duration_ns(number, step),
+                100 * ((double)step / (double)best - 1), text_bytes(peak, peak_of(&r->plans[i])), lines[i]);
+        print_difference(cli, r, i, lines);
+        fprintf(cli->out, "\n");
     }
-    if (r->count < answer->a->top)
+    if (good && r->count < answer->a->top)
         fprintf(cli->out, "%s %d plans that differ in more than trifles\n",
                 r->complete ? "there are no more than" : "ended early with", r->count);
-    return true;
+    arena_free(&arena);
+    return good;
 }
 
 static void print_points(const struct cli *cli, const struct frontier *f, bool complete)
@@ -269,6 +307,19 @@ static void suggest_spread(const struct cli *cli, const struct space *space, int
                 devices, (long long)space->batch);
 }
 
+/* Without `layouts` the tensor ranks of all layers are what all rules allow. */
+static void note_rules(const struct cli *cli, const struct space *space)
+{
+    for (int i = 0; i < space->rule_count && !names_several(&space->layouts); i++) {
+        const struct layer_rule *rule = &space->rules[i];
+        if (rule->choice == LAYER_TP || rule->choice == LAYER_SP)
+            fprintf(cli->talk,
+                    "note: layer[%d-%d].%s holds for all layers, which have one layout: --fix layouts=2 lets them "
+                    "differ\n",
+                    rule->first, rule->last, layer_choice_names[rule->choice]);
+    }
+}
+
 /* The space of the proof is not all that there is. */
 static void suggest_more(const struct cli *cli, const struct space *space)
 {
@@ -310,6 +361,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
         print_points(cli, &answer->frontier, !answer->explainer.ended);
     if (!verified)
         inputs_say_unverified(cli, a->output);
+    note_rules(cli, answer->space);
     suggest_spread(cli, answer->space, in->cluster->device_count);
     suggest_more(cli, answer->space);
     if (a->output)

@@ -32,6 +32,23 @@ def buckets(folder):
     check("buckets: transfers one by one and one late one take longer", steps[0] > steps[2] < steps[3])
 
 
+def words(folder):
+    """What a user may mean is said."""
+    plan = folder / "words.json"
+    expect("a plan", 0, "step", "plan", *SMALL, "--cluster", "1x2:cpu", "-o", plan)
+    expect("explain of a plan with a batch", 2, "is a plan, which has its own", "explain", plan, "--batch", 16)
+    expect("explain of a model without a cluster", 2, "--cluster is missing", "explain", "tiny-gpt", "--batch", 16)
+    expect("a key with the same first letter", 2, "did you mean tp", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", "tpp=2")
+    expect("how many nodes", 2, "from 1 to 1048576", "plan", *SMALL, "--cluster", "0x2:cpu")
+    note = "layer.1-2..tp holds for all layers"
+    for layouts, noted in ((1, True), (2, False)):
+        result = run("plan", *SMALL, "--cluster", "1x2:cpu", "--fix", f"layer[1-2].tp=2,layouts={layouts}")
+        check(f"a rule for some layers' tensor degree, {layouts}", result.returncode == 0 and bool(re.search(note, result.stderr)) == noted, result)
+    top = expect("plans whose lines are alike", 0, "step", "plan", "gpt2", "--cluster", "2x4:rtx4090", "--batch", 16, "--top", 4).stdout
+    lines = [re.sub(r"^.*GiB: |^.*MiB: ", "", line) for line in top.splitlines() if re.match(" [2-9]\\. ", line)]
+    check("plans whose lines are alike: how they differ", len(lines) == len(set(lines)) == 3, top)
+
+
 def decisions(*args):
     """Of the plan that the command writes; None: it writes none."""
     result = run(*args, "--json")
@@ -93,4 +110,4 @@ def every_row_is_a_choice(folder):
             check(f"schedule {schedule}: {made}", made["schedule"] == schedule)
 
 
-main(help_names_every_key, buckets, estimate_takes_keys_as_options, estimate_decides_as_plan, layers_have_their_own, every_row_is_a_choice)
+main(words, help_names_every_key, buckets, estimate_takes_keys_as_options, estimate_decides_as_plan, layers_have_their_own, every_row_is_a_choice)

@@ -17,6 +17,7 @@ def partitions(folder):
     nodes = [n for stage in answer["stages"] for inner in stage["stages"] for n in inner["nodes"]]
     check("partition --json", answer["format"] == "cleave-partition" and answer["optimal"] is True and answer["gap"] == 0 and
           answer["cpu_s"] >= 0 and abs(answer["objective"] - .0150994944) < 1e-12 and len(nodes) == len(set(nodes)) == 22, result)
+    expect("piper without devices", 2, "expected a number from 1 to 16384 for --format piper", "partition", piper, "--format", "piper", "--devices", 0)
     result = run("partition", piper, "--format", "piper", "--memory", 2**30, "--devices", 8, "--json")
     answer = json.loads(result.stdout)
     check("partition, nothing fits", result.returncode == 3 and answer["objective"] is None and answer["infeasible"]["proven"] is True and

@@ -72,6 +72,16 @@ START_TEST(short_form)
 }
 END_TEST
 
+START_TEST(short_form_bytes_may_have_a_unit)
+{
+    struct cluster *c = cluster_open("1x8:l40s@memory=40GiB,reserve=512MiB,host=30e9,host-memory=1TiB");
+    ck_assert_int_eq(c->types[0].device.memory_bytes, INT64_C(40) << 30);
+    ck_assert_int_eq(c->types[0].device.reserve_bytes, INT64_C(512) << 20);
+    ck_assert_int_eq(c->types[0].device.host_memory_bytes, INT64_C(1) << 40);
+    cluster_free(c);
+}
+END_TEST
+
 START_TEST(short_form_options)
 {
     struct cluster *c =
@@ -394,6 +404,7 @@ static Suite *cluster_suite(void)
     tcase_add_test(tcase, catalogue_is_sound);
     tcase_add_test(tcase, short_form);
     tcase_add_test(tcase, short_form_options);
+    tcase_add_test(tcase, short_form_bytes_may_have_a_unit);
     tcase_add_test(tcase, equal_clusters_hash_alike);
     tcase_add_test(tcase, json_form);
     tcase_add_test(tcase, levels_by_brute_force);

@@ -312,6 +312,9 @@ START_TEST(nearest_word)
     ck_assert_ptr_null(text_nearest("vocabulary", words, count));
     ck_assert_ptr_null(text_nearest("", words, count));
     ck_assert_ptr_null(text_nearest("q", words, count));
+    static const char *const degrees[] = { "pp", "tp", "dp" };
+    ck_assert_str_eq(text_nearest("tpp", degrees, 3), "tp"); /* as near as pp, but for the first letter */
+    ck_assert_str_eq(text_nearest("ppp", degrees, 3), "pp");
     ck_assert_ptr_null(text_nearest("heads", words, 0));
     char longer[200];
     memset(longer, 'a', sizeof longer);

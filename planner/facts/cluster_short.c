@@ -111,22 +111,6 @@ static bool scan_device(struct scan *scan, struct device_type *device, struct er
     return false;
 }
 
-static bool scan_number(struct scan *scan, double min, double max, const char *expected, double *out, bool *percent,
-                        struct error *err)
-{
-    char word[WORD_BYTES];
-    size_t start = scan->at;
-    if (!scan_word(scan, ",", word, expected, err))
-        return false;
-    size_t length = strlen(word);
-    *percent = length > 1 && word[length - 1] == '%';
-    double value;
-    if (!text_read_double(word, length - (*percent ? 1 : 0), &value) || value < min || value > max)
-        return fail_at(scan, start, err, expected, "");
-    *out = value;
-    return true;
-}
-
 enum option {
     OPTION_INTER,
     OPTION_INTRA,
@@ -143,18 +127,46 @@ struct option_facts {
     const char *key, *expected;
     double min, max;
     bool outer; /* speaks of the links between nodes */
+    bool bytes; /* may have a unit, such as GiB */
 };
 static const struct option_facts option_table[OPTION_COUNT] = {
     [OPTION_INTER] = { "inter", "bytes per second as a number like 50e9", 1, 1e24, true },
     [OPTION_INTRA] = { "intra", "bytes per second as a number like 300e9", 1, 1e24, false },
     [OPTION_LATENCY] = { "latency", "seconds as a number like 5e-6", 0, 1e3, true },
     [OPTION_INTRA_LATENCY] = { "intra-latency", "seconds as a number like 2e-6", 0, 1e3, false },
-    [OPTION_MEMORY] = { "memory", "bytes as a number like 80e9", 1, 1e15, false },
-    [OPTION_RESERVE] = { "reserve", "bytes as a number like 4e9, or a share like 5%", 0, 1e15, false },
+    [OPTION_MEMORY] = { "memory", "bytes like 80e9 or 80GiB", 1, 1e15, false, true },
+    [OPTION_RESERVE] = { "reserve", "bytes like 4e9 or 4GiB, or a share like 5%", 0, 1e15, false, true },
     [OPTION_HOST] = { "host", "bytes per second as a number like 30e9", 1, 1e24, false },
     [OPTION_HOST_LATENCY] = { "host-latency", "seconds as a number like 1e-5", 0, 1e3, false },
-    [OPTION_HOST_MEMORY] = { "host-memory", "bytes as a number like 250e9", 1, 1e15, false },
+    [OPTION_HOST_MEMORY] = { "host-memory", "bytes like 250e9 or 250GiB", 1, 1e15, false, true },
 };
+
+/* A number; where it may have one, with a unit. */
+static bool read_value(const struct option_facts *facts, const char *word, size_t length, double *value)
+{
+    int64_t bytes = 0;
+    if (text_read_double(word, length, value))
+        return true;
+    bool good = facts->bytes && word[length] == '\0' && text_read_bytes(word, &bytes);
+    *value = (double)bytes;
+    return good;
+}
+
+static bool scan_number(struct scan *scan, const struct option_facts *facts, double *out, bool *percent,
+                        struct error *err)
+{
+    char word[WORD_BYTES];
+    size_t start = scan->at;
+    if (!scan_word(scan, ",", word, facts->expected, err))
+        return false;
+    size_t length = strlen(word);
+    *percent = length > 1 && word[length - 1] == '%';
+    double value;
+    if (!read_value(facts, word, length - (*percent ? 1 : 0), &value) || value < facts->min || value > facts->max)
+        return fail_at(scan, start, err, facts->expected, "");
+    *out = value;
+    return true;
+}
 
 static void apply_option(struct group_text *group, enum option option, double value, bool percent)
 {
@@ -226,8 +238,7 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
         if (!scan_character(scan, '=', "'='", err))
             return false;
         size_t value_at = scan->at;
-        if (!scan_number(scan, option_table[option].min, option_table[option].max, option_table[option].expected,
-                         &values[option], &percents[option], err))
+        if (!scan_number(scan, &option_table[option], &values[option], &percents[option], err))
             return false;
         if (percents[option] && (option != OPTION_RESERVE || values[option] >= 100))
             return fail_at(scan, value_at, err,
@@ -257,11 +268,12 @@ static void set_levels(struct group_text *group, int nodes, int per_node, bool a
 static bool scan_group(struct scan *scan, struct group_text *group, int64_t *devices, struct error *err)
 {
     int nodes, per_node;
-    if (!scan_count(scan, MAX_DEVICES, &nodes, "a number of nodes, as in \"16x8:a100-sxm-80\" or a JSON file", err) ||
+    if (!scan_count(scan, MAX_DEVICES, &nodes,
+                    "a number of nodes from 1 to 1048576, as in \"16x8:a100-sxm-80\" or a JSON file", err) ||
         !scan_character(scan, 'x', "'x'", err))
         return false;
     size_t per_node_at = scan->at;
-    if (!scan_count(scan, MAX_DEVICES, &per_node, "a number of devices per node", err))
+    if (!scan_count(scan, MAX_DEVICES, &per_node, "a number of devices per node from 1 to 1048576", err))
         return false;
     *devices += (int64_t)nodes * per_node;
     if (*devices > MAX_DEVICES)

@@ -181,7 +181,7 @@ static bool ask_micro(struct asking *a, const struct choice *c)
             continue;
         space.micro = (struct allowed){ 1, { near[i] } };
         struct what_if w = { .resource = RESOURCE_MICRO,
-                             .name = name_of(a->e, "micro-batches of %lld", (long long)near[i]),
+                             .name = name_of(a->e, "micro-batches of %lld per data rank", (long long)near[i]),
                              .factor = (double)near[i] / (double)c->micro,
                              .value = near[i] };
         if (!ask(a, w, &space, &v, false))

@@ -8,7 +8,7 @@
 /* NEAR_PERCENT: what the walk finds so much longer than the best is not simulated. WALK_VISITS: of layers by the walk
  * in a round, for each kind of neighbours. ROUNDS: so many plans have their neighbours looked at, ALIKE: of each
  * configuration. WORTH_SHARE: a gain of one part in so many is worth the budget anew. */
-enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, ROUNDS = 48, ALIKE = 4, WORTH_SHARE = 512 };
+enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, ROUNDS = 48, ALIKE = 8, WORTH_SHARE = 512 };
 
 static int64_t best_step(const struct run *run)
 {
