@@ -164,6 +164,7 @@ static bool enclose(struct run *run, struct answer *much, struct answer *little,
  * piece by piece to strategies of the other one, as many layers at a time as may be, as long as that shortens it. */
 struct shift {
     struct run *run;
+    struct arena *arena; /* of what is tried */
     struct answer *at;
     int64_t most_bytes;
     int pieces, block;
@@ -178,7 +179,7 @@ static bool open_shift(struct shift *s, struct run *run, struct arena *arena, co
     const struct price_table *table = little->c.table;
     if (!search_problem(run, little->c.config, table, little->c.capacity_bytes, &problem))
         return false;
-    *s = (struct shift){ .run = run, .at = little, .most_bytes = most_bytes };
+    *s = (struct shift){ .run = run, .arena = arena, .at = little, .most_bytes = most_bytes };
     s->pieces = partition_stages(&problem, &little->c.solution);
     s->block = table->class_count * table->strategy_count;
     s->count = arena_alloc(arena, (size_t)(s->pieces * s->block), sizeof *s->count);
@@ -202,7 +203,7 @@ static bool try_shift(struct shift *s, int *count, int from, int to, int layers,
     struct answer moved = *s->at;
     count[from] -= layers;
     count[to] += layers;
-    if (!partition_set_counts(&moved.c.solution, &s->run->arena, s->count, s->pieces, s->block))
+    if (!partition_set_counts(&moved.c.solution, s->arena, s->count, s->pieces, s->block))
         return search_out_of_memory(s->run->err);
     if (!search_evaluate(s->run, &moved.c, moved.c.capacity_bytes, &moved.c.solution.step_ns) ||
         !search_host_bytes(s->run, &moved.c, &moved.bytes))
@@ -254,9 +255,11 @@ static bool shift_all(struct shift *s)
 /* *at changed towards the other solution. */
 static bool shift_towards(struct run *run, const struct answer *much, struct answer *at, int64_t most_bytes)
 {
-    struct shift shift;
+    struct shift s;
     struct arena scratch = { 0 };
-    bool good = open_shift(&shift, run, &scratch, much, at, most_bytes) && shift_all(&shift);
+    bool good = open_shift(&s, run, &scratch, much, at, most_bytes) && shift_all(&s) &&
+                (partition_set_counts(&at->c.solution, &run->arena, s.count, s.pieces, s.block) ||
+                 search_out_of_memory(run->err));
     arena_free(&scratch);
     return good;
 }
