@@ -4,8 +4,10 @@
 #include "host/clock.h"
 #include "host/heap.h"
 #include "planner/search/batch.h"
+#include "planner/search/explain_facts.h"
 #include "planner/search/explain_several.h"
 #include "planner/search/space_choice.h"
+#include "planner/sim/timeline.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -408,6 +410,29 @@ static struct search_options options_of(const struct plan_arguments *a, const st
     return o;
 }
 
+/* Where half the devices would compute for less than the step, they may be faster: there is less to exchange. */
+static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct error *err)
+{
+    const struct inputs *in = answer->in;
+    const struct prediction *p = &answer->ranking.plans[0].estimate->prediction;
+    struct variation half = variation_none();
+    struct varied varied;
+    struct solution found = { 0 };
+    char number[TEXT_NUMBER_BYTES];
+    half.units = cluster_units(in->cluster) / 2;
+    if (answer->a->json || answer->a->space.time_limit_s > 0 || 2 * half.units != cluster_units(in->cluster) ||
+        2 * (p->breakdown_ns[TIME_COMPUTE] + p->breakdown_ns[TIME_RECOMPUTE]) >= p->step_ns)
+        return true;
+    if (!varied_open(&varied, &in->facts, &half, err))
+        return false;
+    bool good = explainer_find(&answer->explainer, answer->space, &varied.facts, &found, err);
+    if (good && found.kind == SOLUTION_PLAN && found.step_ns < p->step_ns)
+        fprintf(cli->talk, "half of the devices take less time: %s on %d\n", text_duration_ns(number, found.step_ns),
+                varied.cluster->device_count);
+    varied_free(&varied);
+    return good;
+}
+
 /* batches: those tried where none was given, and what the best one's search found, which passes to this; else NULL. */
 static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
                               const struct space *space, const struct batch_choice *batches,
@@ -430,7 +455,8 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     }
     if (good) {
         certify(&answer);
-        good = (!a->pareto || find_frontier(&answer, resource, err)) && hand_out(cli, &answer, err);
+        good = (!a->pareto || find_frontier(&answer, resource, err)) && hand_out(cli, &answer, err) &&
+               suggest_fewer(cli, &answer, err);
     }
     ranking_free(&answer.ranking);
     explainer_close(&answer.explainer);

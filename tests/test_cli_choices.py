@@ -44,6 +44,10 @@ def words(folder):
     for layouts, noted in ((1, True), (2, False)):
         result = run("plan", *SMALL, "--cluster", "1x2:cpu", "--fix", f"layer[1-2].tp=2,layouts={layouts}")
         check(f"a rule for some layers' tensor degree, {layouts}", result.returncode == 0 and bool(re.search(note, result.stderr)) == noted, result)
+    result = run("plan", "tiny-gpt", "--batch", 8, "--cluster", "2x4:rtx4090")
+    half = expect("half of the devices alone", 0, r"step \d+ us", "plan", "tiny-gpt", "--batch", 8, "--cluster", "1x4:rtx4090").stdout
+    step = re.search(r"step (\d+ us)", half).group(1)
+    check("half of the devices take less", f"half of the devices take less time: {step} on 4" in result.stderr, result)
     top = expect("plans whose lines are alike", 0, "step", "plan", "gpt2", "--cluster", "2x4:rtx4090", "--batch", 16, "--top", 4).stdout
     lines = [re.sub(r"^.*GiB: |^.*MiB: ", "", line) for line in top.splitlines() if re.match(" [2-9]\\. ", line)]
     check("plans whose lines are alike: how they differ", len(lines) == len(set(lines)) == 3, top)
