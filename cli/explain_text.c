@@ -162,7 +162,9 @@ static const char *listed_before(const struct alternatives *list, int index)
     return NULL;
 }
 
-static void print_alternative(const struct cli *cli, const struct alternative *a, const struct explanation *x)
+/* asked: by --versus, so that what to type differently is of use. */
+static void print_alternative(const struct cli *cli, const struct alternative *a, const struct explanation *x,
+                              bool asked)
 {
     char number[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
     const struct solution *s = &a->solution;
@@ -182,7 +184,8 @@ static void print_alternative(const struct cli *cli, const struct alternative *a
             fprintf(cli->out, "does not fit\n");
         return;
     case SOLUTION_NONE:
-        fprintf(cli->out, "impossible: %s\n", s->why);
+        fprintf(cli->out, "%s%s\n", asked ? "impossible: " : "",
+                asked ? s->why : "none: degrees or batch do not divide");
         return;
     case SOLUTION_ENDED:
         fprintf(cli->out, "no time was left\n");
@@ -233,7 +236,7 @@ void explanation_print(const struct cli *cli, const struct explanation *x)
     if (x->versus_count > 0)
         fprintf(cli->out, "\nversus\n");
     for (int i = 0; i < x->versus_count; i++)
-        print_alternative(cli, &x->versus[i], x);
+        print_alternative(cli, &x->versus[i], x, true);
     if (x->alternatives.count > 0)
         fprintf(cli->out, "\nwhy not another: the best of each kind, and its difference by item\n");
     for (int i = 0; i < x->alternatives.count; i++) {
@@ -241,7 +244,7 @@ void explanation_print(const struct cli *cli, const struct explanation *x)
         if (before)
             fprintf(cli->out, "  %s: the same as %s\n", x->alternatives.list[i].kind, before);
         else
-            print_alternative(cli, &x->alternatives.list[i], x);
+            print_alternative(cli, &x->alternatives.list[i], x, false);
     }
     if (x->asked[PART_WHAT_IF])
         print_what_ifs(cli, &x->what_ifs);
