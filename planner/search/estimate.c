@@ -124,8 +124,9 @@ static int latest_rank(const struct timeline *timeline)
     return latest;
 }
 
-/* Rates from the step's time: tokens of the batch, model FLOPs over the dense peak of all devices. Processor cores have
- * none: the catalogue's is an assumption that real ones exceed. */
+/* What the report says of the step beside its time: of how many micro-batches it is; tokens of the batch, model FLOPs
+ * over the dense peak of all devices. Processor cores have none: the catalogue's is an assumption that real ones
+ * exceed. */
 static void fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
                        const struct facts *facts)
 {
@@ -137,6 +138,8 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
         peak += facts->cluster->types[type].device.matmul_flops_per_s[plan->dtype] *
                 cluster_ranks_of(facts->cluster, type, 0, plan->rank_count);
     }
+    p->micro_batches_simulated =
+        estimate->micro_batches_simulated < plan->micro_batch_count ? estimate->micro_batches_simulated : 0;
     estimate->model_flops = graph_model_flops(graph);
     if (p->step_ns <= 0)
         return;
@@ -377,7 +380,6 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
         int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
         lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
-        longer->prediction.micro_batches_simulated = longer->micro_batches_simulated;
         fill_rates(longer, graph, plan, facts);
         ok = estimate_settle(longer, model, plan, facts, err);
     }
@@ -478,7 +480,6 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
             return false;
         }
         lengthen(&(*out)->prediction, more_ns);
-        (*out)->prediction.micro_batches_simulated = (*out)->micro_batches_simulated;
     }
     (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
     fill_rates(*out, graph, plan, facts);

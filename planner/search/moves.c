@@ -30,6 +30,14 @@ static bool count_plan(struct run *run, struct candidate *c)
     return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : search_out_of_memory(run->err);
 }
 
+/* *out with a plan of its own. */
+static bool copy(struct run *run, const struct candidate *from, struct candidate *out)
+{
+    *out = *from;
+    out->plan = plan_copy(from->plan);
+    return out->plan || search_out_of_memory(run->err);
+}
+
 /* *out has a plan. That is ranked where it was changed, is not among the first `kept`, and fits by the formula; else it
  * has none any more. */
 static bool finish(struct run *run, bool changed, int kept, struct candidate *out)
@@ -79,11 +87,7 @@ static bool shift_cuts(const struct config *config, struct plan *plan, const str
 bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
                       struct candidate *out)
 {
-    *out = *from;
-    out->plan = plan_copy(from->plan);
-    if (!out->plan)
-        return search_out_of_memory(run->err);
-    return finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
+    return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
 /* ---- strategies ---- */
@@ -126,11 +130,7 @@ static bool set_strategies(const struct candidate *c, const struct config *confi
 bool search_move_strategies(struct run *run, const struct candidate *from, const struct strategy_move *move, int kept,
                             struct candidate *out)
 {
-    *out = *from;
-    out->plan = plan_copy(from->plan);
-    if (!out->plan)
-        return search_out_of_memory(run->err);
-    return finish(run, set_strategies(out, &run->configs[from->config], move), kept, out);
+    return copy(run, from, out) && finish(run, set_strategies(out, &run->configs[from->config], move), kept, out);
 }
 
 /* ---- configurations ---- */
