@@ -322,16 +322,27 @@ static bool try_blindly(const struct trial *t)
     return true;
 }
 
+/* The last piece takes one layer more, of the nearest piece that has one to spare; those between hand theirs on.
+ * moved->plan NULL: none has, or it does not fit. */
+static bool lengthen_last(struct run *run, const struct candidate *c, int kept, struct candidate *moved)
+{
+    int last = config_pieces(&run->configs[c->config]) - 1;
+    moved->plan = NULL;
+    for (struct cut_move move = { last, last, -1 }; move.first > 0 && !moved->plan; move.first--)
+        if (!search_move_cuts(run, c, &move, kept, moved))
+            return false;
+    return true;
+}
+
 /* The last piece takes the layers from the tied one on: the closed form does not know that one stage has both ends, so
  * that the weight would be exchanged with nobody. */
 static bool join_ends(struct run *run, const struct candidate *c, int *kept)
 {
     const struct config *config = &run->configs[c->config];
     int last = config_pieces(config) - 1;
-    const struct cut_move move = { last, last, -1 };
     struct candidate at = *c, moved;
     while (plan_layer_at(at.plan, search_piece(config, at.plan, last).first) > run->bench.chain.tied_second) {
-        if (!search_move_cuts(run, &at, &move, *kept, &moved))
+        if (!lengthen_last(run, &at, *kept, &moved))
             return false;
         if (!moved.plan)
             return true;
