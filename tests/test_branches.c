@@ -41,8 +41,9 @@ START_TEST(towers_run_side_by_side)
     ck_assert_int_eq(step, (LEFT + RIGHT + JOIN) * (FORWARD + BACKWARD) + 4 * SEND);
     chain.graph = graph;
     ck_assert_msg(pipeline_step_ns(&step, plan, &chain, &table, NULL, 1, &err), "%s", err.message);
-    /* Gradients leave the join one after the other, the right tower's first. */
-    int64_t turn = RIGHT * FORWARD + SEND + JOIN * (FORWARD + BACKWARD);
+    /* Values come to the join one after the other, the left tower's first, and gradients leave it so, the right one's
+     * first. */
+    int64_t turn = max_i64(LEFT * FORWARD + SEND, RIGHT * FORWARD) + SEND + JOIN * (FORWARD + BACKWARD);
     ck_assert_int_eq(step, turn + max_i64(SEND + RIGHT * BACKWARD, 2 * SEND + LEFT * BACKWARD));
     plan_free(plan);
     arena_free(&arena);

@@ -111,3 +111,11 @@ bool clock_run(struct clock *out, const struct plan *plan, struct arena *arena, 
     *out = clock;
     return true;
 }
+
+bool posts_early(const struct plan *plan)
+{
+    bool turns = false;
+    for (int s = 0; s < plan->stage_count; s++)
+        turns |= plan->stages[s].turn > 0;
+    return turns || plan->chunk_count > 1 || schedules[plan->schedule]->splits;
+}

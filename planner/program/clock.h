@@ -21,4 +21,6 @@ struct action *clock_actions(const struct plan *plan, int stage, int *count, str
 bool clock_run(struct clock *out, const struct plan *plan, struct arena *arena, struct error *err);
 /* When the stage's chunk has ended the forward or backward pass of a micro-batch. */
 int clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
+/* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c). */
+bool posts_early(const struct plan *plan);
 #endif

@@ -234,7 +234,6 @@ bool lower_times(struct lowering *l);
 int message_place(const struct lowering *l, enum message_kind kind, int stage, int micro);
 
 /* ---- lower_arrivals.c ---- */
-bool posts_early(const struct plan *plan);
 /* The stage that runs the layer for the copy at hand; of replicas that take turns the first. */
 int stage_at_hand(const struct lowering *l, int layer);
 /* Of a stage's replicas that take turns, the one that has the micro-batch. */

@@ -9,14 +9,6 @@
 #include "planner/program/lower.h"
 #include <stdlib.h>
 
-bool posts_early(const struct plan *plan)
-{
-    bool turns = false;
-    for (int s = 0; s < plan->stage_count; s++)
-        turns |= plan->stages[s].turn > 0;
-    return turns || plan->chunk_count > 1 || schedules[plan->schedule]->splits;
-}
-
 int stage_at_hand(const struct lowering *l, int layer)
 {
     return stage_of_copy(l->plan, layer, l->copy);

@@ -353,6 +353,21 @@ static bool join_ends(struct run *run, const struct candidate *c, int *kept)
     return true;
 }
 
+bool search_join_all_tied(struct run *run)
+{
+    const struct chain *chain = &run->bench.chain;
+    int kept = (int)run->result->certificate.ranked, ranked = kept;
+    for (int i = 0; i < ranked && chain->branches && chain->tied_first >= 0 && !search_stops(run); i++) {
+        struct candidate c = run->candidates[i], joined;
+        if (c.judged || !search_has_pieces(run, &c) || config_pieces(&run->configs[c.config]) < 2)
+            continue;
+        if (!search_join_tied(run, &c, kept, &joined) || (joined.plan && !search_keep(run, &joined, &kept)))
+            return false;
+    }
+    search_sort_ranked(run, kept);
+    return true;
+}
+
 static bool join_all(struct run *run)
 {
     int kept = (int)run->result->certificate.ranked, ranked = kept;
@@ -382,7 +397,7 @@ static bool judge_new(struct run *run, int before, int64_t most_ns)
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
     int first = run->beside_first;
-    if (!search_rank_more(run, before) || !join_all(run))
+    if (!search_rank_more(run, before) || !join_all(run) || !search_join_all_tied(run))
         return false;
     if (most_ns < INT64_MAX)
         pass_over(run, most_ns + most_ns / FAR_SHARE);

@@ -31,6 +31,7 @@ struct chain {
     bool orders_left_out;            /* there are others than the file's, but no branches */
     const int *class_of;             /* (layer_count) */
     int tied_first, tied_second;     /* layers that share a weight, -1 none: a stage with both holds it once */
+    const bool *tied;                /* (layer_count) all that share it, if more than those may; NULL: those two */
     int interval_count;              /* distinct ones */
     const int *interval;             /* (layer_count, layer_count + 1): index of [first, end), without branches */
     const int *sample;               /* (interval_count, 2): first and end of one interval of each */
@@ -88,6 +89,11 @@ static inline bool chain_holds(const struct chain *chain, int first, int end, in
         return branches_at(b, end, b->tower_of[layer]) > b->tower_at[layer] &&
                branches_at(b, first, b->tower_of[layer]) <= b->tower_at[layer];
     return layer >= first && layer < end;
+}
+static inline bool chain_is_tied(const struct chain *chain, int layer)
+{
+    return chain->tied_first >= 0 &&
+           (chain->tied ? chain->tied[layer] : layer == chain->tied_first || layer == chain->tied_second);
 }
 /* Whether one stage would hold both layers that share a weight. */
 static inline bool chain_holds_both(const struct chain *chain, int first, int end)

@@ -7,7 +7,7 @@
 /* LEADERS: of so many configurations, and choices of strategies where the formula bounds them, the cuts are moved; of
  * small models of MANY_LEADERS, as far as VISITS go. VISITS, MOST_VISITS, SWAP_VISITS: of layers by the walk for all,
  * for each, and for the order of each. */
-enum { LEADERS = 12, MANY_LEADERS = 24, MOST_VISITS = 1 << 18, VISITS = LEADERS * MOST_VISITS, SWAP_VISITS = 1 << 15 };
+enum { LEADERS = 12, MANY_LEADERS = 64, ALIKE = 3, MOST_VISITS = 1 << 18, VISITS = LEADERS * MOST_VISITS, SWAP_VISITS = 1 << 15 };
 
 /* Layers that a walk through the plan visits. */
 static int64_t visits_of(const struct candidate *c)
@@ -109,14 +109,15 @@ struct climb {
     bool each; /* of all plans, not only of one for each configuration and choice of strategies that leads */
 };
 
-/* Of schedules beside the formula's, cuts say more than which strategies there were to choose from. */
+/* Of schedules beside the formula's, cuts say more than which strategies there were to choose from: there some of one
+ * configuration climb, whatever their part. */
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
     bool any_part = !config_is_bounded(&run->configs[c->config]);
+    int alike = 0;
     for (int i = 0; i < count; i++)
-        if (search_leads_alike(run, climbed[i].config, c->config) && (any_part || climbed[i].part == c->part))
-            return true;
-    return false;
+        alike += search_leads_alike(run, climbed[i].config, c->config) && (any_part || climbed[i].part == c->part);
+    return alike >= (any_part && search_is_small(run) ? ALIKE : 1);
 }
 
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)

@@ -90,6 +90,91 @@ bool search_move_cuts(struct run *run, const struct candidate *from, const struc
     return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
+/* ---- orders ---- */
+
+/* Gives each layer its place anew: those between come one place later. */
+static void move_layer(struct plan *plan, int from, int to)
+{
+    int layer = plan->order[from];
+    struct plan_layer own = plan->layers[from];
+    memmove(&plan->order[to + 1], &plan->order[to], (size_t)(from - to) * sizeof *plan->order);
+    memmove(&plan->layers[to + 1], &plan->layers[to], (size_t)(from - to) * sizeof *plan->layers);
+    plan->order[to] = layer;
+    plan->layers[to] = own;
+}
+
+/* Whether all that the layer reads is before the place. */
+static bool may_stand(const struct graph *graph, const struct plan *plan, int layer, int place)
+{
+    const struct graph_layer *own = &graph->layers[layer];
+    int met = 0;
+    for (int l = 0; l < place; l++)
+        for (int i = 0; i < own->input_count; i++)
+            met += plan_layer_at(plan, l) == own->input_layers[i];
+    return met == own->input_count;
+}
+
+static int piece_at(const struct config *config, const struct plan *plan, int place)
+{
+    int piece = config_pieces(config) - 1;
+    while (search_piece(config, plan, piece).first > place)
+        piece--;
+    return piece;
+}
+
+/* The layer at the place becomes the last of an earlier piece. False: it may not, or its own would be empty. */
+static bool bring_layer(const struct config *config, const struct graph *graph, struct plan *plan, int place, int piece)
+{
+    struct layer_range target = search_piece(config, plan, piece);
+    int end = target.first + target.count, own = piece_at(config, plan, place);
+    if (own <= piece || search_piece(config, plan, own).count == 1 ||
+        !may_stand(graph, plan, plan_layer_at(plan, place), end))
+        return false;
+    move_layer(plan, place, end);
+    for (int k = piece; k <= own; k++) {
+        struct layer_range layers = search_piece(config, plan, k);
+        layers.first += k > piece;
+        layers.count += (k == piece) - (k == own);
+        schedule_set_piece(plan, k, layers);
+    }
+    return true;
+}
+
+/* An order to change, if only the file's. */
+static bool open_order(struct plan *plan)
+{
+    int *order = arena_alloc(&plan->arena, (size_t)plan->layer_count, sizeof *order);
+    for (int l = 0; order && l < plan->layer_count; l++)
+        order[l] = plan_layer_at(plan, l);
+    plan->order = order;
+    return order != NULL;
+}
+
+bool search_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out)
+{
+    const struct config *config = &run->configs[from->config];
+    const struct chain *chain = &run->bench.chain;
+    bool changed = false;
+    int first = -1;
+    if (!copy(run, from, out))
+        return false;
+    if (!open_order(out->plan)) {
+        plan_free(out->plan);
+        return search_out_of_memory(run->err);
+    }
+    for (int l = 0; l < out->plan->layer_count; l++) {
+        int layer = out->plan->order[l];
+        if (!chain_is_tied(chain, layer))
+            continue;
+        if (first < 0)
+            first = piece_at(config, out->plan, l);
+        else if (config_stage(config, piece_at(config, out->plan, l)) != config_stage(config, first))
+            changed |= bring_layer(config, chain->graph, out->plan, l, first);
+    }
+    changed = changed && plan_set_order(out->plan, out->plan->order);
+    return finish(run, changed, kept, out);
+}
+
 /* ---- strategies ---- */
 
 enum { ZEROS = 4, KINDS = ZEROS + RECOMPUTE_COUNT };

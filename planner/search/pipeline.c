@@ -17,7 +17,7 @@ static int ring(int64_t use)
     return (int)(use % (MAX_AHEAD + 1));
 }
 
-static void issue_reduction(struct stage_clock *s, int64_t use)
+static void issue_reduction(struct stage_walk *s, int64_t use)
 {
     struct pending *p = &s->pending[ring(use)];
     if (p->reduce_ns == 0)
@@ -28,7 +28,7 @@ static void issue_reduction(struct stage_clock *s, int64_t use)
 
 /* A layer's gradients keep their bytes until the layer after the next (planner/program/lives.h), which waits for their
  * reduction. */
-static void wait_for_bytes(struct stage_clock *s)
+static void wait_for_bytes(struct stage_walk *s)
 {
     int64_t use = s->uses - HELD_USES;
     if (use < 0 || !s->pending[ring(use)].holds)
@@ -45,7 +45,7 @@ static int64_t lost_ns(int64_t moved_ns, int64_t loss_ppm)
 
 /* One layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that use's
  * reduction; rest_ns of it comes after the last of them. Returns when it begins. */
-static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_ns, int64_t gather_ns,
+static int64_t run_use(struct pipeline *p, struct stage_walk *s, int64_t compute_ns, int64_t gather_ns,
                        int64_t rest_ns)
 {
     int64_t oldest = s->uses - p->ahead - 1, gathered_ns = 0;
@@ -63,45 +63,61 @@ static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t comput
     return s->compute_ns - compute_ns;
 }
 
-static int64_t send(int64_t *lane_ns, int64_t ready_ns, int64_t ns)
-{
-    *lane_ns = max_i64(*lane_ns, ready_ns) + ns;
-    return *lane_ns;
-}
-
 /* What one piece has made for another, by a message unless both are on one stage; of replicas `to` is the first. */
 static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
-    int own = pipeline_first_replica(p, from);
-    struct stage_clock *s = &p->stages[pipeline_stage_of(p, from)];
-    int turns = pipeline_replicas(p, to), own_micro = micro / turns;
-    struct piece *piece = &p->pieces[to + micro % turns];
-    int64_t at = s->compute_ns;
-    bool sends = pipeline_stage_of(p, from) != pipeline_stage_of(p, to);
-    if (p->meets && sends) {
-        s->queue[s->queued++] = (struct message){ from, to, micro, backward, at };
+    struct stage_walk *s = &p->stages[pipeline_stage_of(p, from)];
+    int turns = pipeline_replicas(p, to), own_micro = micro / turns, number = to + micro % turns;
+    struct piece *piece = &p->pieces[number];
+    if (pipeline_stage_of(p, from) != pipeline_stage_of(p, to)) {
+        int64_t ns = p->message_ns[pipeline_first_replica(p, from) * p->piece_count + to];
+        s->queue[s->queued++] = (struct sending){ { from, number, own_micro, backward, false }, s->compute_ns, ns };
         return;
     }
-    if (sends)
-        at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at, p->message_ns[own * p->piece_count + to]);
-    piece->arrived[backward][own_micro] = max_i64(piece->arrived[backward][own_micro], at);
+    *pipeline_arrived(piece, from, own_micro, backward) = s->compute_ns;
     piece->missing[backward][own_micro]--;
+}
+
+/* A layer waits for what it is the first to read, backward for the gradients of what it made. */
+static void wait_for_others(struct pipeline *p, int number, int place, int micro, bool backward)
+{
+    const struct piece *piece = &p->pieces[number];
+    struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
+    int own = pipeline_first_replica(p, number);
+    for (int i = 0; i < piece->other_count[!backward]; i++) {
+        int pair = pipeline_pair(p, piece->others[!backward][i], own);
+        if ((backward ? p->made[pair] : p->read[pair]) == place)
+            s->compute_ns = max_i64(s->compute_ns, piece->arrived[backward][i * piece->own_micros + micro]);
+    }
+}
+
+/* What the layer was the last to make for another piece, or to add to its gradients. */
+static void hand_on_made(struct pipeline *p, int number, int place, int micro, bool backward)
+{
+    const struct piece *piece = &p->pieces[number];
+    int own = pipeline_first_replica(p, number);
+    for (int i = 0; i < piece->other_count[backward]; i++) {
+        int pair = pipeline_pair(p, piece->others[backward][i], own);
+        if ((backward ? p->read[pair] : p->made[pair]) == place)
+            hand_on(p, number, piece->others[backward][i], micro, backward);
+    }
 }
 
 static void run_forward(struct pipeline *p, int number, int micro)
 {
-    struct stage_clock *s = &p->stages[pipeline_stage_of(p, number)];
+    struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
     struct piece *piece = &p->pieces[number];
-    s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro / pipeline_replicas(p, number)]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++) {
         const struct layer_price *price = prices_of(p, number)[l];
         int64_t gather_ns = price->gather_forward_ns + (piece->gathered ? 0 : price->gather_once_ns);
+        if (p->reads[l])
+            wait_for_others(p, number, l, micro / pipeline_replicas(p, number), false);
         run_use(p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
                 gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
+        if (p->makes[l])
+            hand_on_made(p, number, l, micro, false);
     }
     piece->gathered = true;
-    for (int i = 0; i < piece->other_count[0]; i++)
-        hand_on(p, number, piece->others[0][i], micro, false);
 }
 
 /* How much of the layer's backward pass is left for its phase: the weights' gradients are computed last, or apart. */
@@ -112,15 +128,17 @@ static int64_t phase_ns(int64_t whole_ns, int64_t weight_ns, enum action_kind ki
 }
 
 /* One phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
-static void run_backward_layers(struct pipeline *p, int number, enum action_kind kind, bool last)
+static void run_backward_layers(struct pipeline *p, int number, int micro, enum action_kind kind, bool last)
 {
-    struct stage_clock *s = &p->stages[pipeline_stage_of(p, number)];
+    struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
     const struct layer_range *layers = &p->pieces[number].layers;
     bool inputs = kind != ACTION_BACKWARD_WEIGHT, weights = kind != ACTION_BACKWARD_INPUT;
     for (int l = layers->first + layers->count - 1; l >= layers->first; l--) {
         const struct layer_price *price = prices_of(p, number)[l];
         int64_t gather_ns = inputs ? price->gather_backward_ns : 0, reduce_ns = weights ? price->reduce_ns : 0,
                 path_ppm = price->path_loss_backward_ppm, lane_ppm = price->lane_loss_backward_ppm;
+        if (inputs && p->makes[l])
+            wait_for_others(p, number, l, micro / pipeline_replicas(p, number), true);
         int64_t alone_ns = phase_ns(price->backward_ns - price->wait_ns, price->least.weight_ns, kind) +
                            lost_ns(gather_ns + reduce_ns, path_ppm);
         int64_t begin =
@@ -132,80 +150,42 @@ static void run_backward_layers(struct pipeline *p, int number, enum action_kind
                                   reduce_ns + lost_ns(reduce_ns, lane_ppm) + (last ? price->reduce_last_ns : 0),
                               .tail_ns = price->reduce_tail_ns,
                               .holds = reduce_ns > 0 };
+        if (inputs && p->reads[l])
+            hand_on_made(p, number, l, micro, true);
     }
 }
 
 static void run_backward(struct pipeline *p, int number, int micro, enum action_kind kind)
 {
-    struct stage_clock *s = &p->stages[pipeline_stage_of(p, number)];
     struct piece *piece = &p->pieces[number];
     bool last = kind != ACTION_BACKWARD_INPUT && --piece->backwards_left == 0;
-    if (kind != ACTION_BACKWARD_WEIGHT)
-        s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / pipeline_replicas(p, number)]);
-    run_backward_layers(p, number, kind, last);
-    for (int i = 0; i < piece->other_count[1] && kind != ACTION_BACKWARD_WEIGHT; i++)
-        hand_on(p, number, piece->others[1][i], micro, true);
-}
-
-static int piece_of(const struct pipeline *p, int stage, const struct action *action)
-{
-    return schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, action->chunk);
-}
-
-/* Whether the stage's next action reads the message. */
-static bool is_awaited(const struct pipeline *p, int stage, const struct message *m)
-{
-    const struct stage_clock *to = &p->stages[stage];
-    if (to->next == to->action_count)
-        return false;
-    const struct action *action = &to->actions[to->next];
-    bool forward = action->kind == ACTION_FORWARD, weight = action->kind == ACTION_BACKWARD_WEIGHT;
-    return !weight && forward != m->backward && action->micro == m->micro && piece_of(p, stage, action) == m->to;
-}
-
-/* A stage has one lane out, which keeps its order, and one in: it receives what an action reads beside the one before
- * (planner/program/lower_arrivals.c, lives.h). anyhow: one message whether it is awaited or not. */
-static bool deliver(struct pipeline *p, int stage, bool anyhow)
-{
-    struct stage_clock *s = &p->stages[stage];
-    bool moved = false;
-    for (; s->sent < s->queued && !(anyhow && moved); s->sent++, moved = true) {
-        const struct message *m = &s->queue[s->sent];
-        struct stage_clock *to = &p->stages[pipeline_stage_of(p, m->to)];
-        if (!anyhow && !is_awaited(p, pipeline_stage_of(p, m->to), m))
-            break;
-        int64_t start = max_i64(max_i64(m->ready_ns, to->before_ns), max_i64(s->sending_ns, to->receiving_ns));
-        s->sending_ns = to->receiving_ns = start + p->message_ns[m->from * p->piece_count + m->to];
-        p->pieces[m->to].arrived[m->backward][m->micro] = s->sending_ns;
-        p->pieces[m->to].missing[m->backward][m->micro]--;
-    }
-    return moved;
+    run_backward_layers(p, number, micro, kind, last);
 }
 
 /* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
 static bool run_stage(struct pipeline *p, int stage)
 {
-    struct stage_clock *s = &p->stages[stage];
+    struct stage_walk *s = &p->stages[stage];
     bool moved = false;
     for (; s->next < s->action_count; s->next++, moved = true) {
         const struct action *action = &s->actions[s->next];
-        int number = piece_of(p, stage, action);
+        int number = pipeline_piece_of(p, stage, action);
         int micro = action->micro * p->turns[stage] + p->plan->stages[stage].turn;
         bool backward = action->kind != ACTION_FORWARD;
         if (p->pieces[number].missing[backward][action->micro] > 0)
             break;
-        s->before_ns = s->compute_ns;
         if (backward)
             run_backward(p, number, micro, action->kind);
         else
             run_forward(p, number, micro);
+        s->end_ns[s->next] = s->compute_ns;
     }
     return moved;
 }
 
 static int64_t stage_end(struct pipeline *p, int stage)
 {
-    struct stage_clock *s = &p->stages[stage];
+    struct stage_walk *s = &p->stages[stage];
     for (int64_t use = max_i64(0, s->uses - p->ahead - 1); use < s->uses; use++)
         issue_reduction(s, use);
     return max_i64(s->compute_ns, s->lane_ns);
@@ -234,47 +214,6 @@ static int64_t updated_ns(const struct pipeline *p, const int64_t *end_ns)
     return last_ns;
 }
 
-static bool same_mesh(const struct plan *plan, int stage, int other)
-{
-    return !memcmp(plan->stages[stage].atom, plan->stages[other].atom, sizeof plan->stages[stage].atom);
-}
-
-/* Of the layer's gradient that other stages have too, the most that a rank of any stage holds: all of it where a
- * strategy shards nothing. */
-static int64_t whole_tied_bytes(const struct pipeline *p, const struct chain *chain, int layer)
-{
-    int64_t most = 0;
-    for (int stage = 0; stage < p->plan->stage_count; stage++) {
-        const struct price_table *own = price_of_plan_stage(p->table, p->plan, stage);
-        for (int i = 0; i < own->strategy_count; i++)
-            most = max_i64(most, price_at(own, chain->class_of[layer], i)->tied_gradient_bytes);
-    }
-    return most;
-}
-
-/* Two stages that hold a weight of the same name exchange its gradient, either way at once, whole where it is not cut
- * into the same shards. */
-static void exchange_tied(const struct pipeline *p, const struct chain *chain, int64_t *end_ns)
-{
-    int holder[2] = { -1, -1 };
-    int64_t bytes = 0, whole_bytes = 0;
-    for (int l = 0; l < p->plan->layer_count && chain->tied_first >= 0; l++) {
-        int layer = plan_layer_at(p->plan, l), which = layer == chain->tied_second;
-        if (layer != chain->tied_first && !which)
-            continue;
-        holder[which] = stage_of_layer(p->plan, l);
-        bytes = max_i64(bytes, p->price[0][l]->tied_gradient_bytes);
-        whole_bytes = max_i64(whole_bytes, whole_tied_bytes(p, chain, layer));
-    }
-    if (holder[0] >= 0 && holder[1] >= 0 && !same_mesh(p->plan, holder[0], holder[1]))
-        bytes = whole_bytes;
-    if (!p->facts || bytes == 0 || holder[0] == holder[1])
-        return;
-    int64_t ready_ns = max_i64(end_ns[holder[0]], end_ns[holder[1]]);
-    end_ns[holder[0]] = end_ns[holder[1]] =
-        ready_ns + cost_between_stages(p->facts, p->plan, holder[0], holder[1], bytes).ns;
-}
-
 static bool step_end(struct pipeline *p, const struct chain *chain, int64_t *out, struct arena *arena)
 {
     int stages = p->plan->stage_count;
@@ -283,7 +222,7 @@ static bool step_end(struct pipeline *p, const struct chain *chain, int64_t *out
         return false;
     for (int k = 0; k < stages; k++)
         end_ns[k] = stage_end(p, k);
-    exchange_tied(p, chain, end_ns);
+    pipeline_exchange(p, chain, end_ns);
     *out = updated_ns(p, end_ns);
     return true;
 }
@@ -331,10 +270,10 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
         moved = false;
         for (int k = 0; k < plan->stage_count; k++)
             moved = run_stage(&p, k) || moved;
-        for (int k = 0; p.meets && k < plan->stage_count; k++)
-            moved = deliver(&p, k, false) || moved;
-        for (int k = 0; p.meets && !moved && k < plan->stage_count; k++)
-            moved = deliver(&p, k, true); /* two stages wait for each other: lowering has another order then */
+        for (int k = 0; k < plan->stage_count; k++)
+            moved = pipeline_receive(&p, k) || moved;
+        for (int k = 0; !moved && k < plan->stage_count; k++)
+            moved = pipeline_send_anyhow(&p, k);
     }
     for (int k = 0; good && k < plan->stage_count; k++)
         if (p.stages[k].next < p.stages[k].action_count)

@@ -51,41 +51,79 @@ static void repeat_values(struct pipeline *p)
                 like = maker % pieces * p->piece_count + reader;
             p->values[own] = p->values[like];
             p->message_ns[own] = p->message_ns[like];
+            p->made[own] = p->made[like];
+            p->read[own] = p->read[like];
         }
 }
 
-static void add_value(struct pipeline *p, const struct chain *chain, int layer, int maker, int reader)
+/* made, read: places of the layers. */
+static void add_value(struct pipeline *p, const struct chain *chain, int made, int read, int maker, int reader)
 {
-    p->values[maker * p->piece_count + reader]++;
-    p->message_ns[maker * p->piece_count + reader] += send_ns(p, chain, layer, maker, reader, false);
+    int pair = maker * p->piece_count + reader, layer = plan_layer_at(p->plan, made);
+    p->made[pair] = (int)max_i64(p->made[pair], made);
+    p->read[pair] = p->values[pair]++ == 0 ? read : (int)min_i64(p->read[pair], read);
+    p->message_ns[pair] += send_ns(p, chain, layer, maker, reader, false);
     p->message_ns[reader * p->piece_count + maker] += send_ns(p, chain, layer, maker, reader, true);
 }
 
+/* Each reads the one before it. */
+static void count_chain(struct pipeline *p, const struct chain *chain)
+{
+    for (int k = 0; k + p->turns[k] < pipeline_copied(p); k += p->turns[k]) {
+        int read = p->pieces[k + p->turns[k]].layers.first;
+        add_value(p, chain, read - 1, read, k, k + p->turns[k]);
+    }
+}
+
 /* Each value once per piece that reads it. */
-static bool count_values(struct pipeline *p, const struct chain *chain, struct arena *arena)
+static bool count_graph(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
     const struct graph *graph = chain->graph;
-    int pieces = p->piece_count, *last_reader = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int)),
-        *piece_of = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int));
-    p->values = arena_alloc(arena, (size_t)pieces * (size_t)pieces, sizeof *p->values);
-    p->message_ns = arena_alloc(arena, (size_t)pieces * (size_t)pieces, sizeof *p->message_ns);
-    if (!p->values || !p->message_ns || !last_reader || !piece_of)
+    int *last_reader = arena_alloc(arena, (size_t)chain->layer_count, sizeof *last_reader),
+        *piece_of = arena_alloc(arena, (size_t)chain->layer_count, sizeof *piece_of),
+        *place_of = arena_alloc(arena, (size_t)chain->layer_count, sizeof *place_of);
+    if (!last_reader || !piece_of || !place_of)
         return false;
-    for (int k = 0; !graph && k + p->turns[k] < pipeline_copied(p); k += p->turns[k])
-        add_value(p, chain, -1, k, k + p->turns[k]);
-    for (int place = 0, reader = 0; graph && place < graph->layer_count; place++) { /* readers ascend */
+    for (int place = 0, reader = 0; place < graph->layer_count; place++) { /* readers ascend */
         int layer = plan_layer_at(p->plan, place);
         if (place == p->pieces[reader].layers.first + p->pieces[reader].layers.count)
             reader += p->turns[reader % p->plan->stage_count];
         piece_of[layer] = reader;
+        place_of[layer] = place;
         for (int i = 0; i < graph->layers[layer].input_count; i++) {
             int from = graph->layers[layer].input_layers[i], maker = piece_of[from];
             if (maker != reader && last_reader[from] <= reader) {
-                add_value(p, chain, from, maker, reader);
+                add_value(p, chain, place_of[from], place, maker, reader);
                 last_reader[from] = reader + 1;
             }
         }
     }
+    return true;
+}
+
+static void note_layers(struct pipeline *p)
+{
+    for (int pair = 0; pair < p->piece_count * p->piece_count; pair++)
+        if (p->values[pair] > 0)
+            p->makes[p->made[pair]] = p->reads[p->read[pair]] = true;
+}
+
+static bool count_values(struct pipeline *p, const struct chain *chain, struct arena *arena)
+{
+    size_t pairs = (size_t)p->piece_count * (size_t)p->piece_count;
+    p->values = arena_alloc(arena, pairs, sizeof *p->values);
+    p->message_ns = arena_alloc(arena, pairs, sizeof *p->message_ns);
+    p->made = arena_alloc(arena, pairs, sizeof *p->made);
+    p->read = arena_alloc(arena, pairs, sizeof *p->read);
+    p->makes = arena_alloc(arena, (size_t)chain->layer_count, sizeof *p->makes);
+    p->reads = arena_alloc(arena, (size_t)chain->layer_count, sizeof *p->reads);
+    if (!p->values || !p->message_ns || !p->made || !p->read || !p->makes || !p->reads)
+        return false;
+    if (!chain->graph)
+        count_chain(p, chain);
+    else if (!count_graph(p, chain, arena))
+        return false;
+    note_layers(p);
     repeat_values(p);
     return true;
 }
@@ -136,63 +174,82 @@ static int share_of(const struct pipeline *p, int stage)
     return (p->micro_batches - p->plan->stages[stage].turn + p->turns[stage] - 1) / p->turns[stage];
 }
 
-static bool start_pieces(struct pipeline *p, struct arena *arena)
+static bool start_piece(struct piece *piece, struct arena *arena)
 {
-    for (int k = 0; k < p->piece_count; k++) {
-        struct piece *piece = &p->pieces[k];
-        int own = p->plan->chunk_count == 1 ? share_of(p, k) : p->micro_batches;
-        piece->backwards_left = own / plan_copies(p->plan);
-        for (int backward = 0; backward < 2; backward++) {
-            piece->arrived[backward] = arena_alloc(arena, (size_t)own, sizeof **piece->arrived);
-            piece->missing[backward] = arena_alloc(arena, (size_t)own, sizeof **piece->missing);
-            if (!piece->arrived[backward] || !piece->missing[backward] || !list_others(p, k, backward, arena))
-                return false;
-        }
-        for (int i = 0; i < own; i++) { /* forward from its makers, backward from its readers */
-            piece->missing[0][i] = piece->other_count[1];
-            piece->missing[1][i] = piece->other_count[0];
-        }
+    size_t own = (size_t)piece->own_micros;
+    for (int backward = 0; backward < 2; backward++) {
+        size_t others = (size_t)piece->other_count[!backward];
+        piece->arrived[backward] = arena_alloc(arena, others * own, sizeof **piece->arrived);
+        piece->missing[backward] = arena_alloc(arena, own, sizeof **piece->missing);
+        if (!piece->arrived[backward] || !piece->missing[backward])
+            return false;
+        for (size_t i = 0; i < own; i++) /* forward from its makers, backward from its readers */
+            piece->missing[backward][i] = piece->other_count[!backward];
     }
     return true;
 }
 
-/* Where each piece hands on to the next of its copy alone, so that its stage's actions say in which order messages
- * come. */
-static bool is_plain(const struct pipeline *p)
+static bool start_pieces(struct pipeline *p, struct arena *arena)
 {
-    bool plain = true;
-    for (int maker = 0; maker < p->piece_count; maker++) {
-        plain = plain && p->turns[maker % p->plan->stage_count] == 1;
-        for (int reader = 0; reader < p->piece_count; reader++) {
-            bool next = reader == maker + 1 && reader % pipeline_copied(p) > 0;
-            plain = plain && next == (values_between(p, maker, reader) > 0);
-        }
+    for (int k = 0; k < p->piece_count; k++) {
+        struct piece *piece = &p->pieces[k];
+        piece->own_micros = p->plan->chunk_count == 1 ? share_of(p, k) : p->micro_batches;
+        piece->backwards_left = piece->own_micros / plan_copies(p->plan);
+        if (!list_others(p, k, false, arena) || !list_others(p, k, true, arena) || !start_piece(piece, arena))
+            return false;
     }
-    return plain;
+    return true;
+}
+
+/* Whether a value goes to a stage that is not the next. */
+static bool skips(const struct pipeline *p)
+{
+    for (int maker = 0; maker < p->piece_count; maker++)
+        for (int reader = 0; reader < p->piece_count; reader++)
+            if (values_between(p, maker, reader) > 0 &&
+                pipeline_stage_of(p, reader) > pipeline_stage_of(p, maker) + 1)
+                return true;
+    return false;
+}
+
+/* Messages of the stage at most. */
+static size_t sends_of(const struct pipeline *p, int stage)
+{
+    size_t sends = 0;
+    for (int k = 0; k < p->piece_count; k++)
+        if (pipeline_stage_of(p, k) == stage)
+            sends += (size_t)(p->pieces[k].other_count[0] + p->pieces[k].other_count[1]);
+    return sends * (size_t)share_of(p, stage);
+}
+
+static bool start_stage(struct pipeline *p, int stage, struct arena *arena)
+{
+    const struct schedule *schedule = schedules[p->plan->schedule];
+    struct stage_walk *s = &p->stages[stage];
+    struct schedule_place place = schedule_place_of(p->plan, stage);
+    place.micro_count = share_of(p, stage);
+    s->action_count = schedule->order(&place, NULL);
+    s->actions = arena_alloc(arena, (size_t)s->action_count, sizeof *s->actions);
+    s->end_ns = arena_alloc(arena, (size_t)s->action_count, sizeof *s->end_ns);
+    s->queue = arena_alloc(arena, sends_of(p, stage), sizeof *s->queue);
+    if (!s->actions || !s->end_ns || !s->queue)
+        return false;
+    schedule->order(&place, s->actions);
+    return true;
 }
 
 static bool start_stages(struct pipeline *p, struct arena *arena)
 {
-    const struct schedule *schedule = schedules[p->plan->schedule];
-    p->meets = is_plain(p);
     p->stages = arena_alloc(arena, (size_t)p->plan->stage_count, sizeof *p->stages);
-    for (int k = 0; p->stages && k < p->plan->stage_count; k++) {
-        struct stage_clock *s = &p->stages[k];
-        struct schedule_place place = schedule_place_of(p->plan, k);
-        place.micro_count = share_of(p, k);
-        s->action_count = schedule->order(&place, NULL);
-        s->actions = arena_alloc(arena, (size_t)s->action_count, sizeof *s->actions);
-        if (!s->actions)
+    p->skips = skips(p);
+    for (int k = 0; p->stages && k < p->plan->stage_count; k++)
+        if (!start_stage(p, k, arena))
             return false;
-        schedule->order(&place, s->actions);
-        size_t sends = 2 * (size_t)p->micro_batches * (size_t)p->plan->chunk_count;
-        if (p->meets && !(s->queue = arena_alloc(arena, sends, sizeof *s->queue)))
-            return false;
-    }
     return p->stages != NULL;
 }
 
 bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
-    return list_pieces(p, arena) && count_values(p, chain, arena) && start_pieces(p, arena) && start_stages(p, arena);
+    return list_pieces(p, arena) && count_values(p, chain, arena) && start_pieces(p, arena) && start_stages(p, arena) &&
+           pipeline_list_arrivals(p, arena);
 }

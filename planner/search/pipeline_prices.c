@@ -63,25 +63,13 @@ static const struct layer_price *price_with(const struct layer_price *price, con
     return sum;
 }
 
-/* Prices have all that a weight costs with the first of its layers. On two stages each has what its own layer needs,
- * and both reduce and update. */
-static bool part_tied(const struct priced *p)
+/* Prices have all that a weight costs with the first of its layers. Another stage has what its own layer needs, reduces
+ * and updates. */
+static bool take_part(const struct priced *p, int place)
 {
-    const struct chain *chain = p->chain;
-    int place[2] = { -1, -1 };
-    for (int l = 0; l < chain->layer_count && chain->tied_first >= 0; l++) {
-        int layer = plan_layer_at(p->plan, l);
-        if (layer == chain->tied_first || layer == chain->tied_second)
-            place[layer == chain->tied_second] = l;
-    }
-    if (place[0] < 0 || place[1] < 0 || stage_at(p, place[0]) == stage_at(p, place[1]))
-        return true;
-    const struct layer_price *first = p->price[place[0]],
-                             *like = find_price(price_of_plan_stage(p->table, p->plan, stage_at(p, place[1])),
-                                                chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
-    struct layer_price less = { .gather_forward_ns = -first->tied_gather_forward_ns,
-                                .gather_backward_ns = -first->tied_gather_backward_ns,
-                                .reduce_ns = -first->tied_reduce_ns };
+    int class_index = p->chain->class_of[p->chain->tied_first];
+    const struct layer_price *like = find_price(price_of_plan_stage(p->table, p->plan, stage_at(p, place)), class_index,
+                                                &p->plan->layers[place]);
     if (!like || like->exchange_bytes == 0)
         return true;
     double share = (double)like->tied_gradient_bytes / (double)like->exchange_bytes;
@@ -92,9 +80,39 @@ static bool part_tied(const struct priced *p)
                                 .reduce_last_ns = (int64_t)(share * (double)like->reduce_last_ns),
                                 .reduce_tail_ns = (int64_t)(share * (double)like->reduce_tail_ns),
                                 .step_ns = (int64_t)(share * (double)(like->step_ns - like->norm_ns)) };
-    p->price[place[0]] = price_with(first, &less, p->arena);
-    p->price[place[1]] = price_with(p->price[place[1]], &more, p->arena);
-    return p->price[place[0]] && p->price[place[1]];
+    p->price[place] = price_with(p->price[place], &more, p->arena);
+    return p->price[place] != NULL;
+}
+
+/* Whether another layer before it has the weight on its stage. */
+static bool is_held(const struct priced *p, int place)
+{
+    for (int l = 0; l < place; l++)
+        if (chain_is_tied(p->chain, plan_layer_at(p->plan, l)) && stage_at(p, l) == stage_at(p, place))
+            return true;
+    return false;
+}
+
+/* A weight that lies on several stages. */
+static bool part_tied(const struct priced *p)
+{
+    int first = -1, last = -1;
+    for (int l = 0; l < p->chain->layer_count && p->chain->tied_first >= 0; l++) {
+        if (!chain_is_tied(p->chain, plan_layer_at(p->plan, l)))
+            continue;
+        first = first < 0 ? l : first;
+        last = l;
+        if (l != first && !is_held(p, l) && !take_part(p, l))
+            return false;
+    }
+    if (first < 0 || stage_at(p, first) == stage_at(p, last))
+        return true;
+    const struct layer_price *own = p->price[first];
+    struct layer_price less = { .gather_forward_ns = -own->tied_gather_forward_ns,
+                                .gather_backward_ns = -own->tied_gather_backward_ns,
+                                .reduce_ns = -own->tied_reduce_ns };
+    p->price[first] = price_with(own, &less, p->arena);
+    return p->price[first] != NULL;
 }
 
 bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, const struct chain *chain,

@@ -112,11 +112,13 @@ static void price_exchange(struct sample *s)
         struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
         price->exchange_bytes += gradient->bytes;
         price->exchange_parts++;
+        bool tied = false;
         for (int t = 0; t < s->tie_count; t++)
             if (s->ties[t].buffer == pair->source) {
-                price->tied_gradient_bytes += gradient->bytes;
                 s->by_layer[s->ties[t].layer].tied_gradient_bytes += gradient->bytes;
+                tied = true;
             }
+        price->tied_gradient_bytes += tied ? gradient->bytes : 0;
     }
 }
 

@@ -130,6 +130,8 @@ bool search_is_new(const struct run *run, int kept, const struct candidate *c);
 void search_settle_prefetch(const struct run *run, struct plan *plan);
 /* The candidate's rank, by its plan. */
 bool search_walk(struct run *run, struct candidate *c);
+/* beside.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too. */
+bool search_join_all_tied(struct run *run);
 /* moves.c. Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
  * the ends hands it to the other. */
 struct cut_move {
@@ -141,6 +143,9 @@ void cut_move_next(struct cut_move *move, int cuts);
 /* The plan with cuts moved, ranked; out->plan NULL: it does not fit, or is none that the first `kept` have not. */
 bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
                       struct candidate *out);
+/* Layers between the first and the last that share a weight with them go to the first one's stage, where what they read
+ * lets them, so that the weight lies on fewer stages. */
+bool search_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out);
 /* The layers of a piece, -1: of all, get one stage of ZeRO, or one kind of recomputation; -1: each keeps its own. */
 struct strategy_move {
     int piece, zero, recompute;

@@ -12,11 +12,12 @@
 
 enum { BOUND_STRATEGIES = 2 * SPACE_VALUES };
 
-/* Layers that share a weight: the first and the last user. Of several such weights the widest counts. */
-static void find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
+/* Layers that share a weight: the first and the last user; -1: none do. Of several such weights the widest counts.
+ * Returns it, -1: none. */
+static int find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
 {
     int64_t widest = 0;
-    *tied_first = *tied_second = -1;
+    int found = -1;
     for (int w = 0; w < graph->weight_count; w++)
         weight_first[w] = -1;
     for (int s = 0; s < graph->segment_count; s++)
@@ -28,8 +29,20 @@ static void find_tied(const struct graph *graph, int *weight_first, int *tied_fi
                 widest = weight_elements(&graph->weights[weight]);
                 *tied_first = weight_first[weight];
                 *tied_second = layer;
+                found = weight;
             }
         }
+    return found;
+}
+
+/* NULL: out of memory. */
+static const bool *list_users(const struct graph *graph, int weight, struct arena *arena)
+{
+    bool *users = arena_alloc(arena, (size_t)graph->layer_count, sizeof *users);
+    for (int s = 0; users && s < graph->segment_count; s++)
+        for (int i = 0; i < graph->segments[s].weight_count; i++)
+            users[graph->segments[s].layer] |= graph->segments[s].weight[i].id == weight;
+    return users;
 }
 
 /* Layers are of one class when they are alike and the same rules count for them. */
@@ -91,11 +104,14 @@ static bool build_chain(struct workbench *bench, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     if (!build_classes(bench, class_of))
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    find_tied(graph, weight_first, &first, &second);
+    int weight = find_tied(graph, weight_first, &first, &second);
     if (!chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, bench->class_count, first, second,
                      err))
         return false;
     bench->chain.graph = graph;
+    bench->chain.tied = list_users(graph, weight, &bench->arena);
+    if (!bench->chain.tied)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     bench->line = bench->chain;
     return graph_is_chain(graph) || add_branches(bench, err);
 }
