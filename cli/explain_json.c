@@ -48,7 +48,7 @@ static const struct json_field plan_fields[] = {
     WHOLE("micro_batches", "Micro-batches of one step."),
     TEXT("schedule", "Name of the schedule."),
     WHOLE("prefetch", "Layers that ZeRO-3 gathers run ahead."),
-    NODE("zero", "Layers with weights by ZeRO stage: four numbers."),
+    NODE("zero", "Layers with weights by ZeRO stage in effect, 0 where no ranks share shards: four numbers."),
     NODE("recompute", "Layers by recomputation: none, selective, full."),
     TEXT("line", "The same for people."),
 };

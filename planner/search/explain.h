@@ -65,8 +65,9 @@ struct choice {
     int pipeline, tensor, context, data, expert, schedule, prefetch; /* pipeline: replicas that take turns count once */
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     bool sequence_parallel;
-    int layers, weighted;                    /* graph layers; those with weights */
-    int zero[4], recompute[RECOMPUTE_COUNT]; /* layers with weights by ZeRO stage; all layers by recomputation */
+    int layers, weighted;           /* graph layers; those with weights */
+    int zero[4];                    /* layers with weights by ZeRO stage in effect (plan_zero_on()) */
+    int recompute[RECOMPUTE_COUNT]; /* all layers */
 };
 struct choice choice_of(const struct plan *plan, const struct graph *graph);
 

@@ -20,10 +20,11 @@ static void write_cluster(struct text *out, const char *cluster, int times)
 static void write_degrees(struct text *out, const struct plan *plan)
 {
     const int *atom = plan->stages[0].atom;
-    const struct plan_layer *middle = &plan->layers[plan->layer_count / 2]; /* the ends differ from the rest */
+    int middle = plan->layer_count / 2; /* the ends differ from the rest */
     text_printf(out, "pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, recompute %s", plan->stage_count, atom[1],
-                atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]), middle->zero,
-                recompute_names[middle->recompute]);
+                atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]),
+                plan_zero_on(plan, &plan->stages[stage_of_layer(plan, middle)], middle),
+                recompute_names[plan->layers[middle].recompute]);
 }
 
 /* What to type, or to have. */
