@@ -99,6 +99,15 @@ static bool other_schedules(struct space *space, int own)
     return restrict_to(&space->schedule, list);
 }
 
+/* ZeRO-3 shards something only where ranks share shards: data-parallel ones of a stage's mesh, unless context-parallel
+ * ranks or several meshes may do so, too. */
+static bool with_shards(struct space *space, const struct cluster *cluster)
+{
+    if (names_several(&space->context) || names_several(&space->spread))
+        return true;
+    return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
+}
+
 enum kind {
     OTHER_PIPELINE,
     OTHER_TENSOR,
@@ -152,15 +161,16 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case PURE_DATA:
         return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix_tensor(s, 1);
     case NO_ZERO:
-        return c->zero[0] < c->weighted && c->data > 1 && fix(&s->zero, 0);
+        return c->zero[0] < c->weighted && fix(&s->zero, 0);
     case ZERO_3:
-        return c->zero[3] < c->weighted && fix(&s->zero, 3);
+        return c->zero[3] < c->weighted && with_shards(s, cluster) && fix(&s->zero, 3);
     case NO_RECOMPUTATION:
         return c->recompute[RECOMPUTE_NONE] < c->layers && fix(&s->recompute, RECOMPUTE_NONE);
     case FULL_RECOMPUTATION:
         return c->recompute[RECOMPUTE_FULL] < c->layers && fix(&s->recompute, RECOMPUTE_FULL);
     case WITH_SEQUENCE:
-        return c->tensor > 1 && !c->sequence_parallel && fix(&s->sequence_parallel, 1);
+        return c->tensor > 1 && !c->sequence_parallel && fix(&s->sequence_parallel, 1) &&
+               restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), 1));
     case WITHOUT_SEQUENCE:
         return c->tensor > 1 && c->sequence_parallel && fix(&s->sequence_parallel, 0);
     case KINDS:
