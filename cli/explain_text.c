@@ -185,7 +185,7 @@ static void print_alternative(const struct cli *cli, const struct alternative *a
         return;
     case SOLUTION_NONE:
         fprintf(cli->out, "%s%s\n", asked ? "impossible: " : "",
-                asked ? s->why : "none: degrees or batch do not divide");
+                asked ? s->why : "none: degrees, batch or restrictions exclude it");
         return;
     case SOLUTION_ENDED:
         fprintf(cli->out, "no time was left\n");

@@ -24,6 +24,10 @@ struct solution {
     const char *why;       /* SOLUTION_NONE; in the explainer's arena */
 };
 
+struct known_plan {
+    struct explained *explained;
+    struct solution own; /* under the explainer's facts; SOLUTION_ENDED: nobody has looked */
+};
 struct explainer {
     struct arena arena;
     const struct model *model;
@@ -33,8 +37,11 @@ struct explainer {
     bool ended;
     int64_t whole_limit; /* layers x micro-batches up to which found plans are simulated as a whole */
     int64_t uses;
-    int known_count, known_capacity;
-    struct explained **known; /* every plan met, once; the programs of a few */
+    int known_count, known_capacity, heard_count, heard_capacity;
+    struct known_plan *known; /* every plan met, once; the programs of a few */
+    struct heard_plan *heard; /* what searches under the explainer's facts have heard besides */
+    bool has_base;
+    struct solution base; /* explainer_base() */
     struct account **accounts;
     int account_count, account_capacity;
 };
@@ -56,6 +63,11 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
 /* The same by the search's own prediction. */
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err);
+/* The whole space under the explainer's facts; searched once. */
+bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
+/* What a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it does
+ * not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search has told. */
+bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
 /* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
  */
 struct space explain_space(const struct plan *plan);
@@ -81,7 +93,8 @@ struct alternatives {
     int count;
     struct alternative list[MAX_ALTERNATIVES];
 };
-/* The best plan of each kind that this one is not: one choice excluded or fixed, all else free. */
+/* The best plan of each kind that this one is not: one choice excluded or fixed, all else free; of what is found for
+ * it, for other kinds and in the whole space the shortest. */
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err);
 /* What the thriftiest uniform plan of the space lacks on its fullest stage; 0: there is none, or it fits. */

@@ -179,27 +179,138 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     return false;
 }
 
+/* The alternatives, and for each a space in which everything is free that does not make a plan one of its kind. */
+struct contest {
+    struct explainer *e;
+    struct alternatives *out;
+    struct space kinds[MAX_ALTERNATIVES];
+    struct error *err;
+};
+
+/* Whether so much of the plan as choices tell lies in the space. */
+static bool is_among(const struct choice *c, const struct space *space)
+{
+    bool among = allows(&space->pipeline, c->pipeline) && allows(&space->tensor, c->tensor) &&
+                 allows(&space->micro, c->micro) && allows(&space->schedule, c->schedule) &&
+                 (c->tensor == 1 || allows(&space->sequence_parallel, c->sequence_parallel));
+    for (int zero = 0; zero < 4; zero++)
+        among = among && (c->zero[zero] == 0 || allows(&space->zero, zero));
+    for (int mode = 0; mode < RECOMPUTE_COUNT; mode++)
+        among = among && (c->recompute[mode] == 0 || allows(&space->recompute, mode));
+    return among;
+}
+
+/* Whether a plan that took so long would be shown for some kind. */
+static bool would_win(const struct contest *contest, const struct choice *c, int64_t step_ns)
+{
+    for (int i = 0; i < contest->out->count; i++) {
+        const struct solution *shown = &contest->out->list[i].solution;
+        if ((shown->kind != SOLUTION_PLAN || step_ns < shown->step_ns) && (!c || is_among(c, &contest->kinds[i])))
+            return true;
+    }
+    return false;
+}
+
+static void compete(struct contest *contest, const struct choice *c, const struct solution *solution)
+{
+    for (int i = 0; i < contest->out->count; i++) {
+        struct solution *shown = &contest->out->list[i].solution;
+        if (is_among(c, &contest->kinds[i]) && (shown->kind != SOLUTION_PLAN || solution->step_ns < shown->step_ns))
+            *shown = *solution;
+    }
+}
+
+static bool solve_kind(struct contest *contest, enum kind kind, const struct choice *own)
+{
+    struct explainer *e = contest->e;
+    struct space space = e->options.space, *free_space = &contest->kinds[contest->out->count];
+    struct alternative *a = &contest->out->list[contest->out->count];
+    *free_space = (struct space){ .batch = space.batch };
+    if (!apply(kind, own, e->facts->cluster, &space) || !apply(kind, own, e->facts->cluster, free_space))
+        return true;
+    a->kind = kind_names[kind];
+    if (!explainer_solve(e, &space, e->facts, &a->solution, contest->err) ||
+        (a->solution.kind == SOLUTION_NO_MEMORY &&
+         !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, contest->err)))
+        return false;
+    if (a->solution.kind == SOLUTION_ENDED)
+        return true;
+    if (a->solution.kind == SOLUTION_PLAN) {
+        struct choice found = choice_of(a->solution.explained->plan, a->solution.explained->graph);
+        if (!is_among(&found, free_space)) /* as where rules say otherwise of some layers */
+            a->solution = (struct solution){ .kind = SOLUTION_NONE };
+    }
+    contest->out->count++;
+    return true;
+}
+
+/* What was found for other kinds may be of this one, too. */
+static bool let_known_compete(struct contest *contest)
+{
+    struct explainer *e = contest->e;
+    for (int i = 0; i < e->known_count && !explainer_ends(e); i++) {
+        const struct explained *known = e->known[i].explained;
+        struct choice c = choice_of(known->plan, known->graph);
+        struct solution own;
+        if (!would_win(contest, &c, 0))
+            continue;
+        if (!explainer_judge(e, known->plan, &own, contest->err))
+            return false;
+        if (own.kind == SOLUTION_PLAN)
+            compete(contest, &c, &own);
+    }
+    return true;
+}
+
+static bool let_compete(struct contest *contest, const struct heard_plan *heard)
+{
+    struct graph *graph = NULL;
+    struct solution own;
+    if (!would_win(contest, NULL, heard->least_ns))
+        return true;
+    if (!plan_graph(&graph, contest->e->model, heard->plan, contest->err))
+        return false;
+    struct choice c = choice_of(heard->plan, graph);
+    graph_free(graph);
+    if (!would_win(contest, &c, heard->least_ns))
+        return true;
+    if (!explainer_judge(contest->e, heard->plan, &own, contest->err))
+        return false;
+    if (own.kind == SOLUTION_PLAN)
+        compete(contest, &c, &own);
+    return true;
+}
+
+static int compare_heard(const void *a, const void *b)
+{
+    const struct heard_plan *x = a, *y = b;
+    return (x->least_ns > y->least_ns) - (x->least_ns < y->least_ns);
+}
+
+/* So may what searches have simulated on their way. The shortest first: they spare others the simulation. */
+static bool let_heard_compete(struct contest *contest)
+{
+    struct explainer *e = contest->e;
+    qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
+    for (int i = 0; i < e->heard_count && !explainer_ends(e); i++)
+        if (!let_compete(contest, &e->heard[i]))
+            return false;
+    return true;
+}
+
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err)
 {
     struct choice choice = choice_of(plan->plan, plan->graph);
+    struct contest contest = { .e = e, .out = out, .err = err };
+    struct solution base;
     *out = (struct alternatives){ 0 };
-    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++) {
-        struct space space = e->options.space;
-        struct alternative *a = &out->list[out->count];
-        if (!apply((enum kind)kind, &choice, e->facts->cluster, &space))
-            continue;
-        a->kind = kind_names[kind];
-        if (!explainer_solve(e, &space, e->facts, &a->solution, err))
+    if (!explainer_base(e, &base, err))
+        return false;
+    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++)
+        if (!solve_kind(&contest, (enum kind)kind, &choice))
             return false;
-        if (a->solution.kind == SOLUTION_NO_MEMORY &&
-            !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, err))
-            return false;
-        if (a->solution.kind == SOLUTION_ENDED)
-            break;
-        out->count++;
-    }
-    return true;
+    return let_known_compete(&contest) && let_heard_compete(&contest);
 }
 
 /* ---- what does not fit, and by how much ---- */

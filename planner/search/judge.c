@@ -186,8 +186,7 @@ static bool family_heard(const struct run *run, const struct candidate *c)
     return false;
 }
 
-/* What the judge said of it, at least; 0: nothing. */
-static int64_t told_ns(const struct candidate *c)
+int64_t search_told_ns(const struct candidate *c)
 {
     return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
 }
@@ -209,12 +208,12 @@ int64_t search_expected_ns(const struct run *run, const struct candidate *c)
         const struct candidate *other = &run->candidates[i];
         int alike = other->judged ? likeness(run, other, c) : 0;
         met = met || alike == 3;
-        if (alike > 0 && told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
+        if (alike > 0 && search_told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
             like = other;
     }
     double ns = (double)c->ranked_ns;
     if (like && like->ranked_ns > 0)
-        ns *= (double)told_ns(like) / (double)like->ranked_ns;
+        ns *= (double)search_told_ns(like) / (double)like->ranked_ns;
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
@@ -322,8 +321,8 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
 /* So far off that the order of ranks says little. */
 static bool is_wrong(const struct candidate *c)
 {
-    int64_t off_ns = told_ns(c) - c->ranked_ns;
-    return told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
+    int64_t off_ns = search_told_ns(c) - c->ranked_ns;
+    return search_told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
 /* So little below what there is that a step of more micro-batches may not fit after all. */

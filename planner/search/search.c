@@ -107,6 +107,24 @@ static void drop_candidates(struct run *run)
     run->candidate_count = 0;
 }
 
+/* Plans that fit, or were beaten before anyone knew, go to the result. */
+static bool hand_over_heard(struct run *run)
+{
+    struct search_result *result = run->result;
+    result->heard = arena_alloc(&result->arena, (size_t)run->candidate_count + 1, sizeof *result->heard);
+    if (!result->heard)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->candidate_count; i++) {
+        struct candidate *c = &run->candidates[i];
+        if (!c->heard || !c->plan)
+            continue;
+        plan_join_atoms(c->plan);
+        result->heard[result->heard_count++] = (struct heard_plan){ c->plan, search_told_ns(c) };
+        c->plan = NULL;
+    }
+    return true;
+}
+
 const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
     [PHASE_BOUNDS] = "bounds",           [PHASE_PROOF] = "proof",
     [PHASE_FAMILIES] = "other families", [PHASE_RANKS] = "ranking",
@@ -334,7 +352,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     struct run run = { .options = &own, .space = &own.space, .result = result, .err = err };
     if (options->calls.now_ns)
         run.start_ns = options->calls.now_ns(options->calls.self);
-    bool good = run_all(&run, model, facts);
+    bool good = run_all(&run, model, facts) && hand_over_heard(&run);
     drop_candidates(&run);
     workbench_close(&run.bench);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
@@ -355,6 +373,8 @@ void search_result_free(struct search_result *result)
         plan_free(result->plans[i].plan);
         estimate_free(result->plans[i].estimate);
     }
+    for (int i = 0; i < result->heard_count; i++)
+        plan_free(result->heard[i].plan);
     plan_free(result->certificate.best_plan);
     plan_free(result->nearest.plan);
     for (int kind = 0; kind < ADVICE_COUNT; kind++)

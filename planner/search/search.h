@@ -118,6 +118,11 @@ struct search_plan {
     int64_t formula_ns, ranked_ns;
     struct estimate *estimate;
 };
+/* One that the judge heard, and what it is simulated to take at least: the search may have had better ones. */
+struct heard_plan {
+    struct plan *plan; /* the result's */
+    int64_t least_ns;
+};
 /* What could be otherwise so that something fits. In this order they are looked for: the costliest last. */
 enum advice_kind {
     ADVICE_BATCH,    /* sequences */
@@ -139,6 +144,8 @@ struct search_result {
     const char *why; /* the space has no configuration: what does not divide, and what to type; else NULL */
     int plan_count;  /* best first by simulated step; at most options.top */
     struct search_plan *plans;
+    int heard_count; /* those of `plans` may be among them */
+    struct heard_plan *heard;
     struct certificate certificate;
     int64_t phase_ns[SEARCH_PHASE_COUNT]; /* processor time; zeroes without calls.spent_ns */
     /* When nothing fits: the plan that needs least, and where. */

@@ -1,0 +1,98 @@
+/* What plans there are besides, of a model of the zoo: whoever finds one, all that show several know it. */
+#include "planner/search/explain.h"
+#include "tests/zoo_search.h"
+#include <string.h>
+
+/* gpt2 in 8 sequences on four consumer GPUs: plans of several kinds lie close to each other. */
+struct job {
+    struct model *model;
+    struct cluster *cluster;
+    struct facts facts;
+    struct search_options options;
+    struct explainer e;
+};
+
+static void job_open(struct job *job)
+{
+    job->model = model_of_zoo("gpt2");
+    job->cluster = cluster_open("1x4:rtx4090");
+    job->facts = (struct facts){ .cluster = job->cluster };
+    job->options = (struct search_options){ .space = space_default(8, 0, DTYPE_BF16), .top = 1, .gap_ppm = 1000 };
+    explainer_open(&job->e, job->model, &job->facts, &job->options);
+}
+
+static void job_close(struct job *job)
+{
+    explainer_close(&job->e);
+    cluster_free(job->cluster);
+    model_free(job->model);
+}
+
+static const struct explained *best_plan(struct job *job)
+{
+    struct solution best;
+    struct error err = { 0 };
+    ck_assert_msg(explainer_base(&job->e, &best, &err), "%s", err.message);
+    ck_assert_int_eq(best.kind, SOLUTION_PLAN);
+    return best.explained;
+}
+
+/* ---- the best of each kind ---- */
+
+static bool is_of_kind(const char *kind, const struct choice *c, const struct choice *mine)
+{
+    return !strcmp(kind, "other pipeline degree")   ? c->pipeline != mine->pipeline
+           : !strcmp(kind, "other tensor degree")   ? c->tensor != mine->tensor
+           : !strcmp(kind, "other micro-batch")     ? c->micro != mine->micro
+           : !strcmp(kind, "no pipeline")           ? c->pipeline == 1
+           : !strcmp(kind, "no tensor parallelism") ? c->tensor == 1
+           : !strcmp(kind, "no ZeRO")               ? c->zero[0] == c->weighted
+           : !strcmp(kind, "ZeRO-3 everywhere")     ? c->zero[3] == c->weighted
+           : !strcmp(kind, "no recomputation")      ? c->recompute[RECOMPUTE_NONE] == c->layers
+           : !strcmp(kind, "full recomputation")    ? c->recompute[RECOMPUTE_FULL] == c->layers
+                                                    : false;
+}
+
+/* Of each kind that explains the plan the shortest that anybody found is shown, whatever it was sought for. */
+static void check_shortest(struct explainer *e, const struct explained *plan, const struct alternatives *list)
+{
+    struct choice mine = choice_of(plan->plan, plan->graph);
+    struct error err = { 0 };
+    for (int k = 0; k < e->known_count; k++) {
+        const struct explained *known = e->known[k].explained;
+        struct choice c = choice_of(known->plan, known->graph);
+        struct account account;
+        ck_assert(explainer_account(e, known, e->facts, &account, &err));
+        for (int i = 0; i < list->count && account.fits; i++) {
+            const struct solution *s = &list->list[i].solution;
+            if (!is_of_kind(list->list[i].kind, &c, &mine))
+                continue;
+            ck_assert_int_eq(s->kind, SOLUTION_PLAN);
+            ck_assert_msg(s->step_ns <= account.step_ns, "%s: shown %lld, known %lld", list->list[i].kind,
+                          (long long)s->step_ns, (long long)account.step_ns);
+        }
+    }
+}
+
+START_TEST(alternatives_are_the_shortest)
+{
+    struct job job;
+    struct alternatives list;
+    struct error err = { 0 };
+    job_open(&job);
+    const struct explained *plan = best_plan(&job);
+    ck_assert_msg(explain_alternatives(&job.e, plan, &list, &err), "%s", err.message);
+    ck_assert_int_ge(list.count, 6);
+    check_shortest(&job.e, plan, &list);
+    job_close(&job);
+}
+END_TEST
+
+static Suite *explain_zoo_suite(void)
+{
+    Suite *suite = suite_create("plans besides");
+    CHECK_ADD(suite, alternatives_are_the_shortest);
+    return suite;
+}
+
+CHECK_MAIN(explain_zoo_suite)
