@@ -451,7 +451,7 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     good = good && (result->feasible || say_infeasible(cli, a, result, space, in, err));
     if (good) {
         answer.certificate = result->certificate;
-        good = ranking_build(&answer.ranking, result, in->model, &in->facts, &o, (int)a->top, err);
+        good = ranking_build(&answer.ranking, result, &answer.explainer, (int)a->top, err);
     }
     if (good) {
         certify(&answer);

@@ -1,5 +1,5 @@
 /* What plans there are besides, of a model of the zoo: whoever finds one, all that show several know it. */
-#include "planner/search/explain.h"
+#include "planner/search/explain_several.h"
 #include "tests/zoo_search.h"
 #include <string.h>
 
@@ -88,10 +88,48 @@ START_TEST(alternatives_are_the_shortest)
 }
 END_TEST
 
+/* ---- the shortest plans ---- */
+
+/* Of plans that differ in more than trifles none that an explanation shows is left out for a longer one. */
+START_TEST(rankings_know_the_alternatives)
+{
+    enum { WANTED = 8 };
+    struct job job;
+    struct ranking ranking;
+    struct alternatives list;
+    struct explainer fresh;
+    struct search_result *first = NULL;
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    job_open(&job);
+    ck_assert_msg(explain_alternatives(&job.e, best_plan(&job), &list, &err), "%s", err.message);
+    job.options.top = WANTED;
+    explainer_open(&fresh, job.model, &job.facts, &job.options);
+    ck_assert(search_run(&first, job.model, &job.facts, &job.options, &err));
+    ck_assert_msg(ranking_build(&ranking, first, &fresh, WANTED, &err), "%s", err.message);
+    ck_assert(graph_build(&graph, job.model, 8, 0, 1, &err));
+    ck_assert_int_eq(ranking.count, WANTED);
+    int64_t last_ns = ranking.plans[WANTED - 1].estimate->prediction.step_ns;
+    for (int i = 0; i < list.count; i++) {
+        const struct solution *s = &list.list[i].solution;
+        bool distinct = s->kind == SOLUTION_PLAN && s->step_ns < last_ns;
+        for (int k = 0; k < WANTED && distinct && ranking.plans[k].estimate->prediction.step_ns <= s->step_ns; k++)
+            ck_assert(plans_distinct(graph, ranking.plans[k].plan, s->explained->plan, &distinct, &err));
+        ck_assert_msg(!distinct, "%s: %lld is left out", list.list[i].kind, (long long)s->step_ns);
+    }
+    graph_free(graph);
+    ranking_free(&ranking);
+    explainer_close(&fresh);
+    search_result_free(first);
+    job_close(&job);
+}
+END_TEST
+
 static Suite *explain_zoo_suite(void)
 {
     Suite *suite = suite_create("plans besides");
     CHECK_ADD(suite, alternatives_are_the_shortest);
+    CHECK_ADD(suite, rankings_know_the_alternatives);
     return suite;
 }
 

@@ -102,23 +102,9 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 
 static void note_own(struct explainer *e, const struct explained *explained, const struct solution *own)
 {
-    for (int i = 0; i < e->known_count; i++)
-        if (e->known[i].explained == explained && !e->known[i].own.whole)
-            e->known[i].own = *own;
-}
-
-/* Takes over what the search has heard. */
-static bool note_heard(struct explainer *e, struct search_result *result, struct error *err)
-{
-    for (int i = 0; i < result->heard_count; i++) {
-        struct heard_plan *heard = with_room(e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
-        if (!heard)
-            return out_of_memory(err);
-        e->heard = heard;
-        heard[e->heard_count++] = result->heard[i];
-        result->heard[i].plan = NULL;
-    }
-    return true;
+    struct known_plan *known = &e->known[find_known(e, explained->plan)];
+    if (!known->own.whole)
+        known->own = *own;
 }
 
 /* Drops the programs that were not asked for lately, all but the newest few. */
@@ -201,12 +187,36 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
     return impossible(e, why->message, out, err);
 }
 
-static void take_prediction(struct solution *out, const struct prediction *p)
+static struct solution predicted(const struct explained *explained, const struct prediction *p)
 {
-    out->step_ns = p->step_ns;
-    memcpy(out->time_ns, p->breakdown_ns, sizeof out->time_ns);
-    for (int s = 0; s < p->stage_count; s++)
-        out->peak_bytes = max_i64(out->peak_bytes, p->peak_bytes[s]);
+    struct solution s = { .kind = SOLUTION_PLAN, .explained = explained, .step_ns = p->step_ns };
+    memcpy(s.time_ns, p->breakdown_ns, sizeof s.time_ns);
+    for (int i = 0; i < p->stage_count; i++)
+        s.peak_bytes = max_i64(s.peak_bytes, p->peak_bytes[i]);
+    return s;
+}
+
+/* What a search under the explainer's facts has found becomes known, what it has heard passes over. */
+static bool take_result(struct explainer *e, struct search_result *result, struct error *err)
+{
+    for (int i = 0; i < result->plan_count; i++) {
+        const struct search_plan *plan = &result->plans[i];
+        const struct explained *explained = NULL;
+        if (!explainer_plan(e, plan->plan, &explained, err))
+            return false;
+        struct solution own = predicted(explained, &plan->estimate->prediction);
+        note_own(e, explained, &own);
+        e->known[find_known(e, plan->plan)].formula_ns = plan->formula_ns;
+    }
+    for (int i = 0; i < result->heard_count; i++) {
+        struct heard_plan *heard = with_room(e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
+        if (!heard)
+            return out_of_memory(err);
+        e->heard = heard;
+        heard[e->heard_count++] = result->heard[i];
+        result->heard[i].plan = NULL;
+    }
+    return true;
 }
 
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
@@ -226,14 +236,11 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
     bool good = !result->why || impossible(e, result->why, out, err);
     out->kind = result->why ? SOLUTION_NONE : SOLUTION_NO_MEMORY;
     if (result->feasible) {
-        out->kind = SOLUTION_PLAN;
-        good = explainer_plan(e, result->plans[0].plan, &out->explained, err);
-        take_prediction(out, &result->plans[0].estimate->prediction);
+        const struct explained *explained = NULL;
+        good = explainer_plan(e, result->plans[0].plan, &explained, err);
+        *out = predicted(explained, &result->plans[0].estimate->prediction);
     }
-    if (good && facts == e->facts) {
-        note_own(e, out->explained, out);
-        good = note_heard(e, result, err);
-    }
+    good = good && (facts != e->facts || take_result(e, result, err));
     search_result_free(result);
     return good;
 }
@@ -294,5 +301,32 @@ bool explainer_judge(struct explainer *e, const struct plan *plan, struct soluti
         take_account(out, &account);
     }
     note_own(e, explained, out);
+    return true;
+}
+
+bool explainer_start(struct explainer *e, struct search_result *result, struct error *err)
+{
+    e->has_base = take_result(e, result, err) && explainer_judge(e, result->plans[0].plan, &e->base, err);
+    return e->has_base;
+}
+
+static int compare_heard(const void *a, const void *b)
+{
+    const struct heard_plan *x = a, *y = b;
+    return (x->least_ns > y->least_ns) - (x->least_ns < y->least_ns);
+}
+
+void explainer_sort_heard(struct explainer *e)
+{
+    qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
+}
+
+bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out, struct error *err)
+{
+    if (!explainer_judge(e, heard->plan, out, err))
+        return false;
+    int at = find_known(e, heard->plan);
+    if (at >= 0)
+        e->known[at].formula_ns = heard->formula_ns;
     return true;
 }

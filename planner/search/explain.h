@@ -27,6 +27,7 @@ struct solution {
 struct known_plan {
     struct explained *explained;
     struct solution own; /* under the explainer's facts; SOLUTION_ENDED: nobody has looked */
+    int64_t formula_ns;  /* 0: no search has told */
 };
 struct explainer {
     struct arena arena;
@@ -65,9 +66,15 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
                     struct error *err);
 /* The whole space under the explainer's facts; searched once. */
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
+/* The whole space was searched already: the result's plans become known, and what it has heard passes over. */
+bool explainer_start(struct explainer *e, struct search_result *result, struct error *err);
 /* What a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it does
  * not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search has told. */
 bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
+/* The same of one that a search has heard; in e->heard, the shortest first: explainer_sort_heard(). */
+bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out,
+                           struct error *err);
+void explainer_sort_heard(struct explainer *e);
 /* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
  */
 struct space explain_space(const struct plan *plan);

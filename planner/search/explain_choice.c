@@ -274,24 +274,18 @@ static bool let_compete(struct contest *contest, const struct heard_plan *heard)
     graph_free(graph);
     if (!would_win(contest, &c, heard->least_ns))
         return true;
-    if (!explainer_judge(contest->e, heard->plan, &own, contest->err))
+    if (!explainer_judge_heard(contest->e, heard, &own, contest->err))
         return false;
     if (own.kind == SOLUTION_PLAN)
         compete(contest, &c, &own);
     return true;
 }
 
-static int compare_heard(const void *a, const void *b)
-{
-    const struct heard_plan *x = a, *y = b;
-    return (x->least_ns > y->least_ns) - (x->least_ns < y->least_ns);
-}
-
 /* So may what searches have simulated on their way. The shortest first: they spare others the simulation. */
 static bool let_heard_compete(struct contest *contest)
 {
     struct explainer *e = contest->e;
-    qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
+    explainer_sort_heard(e);
     for (int i = 0; i < e->heard_count && !explainer_ends(e); i++)
         if (!let_compete(contest, &e->heard[i]))
             return false;

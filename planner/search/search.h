@@ -121,7 +121,7 @@ struct search_plan {
 /* One that the judge heard, and what it is simulated to take at least: the search may have had better ones. */
 struct heard_plan {
     struct plan *plan; /* the result's */
-    int64_t least_ns;
+    int64_t least_ns, formula_ns;
 };
 /* What could be otherwise so that something fits. In this order they are looked for: the costliest last. */
 enum advice_kind {
