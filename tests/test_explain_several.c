@@ -62,6 +62,7 @@ START_TEST(rankings_are_distinct)
         explainer_open(&e, world.model, &world.facts, &options);
         struct search_result *result = run_search(&world, &options);
         int64_t first_ns = result->plans[0].estimate->prediction.step_ns;
+        ck_assert(explainer_start(&e, result, &err));
         ck_assert_msg(ranking_build(&ranking, result, &e, wanted, &err), "%s", err.message);
         ck_assert_int_eq(ranking.count, wanted);
         ck_assert(ranking.complete);

@@ -106,6 +106,7 @@ START_TEST(rankings_know_the_alternatives)
     job.options.top = WANTED;
     explainer_open(&fresh, job.model, &job.facts, &job.options);
     ck_assert(search_run(&first, job.model, &job.facts, &job.options, &err));
+    ck_assert(explainer_start(&fresh, first, &err));
     ck_assert_msg(ranking_build(&ranking, first, &fresh, WANTED, &err), "%s", err.message);
     ck_assert(graph_build(&graph, job.model, 8, 0, 1, &err));
     ck_assert_int_eq(ranking.count, WANTED);
@@ -125,11 +126,41 @@ START_TEST(rankings_know_the_alternatives)
 }
 END_TEST
 
+/* ---- step against memory ---- */
+
+/* Nothing that is known beats a point in both, and what nothing beats is a point. */
+START_TEST(frontiers_know_the_alternatives)
+{
+    struct job job;
+    struct frontier f;
+    struct alternatives list;
+    struct error err = { 0 };
+    job_open(&job);
+    ck_assert_msg(explain_alternatives(&job.e, best_plan(&job), &list, &err), "%s", err.message);
+    ck_assert_msg(explain_memory_frontier(&job.e, &f, &err), "%s", err.message);
+    ck_assert_int_gt(f.count, 4);
+    for (int i = 0; i < job.e.known_count; i++) {
+        const struct solution *own = &job.e.known[i].own;
+        bool reached = own->kind != SOLUTION_PLAN;
+        for (int k = 0; k < f.count; k++) {
+            const struct point *at = &f.points[k];
+            reached = reached || (at->step_ns <= own->step_ns && at->peak_bytes <= own->peak_bytes);
+            if (own->kind == SOLUTION_PLAN)
+                ck_assert(own->step_ns >= at->step_ns || own->peak_bytes >= at->peak_bytes);
+        }
+        ck_assert_msg(reached, "%lld ns with %lld bytes is left out", (long long)own->step_ns,
+                      (long long)own->peak_bytes);
+    }
+    job_close(&job);
+}
+END_TEST
+
 static Suite *explain_zoo_suite(void)
 {
     Suite *suite = suite_create("plans besides");
     CHECK_ADD(suite, alternatives_are_the_shortest);
     CHECK_ADD(suite, rankings_know_the_alternatives);
+    CHECK_ADD(suite, frontiers_know_the_alternatives);
     return suite;
 }
 

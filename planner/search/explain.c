@@ -189,10 +189,10 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
 
 static struct solution predicted(const struct explained *explained, const struct prediction *p)
 {
-    struct solution s = { .kind = SOLUTION_PLAN, .explained = explained, .step_ns = p->step_ns };
+    struct solution s = {
+        .kind = SOLUTION_PLAN, .explained = explained, .step_ns = p->step_ns, .peak_bytes = estimate_peak_bytes(p)
+    };
     memcpy(s.time_ns, p->breakdown_ns, sizeof s.time_ns);
-    for (int i = 0; i < p->stage_count; i++)
-        s.peak_bytes = max_i64(s.peak_bytes, p->peak_bytes[i]);
     return s;
 }
 

@@ -164,12 +164,13 @@ struct point {
     int devices;
     int64_t peak_bytes, step_ns;
 };
-enum { MAX_POINTS = 48 };
+enum { MAX_POINTS = 96 };
 struct frontier {
     int count;
     struct point points[MAX_POINTS]; /* none is worse than another in both; shortest step first */
 };
-/* Step against peak memory: re-solved with ever less memory, each time at least 1/32 below the last peak. */
+/* Step against peak memory: what is known, with the alternatives to the whole space's plan; and re-solved with ever
+ * less memory, each time at least 1/32 below the last peak. */
 bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
 /* Step against devices: whole nodes, 2^k and 3 x 2^k of them (devices where there is one node), and all; downwards
  * until nothing fits. */

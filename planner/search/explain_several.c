@@ -287,7 +287,7 @@ bool ranking_build(struct ranking *out, struct search_result *first, struct expl
         return out_of_memory(err);
     if (wanted == 1)
         take(out, first, 0);
-    else if (!explainer_start(e, first, err) || !build(out, first, e, wanted, err)) {
+    else if (!build(out, first, e, wanted, err)) {
         ranking_free(out);
         return false;
     }

@@ -21,7 +21,7 @@ struct ranking {
  * which they are taken; where these are too few, the best of searches with each number of stages, tensor degree and
  * micro-batch fixed in turn, until there are enough; the alternatives to the first (explain_alternatives()), and what
  * all these searches have simulated on their way. One of those may turn out shorter than the first. One alone is the
- * first's.
+ * first's, and for more the explainer must have been started with it (explainer_start()).
  * *out is to be freed: ranking_free(). Fails for want of memory and for our bugs.
  */
 bool ranking_build(struct ranking *out, struct search_result *first, struct explainer *e, int wanted,

@@ -360,6 +360,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
     if (estimate->prediction.fits) {
         c->judged = c->heard = true;
         c->simulated_ns = estimate->prediction.step_ns;
+        c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
         return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;

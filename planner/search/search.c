@@ -119,7 +119,8 @@ static bool hand_over_heard(struct run *run)
         if (!c->heard || !c->plan)
             continue;
         plan_join_atoms(c->plan);
-        result->heard[result->heard_count++] = (struct heard_plan){ c->plan, search_told_ns(c), c->solution.step_ns };
+        result->heard[result->heard_count++] =
+            (struct heard_plan){ c->plan, search_told_ns(c), c->solution.step_ns, c->peak_bytes };
         c->plan = NULL;
     }
     return true;

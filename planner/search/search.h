@@ -122,6 +122,7 @@ struct search_plan {
 struct heard_plan {
     struct plan *plan; /* the result's */
     int64_t least_ns, formula_ns;
+    int64_t peak_bytes; /* about, of the fullest stage; 0: beaten before anyone looked whether it fits */
 };
 /* What could be otherwise so that something fits. In this order they are looked for: the costliest last. */
 enum advice_kind {

@@ -28,6 +28,7 @@ struct candidate {
     const struct price_table *tight;
     int64_t simulated_ns; /* 0: not simulated, or beaten */
     int64_t beaten_ns;    /* 0, or what it is simulated to take at least, which was not worth it */
+    int64_t peak_bytes;   /* of its fullest stage, where it is simulated */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;          /* how often less memory was promised because a layout did not fit */
     int part;             /* which strategies it chose from: 0 all, else of variants.c */
