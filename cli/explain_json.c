@@ -70,7 +70,7 @@ static const struct json_field alternative_fields[] = {
     NUMBER("change", "Of the step against the plan explained: 0.05 is 5 % slower; or null."),
     NODE("difference_s", "Change of each item of time; they add up to the change of the step; or null."),
     WHOLE("peak_bytes", "Of its fullest stage, or null."),
-    WHOLE("missing_bytes", "What the thriftiest uniform plan of the kind lacks on a device, or null."),
+    WHOLE("missing_bytes", "What the thriftiest plan of the kind lacks on a device, or null."),
     TEXT("why", "Why there is no configuration, or null."),
 };
 static const struct json_field what_if_fields[] = {

@@ -155,12 +155,60 @@ START_TEST(frontiers_know_the_alternatives)
 }
 END_TEST
 
+/* ---- nothing fits ---- */
+
+static int64_t laid_out_bytes(const struct model *model, const struct plan *plan, const struct facts *facts)
+{
+    struct graph *graph = NULL;
+    struct estimate *estimate = NULL;
+    struct error err = { 0 };
+    ck_assert(plan_graph(&graph, model, plan, &err));
+    ck_assert_msg(estimate_plan(&estimate, graph, plan, facts, &err), "%s", err.message);
+    int64_t bytes = estimate_peak_bytes(&estimate->prediction);
+    estimate_free(estimate);
+    graph_free(graph);
+    return bytes;
+}
+
+/* What is missing is one number, to the byte of the whole program; with hardly more than that there is a plan. */
+START_TEST(missing_bytes_are_those_of_the_layout)
+{
+    struct model *model = model_of_zoo("llama-2-7b");
+    struct cluster *cluster = cluster_open("1x4:rtx4090");
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 1, .gap_ppm = 1000 };
+    struct search_result *result = NULL;
+    struct explainer e;
+    struct variation v = variation_none();
+    struct varied varied;
+    struct solution found;
+    struct error err = { 0 };
+    int64_t missing = 0;
+    options.space.zero = options.space.recompute = (struct allowed){ 1, { 0 } };
+    ck_assert(search_run(&result, model, &facts, &options, &err) && !result->feasible);
+    explainer_open(&e, model, &facts, &options);
+    ck_assert(explain_missing(&e, &options.space, &facts, &missing, &err));
+    ck_assert_int_eq(missing, search_missing_bytes(result));
+    ck_assert_int_eq(result->nearest.needed_bytes, laid_out_bytes(model, result->nearest.plan, &facts));
+    v.memory = (double)(result->nearest.needed_bytes / 128 * 129) / (double)available_bytes(&facts);
+    ck_assert(varied_open(&varied, &facts, &v, &err));
+    ck_assert(explainer_find(&e, &options.space, &varied.facts, &found, &err));
+    ck_assert_int_eq(found.kind, SOLUTION_PLAN);
+    varied_free(&varied);
+    explainer_close(&e);
+    search_result_free(result);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
 static Suite *explain_zoo_suite(void)
 {
     Suite *suite = suite_create("plans besides");
     CHECK_ADD(suite, alternatives_are_the_shortest);
     CHECK_ADD(suite, rankings_know_the_alternatives);
     CHECK_ADD(suite, frontiers_know_the_alternatives);
+    CHECK_ADD(suite, missing_bytes_are_those_of_the_layout);
     return suite;
 }
 

@@ -330,3 +330,22 @@ bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, 
         e->known[at].formula_ns = heard->formula_ns;
     return true;
 }
+
+bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
+                     struct error *err)
+{
+    struct search_options options = e->options;
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    *bytes = 0;
+    if (explainer_ends(e))
+        return true;
+    options.space = *space;
+    options.nearest_only = true;
+    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    if (!search_run(&result, e->model, facts, &options, &why))
+        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+    *bytes = search_missing_bytes(result);
+    search_result_free(result);
+    return true;
+}

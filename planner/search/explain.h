@@ -20,8 +20,8 @@ struct solution {
     int64_t step_ns, peak_bytes;       /* SOLUTION_PLAN; of the fullest stage */
     int64_t time_ns[TIME_KIND_COUNT];  /* adds up to step_ns: of the stage that ends last */
     bool whole;                        /* all micro-batches were simulated; else as many as the search simulates */
-    int64_t missing_bytes; /* SOLUTION_NO_MEMORY, where looked for: what the thriftiest uniform plan lacks */
-    const char *why;       /* SOLUTION_NONE; in the explainer's arena */
+    int64_t missing_bytes;             /* SOLUTION_NO_MEMORY, where looked for: explain_missing() */
+    const char *why;                   /* SOLUTION_NONE; in the explainer's arena */
 };
 
 struct known_plan {
@@ -104,7 +104,8 @@ struct alternatives {
  * it, for other kinds and in the whole space the shortest. */
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err);
-/* What the thriftiest uniform plan of the space lacks on its fullest stage; 0: there is none, or it fits. */
+/* What the plan of the space that comes nearest lacks on its fullest stage, as search_infeasible() says it; 0: there is
+ * none, or it fits. */
 bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
                      struct error *err);
 

@@ -1,7 +1,6 @@
 /* What a plan chose, why not another, and which plans differ. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
-#include "planner/search/baseline.h"
 #include "planner/search/explain.h"
 #include <stdlib.h>
 #include <string.h>
@@ -305,101 +304,4 @@ bool explain_alternatives(struct explainer *e, const struct explained *plan, str
         if (!solve_kind(&contest, (enum kind)kind, &choice))
             return false;
     return let_known_compete(&contest) && let_heard_compete(&contest);
-}
-
-/* ---- what does not fit, and by how much ---- */
-
-enum { FEW_MICRO_BATCHES = 2, MISSING_BUDGET = 30000 }; /* beyond a full pipeline; layers x micro-batches lowered */
-
-static int thriftiest(const struct allowed *allowed, int most)
-{
-    for (int value = most; value > 0; value--)
-        if (allows(allowed, value))
-            return value;
-    return 0;
-}
-
-/* The configuration's thriftiest uniform plan with just enough micro-batches to fill the pipeline. */
-static bool uniform_peak(struct explainer *e, const struct space *space, const struct facts *facts,
-                         const struct config *config, int64_t *bytes, struct error *err)
-{
-    struct uniform u = uniform_unset();
-    struct space shorter = *space;
-    struct plan *plan = NULL;
-    struct explained *explained = NULL;
-    struct error why = { 0 };
-    u.pipeline = config->stages;
-    u.tensor = config_tensor(config);
-    u.data = config_data(config);
-    u.micro = config->micro;
-    u.schedule = config->schedule;
-    u.chunks = config_chunks(config);
-    u.extra = config->extra;
-    u.loss_chunks = config->loss_chunks;
-    u.prefetch = config->prefetch;
-    u.sequence_parallel = mesh_sequence_parallel(&config->mesh);
-    u.zero = thriftiest(&space->zero, 3);
-    u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
-    u.offload = thriftiest(&space->offload, OFFLOAD_BOTH);
-    u.reshard = thriftiest(&space->reshard, RESHARD_EACH_PASS);
-    u.replicate = thriftiest(&space->replicate, 0);
-    shorter.rule_count = 0;
-    shorter.batch =
-        config_data(config) * config->micro *
-        min_i64(config->micro_batch_count, round_up(config->stages + FEW_MICRO_BATCHES,
-                                                    schedule_unit(schedules[config->schedule], config->stages)));
-    bool good = uniform_plan(&plan, &u, &shorter, e->model, facts, &why) &&
-                explained_open(&explained, e->model, plan, &why) && explained_lower(explained, &why);
-    if (good)
-        *bytes = min_i64(*bytes, explained_peak_bytes(explained));
-    explained_free(explained);
-    plan_free(plan);
-    return good || why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
-}
-
-/* Of each number of stages the widest tensor degree, the smallest micro-batch, with sequence parallelism if any has it:
- * later configurations of the same stages and degree replace earlier ones only where they are thriftier. */
-static bool thriftier(const struct config *a, const struct config *b)
-{
-    if (config_tensor(a) != config_tensor(b))
-        return config_tensor(a) > config_tensor(b);
-    if (a->micro != b->micro)
-        return a->micro < b->micro;
-    return mesh_sequence_parallel(&a->mesh) && !mesh_sequence_parallel(&b->mesh);
-}
-
-static bool least_peak(struct explainer *e, const struct space *space, const struct facts *facts,
-                       const struct graph *graph, int64_t *bytes, struct error *err)
-{
-    struct arena arena = { 0 };
-    struct config *configs = NULL;
-    int count = 0;
-    bool good = space_configs(&configs, &count, &arena, space, graph, facts->cluster, err);
-    for (int i = 0; good && i < count; i++) {
-        if (configs[i].meshes > 0 ||
-            configs[i].runs > 1) /* stages of one mesh speak for others; layouts are listed alone */
-            continue;
-        bool best = (int64_t)graph->layer_count * (configs[i].stages + FEW_MICRO_BATCHES) <= MISSING_BUDGET;
-        for (int k = 0; k < count && best; k++)
-            best = k == i || configs[k].stages != configs[i].stages || !thriftier(&configs[k], &configs[i]);
-        for (int k = 0; k < i && best; k++)
-            best = configs[k].stages != configs[i].stages || thriftier(&configs[i], &configs[k]);
-        if (best && !explainer_ends(e))
-            good = uniform_peak(e, space, facts, &configs[i], bytes, err);
-    }
-    arena_free(&arena);
-    return good;
-}
-
-bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
-                     struct error *err)
-{
-    struct graph *graph = NULL;
-    int64_t least = INT64_MAX;
-    if (!graph_build(&graph, e->model, space->batch, space->sequence, 1, err))
-        return false;
-    bool good = least_peak(e, space, facts, graph, &least, err);
-    graph_free(graph);
-    *bytes = least == INT64_MAX ? 0 : max_i64(0, least - available_bytes(facts));
-    return good;
 }

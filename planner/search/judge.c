@@ -325,19 +325,41 @@ static bool is_wrong(const struct candidate *c)
     return search_told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
-/* So little below what there is that a step of more micro-batches may not fit after all. */
-static bool hardly_fits(const struct prediction *p)
+/* So little below what there is that a step of more micro-batches may not fit after all; or so little above that it
+ * may, where such a plan is asked for. */
+static bool may_turn(const struct prediction *p, bool tight)
 {
     enum { MARGIN_SHARE = 8 };
-    for (int s = 0; s < p->stage_count; s++)
-        if (p->peak_bytes[s] > p->available_bytes[s] - p->available_bytes[s] / MARGIN_SHARE)
-            return true;
-    return false;
+    int below = 0, above = 0;
+    for (int s = 0; s < p->stage_count; s++) {
+        int64_t margin = p->available_bytes[s] / MARGIN_SHARE;
+        below += p->peak_bytes[s] <= p->available_bytes[s] - margin;
+        above += p->peak_bytes[s] > p->available_bytes[s] + margin;
+    }
+    return p->fits ? below < p->stage_count : tight && above == 0;
 }
 
 static bool settle(const struct run *run, const struct plan *plan, struct estimate *estimate)
 {
     return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
+}
+
+/* The second look. What did not fit at the first has no time yet. */
+static bool look_again(struct run *run, const struct candidate *c, struct estimate **estimate)
+{
+    struct graph *graph = NULL;
+    bool fitted = (*estimate)->prediction.fits;
+    if (!settle(run, c->plan, *estimate))
+        return false;
+    if (fitted || !(*estimate)->prediction.fits)
+        return true;
+    estimate_free(*estimate);
+    *estimate = NULL;
+    bool good = plan_graph(&graph, run->bench.model, c->plan, run->err) &&
+                estimate_plan_periodic(estimate, run->bench.model, graph, c->plan, run->bench.facts, run->err) &&
+                settle(run, c->plan, *estimate);
+    graph_free(graph);
+    return good;
 }
 
 static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
@@ -353,7 +375,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
         estimate_free(estimate);
         return true;
     }
-    if (estimate->prediction.fits && hardly_fits(&estimate->prediction) && !settle(run, c->plan, estimate)) {
+    if (may_turn(&estimate->prediction, run->options->tight) && !look_again(run, c, &estimate)) {
         estimate_free(estimate);
         return false;
     }

@@ -304,6 +304,12 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
     return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
 }
 
+static bool find_nearest_only(struct run *run)
+{
+    run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
+    return run->busy_ns ? search_list_beside(run) && search_find_nearest(run) : search_out_of_memory(run->err);
+}
+
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
     if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster))
@@ -313,6 +319,8 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     run->capacity_bytes = available_bytes(facts);
     run->result->certificate.configurations = run->config_count;
     run->result->certificate.memory_bytes = run->capacity_bytes;
+    if (run->options->nearest_only)
+        return find_nearest_only(run);
     run->open_bound_ns = INT64_MAX;
     run->result->plans =
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);

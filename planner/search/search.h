@@ -44,8 +44,10 @@ struct search_options {
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
                               and where there is no plan yet one is looked for among what plainly fits */
     bool no_advice;        /* when nothing fits, do not look for what would */
-    bool thrifty;  /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
-    bool any_plan; /* the first that fits will do */
+    bool thrifty;      /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
+    bool any_plan;     /* the first that fits will do */
+    bool tight;        /* what misses by little is laid out whole before it is turned down */
+    bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
     bool unproven; /* no multipliers for the certificate, and only the first simulated bound: it is not handed out */
     bool keep_all; /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
@@ -154,7 +156,8 @@ struct search_result {
         struct plan *plan; /* NULL when feasible */
         int stage;
         int64_t needed_bytes, available_bytes;
-        const char *cluster;                /* the name of the one searched: its short form or its file's */
+        int64_t promised_bytes; /* with so much usable the search finds it: few micro-batches leave some room */
+        const char *cluster;    /* the name of the one searched: its short form or its file's */
         struct advice advice[ADVICE_COUNT]; /* by enum advice_kind; zeroes with no_advice */
     } nearest;
 };
@@ -170,6 +173,8 @@ void search_result_free(struct search_result *result); /* accepts NULL */
 /* What the options leave of the time of a search that began at start_ns by their clock: 0, it is over, by the clock or
  * by cancellation; INT64_MAX: there is no limit. */
 int64_t search_time_left(const struct search_options *options, int64_t start_ns);
+/* When nothing fits: what the nearest plan lacks on the stage that lacks most. */
+int64_t search_missing_bytes(const struct search_result *result);
 /* ERROR_INFEASIBLE: what does not divide, or which stage lacks how many bytes, and what to type so that a plan fits.
  * Always false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);

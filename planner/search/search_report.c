@@ -47,7 +47,8 @@ static void write_change(struct text *out, const struct search_result *result, e
         return;
     case ADVICE_MEMORY:
     case ADVICE_COUNT:
-        text_printf(out, "devices of %s (cleave devices lists what there is)", text_bytes_enough(memory, advice->value));
+        text_printf(out, "devices of %s (cleave devices lists what there is)",
+                    text_bytes_enough(memory, advice->value));
     }
 }
 
@@ -79,6 +80,11 @@ static void write_advice(struct text *out, const struct search_result *result)
     }
 }
 
+int64_t search_missing_bytes(const struct search_result *result)
+{
+    return max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes);
+}
+
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err)
 {
     const struct plan *plan = result->nearest.plan;
@@ -98,7 +104,7 @@ bool search_infeasible(const struct search_result *result, const struct space *s
                          "stages have several meshes; allow turns=1 and spread=1 too");
     text_bytes(needed, result->nearest.needed_bytes);
     text_bytes(available, result->nearest.available_bytes);
-    text_bytes(missing, max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes));
+    text_bytes(missing, search_missing_bytes(result));
     write_degrees(&degrees, plan);
     write_advice(&advice, result);
     fail_kind(
