@@ -306,8 +306,15 @@ bool explainer_judge(struct explainer *e, const struct plan *plan, struct soluti
 
 bool explainer_start(struct explainer *e, struct search_result *result, struct error *err)
 {
-    e->has_base = take_result(e, result, err) && explainer_judge(e, result->plans[0].plan, &e->base, err);
-    return e->has_base;
+    const struct search_plan *first = &result->plans[0];
+    const struct explained *explained = NULL;
+    if (!take_result(e, result, err) || !explainer_plan(e, first->plan, &explained, err) ||
+        !explainer_judge(e, first->plan, &e->base, err))
+        return false;
+    if (e->base.kind != SOLUTION_PLAN) /* the search says that it fits */
+        e->base = predicted(explained, &first->estimate->prediction);
+    e->has_base = true;
+    return true;
 }
 
 static int compare_heard(const void *a, const void *b)

@@ -262,6 +262,8 @@ static bool fill(struct ranking *r, struct search_result *first, const struct sh
         else if (!copy_known(r, s->e, known, s->err))
             return false;
     }
+    if (r->count == 0)
+        take(r, first, 0);
     return true;
 }
 
