@@ -275,7 +275,7 @@ static bool find_plan(struct explaining *g, struct solution *found, struct error
 {
     struct explainer *e = &g->explainer;
     say(g->cli, "searching");
-    if (!explainer_find(e, &e->options.space, e->facts, found, err))
+    if (!explainer_base(e, found, err))
         return false;
     if (found->kind == SOLUTION_ENDED)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: ended before a plan was found; give it more --time-limit");

@@ -48,7 +48,7 @@ static const struct json_field plan_fields[] = {
     WHOLE("micro_batches", "Micro-batches of one step."),
     TEXT("schedule", "Name of the schedule."),
     WHOLE("prefetch", "Layers that ZeRO-3 gathers run ahead."),
-    NODE("zero", "Layers with weights by ZeRO stage: four numbers."),
+    NODE("zero", "Layers with weights by ZeRO stage in effect, 0 where no ranks share shards: four numbers."),
     NODE("recompute", "Layers by recomputation: none, selective, full."),
     TEXT("line", "The same for people."),
 };
@@ -70,7 +70,7 @@ static const struct json_field alternative_fields[] = {
     NUMBER("change", "Of the step against the plan explained: 0.05 is 5 % slower; or null."),
     NODE("difference_s", "Change of each item of time; they add up to the change of the step; or null."),
     WHOLE("peak_bytes", "Of its fullest stage, or null."),
-    WHOLE("missing_bytes", "What the thriftiest uniform plan of the kind lacks on a device, or null."),
+    WHOLE("missing_bytes", "What the thriftiest plan of the kind lacks on a device, or null."),
     TEXT("why", "Why there is no configuration, or null."),
 };
 static const struct json_field what_if_fields[] = {

@@ -178,14 +178,14 @@ static void print_alternative(const struct cli *cli, const struct alternative *a
         return;
     case SOLUTION_NO_MEMORY:
         if (s->missing_bytes > 0)
-            fprintf(cli->out, "does not fit: its thriftiest uniform plan lacks %s on a device\n",
+            fprintf(cli->out, "does not fit: its thriftiest plan lacks %s on a device\n",
                     text_bytes(number, s->missing_bytes));
         else
             fprintf(cli->out, "does not fit\n");
         return;
     case SOLUTION_NONE:
         fprintf(cli->out, "%s%s\n", asked ? "impossible: " : "",
-                asked ? s->why : "none: degrees or batch do not divide");
+                asked ? s->why : "none: degrees, batch or restrictions exclude it");
         return;
     case SOLUTION_ENDED:
         fprintf(cli->out, "no time was left\n");
@@ -290,7 +290,7 @@ static void print_constraint(FILE *out, const struct explainer *e, const struct 
     } else {
         fprintf(out, "%s usable on a device", text_bytes(usable, conflict->available_bytes));
         if (conflict->missing_bytes > 0)
-            fprintf(out, "; the thriftiest uniform plan lacks %s", text_bytes(missing, conflict->missing_bytes));
+            fprintf(out, "; the thriftiest plan lacks %s", text_bytes(missing, conflict->missing_bytes));
     }
     fprintf(out, "\n");
 }

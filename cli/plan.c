@@ -66,15 +66,6 @@ static void write_points(struct json_writer *w, const struct frontier *f)
     json_end_array(w);
 }
 
-static int64_t peak_of(const struct search_plan *plan)
-{
-    const struct prediction *p = &plan->estimate->prediction;
-    int64_t peak = 0;
-    for (int s = 0; s < p->stage_count; s++)
-        peak = p->peak_bytes[s] > peak ? p->peak_bytes[s] : peak;
-    return peak;
-}
-
 static bool write_top(struct json_writer *w, const struct answer *answer, struct error *err)
 {
     json_write_key(w, "top");
@@ -86,7 +77,7 @@ static bool write_top(struct json_writer *w, const struct answer *answer, struct
             return false;
         json_begin_object(w);
         json_put_double(w, "step_s", (double)plan->estimate->prediction.step_ns / 1e9);
-        json_put_int(w, "peak_bytes", peak_of(plan));
+        json_put_int(w, "peak_bytes", estimate_peak_bytes(&plan->estimate->prediction));
         json_write_key(w, "plan");
         write_choice(w, plan->plan, graph);
         json_end_object(w);
@@ -193,7 +184,8 @@ static bool print_others(const struct cli *cli, const struct answer *answer, str
         if (!good || i == 0)
             continue;
         fprintf(cli->out, "%2d. %s (%+.1f %%), %s: %s", i + 1, text_duration_ns(number, step),
-                100 * ((double)step / (double)best - 1), text_bytes(peak, peak_of(&r->plans[i])), lines[i]);
+                100 * ((double)step / (double)best - 1),
+                text_bytes(peak, estimate_peak_bytes(&r->plans[i].estimate->prediction)), lines[i]);
         print_difference(cli, r, i, lines);
         fprintf(cli->out, "\n");
     }
@@ -451,7 +443,8 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     good = good && (result->feasible || say_infeasible(cli, a, result, space, in, err));
     if (good) {
         answer.certificate = result->certificate;
-        good = ranking_build(&answer.ranking, result, in->model, &in->facts, &o, (int)a->top, err);
+        good = ((a->top == 1 && !a->pareto) || explainer_start(&answer.explainer, result, err)) &&
+               ranking_build(&answer.ranking, result, &answer.explainer, (int)a->top, err);
     }
     if (good) {
         certify(&answer);

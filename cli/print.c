@@ -15,19 +15,10 @@ static int degree(const struct plan *plan, const struct plan_stage *stage, int l
     return product;
 }
 
-/* Whether the layer's shards lie on more than one rank of the stage. */
-static bool sharded(const struct plan *plan, const struct plan_stage *stage, int layer)
-{
-    bool several = false;
-    for (int a = 0; a < plan->atom_count; a++)
-        several |= stage->atom[a] > 1 && dimensions[plan->layers[layer].dim[a]]->shard;
-    return several && plan->layers[layer].zero > 0;
-}
-
 /* Whether the layer gathers weights that stay. */
 static bool keeps_gathered(const struct plan *plan, const struct plan_stage *stage, int layer)
 {
-    return sharded(plan, stage, layer) && layer_keeps_gathered(&plan->layers[layer]);
+    return plan_zero_on(plan, stage, layer) > 0 && layer_keeps_gathered(&plan->layers[layer]);
 }
 
 /* ZeRO stages of the layers that have weights; how many layers are recomputed. */
@@ -35,7 +26,7 @@ static void zero_range(const struct plan *plan, const struct graph *graph, int *
 {
     *low = 3, *high = 0, *recomputed = 0;
     for (int i = 0; i < plan->layer_count; i++) {
-        int zero = plan->layers[i].zero;
+        int zero = plan_zero_on(plan, &plan->stages[stage_of_layer(plan, i)], i);
         *recomputed += plan->layers[i].recompute != RECOMPUTE_NONE;
         if (!graph_layer_has_weights(graph, i))
             continue;
@@ -119,10 +110,11 @@ static void print_layer(const struct cli *cli, const struct plan *plan, const st
     for (int a = 0; a < plan->atom_count; a++)
         if (stage->atom[a] > 1)
             fprintf(cli->out, " %s %d", dimensions[l->dim[a]]->name, stage->atom[a]);
-    fprintf(cli->out, "  ZeRO %d  recompute %s", l->zero, recompute_names[l->recompute]);
+    int zero = plan_zero_on(plan, stage, layer);
+    fprintf(cli->out, "  ZeRO %d  recompute %s", zero, recompute_names[l->recompute]);
     if (keeps_gathered(plan, stage, layer))
         fprintf(cli->out, "  reshard false");
-    uint32_t replicated = sharded(plan, stage, layer) ? l->replicate & graph_layer_operators(graph, layer) : 0;
+    uint32_t replicated = zero > 0 ? l->replicate & graph_layer_operators(graph, layer) : 0;
     if (replicated)
         fprintf(cli->out, "  replicate %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, replicated));
     if (l->offload != OFFLOAD_NONE)

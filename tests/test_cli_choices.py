@@ -53,6 +53,15 @@ def words(folder):
     check("plans whose lines are alike: how they differ", len(lines) == len(set(lines)) == 3, top)
 
 
+def zero_without_shards(folder):
+    """A stage of ZeRO is shown as it takes effect, however it was fixed."""
+    shown = []
+    for fixed in ("zero=0", "zero=3", "layer[0-4].zero=3"):
+        result = expect(f"{fixed} on one data rank", 0, "no ZeRO", "plan", *SMALL, "--cluster", "1x2:cpu", "--fix", f"pp=2,recompute=none,prefetch=0,{fixed}")
+        shown.append(re.findall("ZeRO.*", result.stdout))
+    check(f"ZeRO on one data rank is shown alike: {shown}", shown[0] == shown[1] == shown[2])
+
+
 def decisions(*args):
     """Of the plan that the command writes; None: it writes none."""
     result = run(*args, "--json")
@@ -114,4 +123,4 @@ def every_row_is_a_choice(folder):
             check(f"schedule {schedule}: {made}", made["schedule"] == schedule)
 
 
-main(words, help_names_every_key, buckets, estimate_takes_keys_as_options, estimate_decides_as_plan, layers_have_their_own, every_row_is_a_choice)
+main(words, help_names_every_key, buckets, zero_without_shards, estimate_takes_keys_as_options, estimate_decides_as_plan, layers_have_their_own, every_row_is_a_choice)

@@ -265,13 +265,13 @@ END_TEST
 
 /* ---- answers ---- */
 
-/* What the plan chose is what the search fixed. */
+/* What the plan chose is what the search fixed; ZeRO as far as there is somebody to share shards with. */
 START_TEST(choice_is_the_configuration)
 {
     struct world world = world_open("2x4:toy", 80000000000, 3);
     struct search_options options = options_of(small_share() ? 8 : 16);
-    static const int fixed[][3] = { { 2, 2, 2 }, { 1, 4, 2 }, { 4, 1, 2 }, { 1, 1, 8 } };
-    for (int i = 0; i < 4; i++) {
+    static const int fixed[][3] = { { 2, 2, 2 }, { 1, 4, 2 }, { 4, 1, 2 }, { 1, 1, 8 }, { 2, 4, 1 } };
+    for (int i = 0; i < 5; i++) {
         struct explainer e;
         options.space.pipeline = (struct allowed){ 1, { fixed[i][0] } };
         options.space.tensor = (struct allowed){ 1, { fixed[i][1] } };
@@ -284,7 +284,7 @@ START_TEST(choice_is_the_configuration)
         ck_assert_int_eq(c.tensor, fixed[i][1]);
         ck_assert_int_eq(c.data, fixed[i][2]);
         ck_assert_int_eq(c.micro, 1);
-        ck_assert_int_eq(c.zero[2], c.weighted);
+        ck_assert_int_eq(c.zero[c.data > 1 ? 2 : 0], c.weighted);
         ck_assert_int_eq(c.recompute[0] + c.recompute[1] + c.recompute[2], plan->plan->layer_count);
         explainer_close(&e);
     }
@@ -299,6 +299,33 @@ static bool all_recompute(const struct plan *plan, int mode)
             return false;
     return true;
 }
+
+/* ZeRO-3 everywhere shards every layer, also where the shortest plans have one data rank and nothing to shard. */
+START_TEST(zero_3_everywhere_shards)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 6);
+    struct search_options options = options_of(8);
+    struct explainer e;
+    struct alternatives list;
+    struct error err = { 0 };
+    bool met = false;
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_alternatives(&e, best_plan(&e), &list, &err), "%s", err.message);
+    for (int i = 0; i < list.count; i++) {
+        const struct solution *s = &list.list[i].solution;
+        if (strcmp(list.list[i].kind, "ZeRO-3 everywhere") != 0)
+            continue;
+        met = true;
+        ck_assert_int_eq(s->kind, SOLUTION_PLAN);
+        struct choice c = choice_of(s->explained->plan, s->explained->graph);
+        ck_assert_int_gt(c.data, 1);
+        ck_assert_int_eq(c.zero[3], c.weighted);
+    }
+    ck_assert(met);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
 
 /* Each alternative is of its kind, and its items' differences add up to the difference of the step. */
 START_TEST(alternatives_are_of_their_kind)
@@ -517,6 +544,7 @@ static Suite *explain_suite(void)
     CHECK_ADD(suite, rates_scale_times);
     CHECK_ADD(suite, clusters_grow_and_shrink);
     CHECK_ADD(suite, choice_is_the_configuration);
+    CHECK_ADD(suite, zero_3_everywhere_shards);
     CHECK_ADD(suite, alternatives_are_of_their_kind);
     CHECK_ADD(suite, missing_bytes_suffice);
     CHECK_ADD(suite, more_is_never_worse);

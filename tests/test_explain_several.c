@@ -33,6 +33,9 @@ START_TEST(trifles_are_trifles)
     b->schedule = 1;
     ck_assert(plans_distinct(graph, a, b, &distinct, &err) && distinct);
     b->schedule = 0;
+    a->stages[0].atom[0] = a->stages[1].atom[0] = b->stages[0].atom[0] = b->stages[1].atom[0] = 1;
+    b->layers[4].zero = b->layers[9].zero = b->layers[10].zero = 3; /* nobody to share shards with */
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
     b->stages[0].layer_count += 1, b->stages[1].first_layer += 1, b->stages[1].layer_count -= 1;
     ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
     b->stages[0].layer_count += 2, b->stages[1].first_layer += 2, b->stages[1].layer_count -= 2;
@@ -55,10 +58,12 @@ START_TEST(rankings_are_distinct)
         struct search_options options = options_of(16);
         struct ranking ranking;
         options.top = wanted;
+        struct explainer e;
+        explainer_open(&e, world.model, &world.facts, &options);
         struct search_result *result = run_search(&world, &options);
         int64_t first_ns = result->plans[0].estimate->prediction.step_ns;
-        ck_assert_msg(ranking_build(&ranking, result, world.model, &world.facts, &options, wanted, &err), "%s",
-                      err.message);
+        ck_assert(explainer_start(&e, result, &err));
+        ck_assert_msg(ranking_build(&ranking, result, &e, wanted, &err), "%s", err.message);
         ck_assert_int_eq(ranking.count, wanted);
         ck_assert(ranking.complete);
         ck_assert_int_le(ranking.plans[0].estimate->prediction.step_ns, first_ns);
@@ -73,6 +78,7 @@ START_TEST(rankings_are_distinct)
             }
         }
         ranking_free(&ranking);
+        explainer_close(&e);
         search_result_free(result);
     }
     graph_free(graph);

@@ -222,6 +222,15 @@ int layer_zero_of(const struct plan_layer *layer, const struct segment *segment)
     return layer->replicate & segment->operators ? 0 : layer->zero;
 }
 
+int plan_zero_on(const struct plan *plan, const struct plan_stage *stage, int layer)
+{
+    const struct plan_layer *own = &plan->layers[layer];
+    for (int a = 0; a < plan->atom_count; a++)
+        if (stage->atom[a] > 1 && dimensions[own->dim[a]]->shard)
+            return own->zero;
+    return 0;
+}
+
 int plan_first_offload(const struct plan *plan)
 {
     for (int l = 0; l < plan->layer_count; l++)

@@ -137,6 +137,8 @@ bool layer_offloads_optimizer(const struct plan_layer *layer);
 bool layer_keeps_gathered(const struct plan_layer *layer);
 /* The ZeRO stage of the weights of one of its segments: some operators may be replicated (Jiang et al. 2023, OSDP). */
 int layer_zero_of(const struct plan_layer *layer, const struct segment *segment);
+/* The ZeRO stage of a layer on a stage that holds it, as it takes effect: 0 where no two ranks share out its shards. */
+int plan_zero_on(const struct plan *plan, const struct plan_stage *stage, int layer);
 /* The first layer that keeps something in host memory; -1: none does. */
 int plan_first_offload(const struct plan *plan);
 /* Whether two layers were decided alike. */

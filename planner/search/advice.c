@@ -136,7 +136,7 @@ static bool advise_memory(const struct facts *facts, struct search_result *resul
         kept_bytes =
             max_i64(kept_bytes, facts->cluster->types[type].device.memory_bytes - facts_available_bytes(facts, type));
     advice->now = result->nearest.available_bytes + kept_bytes;
-    advice->value = round_up(result->nearest.needed_bytes + kept_bytes, INT64_C(1) << 20);
+    advice->value = round_up(result->nearest.promised_bytes + kept_bytes, INT64_C(1) << 20);
     advice->plan = plan_copy(result->nearest.plan);
     return advice->plan || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
 }
@@ -161,6 +161,7 @@ bool find_thrifty(struct search_result *result, const struct model *model, const
 {
     struct search_options narrowed = narrow_options(options);
     struct search_result *thrifty = NULL;
+    narrowed.tight = true;
     struct error why = { 0 };
     int64_t left_ns = search_time_left(options, start_ns);
     if (left_ns == 0)

@@ -171,18 +171,64 @@ void balance_stages(const int64_t *weight, int stride, int layer_count, int stag
     fill_stages(weight, stride, layer_count, stage_count, low, first);
 }
 
-static int thriftiest(const struct price_table *table, int class_index, int64_t in_flight, int64_t *bytes)
+static int64_t kept_bytes(const struct layer_price *p, int64_t in_flight)
 {
-    int pick = 0;
+    return p->weight_bytes + p->tied_bytes + in_flight * p->saved_bytes;
+}
+
+/* The strategy that keeps least of those that need no more than so much in passing; -1: none does. */
+static int thriftiest(const struct price_table *table, int class_index, int64_t in_flight, int64_t most_passing_bytes)
+{
+    const struct layer_price *best = NULL;
+    int pick = -1;
     for (int i = 0; i < table->strategy_count; i++) {
         const struct layer_price *p = price_at(table, class_index, i);
-        int64_t need = p->weight_bytes + p->tied_bytes + in_flight * p->saved_bytes + p->transient_bytes;
-        if (i == 0 || need < *bytes) {
-            *bytes = need;
-            pick = i;
-        }
+        if (p->transient_bytes > most_passing_bytes)
+            continue;
+        int64_t more = best ? kept_bytes(p, in_flight) - kept_bytes(best, in_flight) : -1;
+        if (more > 0 || (more == 0 && p->transient_bytes >= best->transient_bytes))
+            continue;
+        best = p;
+        pick = i;
     }
     return pick;
+}
+
+/* Of a stage, about; INT64_MAX: some layer needs more in passing. */
+static int64_t needed_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
+                            const int *in_flight, int64_t most_passing_bytes)
+{
+    int64_t kept = 0, passing = 0;
+    for (int c = 0; c < chain->class_count; c++) {
+        if (chain->layers_of[c] == 0)
+            continue;
+        int pick = thriftiest(table, c, in_flight[0], most_passing_bytes);
+        if (pick < 0)
+            return INT64_MAX;
+        const struct layer_price *p = price_at(table, c, pick);
+        kept += chain->layers_of[c] * kept_bytes(p, in_flight[0]);
+        passing = max_i64(passing, p->transient_bytes);
+    }
+    return table->base_bytes + kept / config->stages + passing;
+}
+
+/* What layers keep adds up, what they need in passing does not: so much of the latter that both together are least.
+ * Some strategy of all layers needs just that. *bytes: what a stage needs then. */
+static int64_t passing_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
+                             const int *in_flight, int64_t *bytes)
+{
+    int64_t best = INT64_MAX;
+    *bytes = INT64_MAX;
+    for (int i = 0; i < table->strategy_count; i++) {
+        int64_t most = 0;
+        for (int c = 0; c < chain->class_count; c++)
+            if (chain->layers_of[c] > 0)
+                most = max_i64(most, price_at(table, c, i)->transient_bytes);
+        int64_t needed = needed_bytes(config, chain, table, in_flight, most);
+        best = needed < *bytes ? most : best;
+        *bytes = min_i64(*bytes, needed);
+    }
+    return best;
 }
 
 /* Cut as if every stage held what the first one holds: it has the most in flight. */
@@ -190,14 +236,17 @@ static void fill_thrifty(struct partition_plan *solution, int *count, const stru
                          const struct chain *chain, const struct price_table *table, const int *in_flight,
                          int64_t *weight)
 {
-    for (int l = 0; l < chain->layer_count; l++)
-        thriftiest(table, chain->class_of[l], in_flight[0], &weight[l]);
     int pieces = config_pieces(config);
+    int64_t bytes, passing = passing_bytes(config, chain, table, in_flight, &bytes);
+    for (int l = 0; l < chain->layer_count; l++) {
+        int class_index = chain->class_of[l], pick = thriftiest(table, class_index, in_flight[0], passing);
+        weight[l] = kept_bytes(price_at(table, class_index, pick), in_flight[0]);
+    }
     balance_stages(weight, 0, chain->layer_count, pieces, solution->first_layer);
     for (int k = 0; k < pieces; k++) {
         int end = k + 1 < pieces ? solution->first_layer[k + 1] : chain->layer_count;
         for (int l = solution->first_layer[k]; l < end; l++) {
-            int class_index = chain->class_of[l], pick = thriftiest(table, class_index, in_flight[k], &weight[l]);
+            int class_index = chain->class_of[l], pick = thriftiest(table, class_index, in_flight[k], passing);
             count[(k * table->class_count + class_index) * table->strategy_count + pick]++;
         }
     }
@@ -208,15 +257,9 @@ static void fill_thrifty(struct partition_plan *solution, int *count, const stru
 int64_t thriftiest_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
                          const int *in_flight)
 {
-    int64_t persistent = 0, transient = 0;
-    for (int l = 0; l < chain->layer_count; l++) {
-        int64_t bytes = 0;
-        const struct layer_price *p =
-            price_at(table, chain->class_of[l], thriftiest(table, chain->class_of[l], in_flight[0], &bytes));
-        persistent += bytes - p->transient_bytes;
-        transient = max_i64(transient, p->transient_bytes);
-    }
-    return table->base_bytes + persistent / config->stages + transient;
+    int64_t bytes;
+    passing_bytes(config, chain, table, in_flight, &bytes);
+    return bytes;
 }
 
 struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,

@@ -58,10 +58,11 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
     while (table.size < 2 * pairs)
         table.size *= 2;
     int *interval = arena_alloc(arena, layers * (layers + 1), sizeof *interval),
-        *sample = arena_alloc(arena, pairs, 2 * sizeof *sample);
+        *sample = arena_alloc(arena, pairs, 2 * sizeof *sample),
+        *layers_of = arena_alloc(arena, (size_t)class_count + 1, sizeof *layers_of);
     struct arena scratch = { 0 };
     table.slots = arena_alloc(&scratch, table.size, sizeof *table.slots);
-    bool good = interval && sample && table.slots && chain_set_keys(&chain, arena);
+    bool good = interval && sample && layers_of && table.slots && chain_set_keys(&chain, arena);
     for (int first = 0; good && first < layer_count; first++)
         for (int end = first + 1; end <= layer_count; end++) {
             int before = chain.interval_count,
@@ -75,6 +76,9 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
     arena_free(&scratch);
     if (!good)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for a chain of %d layers", layer_count);
+    for (int l = 0; l < layer_count; l++)
+        layers_of[class_of[l]]++;
+    chain.layers_of = layers_of;
     chain.interval = interval;
     chain.sample = sample;
     *out = chain;

@@ -30,6 +30,7 @@ struct chain {
     const struct branches *branches; /* NULL: cut in the file's order only */
     bool orders_left_out;            /* there are others than the file's, but no branches */
     const int *class_of;             /* (layer_count) */
+    const int *layers_of;            /* (class_count) how many are of it */
     int tied_first, tied_second;     /* layers that share a weight, -1 none: a stage with both holds it once */
     const bool *tied;                /* (layer_count) all that share it, if more than those may; NULL: those two */
     int interval_count;              /* distinct ones */

@@ -73,6 +73,14 @@ static struct estimate *estimate_new(int stage_count)
     return NULL;
 }
 
+int64_t estimate_peak_bytes(const struct prediction *p)
+{
+    int64_t peak = 0;
+    for (int s = 0; s < p->stage_count; s++)
+        peak = max_i64(peak, p->peak_bytes[s]);
+    return peak;
+}
+
 void estimate_free(struct estimate *estimate)
 {
     if (!estimate)

@@ -77,7 +77,8 @@ int64_t estimate_effort(const struct plan *plan);
 bool estimate_shortens(const struct plan *plan);
 /* What of so many bytes estimate_plan_steady() lets the program of such a plan have. */
 int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan);
-void estimate_free(struct estimate *estimate); /* accepts NULL */
+void estimate_free(struct estimate *estimate);                    /* accepts NULL */
+int64_t estimate_peak_bytes(const struct prediction *prediction); /* of its fullest stage */
 
 /* Usable bytes of the type of device that has most; of each stage: cost_stage_available_bytes(). */
 int64_t available_bytes(const struct facts *facts);

@@ -27,8 +27,11 @@ void explainer_close(struct explainer *e)
     for (int i = 0; i < e->account_count; i++)
         account_free(e->accounts[i]);
     for (int i = 0; i < e->known_count; i++)
-        explained_free(e->known[i]);
+        explained_free(e->known[i].explained);
+    for (int i = 0; i < e->heard_count; i++)
+        plan_free(e->heard[i].plan);
     free(e->known);
+    free(e->heard);
     free(e->accounts);
     arena_free(&e->arena);
 }
@@ -58,25 +61,50 @@ static bool same_plan(const struct plan *a, const struct plan *b)
            plan_hash(a) == plan_hash(b);
 }
 
+/* A list with room for one more; NULL: out of memory, and the list is as it was. */
+static void *with_room(void *list, int count, int *capacity, size_t size)
+{
+    if (count < *capacity)
+        return list;
+    int more = *capacity ? 2 * *capacity : 16;
+    void *grown = realloc(list, (size_t)more * size);
+    if (grown)
+        *capacity = more;
+    return grown;
+}
+
+/* Its place in the store; -1: it is not there. */
+static int find_known(const struct explainer *e, const struct plan *plan)
+{
+    int i = 0;
+    while (i < e->known_count && !same_plan(e->known[i].explained->plan, plan))
+        i++;
+    return i < e->known_count ? i : -1;
+}
+
 bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err)
 {
-    for (int i = 0; i < e->known_count; i++)
-        if (same_plan(e->known[i]->plan, plan)) {
-            *out = e->known[i];
-            return true;
-        }
-    if (e->known_count == e->known_capacity) {
-        int capacity = e->known_capacity ? 2 * e->known_capacity : 16;
-        struct explained **grown = realloc(e->known, (size_t)capacity * sizeof(struct explained *));
-        if (!grown)
+    int at = find_known(e, plan);
+    if (at < 0) {
+        struct known_plan *known = with_room(e->known, e->known_count, &e->known_capacity, sizeof *known);
+        if (!known)
             return out_of_memory(err);
-        e->known = grown;
-        e->known_capacity = capacity;
+        e->known = known;
+        at = e->known_count;
+        known[at] = (struct known_plan){ .own.kind = SOLUTION_ENDED };
+        if (!explained_open(&known[at].explained, e->model, plan, err))
+            return false;
+        e->known_count++;
     }
-    if (!explained_open(&e->known[e->known_count], e->model, plan, err))
-        return false;
-    *out = e->known[e->known_count++];
+    *out = e->known[at].explained;
     return true;
+}
+
+static void note_own(struct explainer *e, const struct explained *explained, const struct solution *own)
+{
+    struct known_plan *known = &e->known[find_known(e, explained->plan)];
+    if (!known->own.whole)
+        known->own = *own;
 }
 
 /* Drops the programs that were not asked for lately, all but the newest few. */
@@ -86,10 +114,11 @@ static void drop_programs(struct explainer *e)
         struct explained *oldest = NULL;
         int count = 0;
         for (int i = 0; i < e->known_count; i++) {
-            if (!e->known[i]->program)
+            struct explained *explained = e->known[i].explained;
+            if (!explained->program)
                 continue;
             count++;
-            oldest = !oldest || e->known[i]->used < oldest->used ? e->known[i] : oldest;
+            oldest = !oldest || explained->used < oldest->used ? explained : oldest;
         }
         if (count <= MAX_PROGRAMS)
             return;
@@ -100,10 +129,10 @@ static void drop_programs(struct explainer *e)
 static bool lower_again(struct explainer *e, const struct explained *explained, struct error *err)
 {
     for (int i = 0; i < e->known_count; i++)
-        if (e->known[i] == explained) {
-            e->known[i]->used = ++e->uses;
+        if (e->known[i].explained == explained) {
+            e->known[i].explained->used = ++e->uses;
             drop_programs(e);
-            return explained_lower(e->known[i], err);
+            return explained_lower(e->known[i].explained, err);
         }
     return fail_kind(err, ERROR_BUG, "explain: a plan that is not in the store");
 }
@@ -116,16 +145,11 @@ static int64_t work_of(const struct plan *plan)
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err)
 {
-    if (e->account_count == e->account_capacity) {
-        int capacity = e->account_capacity ? 2 * e->account_capacity : 64;
-        struct account **grown = realloc(e->accounts, (size_t)capacity * sizeof(struct account *));
-        if (!grown)
-            return out_of_memory(err);
-        e->accounts = grown;
-        e->account_capacity = capacity;
-    }
+    struct account **accounts =
+        with_room(e->accounts, e->account_count, &e->account_capacity, sizeof(struct account *));
     struct account *account = arena_alloc(&e->arena, 1, sizeof *account);
-    if (!account)
+    e->accounts = accounts ? accounts : e->accounts;
+    if (!accounts || !account)
         return out_of_memory(err);
     if (!lower_again(e, explained, err) || !account_open(account, explained, facts, err))
         return false;
@@ -163,12 +187,36 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
     return impossible(e, why->message, out, err);
 }
 
-static void take_prediction(struct solution *out, const struct prediction *p)
+static struct solution predicted(const struct explained *explained, const struct prediction *p)
 {
-    out->step_ns = p->step_ns;
-    memcpy(out->time_ns, p->breakdown_ns, sizeof out->time_ns);
-    for (int s = 0; s < p->stage_count; s++)
-        out->peak_bytes = max_i64(out->peak_bytes, p->peak_bytes[s]);
+    struct solution s = {
+        .kind = SOLUTION_PLAN, .explained = explained, .step_ns = p->step_ns, .peak_bytes = estimate_peak_bytes(p)
+    };
+    memcpy(s.time_ns, p->breakdown_ns, sizeof s.time_ns);
+    return s;
+}
+
+/* What a search under the explainer's facts has found becomes known, what it has heard passes over. */
+static bool take_result(struct explainer *e, struct search_result *result, struct error *err)
+{
+    for (int i = 0; i < result->plan_count; i++) {
+        const struct search_plan *plan = &result->plans[i];
+        const struct explained *explained = NULL;
+        if (!explainer_plan(e, plan->plan, &explained, err))
+            return false;
+        struct solution own = predicted(explained, &plan->estimate->prediction);
+        note_own(e, explained, &own);
+        e->known[find_known(e, plan->plan)].formula_ns = plan->formula_ns;
+    }
+    for (int i = 0; i < result->heard_count; i++) {
+        struct heard_plan *heard = with_room(e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
+        if (!heard)
+            return out_of_memory(err);
+        e->heard = heard;
+        heard[e->heard_count++] = result->heard[i];
+        result->heard[i].plan = NULL;
+    }
+    return true;
 }
 
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
@@ -188,12 +236,21 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
     bool good = !result->why || impossible(e, result->why, out, err);
     out->kind = result->why ? SOLUTION_NONE : SOLUTION_NO_MEMORY;
     if (result->feasible) {
-        out->kind = SOLUTION_PLAN;
-        good = explainer_plan(e, result->plans[0].plan, &out->explained, err);
-        take_prediction(out, &result->plans[0].estimate->prediction);
+        const struct explained *explained = NULL;
+        good = explainer_plan(e, result->plans[0].plan, &explained, err);
+        *out = predicted(explained, &result->plans[0].estimate->prediction);
     }
+    good = good && (facts != e->facts || take_result(e, result, err));
     search_result_free(result);
     return good;
+}
+
+static void take_account(struct solution *out, const struct account *account)
+{
+    out->whole = true;
+    out->step_ns = account->step_ns;
+    out->peak_bytes = explained_peak_bytes(out->explained);
+    memcpy(out->time_ns, account->time_ns[account->last_stage], sizeof out->time_ns);
 }
 
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
@@ -206,9 +263,96 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
         return true;
     if (!explainer_account(e, out->explained, facts, &account, err))
         return false;
-    out->whole = true;
-    out->step_ns = account.step_ns;
-    out->peak_bytes = explained_peak_bytes(out->explained);
-    memcpy(out->time_ns, account.time_ns[account.last_stage], sizeof out->time_ns);
+    take_account(out, &account);
+    if (facts == e->facts)
+        note_own(e, out->explained, out);
+    return true;
+}
+
+bool explainer_base(struct explainer *e, struct solution *out, struct error *err)
+{
+    if (!e->has_base && !explainer_solve(e, &e->options.space, e->facts, &e->base, err))
+        return false;
+    e->has_base = e->base.kind != SOLUTION_ENDED;
+    *out = e->base;
+    return true;
+}
+
+static bool is_same_job(const struct explainer *e, const struct plan *plan)
+{
+    const struct space *space = &e->options.space;
+    return plan->batch == space->batch && (space->sequence == 0 || plan->sequence == space->sequence) &&
+           plan->rank_count == e->facts->cluster->device_count;
+}
+
+bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err)
+{
+    struct account account;
+    const struct explained *explained = NULL;
+    int at = find_known(e, plan);
+    *out = at < 0 ? (struct solution){ .kind = SOLUTION_ENDED } : e->known[at].own;
+    if (out->whole || !is_same_job(e, plan) || work_of(plan) > e->whole_limit)
+        return true;
+    if (!explainer_plan(e, plan, &explained, err) || !explainer_account(e, explained, e->facts, &account, err))
+        return false;
+    *out = (struct solution){ .kind = SOLUTION_NO_MEMORY, .whole = true };
+    if (account.fits) {
+        *out = (struct solution){ .kind = SOLUTION_PLAN, .explained = explained };
+        take_account(out, &account);
+    }
+    note_own(e, explained, out);
+    return true;
+}
+
+bool explainer_start(struct explainer *e, struct search_result *result, struct error *err)
+{
+    const struct search_plan *first = &result->plans[0];
+    const struct explained *explained = NULL;
+    if (!take_result(e, result, err) || !explainer_plan(e, first->plan, &explained, err) ||
+        !explainer_judge(e, first->plan, &e->base, err))
+        return false;
+    if (e->base.kind != SOLUTION_PLAN) /* the search says that it fits */
+        e->base = predicted(explained, &first->estimate->prediction);
+    e->has_base = true;
+    return true;
+}
+
+static int compare_heard(const void *a, const void *b)
+{
+    const struct heard_plan *x = a, *y = b;
+    return (x->least_ns > y->least_ns) - (x->least_ns < y->least_ns);
+}
+
+void explainer_sort_heard(struct explainer *e)
+{
+    qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
+}
+
+bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out, struct error *err)
+{
+    if (!explainer_judge(e, heard->plan, out, err))
+        return false;
+    int at = find_known(e, heard->plan);
+    if (at >= 0)
+        e->known[at].formula_ns = heard->formula_ns;
+    return true;
+}
+
+bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
+                     struct error *err)
+{
+    struct search_options options = e->options;
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    *bytes = 0;
+    if (explainer_ends(e))
+        return true;
+    options.space = *space;
+    options.nearest_only = true;
+    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    if (!search_run(&result, e->model, facts, &options, &why))
+        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+    *bytes = search_missing_bytes(result);
+    search_result_free(result);
     return true;
 }

@@ -20,10 +20,15 @@ struct solution {
     int64_t step_ns, peak_bytes;       /* SOLUTION_PLAN; of the fullest stage */
     int64_t time_ns[TIME_KIND_COUNT];  /* adds up to step_ns: of the stage that ends last */
     bool whole;                        /* all micro-batches were simulated; else as many as the search simulates */
-    int64_t missing_bytes; /* SOLUTION_NO_MEMORY, where looked for: what the thriftiest uniform plan lacks */
-    const char *why;       /* SOLUTION_NONE; in the explainer's arena */
+    int64_t missing_bytes;             /* SOLUTION_NO_MEMORY, where looked for: explain_missing() */
+    const char *why;                   /* SOLUTION_NONE; in the explainer's arena */
 };
 
+struct known_plan {
+    struct explained *explained;
+    struct solution own; /* under the explainer's facts; SOLUTION_ENDED: nobody has looked */
+    int64_t formula_ns;  /* 0: no search has told */
+};
 struct explainer {
     struct arena arena;
     const struct model *model;
@@ -33,8 +38,11 @@ struct explainer {
     bool ended;
     int64_t whole_limit; /* layers x micro-batches up to which found plans are simulated as a whole */
     int64_t uses;
-    int known_count, known_capacity;
-    struct explained **known; /* every plan met, once; the programs of a few */
+    int known_count, known_capacity, heard_count, heard_capacity;
+    struct known_plan *known; /* every plan met, once; the programs of a few */
+    struct heard_plan *heard; /* what searches under the explainer's facts have heard besides */
+    bool has_base;
+    struct solution base; /* explainer_base() */
     struct account **accounts;
     int account_count, account_capacity;
 };
@@ -56,6 +64,17 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
 /* The same by the search's own prediction. */
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err);
+/* The whole space under the explainer's facts; searched once. */
+bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
+/* The whole space was searched already: the result's plans become known, and what it has heard passes over. */
+bool explainer_start(struct explainer *e, struct search_result *result, struct error *err);
+/* What a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it does
+ * not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search has told. */
+bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
+/* The same of one that a search has heard; in e->heard, the shortest first: explainer_sort_heard(). */
+bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out,
+                           struct error *err);
+void explainer_sort_heard(struct explainer *e);
 /* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
  */
 struct space explain_space(const struct plan *plan);
@@ -65,8 +84,9 @@ struct choice {
     int pipeline, tensor, context, data, expert, schedule, prefetch; /* pipeline: replicas that take turns count once */
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     bool sequence_parallel;
-    int layers, weighted;                    /* graph layers; those with weights */
-    int zero[4], recompute[RECOMPUTE_COUNT]; /* layers with weights by ZeRO stage; all layers by recomputation */
+    int layers, weighted;           /* graph layers; those with weights */
+    int zero[4];                    /* layers with weights by ZeRO stage in effect (plan_zero_on()) */
+    int recompute[RECOMPUTE_COUNT]; /* all layers */
 };
 struct choice choice_of(const struct plan *plan, const struct graph *graph);
 
@@ -80,10 +100,12 @@ struct alternatives {
     int count;
     struct alternative list[MAX_ALTERNATIVES];
 };
-/* The best plan of each kind that this one is not: one choice excluded or fixed, all else free. */
+/* The best plan of each kind that this one is not: one choice excluded or fixed, all else free; of what is found for
+ * it, for other kinds and in the whole space the shortest. */
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err);
-/* What the thriftiest uniform plan of the space lacks on its fullest stage; 0: there is none, or it fits. */
+/* What the plan of the space that comes nearest lacks on its fullest stage, as search_infeasible() says it; 0: there is
+ * none, or it fits. */
 bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
                      struct error *err);
 
@@ -143,12 +165,13 @@ struct point {
     int devices;
     int64_t peak_bytes, step_ns;
 };
-enum { MAX_POINTS = 48 };
+enum { MAX_POINTS = 96 };
 struct frontier {
     int count;
     struct point points[MAX_POINTS]; /* none is worse than another in both; shortest step first */
 };
-/* Step against peak memory: re-solved with ever less memory, each time at least 1/32 below the last peak. */
+/* Step against peak memory: what is known, with the alternatives to the whole space's plan; and re-solved with ever
+ * less memory, each time at least 1/32 below the last peak. */
 bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
 /* Step against devices: whole nodes, 2^k and 3 x 2^k of them (devices where there is one node), and all; downwards
  * until nothing fits. */

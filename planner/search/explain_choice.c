@@ -1,7 +1,6 @@
 /* What a plan chose, why not another, and which plans differ. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
-#include "planner/search/baseline.h"
 #include "planner/search/explain.h"
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +42,7 @@ struct choice choice_of(const struct plan *plan, const struct graph *graph)
         if (!graph_layer_has_weights(graph, l))
             continue;
         c.weighted++;
-        c.zero[plan->layers[l].zero]++;
+        c.zero[plan_zero_on(plan, &plan->stages[stage_of_layer(plan, l)], l)]++;
     }
     return c;
 }
@@ -99,6 +98,15 @@ static bool other_schedules(struct space *space, int own)
     return restrict_to(&space->schedule, list);
 }
 
+/* ZeRO-3 shards something only where ranks share shards: data-parallel ones of a stage's mesh, unless context-parallel
+ * ranks or several meshes may do so, too. */
+static bool with_shards(struct space *space, const struct cluster *cluster)
+{
+    if (names_several(&space->context) || names_several(&space->spread))
+        return true;
+    return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
+}
+
 enum kind {
     OTHER_PIPELINE,
     OTHER_TENSOR,
@@ -152,15 +160,16 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case PURE_DATA:
         return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix_tensor(s, 1);
     case NO_ZERO:
-        return c->zero[0] < c->weighted && c->data > 1 && fix(&s->zero, 0);
+        return c->zero[0] < c->weighted && fix(&s->zero, 0);
     case ZERO_3:
-        return c->zero[3] < c->weighted && fix(&s->zero, 3);
+        return c->zero[3] < c->weighted && with_shards(s, cluster) && fix(&s->zero, 3);
     case NO_RECOMPUTATION:
         return c->recompute[RECOMPUTE_NONE] < c->layers && fix(&s->recompute, RECOMPUTE_NONE);
     case FULL_RECOMPUTATION:
         return c->recompute[RECOMPUTE_FULL] < c->layers && fix(&s->recompute, RECOMPUTE_FULL);
     case WITH_SEQUENCE:
-        return c->tensor > 1 && !c->sequence_parallel && fix(&s->sequence_parallel, 1);
+        return c->tensor > 1 && !c->sequence_parallel && fix(&s->sequence_parallel, 1) &&
+               restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), 1));
     case WITHOUT_SEQUENCE:
         return c->tensor > 1 && c->sequence_parallel && fix(&s->sequence_parallel, 0);
     case KINDS:
@@ -169,122 +178,130 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     return false;
 }
 
-bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
-                          struct error *err)
+/* The alternatives, and for each a space in which everything is free that does not make a plan one of its kind. */
+struct contest {
+    struct explainer *e;
+    struct alternatives *out;
+    struct space kinds[MAX_ALTERNATIVES];
+    struct error *err;
+};
+
+/* Whether so much of the plan as choices tell lies in the space. */
+static bool is_among(const struct choice *c, const struct space *space)
 {
-    struct choice choice = choice_of(plan->plan, plan->graph);
-    *out = (struct alternatives){ 0 };
-    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++) {
-        struct space space = e->options.space;
-        struct alternative *a = &out->list[out->count];
-        if (!apply((enum kind)kind, &choice, e->facts->cluster, &space))
+    bool among = allows(&space->pipeline, c->pipeline) && allows(&space->tensor, c->tensor) &&
+                 allows(&space->micro, c->micro) && allows(&space->schedule, c->schedule) &&
+                 (c->tensor == 1 || allows(&space->sequence_parallel, c->sequence_parallel));
+    for (int zero = 0; zero < 4; zero++)
+        among = among && (c->zero[zero] == 0 || allows(&space->zero, zero));
+    for (int mode = 0; mode < RECOMPUTE_COUNT; mode++)
+        among = among && (c->recompute[mode] == 0 || allows(&space->recompute, mode));
+    return among;
+}
+
+/* Whether a plan that took so long would be shown for some kind. */
+static bool would_win(const struct contest *contest, const struct choice *c, int64_t step_ns)
+{
+    for (int i = 0; i < contest->out->count; i++) {
+        const struct solution *shown = &contest->out->list[i].solution;
+        if ((shown->kind != SOLUTION_PLAN || step_ns < shown->step_ns) && (!c || is_among(c, &contest->kinds[i])))
+            return true;
+    }
+    return false;
+}
+
+static void compete(struct contest *contest, const struct choice *c, const struct solution *solution)
+{
+    for (int i = 0; i < contest->out->count; i++) {
+        struct solution *shown = &contest->out->list[i].solution;
+        if (is_among(c, &contest->kinds[i]) && (shown->kind != SOLUTION_PLAN || solution->step_ns < shown->step_ns))
+            *shown = *solution;
+    }
+}
+
+static bool solve_kind(struct contest *contest, enum kind kind, const struct choice *own)
+{
+    struct explainer *e = contest->e;
+    struct space space = e->options.space, *free_space = &contest->kinds[contest->out->count];
+    struct alternative *a = &contest->out->list[contest->out->count];
+    *free_space = (struct space){ .batch = space.batch };
+    if (!apply(kind, own, e->facts->cluster, &space) || !apply(kind, own, e->facts->cluster, free_space))
+        return true;
+    a->kind = kind_names[kind];
+    if (!explainer_solve(e, &space, e->facts, &a->solution, contest->err) ||
+        (a->solution.kind == SOLUTION_NO_MEMORY &&
+         !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, contest->err)))
+        return false;
+    if (a->solution.kind == SOLUTION_ENDED)
+        return true;
+    if (a->solution.kind == SOLUTION_PLAN) {
+        struct choice found = choice_of(a->solution.explained->plan, a->solution.explained->graph);
+        if (!is_among(&found, free_space)) /* as where rules say otherwise of some layers */
+            a->solution = (struct solution){ .kind = SOLUTION_NONE };
+    }
+    contest->out->count++;
+    return true;
+}
+
+/* What was found for other kinds may be of this one, too. */
+static bool let_known_compete(struct contest *contest)
+{
+    struct explainer *e = contest->e;
+    for (int i = 0; i < e->known_count && !explainer_ends(e); i++) {
+        const struct explained *known = e->known[i].explained;
+        struct choice c = choice_of(known->plan, known->graph);
+        struct solution own;
+        if (!would_win(contest, &c, 0))
             continue;
-        a->kind = kind_names[kind];
-        if (!explainer_solve(e, &space, e->facts, &a->solution, err))
+        if (!explainer_judge(e, known->plan, &own, contest->err))
             return false;
-        if (a->solution.kind == SOLUTION_NO_MEMORY &&
-            !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, err))
-            return false;
-        if (a->solution.kind == SOLUTION_ENDED)
-            break;
-        out->count++;
+        if (own.kind == SOLUTION_PLAN)
+            compete(contest, &c, &own);
     }
     return true;
 }
 
-/* ---- what does not fit, and by how much ---- */
-
-enum { FEW_MICRO_BATCHES = 2, MISSING_BUDGET = 30000 }; /* beyond a full pipeline; layers x micro-batches lowered */
-
-static int thriftiest(const struct allowed *allowed, int most)
-{
-    for (int value = most; value > 0; value--)
-        if (allows(allowed, value))
-            return value;
-    return 0;
-}
-
-/* The configuration's thriftiest uniform plan with just enough micro-batches to fill the pipeline. */
-static bool uniform_peak(struct explainer *e, const struct space *space, const struct facts *facts,
-                         const struct config *config, int64_t *bytes, struct error *err)
-{
-    struct uniform u = uniform_unset();
-    struct space shorter = *space;
-    struct plan *plan = NULL;
-    struct explained *explained = NULL;
-    struct error why = { 0 };
-    u.pipeline = config->stages;
-    u.tensor = config_tensor(config);
-    u.data = config_data(config);
-    u.micro = config->micro;
-    u.schedule = config->schedule;
-    u.chunks = config_chunks(config);
-    u.extra = config->extra;
-    u.loss_chunks = config->loss_chunks;
-    u.prefetch = config->prefetch;
-    u.sequence_parallel = mesh_sequence_parallel(&config->mesh);
-    u.zero = thriftiest(&space->zero, 3);
-    u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
-    u.offload = thriftiest(&space->offload, OFFLOAD_BOTH);
-    u.reshard = thriftiest(&space->reshard, RESHARD_EACH_PASS);
-    u.replicate = thriftiest(&space->replicate, 0);
-    shorter.rule_count = 0;
-    shorter.batch =
-        config_data(config) * config->micro *
-        min_i64(config->micro_batch_count, round_up(config->stages + FEW_MICRO_BATCHES,
-                                                    schedule_unit(schedules[config->schedule], config->stages)));
-    bool good = uniform_plan(&plan, &u, &shorter, e->model, facts, &why) &&
-                explained_open(&explained, e->model, plan, &why) && explained_lower(explained, &why);
-    if (good)
-        *bytes = min_i64(*bytes, explained_peak_bytes(explained));
-    explained_free(explained);
-    plan_free(plan);
-    return good || why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
-}
-
-/* Of each number of stages the widest tensor degree, the smallest micro-batch, with sequence parallelism if any has it:
- * later configurations of the same stages and degree replace earlier ones only where they are thriftier. */
-static bool thriftier(const struct config *a, const struct config *b)
-{
-    if (config_tensor(a) != config_tensor(b))
-        return config_tensor(a) > config_tensor(b);
-    if (a->micro != b->micro)
-        return a->micro < b->micro;
-    return mesh_sequence_parallel(&a->mesh) && !mesh_sequence_parallel(&b->mesh);
-}
-
-static bool least_peak(struct explainer *e, const struct space *space, const struct facts *facts,
-                       const struct graph *graph, int64_t *bytes, struct error *err)
-{
-    struct arena arena = { 0 };
-    struct config *configs = NULL;
-    int count = 0;
-    bool good = space_configs(&configs, &count, &arena, space, graph, facts->cluster, err);
-    for (int i = 0; good && i < count; i++) {
-        if (configs[i].meshes > 0 ||
-            configs[i].runs > 1) /* stages of one mesh speak for others; layouts are listed alone */
-            continue;
-        bool best = (int64_t)graph->layer_count * (configs[i].stages + FEW_MICRO_BATCHES) <= MISSING_BUDGET;
-        for (int k = 0; k < count && best; k++)
-            best = k == i || configs[k].stages != configs[i].stages || !thriftier(&configs[k], &configs[i]);
-        for (int k = 0; k < i && best; k++)
-            best = configs[k].stages != configs[i].stages || thriftier(&configs[i], &configs[k]);
-        if (best && !explainer_ends(e))
-            good = uniform_peak(e, space, facts, &configs[i], bytes, err);
-    }
-    arena_free(&arena);
-    return good;
-}
-
-bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
-                     struct error *err)
+static bool let_compete(struct contest *contest, const struct heard_plan *heard)
 {
     struct graph *graph = NULL;
-    int64_t least = INT64_MAX;
-    if (!graph_build(&graph, e->model, space->batch, space->sequence, 1, err))
+    struct solution own;
+    if (!would_win(contest, NULL, heard->least_ns))
+        return true;
+    if (!plan_graph(&graph, contest->e->model, heard->plan, contest->err))
         return false;
-    bool good = least_peak(e, space, facts, graph, &least, err);
+    struct choice c = choice_of(heard->plan, graph);
     graph_free(graph);
-    *bytes = least == INT64_MAX ? 0 : max_i64(0, least - available_bytes(facts));
-    return good;
+    if (!would_win(contest, &c, heard->least_ns))
+        return true;
+    if (!explainer_judge_heard(contest->e, heard, &own, contest->err))
+        return false;
+    if (own.kind == SOLUTION_PLAN)
+        compete(contest, &c, &own);
+    return true;
+}
+
+/* So may what searches have simulated on their way. The shortest first: they spare others the simulation. */
+static bool let_heard_compete(struct contest *contest)
+{
+    struct explainer *e = contest->e;
+    explainer_sort_heard(e);
+    for (int i = 0; i < e->heard_count && !explainer_ends(e); i++)
+        if (!let_compete(contest, &e->heard[i]))
+            return false;
+    return true;
+}
+
+bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
+                          struct error *err)
+{
+    struct choice choice = choice_of(plan->plan, plan->graph);
+    struct contest contest = { .e = e, .out = out, .err = err };
+    struct solution base;
+    *out = (struct alternatives){ 0 };
+    if (!explainer_base(e, &base, err))
+        return false;
+    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++)
+        if (!solve_kind(&contest, (enum kind)kind, &choice))
+            return false;
+    return let_known_compete(&contest) && let_heard_compete(&contest);
 }

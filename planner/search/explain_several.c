@@ -1,6 +1,5 @@
 #include "planner/search/explain_several.h"
 #include "base/num.h"
-#include "planner/search/explain.h"
 #include "planner/search/space_choice.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +17,17 @@ struct tally {
     struct plan_layer decision;
 };
 
-static void count_layer(struct tally *tallies, int *tally_count, int class_index, const struct plan_layer *decision,
-                        int sign)
+static void count_layer(struct tally *tallies, int *tally_count, const struct graph *graph, const struct plan *plan,
+                        int place, int sign)
 {
-    int i = 0;
+    int i = 0, class_index = graph->layers[plan_layer_at(plan, place)].class_index;
+    struct plan_layer decision = plan->layers[place];
+    decision.zero = (int8_t)plan_zero_on(plan, &plan->stages[stage_of_layer(plan, place)], place);
     while (i < *tally_count &&
-           (tallies[i].class_index != class_index || !plan_layer_equal(&tallies[i].decision, decision)))
+           (tallies[i].class_index != class_index || !plan_layer_equal(&tallies[i].decision, &decision)))
         i++;
     if (i == *tally_count)
-        tallies[(*tally_count)++] = (struct tally){ .class_index = class_index, .decision = *decision };
+        tallies[(*tally_count)++] = (struct tally){ .class_index = class_index, .decision = decision };
     tallies[i].count += sign;
 }
 
@@ -36,8 +37,8 @@ static int differing_layers(const struct graph *graph, const struct plan *a, con
 {
     int count = 0, more = 0;
     for (int l = 0; l < a->layer_count; l++) {
-        count_layer(tallies, &count, graph->layers[plan_layer_at(a, l)].class_index, &a->layers[l], 1);
-        count_layer(tallies, &count, graph->layers[plan_layer_at(b, l)].class_index, &b->layers[l], -1);
+        count_layer(tallies, &count, graph, a, l, 1);
+        count_layer(tallies, &count, graph, b, l, -1);
     }
     for (int i = 0; i < count; i++)
         more += tallies[i].count > 0 ? tallies[i].count : 0;
@@ -105,140 +106,193 @@ void ranking_free(struct ranking *ranking)
     *ranking = (struct ranking){ 0 };
 }
 
-static int64_t step_of(const struct search_plan *plan)
-{
-    return plan->estimate->prediction.step_ns;
-}
-
-/* Takes the plan over, by step; behind plans of equal step, so that what came first stays first. */
-static bool insert(struct ranking *r, struct search_plan *found, struct error *err)
-{
-    if (r->count == r->capacity) {
-        int capacity = r->capacity ? 2 * r->capacity : 32;
-        struct search_plan *grown = realloc(r->plans, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return out_of_memory(err);
-        r->plans = grown;
-        r->capacity = capacity;
-    }
-    int place = r->count++;
-    for (; place > 0 && step_of(&r->plans[place - 1]) > step_of(found); place--)
-        r->plans[place] = r->plans[place - 1];
-    r->plans[place] = *found;
-    found->plan = NULL;
-    found->estimate = NULL;
-    return true;
-}
-
-/* Drops every plan that differs from a better one in trifles only. */
-static bool thin(struct ranking *r, const struct graph *graph, struct error *err)
-{
-    int kept = 0;
-    bool good = true;
-    for (int i = 0; i < r->count; i++) {
-        bool distinct = true;
-        for (int k = 0; k < kept && distinct && good; k++)
-            good = plans_distinct(graph, r->plans[k].plan, r->plans[i].plan, &distinct, err);
-        if (distinct)
-            r->plans[kept++] = r->plans[i];
-        else
-            free_plan(&r->plans[i]);
-    }
-    r->count = kept;
-    return good;
-}
-
-static bool add_result(struct ranking *r, struct search_result *result, const struct graph *graph, struct error *err)
-{
-    for (int i = 0; i < result->plan_count; i++)
-        if (!insert(r, &result->plans[i], err))
-            return false;
-    return thin(r, graph, err);
-}
-
-struct widening {
-    struct ranking *ranking;
-    const struct model *model;
-    const struct graph *graph;
-    const struct facts *facts;
-    struct search_options options; /* with the time limit that was given for everything */
-    int64_t start_ns;
-    int wanted;
+struct ranked {
+    int known; /* index in the explainer's store */
+    int64_t step_ns;
+};
+struct shortlist {
+    struct explainer *e;
+    const struct graph *graph; /* of the model, for its classes */
+    int wanted, seen;          /* seen: of the store */
+    int fit_count, capacity, count;
+    struct ranked *fit;  /* (fit_count) all that fit, by step; behind plans of equal step what came later */
+    struct ranked *list; /* (count), at most `wanted` of them: each distinct from all before it */
     struct error *err;
 };
 
-static bool add_search(struct widening *w, const struct search_options *options)
+static const struct plan *plan_of(const struct shortlist *s, const struct ranked *ranked)
 {
-    struct search_result *result = NULL;
-    struct error why = { 0 };
-    bool good = search_run(&result, w->model, w->facts, options, &why);
-    if (!good && why.kind == ERROR_ENVIRONMENT) /* the time is over, or it is memory and the next will tell */
-        w->ranking->complete = false;
-    else if (!good && why.kind != ERROR_INPUT)
-        return fail_kind(w->err, why.kind, "%s", why.message);
-    good = !result || add_result(w->ranking, result, w->graph, w->err);
-    search_result_free(result);
-    return good;
+    return s->e->known[ranked->known].explained->plan;
 }
 
-/* ---- other configurations ---- */
-
-static bool time_is_over(struct widening *w)
+/* Whether the plan is distinct from all in the list that take no longer. */
+static bool is_new(const struct shortlist *s, const struct plan *plan, int64_t step_ns, bool *out)
 {
-    const struct search_calls *calls = &w->options.calls;
-    bool over = (calls->cancelled && calls->cancelled(calls->self)) ||
-                (w->options.time_limit_ns > 0 && calls->now_ns &&
-                 calls->now_ns(calls->self) - w->start_ns >= w->options.time_limit_ns);
-    w->ranking->complete = w->ranking->complete && !over;
-    return over;
+    *out = true;
+    for (int i = 0; i < s->count && *out && s->list[i].step_ns <= step_ns; i++)
+        if (!plans_distinct(s->graph, plan_of(s, &s->list[i]), plan, out, s->err))
+            return false;
+    return true;
 }
 
-/* One search for each legal value of the choice, until there are enough plans. */
-static bool widen(struct widening *w, enum space_choice choice, int64_t n, int64_t most)
+static bool add_fit(struct shortlist *s, int known, int64_t step_ns)
 {
-    for (int64_t value = 1; value <= n && value <= most && w->ranking->count < w->wanted; value++) {
-        struct search_options options = w->options;
-        struct allowed *allowed = space_allowed(&options.space, choice);
-        if (n % value != 0 || !allows(allowed, value))
-            continue;
-        if (time_is_over(w))
+    if (s->fit_count == s->capacity) {
+        int capacity = s->capacity ? 2 * s->capacity : 32;
+        struct ranked *grown = realloc(s->fit, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return out_of_memory(s->err);
+        s->fit = grown;
+        s->capacity = capacity;
+    }
+    int place = s->fit_count++;
+    for (; place > 0 && s->fit[place - 1].step_ns > step_ns; place--)
+        s->fit[place] = s->fit[place - 1];
+    s->fit[place] = (struct ranked){ known, step_ns };
+    return true;
+}
+
+/* The list anew, with what has become known since. */
+static bool list_known(struct shortlist *s)
+{
+    for (; s->seen < s->e->known_count; s->seen++) {
+        struct solution own;
+        if (!explainer_judge(s->e, s->e->known[s->seen].explained->plan, &own, s->err) ||
+            (own.kind == SOLUTION_PLAN && !add_fit(s, s->seen, own.step_ns)))
+            return false;
+    }
+    s->count = 0;
+    for (int i = 0; i < s->fit_count && s->count < s->wanted; i++) {
+        bool distinct;
+        if (!is_new(s, plan_of(s, &s->fit[i]), INT64_MAX, &distinct))
+            return false;
+        if (distinct)
+            s->list[s->count++] = s->fit[i];
+    }
+    return true;
+}
+
+/* What searches have simulated on their way, as far as it may be one of those wanted. */
+static bool list_heard(struct shortlist *s)
+{
+    explainer_sort_heard(s->e);
+    for (int i = 0; i < s->e->heard_count && !explainer_ends(s->e); i++) {
+        const struct heard_plan *heard = &s->e->heard[i];
+        struct solution own;
+        bool distinct;
+        if (s->count == s->wanted && heard->least_ns >= s->list[s->count - 1].step_ns)
             return true;
-        *allowed = (struct allowed){ 1, { value } };
-        options.top = w->wanted;
-        options.no_advice = options.unproven = true;
-        options.calls.progress = NULL;
-        if (options.time_limit_ns > 0 && options.calls.now_ns)
-            options.time_limit_ns -= options.calls.now_ns(options.calls.self) - w->start_ns;
-        if (!add_search(w, &options))
+        if (!is_new(s, heard->plan, heard->least_ns, &distinct) ||
+            (distinct && !(explainer_judge_heard(s->e, heard, &own, s->err) && list_known(s))))
             return false;
     }
     return true;
 }
 
-bool ranking_build(struct ranking *out, struct search_result *first, const struct model *model,
-                   const struct facts *facts, const struct search_options *options, int wanted, struct error *err)
+/* One search for each legal value of the choice, until there are enough plans. */
+static bool widen(struct shortlist *s, enum space_choice choice, int64_t n, int64_t most)
 {
-    struct ranking ranking = { .complete = !first->certificate.ended };
-    struct widening w = {
-        .ranking = &ranking, .model = model, .facts = facts, .options = *options, .wanted = wanted, .err = err
-    };
-    struct graph *graph = NULL;
-    int devices = facts->cluster->device_count;
-    if (options->calls.now_ns)
-        w.start_ns = options->calls.now_ns(options->calls.self);
-    if (!graph_build(&graph, model, options->space.batch, options->space.sequence, 1, err))
-        return false;
-    w.graph = graph;
-    bool good = add_result(&ranking, first, graph, err) && widen(&w, SPACE_PP, devices, devices) &&
-                widen(&w, SPACE_TP, devices, cluster_node_size(facts->cluster)) &&
-                widen(&w, SPACE_MICRO, options->space.batch, options->space.batch);
-    graph_free(graph);
-    if (!good) {
-        ranking_free(&ranking);
+    for (int64_t value = 1; value <= n && value <= most && s->count < s->wanted; value++) {
+        struct space space = s->e->options.space;
+        struct allowed *allowed = space_allowed(&space, choice);
+        struct solution found;
+        if (n % value != 0 || !allows(allowed, value))
+            continue;
+        *allowed = (struct allowed){ 1, { value } };
+        if (!explainer_find(s->e, &space, s->e->facts, &found, s->err) || !list_known(s))
+            return false;
+    }
+    return true;
+}
+
+static bool list_all(struct shortlist *s)
+{
+    struct explainer *e = s->e;
+    struct alternatives alternatives;
+    int devices = e->facts->cluster->device_count;
+    return list_known(s) && widen(s, SPACE_PP, devices, devices) &&
+           widen(s, SPACE_TP, devices, cluster_node_size(e->facts->cluster)) &&
+           widen(s, SPACE_MICRO, e->options.space.batch, e->options.space.batch) &&
+           explain_alternatives(e, e->base.explained, &alternatives, s->err) && list_known(s) && list_heard(s);
+}
+
+/* By the estimates, which may differ a little from what the store has. */
+static void insert(struct ranking *r, const struct search_plan *plan)
+{
+    int place = r->count++;
+    for (; place > 0 && r->plans[place - 1].estimate->prediction.step_ns > plan->estimate->prediction.step_ns; place--)
+        r->plans[place] = r->plans[place - 1];
+    r->plans[place] = *plan;
+}
+
+/* The plan is handed over. */
+static void take(struct ranking *r, struct search_result *first, int index)
+{
+    insert(r, &first->plans[index]);
+    first->plans[index] = (struct search_plan){ 0 };
+}
+
+/* A copy with an estimate of its own. */
+static bool copy_known(struct ranking *r, const struct explainer *e, const struct known_plan *known, struct error *err)
+{
+    struct search_plan plan = { .plan = plan_copy(known->explained->plan), .formula_ns = known->formula_ns };
+    const struct graph *graph = known->explained->graph;
+    if (!plan.plan)
+        return out_of_memory(err);
+    if (known->own.whole ? !estimate_plan(&plan.estimate, graph, plan.plan, e->facts, err)
+                         : !estimate_plan_periodic(&plan.estimate, e->model, graph, plan.plan, e->facts, err)) {
+        plan_free(plan.plan);
         return false;
     }
-    for (; ranking.count > wanted; ranking.count--)
-        free_plan(&ranking.plans[ranking.count - 1]);
-    *out = ranking;
+    insert(r, &plan);
+    return true;
+}
+
+/* What is the first search's own has its estimate already. */
+static bool fill(struct ranking *r, struct search_result *first, const struct shortlist *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        const struct known_plan *known = &s->e->known[s->list[i].known];
+        int own = 0;
+        while (own < first->plan_count &&
+               (!first->plans[own].plan || plan_hash(first->plans[own].plan) != plan_hash(known->explained->plan)))
+            own++;
+        if (own < first->plan_count)
+            take(r, first, own);
+        else if (!copy_known(r, s->e, known, s->err))
+            return false;
+    }
+    if (r->count == 0)
+        take(r, first, 0);
+    return true;
+}
+
+static bool build(struct ranking *out, struct search_result *first, struct explainer *e, int wanted, struct error *err)
+{
+    struct shortlist s = { .e = e, .wanted = wanted, .err = err };
+    struct graph *graph = NULL;
+    if (!graph_build(&graph, e->model, e->options.space.batch, e->options.space.sequence, 1, err))
+        return false;
+    s.graph = graph;
+    s.list = calloc((size_t)wanted, sizeof *s.list);
+    bool good = s.list ? list_all(&s) && fill(out, first, &s) : out_of_memory(err);
+    graph_free(graph);
+    free(s.fit);
+    free(s.list);
+    return good;
+}
+
+bool ranking_build(struct ranking *out, struct search_result *first, struct explainer *e, int wanted, struct error *err)
+{
+    *out = (struct ranking){ .plans = calloc((size_t)wanted, sizeof *out->plans) };
+    if (!out->plans)
+        return out_of_memory(err);
+    if (wanted == 1)
+        take(out, first, 0);
+    else if (!build(out, first, e, wanted, err)) {
+        ranking_free(out);
+        return false;
+    }
+    out->complete = !first->certificate.ended && !e->ended;
     return true;
 }

@@ -1,9 +1,7 @@
 /* Several plans instead of one: the best ones that differ in more than trifles. */
 #ifndef CLEAVE_SEARCH_EXPLAIN_SEVERAL_H
 #define CLEAVE_SEARCH_EXPLAIN_SEVERAL_H
-#include "planner/search/search.h"
-
-struct model;
+#include "planner/search/explain.h"
 
 /**
  * Whether two plans of one model differ in more than trifles: degrees, micro-batch, schedule, or cuts or decisions of
@@ -14,17 +12,19 @@ bool plans_distinct(const struct graph *graph, const struct plan *a, const struc
                     struct error *err);
 
 struct ranking {
-    int count, capacity;
+    int count;
     struct search_plan *plans; /* shortest step first; each distinct from all before it */
     bool complete;             /* neither time limit nor cancellation ended it */
 };
 /**
- * The best `wanted` distinct plans: those of `first`, the answer of a search by `options`, from which they are taken;
- * and where these are too few, the best of searches with each number of stages, tensor degree and micro-batch fixed in
- * turn, until there are enough. One of those may turn out shorter than the first. *out is to be freed: ranking_free().
- * Fails for want of memory and for our bugs.
+ * The `wanted` shortest distinct plans that are known: those of `first`, the answer of the explainer's search, from
+ * which they are taken; where these are too few, the best of searches with each number of stages, tensor degree and
+ * micro-batch fixed in turn, until there are enough; the alternatives to the first (explain_alternatives()), and what
+ * all these searches have simulated on their way. One of those may turn out shorter than the first. One alone is the
+ * first's, and for more the explainer must have been started with it (explainer_start()).
+ * *out is to be freed: ranking_free(). Fails for want of memory and for our bugs.
  */
-bool ranking_build(struct ranking *out, struct search_result *first, const struct model *model,
-                   const struct facts *facts, const struct search_options *options, int wanted, struct error *err);
+bool ranking_build(struct ranking *out, struct search_result *first, struct explainer *e, int wanted,
+                   struct error *err);
 void ranking_free(struct ranking *ranking);
 #endif

@@ -196,8 +196,7 @@ bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct 
     struct asking asking = { e, plan, out, err };
     struct account own;
     *out = (struct what_ifs){ 0 };
-    if (!explainer_account(e, plan, e->facts, &own, err) ||
-        !explainer_solve(e, &e->options.space, e->facts, &out->base, err))
+    if (!explainer_account(e, plan, e->facts, &own, err) || !explainer_base(e, &out->base, err))
         return false;
     out->base_ns = own.step_ns;
     if (out->base.kind == SOLUTION_PLAN && (out->base.step_ns < out->base_ns || !own.fits))

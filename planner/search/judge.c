@@ -186,8 +186,7 @@ static bool family_heard(const struct run *run, const struct candidate *c)
     return false;
 }
 
-/* What the judge said of it, at least; 0: nothing. */
-static int64_t told_ns(const struct candidate *c)
+int64_t search_told_ns(const struct candidate *c)
 {
     return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
 }
@@ -209,12 +208,12 @@ int64_t search_expected_ns(const struct run *run, const struct candidate *c)
         const struct candidate *other = &run->candidates[i];
         int alike = other->judged ? likeness(run, other, c) : 0;
         met = met || alike == 3;
-        if (alike > 0 && told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
+        if (alike > 0 && search_told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
             like = other;
     }
     double ns = (double)c->ranked_ns;
     if (like && like->ranked_ns > 0)
-        ns *= (double)told_ns(like) / (double)like->ranked_ns;
+        ns *= (double)search_told_ns(like) / (double)like->ranked_ns;
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
@@ -322,23 +321,45 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
 /* So far off that the order of ranks says little. */
 static bool is_wrong(const struct candidate *c)
 {
-    int64_t off_ns = told_ns(c) - c->ranked_ns;
-    return told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
+    int64_t off_ns = search_told_ns(c) - c->ranked_ns;
+    return search_told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
-/* So little below what there is that a step of more micro-batches may not fit after all. */
-static bool hardly_fits(const struct prediction *p)
+/* So little below what there is that a step of more micro-batches may not fit after all; or so little above that it
+ * may, where such a plan is asked for. */
+static bool may_turn(const struct prediction *p, bool tight)
 {
     enum { MARGIN_SHARE = 8 };
-    for (int s = 0; s < p->stage_count; s++)
-        if (p->peak_bytes[s] > p->available_bytes[s] - p->available_bytes[s] / MARGIN_SHARE)
-            return true;
-    return false;
+    int below = 0, above = 0;
+    for (int s = 0; s < p->stage_count; s++) {
+        int64_t margin = p->available_bytes[s] / MARGIN_SHARE;
+        below += p->peak_bytes[s] <= p->available_bytes[s] - margin;
+        above += p->peak_bytes[s] > p->available_bytes[s] + margin;
+    }
+    return p->fits ? below < p->stage_count : tight && above == 0;
 }
 
 static bool settle(const struct run *run, const struct plan *plan, struct estimate *estimate)
 {
     return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
+}
+
+/* The second look. What did not fit at the first has no time yet. */
+static bool look_again(struct run *run, const struct candidate *c, struct estimate **estimate)
+{
+    struct graph *graph = NULL;
+    bool fitted = (*estimate)->prediction.fits;
+    if (!settle(run, c->plan, *estimate))
+        return false;
+    if (fitted || !(*estimate)->prediction.fits)
+        return true;
+    estimate_free(*estimate);
+    *estimate = NULL;
+    bool good = plan_graph(&graph, run->bench.model, c->plan, run->err) &&
+                estimate_plan_periodic(estimate, run->bench.model, graph, c->plan, run->bench.facts, run->err) &&
+                settle(run, c->plan, *estimate);
+    graph_free(graph);
+    return good;
 }
 
 static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
@@ -354,13 +375,14 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
         estimate_free(estimate);
         return true;
     }
-    if (estimate->prediction.fits && hardly_fits(&estimate->prediction) && !settle(run, c->plan, estimate)) {
+    if (may_turn(&estimate->prediction, run->options->tight) && !look_again(run, c, &estimate)) {
         estimate_free(estimate);
         return false;
     }
     if (estimate->prediction.fits) {
         c->judged = c->heard = true;
         c->simulated_ns = estimate->prediction.step_ns;
+        c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
         return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;

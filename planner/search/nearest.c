@@ -15,12 +15,13 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
     return *out != NULL || search_out_of_memory(run->err);
 }
 
-/* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages). Stages of one mesh
- * speak for others; layouts stand alone. */
+/* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages, schedule). Stages
+ * of one mesh speak for others; layouts stand alone. */
 static bool may_be_nearest(const struct run *run, int index)
 {
     const struct config *config = &run->configs[index], *last = &run->configs[index > 0 ? index - 1 : 0];
     bool repeats = index > 0 && config_tensor(last) == config_tensor(config) && last->stages == config->stages &&
+                   last->schedule == config->schedule &&
                    mesh_sequence_parallel(&last->mesh) == mesh_sequence_parallel(&config->mesh);
     return !repeats && config->meshes == 0 && config->runs < 2;
 }
@@ -42,7 +43,7 @@ static int compare_need(const void *a, const void *b)
 static bool list_thrifty(struct run *run, struct need *list, int *count)
 {
     *count = 0;
-    for (int i = 0; i < run->config_count; i++) {
+    for (int i = 0; i < run->config_count + run->beside_count; i++) {
         const struct price_table *table = NULL;
         struct arena scratch = { 0 };
         if (!may_be_nearest(run, i))
@@ -72,23 +73,33 @@ static int64_t lacks(const struct prediction *p, int stage)
     return p->peak_bytes[stage] - p->available_bytes[stage];
 }
 
-/* Takes the plan over. */
-static void keep_nearest(struct search_result *result, struct plan *plan, const struct prediction *p)
+static int fullest_stage(const struct prediction *p)
 {
     int stage = 0;
     for (int k = 1; k < p->stage_count; k++)
         stage = lacks(p, k) > lacks(p, stage) ? k : stage;
-    if (result->nearest.plan && lacks(p, stage) >= result->nearest.needed_bytes - result->nearest.available_bytes) {
+    return stage;
+}
+
+/* Takes the plan over. promised_bytes: of its fullest stage at the first look. */
+static void keep_nearest(struct search_result *result, struct plan *plan, const struct prediction *p,
+                         int64_t promised_bytes)
+{
+    int stage = fullest_stage(p);
+    if (result->nearest.plan && lacks(p, stage) >= search_missing_bytes(result)) {
         plan_free(plan);
         return;
     }
     plan_free(result->nearest.plan);
     result->nearest.plan = plan;
     result->nearest.stage = stage;
-    result->nearest.needed_bytes = p->peak_bytes[stage];
     result->nearest.available_bytes = p->available_bytes[stage];
+    result->nearest.promised_bytes = max_i64(promised_bytes, p->peak_bytes[stage]);
+    /* where it fits after all, the search has not seen that: it went by the first look */
+    result->nearest.needed_bytes = lacks(p, stage) > 0 ? p->peak_bytes[stage] : result->nearest.promised_bytes;
 }
 
+/* Its memory is looked at twice, as that of plans that hardly fit. */
 static bool try_nearest(struct run *run, int index)
 {
     const struct price_table *table = NULL;
@@ -97,32 +108,37 @@ static bool try_nearest(struct run *run, int index)
     if (!workbench_table(&run->bench, &run->configs[index], false, &table, run->err) ||
         !thrifty_plan(run, &run->configs[index], table, &plan))
         return false;
-    if (!search_estimate(run, plan, table, INT64_MAX, &estimate, run->err)) {
+    bool good = search_estimate(run, plan, table, INT64_MAX, &estimate, run->err);
+    int64_t promised_bytes = good ? estimate->prediction.peak_bytes[fullest_stage(&estimate->prediction)] : 0;
+    good = good && estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
+    if (good)
+        keep_nearest(run->result, plan, &estimate->prediction, promised_bytes);
+    else
         plan_free(plan);
-        return false;
-    }
-    keep_nearest(run->result, plan, &estimate->prediction);
     estimate_free(estimate);
-    return true;
+    return good;
 }
 
-/* Layout may need less than was expected by one part in so many (DOUBT_SHARE). */
+/* Layout may need less than was expected by one part in so many (DOUBT_SHARE); after so many in a row that came no
+ * nearer (FRUITLESS) the rest is not looked at. */
 bool search_find_nearest(struct run *run)
 {
-    enum { DOUBT_SHARE = 4 };
+    enum { DOUBT_SHARE = 16, FRUITLESS = 8 };
     const struct search_result *result = run->result;
-    struct need *list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *list);
-    int count = 0;
+    struct need *list = arena_alloc(&run->arena, (size_t)(run->config_count + run->beside_count) + 1, sizeof *list);
+    int count = 0, fruitless = 0;
     if (!list)
         return search_out_of_memory(run->err);
     if (!list_thrifty(run, list, &count))
         return false;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && fruitless < FRUITLESS; i++) {
+        const struct plan *before = result->nearest.plan;
         int64_t need_bytes = list[i].bytes - list[i].bytes / DOUBT_SHARE;
-        if (result->nearest.plan && (search_stops(run) || need_bytes > result->nearest.needed_bytes))
+        if (before && (search_stops(run) || need_bytes > result->nearest.needed_bytes))
             return true;
         if (!try_nearest(run, list[i].index))
             return false;
+        fruitless = result->nearest.plan == before ? fruitless + 1 : 0;
     }
     return true;
 }

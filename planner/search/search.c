@@ -107,6 +107,25 @@ static void drop_candidates(struct run *run)
     run->candidate_count = 0;
 }
 
+/* Plans that fit, or were beaten before anyone knew, go to the result. */
+static bool hand_over_heard(struct run *run)
+{
+    struct search_result *result = run->result;
+    result->heard = arena_alloc(&result->arena, (size_t)run->candidate_count + 1, sizeof *result->heard);
+    if (!result->heard)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->candidate_count; i++) {
+        struct candidate *c = &run->candidates[i];
+        if (!c->heard || !c->plan)
+            continue;
+        plan_join_atoms(c->plan);
+        result->heard[result->heard_count++] =
+            (struct heard_plan){ c->plan, search_told_ns(c), c->solution.step_ns, c->peak_bytes };
+        c->plan = NULL;
+    }
+    return true;
+}
+
 const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
     [PHASE_BOUNDS] = "bounds",           [PHASE_PROOF] = "proof",
     [PHASE_FAMILIES] = "other families", [PHASE_RANKS] = "ranking",
@@ -286,6 +305,12 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
     return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
 }
 
+static bool find_nearest_only(struct run *run)
+{
+    run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
+    return run->busy_ns ? search_list_beside(run) && search_find_nearest(run) : search_out_of_memory(run->err);
+}
+
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
     if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster))
@@ -295,6 +320,8 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     run->capacity_bytes = available_bytes(facts);
     run->result->certificate.configurations = run->config_count;
     run->result->certificate.memory_bytes = run->capacity_bytes;
+    if (run->options->nearest_only)
+        return find_nearest_only(run);
     run->open_bound_ns = INT64_MAX;
     run->result->plans =
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
@@ -335,7 +362,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     struct run run = { .options = &own, .space = &own.space, .result = result, .err = err };
     if (options->calls.now_ns)
         run.start_ns = options->calls.now_ns(options->calls.self);
-    bool good = run_all(&run, model, facts);
+    bool good = run_all(&run, model, facts) && hand_over_heard(&run);
     drop_candidates(&run);
     workbench_close(&run.bench);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
@@ -356,6 +383,8 @@ void search_result_free(struct search_result *result)
         plan_free(result->plans[i].plan);
         estimate_free(result->plans[i].estimate);
     }
+    for (int i = 0; i < result->heard_count; i++)
+        plan_free(result->heard[i].plan);
     plan_free(result->certificate.best_plan);
     plan_free(result->nearest.plan);
     for (int kind = 0; kind < ADVICE_COUNT; kind++)

@@ -44,8 +44,10 @@ struct search_options {
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
                               and where there is no plan yet one is looked for among what plainly fits */
     bool no_advice;        /* when nothing fits, do not look for what would */
-    bool thrifty;  /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
-    bool any_plan; /* the first that fits will do */
+    bool thrifty;      /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
+    bool any_plan;     /* the first that fits will do */
+    bool tight;        /* what misses by little is laid out whole before it is turned down */
+    bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
     bool unproven; /* no multipliers for the certificate, and only the first simulated bound: it is not handed out */
     bool keep_all; /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
@@ -118,6 +120,12 @@ struct search_plan {
     int64_t formula_ns, ranked_ns;
     struct estimate *estimate;
 };
+/* One that the judge heard, and what it is simulated to take at least: the search may have had better ones. */
+struct heard_plan {
+    struct plan *plan; /* the result's */
+    int64_t least_ns, formula_ns;
+    int64_t peak_bytes; /* about, of the fullest stage; 0: beaten before anyone looked whether it fits */
+};
 /* What could be otherwise so that something fits. In this order they are looked for: the costliest last. */
 enum advice_kind {
     ADVICE_BATCH,    /* sequences */
@@ -139,6 +147,8 @@ struct search_result {
     const char *why; /* the space has no configuration: what does not divide, and what to type; else NULL */
     int plan_count;  /* best first by simulated step; at most options.top */
     struct search_plan *plans;
+    int heard_count; /* those of `plans` may be among them */
+    struct heard_plan *heard;
     struct certificate certificate;
     int64_t phase_ns[SEARCH_PHASE_COUNT]; /* processor time; zeroes without calls.spent_ns */
     /* When nothing fits: the plan that needs least, and where. */
@@ -146,7 +156,8 @@ struct search_result {
         struct plan *plan; /* NULL when feasible */
         int stage;
         int64_t needed_bytes, available_bytes;
-        const char *cluster;                /* the name of the one searched: its short form or its file's */
+        int64_t promised_bytes; /* with so much usable the search finds it: few micro-batches leave some room */
+        const char *cluster;    /* the name of the one searched: its short form or its file's */
         struct advice advice[ADVICE_COUNT]; /* by enum advice_kind; zeroes with no_advice */
     } nearest;
 };
@@ -162,6 +173,8 @@ void search_result_free(struct search_result *result); /* accepts NULL */
 /* What the options leave of the time of a search that began at start_ns by their clock: 0, it is over, by the clock or
  * by cancellation; INT64_MAX: there is no limit. */
 int64_t search_time_left(const struct search_options *options, int64_t start_ns);
+/* When nothing fits: what the nearest plan lacks on the stage that lacks most. */
+int64_t search_missing_bytes(const struct search_result *result);
 /* ERROR_INFEASIBLE: what does not divide, or which stage lacks how many bytes, and what to type so that a plan fits.
  * Always false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);

@@ -28,6 +28,7 @@ struct candidate {
     const struct price_table *tight;
     int64_t simulated_ns; /* 0: not simulated, or beaten */
     int64_t beaten_ns;    /* 0, or what it is simulated to take at least, which was not worth it */
+    int64_t peak_bytes;   /* of its fullest stage, where it is simulated */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;          /* how often less memory was promised because a layout did not fit */
     int part;             /* which strategies it chose from: 0 all, else of variants.c */
@@ -192,6 +193,8 @@ bool search_solve_for_host(struct run *run, struct candidate *c, int64_t most_by
 bool search_judge(struct run *run);
 /* Candidates that are not judged yet, of schedules beside the formula's. */
 bool search_judge_more(struct run *run);
+/* What the judge said of it, at least; 0: nothing. */
+int64_t search_told_ns(const struct candidate *c);
 /* What the simulation would say of the candidate if its rank was off as for those that are most alike. Where nobody has
  * judged any of its kind it counts as a little shorter: what is alike fares alike. */
 int64_t search_expected_ns(const struct run *run, const struct candidate *c);

@@ -20,10 +20,11 @@ static void write_cluster(struct text *out, const char *cluster, int times)
 static void write_degrees(struct text *out, const struct plan *plan)
 {
     const int *atom = plan->stages[0].atom;
-    const struct plan_layer *middle = &plan->layers[plan->layer_count / 2]; /* the ends differ from the rest */
+    int middle = plan->layer_count / 2; /* the ends differ from the rest */
     text_printf(out, "pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, recompute %s", plan->stage_count, atom[1],
-                atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]), middle->zero,
-                recompute_names[middle->recompute]);
+                atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]),
+                plan_zero_on(plan, &plan->stages[stage_of_layer(plan, middle)], middle),
+                recompute_names[plan->layers[middle].recompute]);
 }
 
 /* What to type, or to have. */
@@ -46,7 +47,8 @@ static void write_change(struct text *out, const struct search_result *result, e
         return;
     case ADVICE_MEMORY:
     case ADVICE_COUNT:
-        text_printf(out, "devices of %s (cleave devices lists what there is)", text_bytes_enough(memory, advice->value));
+        text_printf(out, "devices of %s (cleave devices lists what there is)",
+                    text_bytes_enough(memory, advice->value));
     }
 }
 
@@ -78,6 +80,11 @@ static void write_advice(struct text *out, const struct search_result *result)
     }
 }
 
+int64_t search_missing_bytes(const struct search_result *result)
+{
+    return max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes);
+}
+
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err)
 {
     const struct plan *plan = result->nearest.plan;
@@ -97,7 +104,7 @@ bool search_infeasible(const struct search_result *result, const struct space *s
                          "stages have several meshes; allow turns=1 and spread=1 too");
     text_bytes(needed, result->nearest.needed_bytes);
     text_bytes(available, result->nearest.available_bytes);
-    text_bytes(missing, max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes));
+    text_bytes(missing, search_missing_bytes(result));
     write_degrees(&degrees, plan);
     write_advice(&advice, result);
     fail_kind(
