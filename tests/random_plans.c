@@ -44,6 +44,7 @@ static void draw_choices(struct plan *plan, const struct graph *graph, uint64_t 
 static void draw_further(struct plan *plan, uint64_t seed)
 {
     plan->loss_chunks = 1 + (int)(mix64(seed * 4129) % 4);
+    plan->clock = (int)(mix64(seed * 4133) % CLOCK_COUNT);
     for (int l = 0; l < plan->layer_count; l++) {
         plan->layers[l].offload = (int8_t)(mix64(seed * 4099 + (uint64_t)l) % OFFLOAD_COUNT);
         plan->layers[l].reshard = (int8_t)(mix64(seed * 4111 + (uint64_t)l) % RESHARD_COUNT);

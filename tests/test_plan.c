@@ -97,6 +97,8 @@ START_TEST(check_refuses)
     REFUSED(bucket_bytes, -1, "bucket_bytes");
     REFUSED(prefetch, -1, "prefetch");
     REFUSED(prefetch, INT_MAX, "prefetch");
+    REFUSED(clock, -1, "clock");
+    REFUSED(clock, CLOCK_COUNT, "clock");
     REFUSED(loss_chunks, 0, "loss_chunks");
     REFUSED(loss_chunks, PLAN_MAX_LOSS_CHUNKS + 1, "loss_chunks");
     REFUSED(clip_norm, NAN, "clip_norm");

@@ -133,6 +133,7 @@ START_TEST(file_round_trip_random)
         plan->micro_batch_count = 1 + (int)(mix64(seed++) % 9);
         plan->extra_in_flight = (int)(mix64(seed++) % 3);
         plan->bucket_bytes = (int64_t)(mix64(seed) % 1000000), plan->loss_chunks = 1 + (int)(mix64(seed++) % 3);
+        plan->clock = (int)(mix64(seed++) % CLOCK_COUNT);
         plan->clip_norm = (double)(mix64(seed++) % 1000) / 7;
         plan->atom_count = atoms;
         for (int s = 0; s < stages; s++) {

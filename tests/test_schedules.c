@@ -227,6 +227,7 @@ static struct graph *deep_graph(int batch)
     return graph;
 }
 
+/* By either clock in turn. */
 static void verify_shape(int schedule, const struct shape *shape, int micros, int extra)
 {
     struct graph *graph = deep_graph(12 * micros);
@@ -236,6 +237,7 @@ static void verify_shape(int schedule, const struct shape *shape, int micros, in
     plan->batch = graph->batch, plan->sequence = graph->sequence, plan->vocab_multiple = 1;
     plan->schedule = schedule, plan->micro_batch_count = micros, plan->extra_in_flight = extra;
     plan->clip_norm = schedules[schedule]->updates_each ? 0 : 1;
+    plan->clock = (micros + shape->stages) % CLOCK_COUNT;
     for (int l = 0; l < plan->layer_count; l++)
         plan->layers[l].dim[0] = DIM_dp, plan->layers[l].recompute = (int8_t)(l % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE);
     if (plan_check(plan, graph, &error)) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const plan_clock_names[CLOCK_COUNT + 1] = { "even", "work", NULL };
 const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", "full", NULL };
 const char *const offload_names[OFFLOAD_COUNT + 1] = { "none", "activations", "optimizer", "both", NULL };
 const char *const reshard_names[RESHARD_COUNT + 1] = { "true", "false", NULL };
@@ -332,6 +333,8 @@ uint64_t plan_hash(const struct plan *plan)
     hash = hash_bytes(hash, &plan->clip_norm, sizeof plan->clip_norm);
     if (plan->loss_chunks > 1)
         hash = hash_i64(hash_string(hash, "loss_chunks"), plan->loss_chunks);
+    if (plan->clock != CLOCK_EVEN)
+        hash = hash_i64(hash_string(hash, "clock"), plan->clock);
     for (int s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
         hash = hash_i64(hash_i64(hash_i64(hash, stage->first_layer), stage->layer_count), stage->first_rank);

@@ -51,6 +51,10 @@ struct plan_stage {
 struct layer_range {
     int first, count;
 };
+/* By which stages order their receives where messages may overtake each other (planner/program/clock.h): passes of a kind
+ * all take the same, or as long as their floating-point operations say. */
+enum plan_clock { CLOCK_EVEN, CLOCK_WORK, CLOCK_COUNT };
+extern const char *const plan_clock_names[CLOCK_COUNT + 1];
 struct plan_layer {
     int8_t dim[MAX_ATOMS]; /* enum dimension_index of each mesh atom in this layer */
     int8_t zero;           /* 0..3, over the atoms whose dimension shards */
@@ -72,6 +76,7 @@ struct plan {
     int atom_count;        /* the same for all stages; sizes may differ by stage */
     int64_t bucket_bytes;  /* gradients are reduced in buckets of about this size; 0: one collective per weight */
     int prefetch;          /* ZeRO-3 gathers are issued this many layers ahead; 0: where they are used */
+    int clock;             /* enum plan_clock: in which order stages post receives that may overtake each other */
     int loss_chunks;       /* the last product and the loss run in at most so many chunks of tokens, each forward and
                               backward; 1: at once (planner/program/loss_walk.h) */
     double clip_norm;      /* global gradient-norm clipping; 0: off */

@@ -155,6 +155,8 @@ static bool check_numbers(const struct plan *plan, struct error *err)
         return fail(err, "plan: prefetch: expected 0 to %d, found %d", PLAN_MAX_PREFETCH, plan->prefetch);
     if (plan->loss_chunks < 1 || plan->loss_chunks > PLAN_MAX_LOSS_CHUNKS)
         return fail(err, "plan: loss_chunks: expected 1 to %d, found %d", PLAN_MAX_LOSS_CHUNKS, plan->loss_chunks);
+    if (plan->clock < 0 || plan->clock >= CLOCK_COUNT)
+        return fail(err, "plan: clock: expected 0 to %d, found %d", CLOCK_COUNT - 1, plan->clock);
     if (!isfinite(plan->clip_norm) || plan->clip_norm < 0)
         return fail(err, "plan: clip_norm: expected 0 (off) or a positive finite number, found %g", plan->clip_norm);
     if ((int)plan->dtype < 0 || (int)plan->dtype >= DTYPE_COUNT)

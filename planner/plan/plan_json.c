@@ -102,6 +102,8 @@ static void write_decisions(struct json_writer *w, const struct plan *plan, cons
     json_put_int(w, "prefetch", plan->prefetch);
     if (plan->loss_chunks > 1)
         json_put_int(w, "loss_chunks", plan->loss_chunks);
+    if (plan->clock != CLOCK_EVEN)
+        json_put_string(w, "clock", plan_clock_names[plan->clock]);
     json_put_double(w, "clip_norm", plan->clip_norm);
     if (plan->order) {
         struct text order = { 0 };

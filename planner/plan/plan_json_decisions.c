@@ -21,7 +21,7 @@ struct decision_fields {
     int64_t batch, sequence, vocab_multiple, interleave, micro_batches, extra_in_flight, bucket_bytes, prefetch,
         loss_chunks;
     double clip_norm;
-    int dtype;
+    int dtype, clock;
     const char *schedule, *order;
     const struct json *stages, *layers;
 };
@@ -53,6 +53,10 @@ static const struct json_field decision_fields[] = {
                  "the logits of one chunk live at a time; 1 when absent: all at once. As many as divide a rank's "
                  "sequences of a micro-batch, else the tokens of each; none where head and loss are on different "
                  "stages, or with asynchronous schedules."),
+    DECISION(clock, FIELD_ENUM, .names = plan_clock_names,
+             .doc = "Where messages may overtake each other (several chunks, replicas in turn, split backward passes), "
+                    "stages post their receives in the order of a clock. even, when absent: passes of a kind all take "
+                    "the same; work: as long as their floating-point operations say."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
     DECISION(order, FIELD_STRING,
              .doc =
@@ -375,6 +379,7 @@ static void copy_decisions(struct plan *plan, const struct decision_fields *in)
     plan->bucket_bytes = in->bucket_bytes;
     plan->prefetch = (int)in->prefetch;
     plan->loss_chunks = (int)in->loss_chunks;
+    plan->clock = in->clock;
     plan->clip_norm = in->clip_norm;
 }
 

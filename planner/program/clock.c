@@ -1,4 +1,6 @@
 #include "planner/program/clock.h"
+#include "base/num.h"
+#include "models/graph.h"
 #include <string.h>
 
 struct action *clock_actions(const struct plan *plan, int stage, int *count, struct arena *arena)
@@ -16,7 +18,7 @@ struct action *clock_actions(const struct plan *plan, int stage, int *count, str
     return actions;
 }
 
-static int *entry(const struct clock *clock, const struct plan *plan, int piece, int micro, bool backward)
+static int64_t *entry(const struct clock *clock, const struct plan *plan, int piece, int micro, bool backward)
 {
     return &(backward ? clock->backward_end
                       : clock->forward_end)[(size_t)piece * (size_t)plan->micro_batch_count + (size_t)micro];
@@ -27,18 +29,48 @@ static int piece_of(const struct clock *clock, const struct plan *plan, int stag
     return schedule_piece(schedules[plan->schedule], clock->positions, clock->position[stage], chunk);
 }
 
-int clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward)
+int64_t clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward)
 {
     return *entry(clock, plan, piece_of(clock, plan, stage, chunk), micro, backward);
 }
 
-static int duration(const struct schedule *schedule, enum action_kind kind)
+static double layer_flops(const struct graph *graph, int layer)
 {
-    return kind == ACTION_BACKWARD && !schedule->equal_passes ? 2 : 1;
+    const struct graph_layer *own = &graph->layers[layer];
+    double flops = 0;
+    for (int s = own->first_segment; s < own->first_segment + own->segment_count; s++) {
+        int64_t extents[MAX_AXES] = { 0 };
+        for (int i = 0; i < graph->segments[s].axis_count; i++)
+            extents[i] = graph->segments[s].axes[i].size;
+        flops += (double)segment_flops(&graph->segments[s], PHASE_FORWARD, extents);
+    }
+    return flops;
+}
+
+int *clock_work(const struct graph *graph, const int *order, struct arena *arena)
+{
+    enum { HUNDRED = 100 };
+    double sum = 0;
+    int count = graph->layer_count, *work = arena_alloc(arena, (size_t)count, sizeof *work);
+    for (int l = 0; l < count; l++)
+        sum += layer_flops(graph, l);
+    for (int l = 0; work && l < count && sum > 0; l++)
+        work[l] = (int)(HUNDRED * layer_flops(graph, order ? order[l] : l) * count / sum);
+    return work;
+}
+
+/* Of a stage's chunk. */
+static int64_t duration(const struct plan *plan, const int *work, int stage, const struct action *action)
+{
+    int64_t passes = action->kind == ACTION_BACKWARD && !schedules[plan->schedule]->equal_passes ? 2 : 1, each = 1;
+    struct layer_range layers = stage_chunk(plan, stage, action->chunk);
+    for (int l = layers.first; plan->clock == CLOCK_WORK && l < layers.first + layers.count; l++)
+        each += work[l];
+    return passes * each;
 }
 
 /* When what the action reads is there: 0 without a neighbour before it, -1 not yet. */
-static int ready(const struct clock *clock, const struct plan *plan, int piece, const struct action *action)
+static int64_t ready(const struct clock *clock, const struct plan *plan, int piece, const struct action *action)
 {
     int pieces = schedule_pieces(schedules[plan->schedule], clock->positions, plan->chunk_count);
     bool first = piece % pieces == 0, last = piece % pieces == pieces - 1;
@@ -50,17 +82,17 @@ static int ready(const struct clock *clock, const struct plan *plan, int piece, 
 }
 
 /* As far as the stage comes; true: it moved. */
-static bool advance(const struct clock *clock, const struct plan *plan, int stage, int *next)
+static bool advance(const struct clock *clock, const struct plan *plan, const int *work, int stage, int *next)
 {
     const struct stage_clock *s = &clock->stages[stage];
     int start = *next;
     for (; *next < s->count; ++*next) {
         const struct action *action = &s->actions[*next];
         int piece = piece_of(clock, plan, stage, action->chunk);
-        int from = ready(clock, plan, piece, action), before = *next > 0 ? s->end[*next - 1] : 0;
+        int64_t from = ready(clock, plan, piece, action), before = *next > 0 ? s->end[*next - 1] : 0;
         if (from < 0)
             break;
-        s->end[*next] = (from > before ? from : before) + duration(schedules[plan->schedule], action->kind);
+        s->end[*next] = max_i64(from, before) + duration(plan, work, stage, action);
         if (action->kind != ACTION_BACKWARD_WEIGHT)
             *entry(clock, plan, piece, action->micro, action->kind != ACTION_FORWARD) = s->end[*next];
     }
@@ -82,16 +114,16 @@ static bool open_clock(struct clock *clock, const struct plan *plan, struct aren
             return false;
     }
     size_t entries = (size_t)clock->positions * (size_t)plan->chunk_count * (size_t)plan->micro_batch_count;
-    clock->forward_end = arena_alloc(arena, entries, sizeof(int));
-    clock->backward_end = arena_alloc(arena, entries, sizeof(int));
+    clock->forward_end = arena_alloc(arena, entries, sizeof *clock->forward_end);
+    clock->backward_end = arena_alloc(arena, entries, sizeof *clock->backward_end);
     if (!clock->stages || !clock->position || !clock->forward_end || !clock->backward_end)
         return false;
-    memset(clock->forward_end, -1, entries * sizeof(int));
-    memset(clock->backward_end, -1, entries * sizeof(int));
+    memset(clock->forward_end, -1, entries * sizeof *clock->forward_end);
+    memset(clock->backward_end, -1, entries * sizeof *clock->backward_end);
     return true;
 }
 
-bool clock_run(struct clock *out, const struct plan *plan, struct arena *arena, struct error *err)
+bool clock_run(struct clock *out, const struct plan *plan, const int *work, struct arena *arena, struct error *err)
 {
     struct clock clock = { 0 };
     int *next = arena_alloc(arena, (size_t)plan->stage_count, sizeof *next);
@@ -100,9 +132,9 @@ bool clock_run(struct clock *out, const struct plan *plan, struct arena *arena, 
     for (bool moved = true; moved;) {
         moved = false;
         for (int s = 0; s < plan->stage_count; s++)
-            moved |= advance(&clock, plan, s, &next[s]);
+            moved |= advance(&clock, plan, work, s, &next[s]);
         for (int s = plan->stage_count - 1; s >= 0; s--)
-            moved |= advance(&clock, plan, s, &next[s]);
+            moved |= advance(&clock, plan, work, s, &next[s]);
     }
     for (int s = 0; s < plan->stage_count; s++)
         if (next[s] < clock.stages[s].count)

@@ -1,26 +1,30 @@
 /* When each action of a plan would run where forward takes 1, each half of backward 1, all of it at once 2 (1 where the
- * schedule's order is laid out so), and messages nothing. */
+ * schedule's order is laid out so), times the work of its layers where the plan says so, and messages nothing. */
 #ifndef CLEAVE_PROGRAM_CLOCK_H
 #define CLEAVE_PROGRAM_CLOCK_H
 #include "planner/program/schedule.h"
 
 struct stage_clock {
     struct action *actions; /* (count) micro-batches numbered in the step, not among the stage's own */
-    int *end;               /* (count) when each ends */
+    int64_t *end;           /* (count) when each ends */
     int count;
 };
 struct clock {
     struct stage_clock *stages;
-    int *forward_end, *backward_end; /* [piece * micro_batch_count + micro] */
+    int64_t *forward_end, *backward_end; /* [piece * micro_batch_count + micro] */
     int positions;                   /* stages, replicas that take turns counted once */
     int *position;                   /* (stage_count) */
 };
 /* The order of one stage in the step's micro-batch numbers; in the arena. NULL: out of memory. */
 struct action *clock_actions(const struct plan *plan, int stage, int *count, struct arena *arena);
-/* All of them; in the arena. Fails when the orders wait for each other: a bug of the schedule. */
-bool clock_run(struct clock *out, const struct plan *plan, struct arena *arena, struct error *err);
+/* Of each layer of the plan, by place: its share of all floating-point operations forward, in hundredths of what a layer
+ * has in the mean; `order` as the graph's layers stand in the plan, NULL: as they are. NULL: out of memory. */
+int *clock_work(const struct graph *graph, const int *order, struct arena *arena);
+/* All of them; in the arena. work: clock_work(), used where the plan's clock is by work. Fails when the orders wait for
+ * each other: a bug of the schedule. */
+bool clock_run(struct clock *out, const struct plan *plan, const int *work, struct arena *arena, struct error *err);
 /* When the stage's chunk has ended the forward or backward pass of a micro-batch. */
-int clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
+int64_t clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
 /* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c). */
 bool posts_early(const struct plan *plan);
 #endif

@@ -391,6 +391,14 @@ static bool open_lowering(struct lowering *l)
     return link_readers(l);
 }
 
+static bool run_clock(struct lowering *l)
+{
+    const int *work = NULL;
+    if (l->plan->clock == CLOCK_WORK && !(work = clock_work(l->graph, NULL, &l->scratch)))
+        return lower_memory(l);
+    return clock_run(&l->clock, l->plan, work, &l->scratch, l->err);
+}
+
 static bool run(struct lowering *l, int first_layer, int layer_count)
 {
     const struct graph_layer *first = &l->graph->layers[first_layer], *last = first + layer_count - 1;
@@ -401,7 +409,7 @@ static bool run(struct lowering *l, int first_layer, int layer_count)
     if (l->alone)
         return lower_stage(l, stage_of_layer(l->plan, first_layer), &(struct layer_range){ first_layer, layer_count },
                            1);
-    if (posts_early(l->plan) && !clock_run(&l->clock, l->plan, &l->scratch, l->err))
+    if (posts_early(l->plan) && !run_clock(l))
         return false;
     for (int i = 0; i < l->plan->stage_count; i++) {
         struct layer_range layers[PLAN_MAX_CHUNKS];

@@ -100,7 +100,8 @@ struct segment_range {
     int first, end;
 };
 struct arrival {
-    int time, from, value, index, micro;
+    int64_t time;
+    int from, value, index, micro;
     bool gradient;
 }; /* a message to the stage at hand, and when an ideal run sends it; index into entering, of gradients into leaving */
 

@@ -87,7 +87,7 @@ static bool swap_strategies(struct run *run, struct candidate *c, int kept, int6
     bool changed = false;
     if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, SWAP_VISITS, &changed, run->err))
         return false;
-    c->plan_hash = plan_hash(c->plan);
+    c->plan_hash = search_plan_hash(c->plan);
     if (!changed || !search_is_new(run, kept, c))
         return true;
     if (!search_walk(run, c))

@@ -9,7 +9,7 @@
  * it is off by more, WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree)
  * is simulated while it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging
  * (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand
- * where that lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_BUDGETS: see search_judge_more(). */
+ * where that lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_TRIES, DEAR_BUDGETS: see search_judge_more(). */
 enum {
     JUDGED_FAMILIES = 4,
     MAX_SHRINKS = 6,
@@ -21,6 +21,7 @@ enum {
     FAMILY_BUDGETS = 12,
     MORE_BUDGETS = 2,
     DEAR = 2,
+    DEAR_TRIES = 6,
     DEAR_BUDGETS = 16,
     DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
@@ -425,22 +426,29 @@ bool search_judge(struct run *run)
     return true;
 }
 
-/* Of those that have come since: what may win and MORE_BUDGETS allow; then DEAR ones that lead by rank, whatever they
- * take up to DEAR_BUDGETS. */
+/* The next one that leads by rank, whatever it takes up to DEAR_BUDGETS; NULL: none does. */
+static struct candidate *next_dear(struct run *run, bool hopeful)
+{
+    struct candidate *c = next_kind(run, hopeful, DEAR_BUDGETS * judge_budget);
+    return c && c->ranked_ns < best_step(run) ? c : NULL;
+}
+
+/* Of those that have come since: what may win and MORE_BUDGETS allow; then so many that lead by rank until DEAR fit, or
+ * DEAR_TRIES were looked at. */
 bool search_judge_more(struct run *run)
 {
     int64_t spent = 0;
-    for (int dear = 0; !search_stops(run);) {
+    for (int dear = 0, tries = 0; !search_stops(run);) {
         bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
         struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * judge_budget - spent);
-        if (!c && dear < DEAR && (c = next_kind(run, hopeful, DEAR_BUDGETS * judge_budget)) != NULL) {
-            dear++;
-            c = c->ranked_ns < best_step(run) ? c : NULL;
-        }
+        bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;
+        if (is_dear)
+            c = next_dear(run, hopeful);
         if (!c)
             return true;
         if (!hear(run, c, &spent))
             return false;
+        dear += is_dear && c->heard;
     }
     return true;
 }

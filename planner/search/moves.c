@@ -44,7 +44,7 @@ static bool finish(struct run *run, bool changed, int kept, struct candidate *ou
 {
     bool good = true, wanted = changed;
     if (wanted) {
-        out->plan_hash = plan_hash(out->plan);
+        out->plan_hash = search_plan_hash(out->plan);
         wanted = search_is_new(run, kept, out);
     }
     if (wanted)

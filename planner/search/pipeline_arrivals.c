@@ -75,12 +75,20 @@ static void sort_by_clock(const struct pipeline *p, int stage, const struct cloc
     }
 }
 
-bool pipeline_list_arrivals(struct pipeline *p, struct arena *arena)
+static bool run_clock(struct clock *clock, const struct pipeline *p, const struct chain *chain, struct arena *arena)
+{
+    struct error err = { 0 };
+    const int *work = NULL;
+    if (p->plan->clock == CLOCK_WORK && !(work = clock_work(chain->graph, p->plan->order, arena)))
+        return false;
+    return clock_run(clock, p->plan, work, arena, &err);
+}
+
+bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
     struct clock clock = { 0 };
-    struct error err = { 0 };
     p->early = posts_early(p->plan);
-    if (p->early && !clock_run(&clock, p->plan, arena, &err))
+    if (p->early && !run_clock(&clock, p, chain, arena))
         return false;
     for (int k = 0; k < p->plan->stage_count; k++) {
         struct stage_walk *s = &p->stages[k];
@@ -102,10 +110,11 @@ static bool same_message(const struct message *a, const struct message *b)
     return a->from == b->from && a->to == b->to && a->micro == b->micro && a->backward == b->backward;
 }
 
-/* When a receive that is posted before the action can begin: beside the action before it. */
-static int64_t posted_ns(const struct stage_walk *s, int action)
+/* When a receive that is posted before the action can begin: beside the action before it, of which the weights' gradients
+ * may be an action of their own. */
+static int64_t posted_ns(const struct pipeline *p, const struct stage_walk *s, int action)
 {
-    int before = (int)min_i64(action, s->next) - 2;
+    int before = (int)min_i64(action, s->next) - (schedules[p->plan->schedule]->splits ? 3 : 2);
     return before >= 0 ? s->end_ns[before] : 0;
 }
 
@@ -114,7 +123,7 @@ static void arrive(struct pipeline *p, struct stage_walk *from, struct sending *
     struct stage_walk *to = &p->stages[pipeline_stage_of(p, arrival->message.to)];
     const struct message *m = &arrival->message;
     struct piece *piece = &p->pieces[m->to];
-    int64_t start = max_i64(max_i64(sending->ready_ns, posted_ns(to, arrival->action)),
+    int64_t start = max_i64(max_i64(sending->ready_ns, posted_ns(p, to, arrival->action)),
                             max_i64(from->sending_ns, to->receiving_ns));
     from->sending_ns = to->receiving_ns = start + sending->ns;
     *pipeline_arrived(piece, pipeline_first_replica(p, m->from), m->micro, m->backward) = from->sending_ns;

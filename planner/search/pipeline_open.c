@@ -251,5 +251,5 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
 bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
     return list_pieces(p, arena) && count_values(p, chain, arena) && start_pieces(p, arena) && start_stages(p, arena) &&
-           pipeline_list_arrivals(p, arena);
+           pipeline_list_arrivals(p, chain, arena);
 }

@@ -27,7 +27,7 @@ struct sending {
 struct arrival {
     struct message message;
     int action; /* before which its receive is posted */
-    int time;   /* by which such receives are ordered, where not by the actions that read them (clock.h) */
+    int64_t time; /* by which such receives are ordered, where not by the actions that read them (clock.h) */
     int stage;  /* the sender's: by which those of one time are */
     int order;  /* among those that one pass sends */
 };
@@ -96,7 +96,7 @@ static inline int pipeline_stage_of(const struct pipeline *p, int piece)
 }
 
 /* pipeline_arrivals.c: what each stage receives, in which order. False: out of memory. */
-bool pipeline_list_arrivals(struct pipeline *p, struct arena *arena);
+bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struct arena *arena);
 /* What the stage waits for and others have ready arrives; true: something did. */
 bool pipeline_receive(struct pipeline *p, int stage);
 /* Where stages wait for each other, lowering has another order: what the stage would send first arrives. */

@@ -1,0 +1,93 @@
+/* The walk that ranks plans beside the simulator that judges them: under every schedule, by both clocks, for cuts and links
+ * of all kinds; and where a weight lies on several stages. */
+#include "planner/search/pipeline.h"
+#include "planner/search/search.h"
+#include "tests/fact_files.h"
+#include "tests/fact_files.h"
+#include "tests/model_files.h"
+#include "tests/random_pipelines.h"
+
+/* Of the simulated step. */
+static double off_by(int64_t walked_ns, int64_t simulated_ns)
+{
+    return fabs((double)walked_ns / (double)simulated_ns - 1);
+}
+
+/* What a draw's plan is off by. */
+static double draw_off(uint64_t seed, int schedule, enum plan_clock clock)
+{
+    enum { MOST_SEND_PERMILLE = 300 };
+    struct pipeline_draw draw = pipeline_draw(&seed, schedule, 0.7, MOST_SEND_PERMILLE);
+    draw.whole = true; /* gradients leave when the first layer's pass ends, as they do where it begins with a norm */
+    draw.ratios = (enum pipeline_ratios)(seed % 2 ? RATIO_OF_STAGES : RATIO_OF_ALL);
+    struct pipeline_case *c = pipeline_open(&draw, &seed);
+    struct error err = { 0 };
+    int64_t walked_ns = 0;
+    c->plan->clock = clock;
+    ck_assert_msg(pipeline_step_ns(&walked_ns, c->plan, &c->bench.chain, c->table, &c->facts, draw.micros, &err), "%s",
+                  err.message);
+    double off = off_by(walked_ns, pipeline_simulated_ns(c));
+    pipeline_close(c);
+    return off;
+}
+
+/* Layers of given times, up to seven times as long as others, messages up to three tenths of a stage. */
+START_TEST(the_walk_is_near_the_simulation)
+{
+    enum { DRAWS = 40 };
+    double worst = 0, sum = 0;
+    int count = 0;
+    for (int i = 0; i < DRAWS && !schedules[_i]->asynchronous; i++) {
+        if (!in_share((uint64_t)i))
+            continue;
+        double off = draw_off((uint64_t)(1000 * _i + 7 * i), _i, i % CLOCK_COUNT);
+        worst = fmax(worst, off);
+        sum += off;
+        count++;
+    }
+    ck_assert_msg(count == 0 || (worst < 0.07 && sum / count < 0.01), "%s: off by %.2f %% in the mean, %.2f %% at worst",
+                  schedules[_i]->name, 100 * sum / count, 100 * worst);
+}
+END_TEST
+
+/* Encoder and decoder and the head share a weight, which stages and copies exchange over a slow network; where there are
+ * copies, the small weights that all attention shares make stages wait for each other, of which the walk knows nothing.
+ */
+START_TEST(the_walk_knows_who_holds_a_weight)
+{
+    if (schedules[_i]->asynchronous || !in_share((uint64_t)_i))
+        return;
+    struct model *model = model_of_zoo("t5-small");
+    struct cluster *cluster = cluster_open("4x1:rtx4090");
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    options.space.pipeline = (struct allowed){ 1, { 4 } };
+    options.space.schedule = (struct allowed){ 1, { _i } };
+    ck_assert_msg(search_run(&result, model, &facts, &options, &err), "%s", err.message);
+    ck_assert(result->feasible);
+    int64_t step_ns = simulated_step_ns(schedules[_i]->name, model, result->plans[0].plan, &facts);
+    ck_assert_msg(off_by(result->plans[0].ranked_ns, step_ns) < (schedules[_i]->copies ? 0.25 : 0.15), "%s: ranked %lld ns, simulated %lld",
+                  schedules[_i]->name, (long long)result->plans[0].ranked_ns, (long long)step_ns);
+    search_result_free(result);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
+static Suite *walk_suite(void)
+{
+    Suite *suite = suite_create("walk");
+    TCase *each = tcase_create("each schedule");
+    int count = 0;
+    while (schedules[count])
+        count++;
+    tcase_set_timeout(each, 0);
+    tcase_add_loop_test(each, the_walk_is_near_the_simulation, 0, count);
+    tcase_add_loop_test(each, the_walk_knows_who_holds_a_weight, 0, count);
+    suite_add_tcase(suite, each);
+    return suite;
+}
+
+CHECK_MAIN(walk_suite)
