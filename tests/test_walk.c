@@ -1,5 +1,5 @@
-/* The walk that ranks plans beside the simulator that judges them: under every schedule, by both clocks, for cuts and links
- * of all kinds; and where a weight lies on several stages. */
+/* The walk that ranks plans beside the simulator that judges them: under every schedule, by both clocks, for cuts and
+ * links of all kinds; and where a weight lies on several stages. */
 #include "planner/search/pipeline.h"
 #include "planner/search/search.h"
 #include "tests/fact_files.h"
@@ -45,13 +45,15 @@ START_TEST(the_walk_is_near_the_simulation)
         sum += off;
         count++;
     }
-    ck_assert_msg(count == 0 || (worst < 0.07 && sum / count < 0.01), "%s: off by %.2f %% in the mean, %.2f %% at worst",
-                  schedules[_i]->name, 100 * sum / count, 100 * worst);
+    ck_assert_msg(count == 0 || (worst < 0.07 && sum / count < 0.01),
+                  "%s: off by %.2f %% in the mean, %.2f %% at worst", schedules[_i]->name, 100 * sum / count,
+                  100 * worst);
 }
 END_TEST
 
-/* Encoder and decoder and the head share a weight, which stages and copies exchange over a slow network; where there are
- * copies, the small weights that all attention shares make stages wait for each other, of which the walk knows nothing.
+/* Encoder and decoder and the head share a weight, which stages and copies exchange over a slow network; where there
+ * are copies, the small weights that all attention shares make stages wait for each other, of which the walk knows
+ * nothing.
  */
 START_TEST(the_walk_knows_who_holds_a_weight)
 {
@@ -68,8 +70,9 @@ START_TEST(the_walk_knows_who_holds_a_weight)
     ck_assert_msg(search_run(&result, model, &facts, &options, &err), "%s", err.message);
     ck_assert(result->feasible);
     int64_t step_ns = simulated_step_ns(schedules[_i]->name, model, result->plans[0].plan, &facts);
-    ck_assert_msg(off_by(result->plans[0].ranked_ns, step_ns) < (schedules[_i]->copies ? 0.25 : 0.15), "%s: ranked %lld ns, simulated %lld",
-                  schedules[_i]->name, (long long)result->plans[0].ranked_ns, (long long)step_ns);
+    ck_assert_msg(off_by(result->plans[0].ranked_ns, step_ns) < (schedules[_i]->copies ? 0.25 : 0.15),
+                  "%s: ranked %lld ns, simulated %lld", schedules[_i]->name, (long long)result->plans[0].ranked_ns,
+                  (long long)step_ns);
     search_result_free(result);
     cluster_free(cluster);
     model_free(model);

@@ -51,8 +51,8 @@ struct plan_stage {
 struct layer_range {
     int first, count;
 };
-/* By which stages order their receives where messages may overtake each other (planner/program/clock.h): passes of a kind
- * all take the same, or as long as their floating-point operations say. */
+/* By which stages order their receives where messages may overtake each other (planner/program/clock.h): passes of a
+ * kind all take the same, or as long as their floating-point operations say. */
 enum plan_clock { CLOCK_EVEN, CLOCK_WORK, CLOCK_COUNT };
 extern const char *const plan_clock_names[CLOCK_COUNT + 1];
 struct plan_layer {

@@ -12,19 +12,20 @@ struct stage_clock {
 struct clock {
     struct stage_clock *stages;
     int64_t *forward_end, *backward_end; /* [piece * micro_batch_count + micro] */
-    int positions;                   /* stages, replicas that take turns counted once */
-    int *position;                   /* (stage_count) */
+    int positions;                       /* stages, replicas that take turns counted once */
+    int *position;                       /* (stage_count) */
 };
 /* The order of one stage in the step's micro-batch numbers; in the arena. NULL: out of memory. */
 struct action *clock_actions(const struct plan *plan, int stage, int *count, struct arena *arena);
-/* Of each layer of the plan, by place: its share of all floating-point operations forward, in hundredths of what a layer
- * has in the mean; `order` as the graph's layers stand in the plan, NULL: as they are. NULL: out of memory. */
+/* Of each layer of the plan, by place: its share of all floating-point operations forward, in hundredths of what a
+ * layer has in the mean; `order` as the graph's layers stand in the plan, NULL: as they are. NULL: out of memory. */
 int *clock_work(const struct graph *graph, const int *order, struct arena *arena);
 /* All of them; in the arena. work: clock_work(), used where the plan's clock is by work. Fails when the orders wait for
  * each other: a bug of the schedule. */
 bool clock_run(struct clock *out, const struct plan *plan, const int *work, struct arena *arena, struct error *err);
 /* When the stage's chunk has ended the forward or backward pass of a micro-batch. */
 int64_t clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
-/* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c). */
+/* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c).
+ */
 bool posts_early(const struct plan *plan);
 #endif

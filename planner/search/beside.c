@@ -205,7 +205,22 @@ static bool adopt_any(struct run *run, const struct candidate *leader, int first
     return true;
 }
 
-/* What the closed form finds best for the schedule; below_ns: longer steps are of no use. */
+/* Of small models all plans that are found; those that fit. */
+static bool add_found(struct run *run, struct candidate *c, const struct partition_result *result)
+{
+    int plans = search_is_small(run) ? result->plan_count : (int)min_i64(result->plan_count, 1);
+    for (int i = 0; i < plans; i++) {
+        int64_t step_ns = 0;
+        c->solution = result->plans[i];
+        if (!search_evaluate(run, c, c->capacity_bytes, &step_ns) ||
+            (step_ns < INT64_MAX && !search_add_candidate(run, c)))
+            return false;
+    }
+    return true;
+}
+
+/* What the closed form finds best for the schedule; below_ns: longer steps are of no use. Where chunks do not fit that
+ * each have their share of the memory, some may that share it out otherwise. */
 static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 {
     struct partition_problem problem;
@@ -216,13 +231,12 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     problem.below_ns = search_with_idle_ns(&run->configs[c->config], below_ns);
     if (!partition_solve(&problem, &run->arena, &result, run->err))
         return false;
-    int plans = search_is_small(run) ? result.plan_count : (int)min_i64(result.plan_count, 1);
-    for (int i = 0; i < plans; i++) {
-        c->solution = result.plans[i];
-        if (!search_add_candidate(run, c))
+    if (result.plan_count == 0 && search_shares_devices(&run->configs[c->config])) {
+        problem.capacity_bytes = c->capacity_bytes;
+        if (!partition_solve(&problem, &run->arena, &result, run->err))
             return false;
     }
-    return true;
+    return add_found(run, c, &result);
 }
 
 /* The closed form lets gathers hide behind whatever else is computed; of a small model also what does without. */

@@ -7,7 +7,14 @@
 /* LEADERS: of so many configurations, and choices of strategies where the formula bounds them, the cuts are moved; of
  * small models of MANY_LEADERS, as far as VISITS go. VISITS, MOST_VISITS, SWAP_VISITS: of layers by the walk for all,
  * for each, and for the order of each. */
-enum { LEADERS = 12, MANY_LEADERS = 64, ALIKE = 3, MOST_VISITS = 1 << 18, VISITS = LEADERS * MOST_VISITS, SWAP_VISITS = 1 << 15 };
+enum {
+    LEADERS = 12,
+    MANY_LEADERS = 64,
+    ALIKE = 3,
+    MOST_VISITS = 1 << 18,
+    VISITS = LEADERS * MOST_VISITS,
+    SWAP_VISITS = 1 << 15
+};
 
 /* Layers that a walk through the plan visits. */
 static int64_t visits_of(const struct candidate *c)

@@ -72,6 +72,10 @@ struct partition_problem {
                     they take turns */
     bool phases; /* all forward passes of a stage come before all its backward ones */
     int64_t capacity_bytes;
+    /* For partition_evaluate() alone: the capacity is that of a device, which several stages (chunks) share; NULL: each
+     * has it to itself. held_bytes: (devices) scratch, zeros. */
+    const int *device_of; /* (stage_count) */
+    int64_t *held_bytes;
     const struct solver_method *solver; /* of the knapsacks that are solved to the end; NULL: the first of solvers[] */
     int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
     int64_t enough_ns;                  /* where passes are in phases, a bound of so much is good enough; 0: none is */

@@ -145,6 +145,16 @@ static struct stage_place place_of(const struct partition_problem *problem, int 
                                  problem->in_flight[meshes_left * problem->turn_count + turn] };
 }
 
+/* With what the stage's device holds of those before. */
+static bool has_room(const struct partition_problem *problem, int stage, int64_t bytes)
+{
+    if (!problem->device_of)
+        return bytes <= problem->capacity_bytes;
+    int64_t *held_bytes = &problem->held_bytes[problem->device_of[stage]];
+    *held_bytes += bytes;
+    return *held_bytes <= problem->capacity_bytes;
+}
+
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     const struct chain *chain = problem->chain;
@@ -158,7 +168,7 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
         struct stage_place place = place_of(problem, k, turn, left);
         struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
         struct stage_sums sums = stage_sum(&place, problem->phases, chain, &runs, plan->counts[k]);
-        if (sums.bytes > problem->capacity_bytes)
+        if (!has_room(problem, k, sums.bytes))
             return INT64_MAX;
         sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end) +
                (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);

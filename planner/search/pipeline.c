@@ -45,8 +45,7 @@ static int64_t lost_ns(int64_t moved_ns, int64_t loss_ppm)
 
 /* One layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that use's
  * reduction; rest_ns of it comes after the last of them. Returns when it begins. */
-static int64_t run_use(struct pipeline *p, struct stage_walk *s, int64_t compute_ns, int64_t gather_ns,
-                       int64_t rest_ns)
+static int64_t run_use(struct pipeline *p, struct stage_walk *s, int64_t compute_ns, int64_t gather_ns, int64_t rest_ns)
 {
     int64_t oldest = s->uses - p->ahead - 1, gathered_ns = 0;
     if (oldest >= 0)

@@ -1,5 +1,5 @@
-/* The messages of a walk. A stage has one lane out and one in, and a message takes both. What comes in comes in the order
- * in which its receives are posted: those of an action when the one before it begins, or early, by a clock
+/* The messages of a walk. A stage has one lane out and one in, and a message takes both. What comes in comes in the
+ * order in which its receives are posted: those of an action when the one before it begins, or early, by a clock
  * (planner/program/lower_arrivals.c). */
 #include "base/num.h"
 #include "planner/program/clock.h"
@@ -64,8 +64,7 @@ static void sort_by_clock(const struct pipeline *p, int stage, const struct cloc
         const struct message *m = &arrival->message;
         int micro = m->micro * p->turns[stage] + p->plan->stages[stage].turn;
         arrival->stage = pipeline_stage_of(p, m->from);
-        arrival->time =
-            clock_end(clock, p->plan, arrival->stage, m->from / p->plan->stage_count, micro, m->backward);
+        arrival->time = clock_end(clock, p->plan, arrival->stage, m->from / p->plan->stage_count, micro, m->backward);
     }
     qsort(s->arrivals, (size_t)s->arrival_count, sizeof *s->arrivals, compare_arrivals);
     for (int i = 0, action = 0; i < s->arrival_count; i++) {
@@ -110,8 +109,8 @@ static bool same_message(const struct message *a, const struct message *b)
     return a->from == b->from && a->to == b->to && a->micro == b->micro && a->backward == b->backward;
 }
 
-/* When a receive that is posted before the action can begin: beside the action before it, of which the weights' gradients
- * may be an action of their own. */
+/* When a receive that is posted before the action can begin: beside the action before it, of which the weights'
+ * gradients may be an action of their own. */
 static int64_t posted_ns(const struct pipeline *p, const struct stage_walk *s, int action)
 {
     int before = (int)min_i64(action, s->next) - (schedules[p->plan->schedule]->splits ? 3 : 2);

@@ -206,8 +206,7 @@ static bool skips(const struct pipeline *p)
 {
     for (int maker = 0; maker < p->piece_count; maker++)
         for (int reader = 0; reader < p->piece_count; reader++)
-            if (values_between(p, maker, reader) > 0 &&
-                pipeline_stage_of(p, reader) > pipeline_stage_of(p, maker) + 1)
+            if (values_between(p, maker, reader) > 0 && pipeline_stage_of(p, reader) > pipeline_stage_of(p, maker) + 1)
                 return true;
     return false;
 }

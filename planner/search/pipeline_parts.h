@@ -26,10 +26,10 @@ struct sending {
 };
 struct arrival {
     struct message message;
-    int action; /* before which its receive is posted */
+    int action;   /* before which its receive is posted */
     int64_t time; /* by which such receives are ordered, where not by the actions that read them (clock.h) */
-    int stage;  /* the sender's: by which those of one time are */
-    int order;  /* among those that one pass sends */
+    int stage;    /* the sender's: by which those of one time are */
+    int order;    /* among those that one pass sends */
 };
 struct stage_walk {
     struct action *actions;
@@ -66,7 +66,8 @@ struct pipeline {
     int *made, *read;    /* (pieces, pieces) places of the last layer that makes one, and of the first that reads one */
     bool *makes, *reads; /* (layers) by place: whether it is such a layer */
     int ahead, micro_batches, piece_count;
-    bool skips; /* some value goes to a stage that is not the next: its sends stand where they are read (lower_times.c) */
+    bool skips; /* some value goes to a stage that is not the next: its sends stand where they are read (lower_times.c)
+                 */
     bool early; /* receives are posted in the order of a clock (planner/program/lower_arrivals.c) */
     int *turns; /* (stages) */
     struct piece *pieces;

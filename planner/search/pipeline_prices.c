@@ -68,8 +68,8 @@ static const struct layer_price *price_with(const struct layer_price *price, con
 static bool take_part(const struct priced *p, int place)
 {
     int class_index = p->chain->class_of[p->chain->tied_first];
-    const struct layer_price *like = find_price(price_of_plan_stage(p->table, p->plan, stage_at(p, place)), class_index,
-                                                &p->plan->layers[place]);
+    const struct layer_price *like =
+        find_price(price_of_plan_stage(p->table, p->plan, stage_at(p, place)), class_index, &p->plan->layers[place]);
     if (!like || like->exchange_bytes == 0)
         return true;
     double share = (double)like->tied_gradient_bytes / (double)like->exchange_bytes;

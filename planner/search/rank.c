@@ -87,10 +87,33 @@ bool search_walk(struct run *run, struct candidate *c)
     return true;
 }
 
+bool search_shares_devices(const struct config *config)
+{
+    return config_chunks(config) > 1 && !schedules[config->schedule]->copies;
+}
+
+/* The closed form gives each chunk its share of the memory, but a plan may share it out otherwise. */
+static bool share_devices(struct run *run, const struct config *config, int64_t capacity_bytes,
+                          struct partition_problem *problem)
+{
+    int pieces = config_pieces(config), *device_of = arena_alloc(&run->arena, (size_t)pieces, sizeof *device_of);
+    problem->held_bytes = arena_alloc(&run->arena, (size_t)config->stages, sizeof *problem->held_bytes);
+    if (!device_of || !problem->held_bytes)
+        return search_out_of_memory(run->err);
+    for (int k = 0; k < pieces; k++)
+        device_of[k] = config_stage(config, k);
+    problem->device_of = device_of;
+    problem->capacity_bytes = capacity_bytes;
+    return true;
+}
+
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)
 {
     struct partition_problem problem;
     if (!search_promised(run, c, capacity_bytes, &problem))
+        return false;
+    const struct config *config = &run->configs[c->config];
+    if (search_shares_devices(config) && !share_devices(run, config, capacity_bytes, &problem))
         return false;
     *step_ns = partition_evaluate(&problem, &c->solution);
     return true;

@@ -129,11 +129,14 @@ struct layer_range search_piece(const struct config *config, const struct plan *
 bool search_is_new(const struct run *run, int kept, const struct candidate *c);
 /* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
 void search_settle_prefetch(const struct run *run, struct plan *plan);
+/* Whether its stages have several parts of one model. */
+bool search_shares_devices(const struct config *config);
 /* The candidate's rank, by its plan. */
 bool search_walk(struct run *run, struct candidate *c);
 /* plan_hash() whatever the clock is, which search_walk() chooses. */
 uint64_t search_plan_hash(const struct plan *plan);
-/* beside.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too. */
+/* beside.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too.
+ */
 bool search_join_all_tied(struct run *run);
 /* moves.c. Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
  * the ends hands it to the other. */
