@@ -11,6 +11,8 @@ static bool out_of_memory(struct error *err)
 
 /* ---- more than trifles ---- */
 
+enum { DISTINCT_SHARE = 3 }; /* of the layers one in so many */
+
 /* How many layers of a class took a decision: of one plan, less those of the other. */
 struct tally {
     int class_index, count;
@@ -60,21 +62,15 @@ static int layers_elsewhere(const struct plan *a, const struct plan *b)
 
 static bool shapes_differ(const struct plan *a, const struct plan *b)
 {
-    int moved = 0;
     if (a->stage_count != b->stage_count || a->schedule != b->schedule || a->batch != b->batch ||
         a->micro_batch_count != b->micro_batch_count || a->atom_count != b->atom_count ||
         a->layer_count != b->layer_count || a->chunk_count != b->chunk_count)
         return true;
-    for (int s = 0; s < a->stage_count; s++) {
-        for (int chunk = 0; chunk < a->chunk_count; chunk++)
-            moved += abs(stage_chunk(a, s, chunk).first - stage_chunk(b, s, chunk).first);
+    for (int s = 0; s < a->stage_count; s++)
         if (a->stages[s].turn != b->stages[s].turn || a->stages[s].first_rank != b->stages[s].first_rank ||
             memcmp(a->stages[s].atom, b->stages[s].atom, (size_t)a->atom_count * sizeof *a->stages[s].atom) != 0)
             return true;
-    }
-    if (a->order || b->order)
-        moved = layers_elsewhere(a, b);
-    return 10 * moved >= a->layer_count;
+    return DISTINCT_SHARE * layers_elsewhere(a, b) >= a->layer_count;
 }
 
 bool plans_distinct(const struct graph *graph, const struct plan *a, const struct plan *b, bool *out, struct error *err)
@@ -85,7 +81,7 @@ bool plans_distinct(const struct graph *graph, const struct plan *a, const struc
     struct tally *tallies = malloc(2 * (size_t)a->layer_count * sizeof *tallies);
     if (!tallies)
         return out_of_memory(err);
-    *out = 10 * differing_layers(graph, a, b, tallies) >= a->layer_count;
+    *out = DISTINCT_SHARE * differing_layers(graph, a, b, tallies) >= a->layer_count;
     free(tallies);
     return true;
 }

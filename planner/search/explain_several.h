@@ -4,8 +4,8 @@
 #include "planner/search/explain.h"
 
 /**
- * Whether two plans of one model differ in more than trifles: degrees, micro-batch, schedule, or cuts or decisions of
- * at least a tenth of the layers. Layers that are alike may swap their decisions, so what counts is how many of each
+ * Whether two plans of one model differ in more than trifles: degrees, micro-batch, schedule, or stage or decisions of
+ * at least a third of the layers. Layers that are alike may swap their decisions, so what counts is how many of each
  * class decide what. graph: of the model, for its classes. *out is set; fails for want of memory.
  */
 bool plans_distinct(const struct graph *graph, const struct plan *a, const struct plan *b, bool *out,
