@@ -203,6 +203,33 @@ START_TEST(differences_are_where_they_are)
 }
 END_TEST
 
+/* What is not written has its usual value. */
+START_TEST(differences_name_what_is_unsaid)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 6);
+    struct space space = space_default(8, 0, DTYPE_BF16);
+    struct uniform u = uniform_unset();
+    struct plan *a = NULL;
+    struct differences d;
+    struct error err = { 0 };
+    u.pipeline = 2, u.tensor = 1, u.data = 2, u.micro = 1;
+    ck_assert(uniform_plan(&a, &u, &space, world.model, &world.facts, &err));
+    struct plan *b = plan_copy(a);
+    b->clock = CLOCK_WORK, b->loss_chunks = 2;
+    ck_assert_msg(plan_differences(&d, a, b, &err), "%s", err.message);
+    ck_assert_int_eq(d.count, 2);
+    for (int i = 0; i < d.count; i++) {
+        bool clock = !strcmp(d.list[i].what, "clock");
+        ck_assert_str_eq(d.list[i].a, clock ? "even" : "1");
+        ck_assert_str_eq(d.list[i].b, clock ? "work" : "2");
+    }
+    differences_free(&d);
+    plan_free(b);
+    plan_free(a);
+    world_close(&world);
+}
+END_TEST
+
 static Suite *explain_several_suite(void)
 {
     Suite *suite = suite_create("several plans");
@@ -211,6 +238,7 @@ static Suite *explain_several_suite(void)
     CHECK_ADD(suite, memory_frontier_falls);
     CHECK_ADD(suite, device_frontier_falls);
     CHECK_ADD(suite, differences_are_where_they_are);
+    CHECK_ADD(suite, differences_name_what_is_unsaid);
     return suite;
 }
 

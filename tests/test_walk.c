@@ -3,14 +3,22 @@
 #include "planner/search/pipeline.h"
 #include "planner/search/search.h"
 #include "tests/fact_files.h"
-#include "tests/fact_files.h"
 #include "tests/model_files.h"
 #include "tests/random_pipelines.h"
 
 /* Of the simulated step. */
-static double off_by(int64_t walked_ns, int64_t simulated_ns)
+static double off_by(int64_t walk_ns, int64_t simulated_ns)
 {
-    return fabs((double)walked_ns / (double)simulated_ns - 1);
+    return fabs((double)walk_ns / (double)simulated_ns - 1);
+}
+
+static int64_t walked_ns(const struct pipeline_case *c, int micro_batches)
+{
+    struct error err = { 0 };
+    int64_t step_ns = 0;
+    ck_assert_msg(pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, micro_batches, &err), "%s",
+                  err.message);
+    return step_ns;
 }
 
 /* What a draw's plan is off by. */
@@ -21,12 +29,8 @@ static double draw_off(uint64_t seed, int schedule, enum plan_clock clock)
     draw.whole = true; /* gradients leave when the first layer's pass ends, as they do where it begins with a norm */
     draw.ratios = (enum pipeline_ratios)(seed % 2 ? RATIO_OF_STAGES : RATIO_OF_ALL);
     struct pipeline_case *c = pipeline_open(&draw, &seed);
-    struct error err = { 0 };
-    int64_t walked_ns = 0;
     c->plan->clock = clock;
-    ck_assert_msg(pipeline_step_ns(&walked_ns, c->plan, &c->bench.chain, c->table, &c->facts, draw.micros, &err), "%s",
-                  err.message);
-    double off = off_by(walked_ns, pipeline_simulated_ns(c));
+    double off = off_by(walked_ns(c, draw.micros), pipeline_simulated_ns(c));
     pipeline_close(c);
     return off;
 }
@@ -48,6 +52,26 @@ START_TEST(the_walk_is_near_the_simulation)
     ck_assert_msg(count == 0 || (worst < 0.07 && sum / count < 0.01),
                   "%s: off by %.2f %% in the mean, %.2f %% at worst", schedules[_i]->name, 100 * sum / count,
                   100 * worst);
+}
+END_TEST
+
+/* Of many micro-batches the walk may be asked for a few: as if the plan had no more. */
+START_TEST(few_micro_batches_are_walked_as_a_plan_of_so_many)
+{
+    enum { DRAWS = 20, MOST_SEND_PERMILLE = 300, TIMES = 3 };
+    for (int i = 0; i < DRAWS && !schedules[_i]->asynchronous; i++) {
+        uint64_t seed = (uint64_t)(1000 * _i + 7 * i);
+        struct pipeline_draw draw = pipeline_draw(&seed, _i, 0.7, MOST_SEND_PERMILLE);
+        struct pipeline_case *c = pipeline_open(&draw, &seed);
+        c->plan->clock = i % CLOCK_COUNT;
+        c->plan->micro_batch_count = TIMES * draw.micros;
+        int64_t few_ns = walked_ns(c, draw.micros);
+        c->plan->micro_batch_count = draw.micros;
+        int64_t own_ns = walked_ns(c, draw.micros);
+        ck_assert_msg(few_ns == own_ns, "%s, draw %d: %lld ns, of a plan of %d micro-batches %lld ns",
+                      schedules[_i]->name, i, (long long)few_ns, draw.micros, (long long)own_ns);
+        pipeline_close(c);
+    }
 }
 END_TEST
 
@@ -88,6 +112,7 @@ static Suite *walk_suite(void)
         count++;
     tcase_set_timeout(each, 0);
     tcase_add_loop_test(each, the_walk_is_near_the_simulation, 0, count);
+    tcase_add_loop_test(each, few_micro_batches_are_walked_as_a_plan_of_so_many, 0, count);
     tcase_add_loop_test(each, the_walk_knows_who_holds_a_weight, 0, count);
     suite_add_tcase(suite, each);
     return suite;

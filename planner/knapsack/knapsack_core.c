@@ -413,7 +413,7 @@ static bool core_start(struct core *c, struct knapsack_solver *s, const int *lo,
 {
     size_t options = (size_t)s->option_total, groups = (size_t)s->problem->group_count;
     *c = (struct core){ .s = s, .lo = lo, .hi = hi, .capacity = 512, .trace_capacity = 2048 };
-    c->reduced = malloc((options + 1) * sizeof *c->reduced);
+    c->reduced = calloc(options + 1, sizeof *c->reduced); /* zeros stay where a group has no choice left */
     c->hardness = malloc((groups + 1) * sizeof *c->hardness);
     c->base = malloc((3 * groups + options + 1) * sizeof *c->base);
     c->labels = malloc((size_t)c->capacity * sizeof *c->labels);

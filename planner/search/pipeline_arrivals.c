@@ -56,7 +56,8 @@ static int compare_arrivals(const void *left, const void *right)
     return a->message.backward ? -to : to;
 }
 
-static void sort_by_clock(const struct pipeline *p, int stage, const struct clock *clock)
+/* walked: what the clock is of. */
+static void sort_by_clock(const struct pipeline *p, int stage, const struct clock *clock, const struct plan *walked)
 {
     struct stage_walk *s = &p->stages[stage];
     for (int i = 0; i < s->arrival_count; i++) {
@@ -64,7 +65,7 @@ static void sort_by_clock(const struct pipeline *p, int stage, const struct cloc
         const struct message *m = &arrival->message;
         int micro = m->micro * p->turns[stage] + p->plan->stages[stage].turn;
         arrival->stage = pipeline_stage_of(p, m->from);
-        arrival->time = clock_end(clock, p->plan, arrival->stage, m->from / p->plan->stage_count, micro, m->backward);
+        arrival->time = clock_end(clock, walked, arrival->stage, m->from / walked->stage_count, micro, m->backward);
     }
     qsort(s->arrivals, (size_t)s->arrival_count, sizeof *s->arrivals, compare_arrivals);
     for (int i = 0, action = 0; i < s->arrival_count; i++) {
@@ -74,20 +75,22 @@ static void sort_by_clock(const struct pipeline *p, int stage, const struct cloc
     }
 }
 
-static bool run_clock(struct clock *clock, const struct pipeline *p, const struct chain *chain, struct arena *arena)
+static bool run_clock(struct clock *clock, const struct plan *walked, const struct chain *chain, struct arena *arena)
 {
     struct error err = { 0 };
     const int *work = NULL;
-    if (p->plan->clock == CLOCK_WORK && !(work = clock_work(chain->graph, p->plan->order, arena)))
+    if (walked->clock == CLOCK_WORK && !(work = clock_work(chain->graph, walked->order, arena)))
         return false;
-    return clock_run(clock, p->plan, work, arena, &err);
+    return clock_run(clock, walked, work, arena, &err);
 }
 
 bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
     struct clock clock = { 0 };
+    struct plan walked = *p->plan;
+    walked.micro_batch_count = p->micro_batches;
     p->early = posts_early(p->plan);
-    if (p->early && !run_clock(&clock, p, chain, arena))
+    if (p->early && !run_clock(&clock, &walked, chain, arena))
         return false;
     for (int k = 0; k < p->plan->stage_count; k++) {
         struct stage_walk *s = &p->stages[k];
@@ -99,7 +102,7 @@ bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struc
         for (int at = 0, count = 0; at < s->action_count; at++)
             count += list_read(p, k, at, s->arrivals + count);
         if (p->early)
-            sort_by_clock(p, k, &clock);
+            sort_by_clock(p, k, &clock, &walked);
     }
     return true;
 }
