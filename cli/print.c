@@ -222,6 +222,8 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
         fprintf(cli->out, ", gradient buckets of %s", text_bytes(number, plan->bucket_bytes));
     if (plan->loss_chunks > 1)
         fprintf(cli->out, ", the loss in %d chunks", plan->loss_chunks);
+    if (plan->clock == CLOCK_WORK)
+        fprintf(cli->out, ", receives by the work of passes");
     if (plan->clip_norm > 0)
         fprintf(cli->out, ", gradients clipped to norm %g", plan->clip_norm);
     fprintf(cli->out, "\n");

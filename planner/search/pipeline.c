@@ -258,8 +258,8 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
     p.price[1] = p.price[0];
     if (good && plan_copies(plan) > 1)
         good = pipeline_prices(&p.price[1], plan, chain, table, 1, &arena, err);
-    if (good && !pipeline_open(&p, chain, &arena))
-        good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (good && !pipeline_open(&p, chain, &arena, err))
+        good = err->kind == ERROR_NONE && fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     if (good && schedules[plan->schedule]->asynchronous) {
         *out = steady_step_ns(&p);
         arena_free(&arena);

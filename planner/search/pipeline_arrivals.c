@@ -75,22 +75,22 @@ static void sort_by_clock(const struct pipeline *p, int stage, const struct cloc
     }
 }
 
-static bool run_clock(struct clock *clock, const struct plan *walked, const struct chain *chain, struct arena *arena)
+static bool run_clock(struct clock *clock, const struct plan *walked, const struct chain *chain, struct arena *arena,
+                      struct error *err)
 {
-    struct error err = { 0 };
     const int *work = NULL;
     if (walked->clock == CLOCK_WORK && !(work = clock_work(chain->graph, walked->order, arena)))
         return false;
-    return clock_run(clock, walked, work, arena, &err);
+    return clock_run(clock, walked, work, arena, err);
 }
 
-bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struct arena *arena)
+bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struct arena *arena, struct error *err)
 {
     struct clock clock = { 0 };
     struct plan walked = *p->plan;
     walked.micro_batch_count = p->micro_batches;
     p->early = posts_early(p->plan);
-    if (p->early && !run_clock(&clock, &walked, chain, arena))
+    if (p->early && !run_clock(&clock, &walked, chain, arena, err))
         return false;
     for (int k = 0; k < p->plan->stage_count; k++) {
         struct stage_walk *s = &p->stages[k];

@@ -23,9 +23,9 @@ static int64_t whole_tied_bytes(const struct pipeline *p, const struct chain *ch
     return most;
 }
 
+enum { HOLDERS = 8 }; /* at most; more stages are not counted */
 /* Those that hold the weight, and what a rank of each has of its gradient: whole where it is not cut into the same
  * shards. */
-enum { HOLDERS = 8 }; /* at most; more stages are not counted */
 struct holders {
     int stage[HOLDERS], count;
     int64_t bytes;

@@ -69,9 +69,10 @@ static void add_value(struct pipeline *p, const struct chain *chain, int made, i
 /* Each reads the one before it. */
 static void count_chain(struct pipeline *p, const struct chain *chain)
 {
-    for (int k = 0; k + p->turns[k] < pipeline_copied(p); k += p->turns[k]) {
-        int read = p->pieces[k + p->turns[k]].layers.first;
-        add_value(p, chain, read - 1, read, k, k + p->turns[k]);
+    for (int maker = 0, reader; (reader = maker + p->turns[maker % p->plan->stage_count]) < pipeline_copied(p);
+         maker = reader) {
+        int read = p->pieces[reader].layers.first;
+        add_value(p, chain, read - 1, read, maker, reader);
     }
 }
 
@@ -247,8 +248,8 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
     return p->stages != NULL;
 }
 
-bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena)
+bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena, struct error *err)
 {
     return list_pieces(p, arena) && count_values(p, chain, arena) && start_pieces(p, arena) && start_stages(p, arena) &&
-           pipeline_list_arrivals(p, chain, arena);
+           pipeline_list_arrivals(p, chain, arena, err);
 }

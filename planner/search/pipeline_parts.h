@@ -96,8 +96,8 @@ static inline int pipeline_stage_of(const struct pipeline *p, int piece)
     return schedule_stage(schedules[p->plan->schedule], p->plan->stage_count, piece);
 }
 
-/* pipeline_arrivals.c: what each stage receives, in which order. False: out of memory. */
-bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struct arena *arena);
+/* pipeline_arrivals.c: what each stage receives, in which order. False: out of memory, unless *err says more. */
+bool pipeline_list_arrivals(struct pipeline *p, const struct chain *chain, struct arena *arena, struct error *err);
 /* What the stage waits for and others have ready arrives; true: something did. */
 bool pipeline_receive(struct pipeline *p, int stage);
 /* Where stages wait for each other, lowering has another order: what the stage would send first arrives. */
@@ -126,6 +126,8 @@ static inline int pipeline_piece_of(const struct pipeline *p, int stage, const s
     return schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, action->chunk);
 }
 
-/* Fills all of it but plan, table, facts, prices, ahead and micro_batches, in the arena. False: out of memory. */
-bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena);
+/* Fills all of it but plan, table, facts, prices, ahead and micro_batches, in the arena. False: out of memory, unless
+ * *err says more.
+ */
+bool pipeline_open(struct pipeline *p, const struct chain *chain, struct arena *arena, struct error *err);
 #endif

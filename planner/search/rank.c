@@ -93,11 +93,11 @@ bool search_shares_devices(const struct config *config)
 }
 
 /* The closed form gives each chunk its share of the memory, but a plan may share it out otherwise. */
-static bool share_devices(struct run *run, const struct config *config, int64_t capacity_bytes,
+static bool share_devices(struct run *run, struct arena *arena, const struct config *config, int64_t capacity_bytes,
                           struct partition_problem *problem)
 {
-    int pieces = config_pieces(config), *device_of = arena_alloc(&run->arena, (size_t)pieces, sizeof *device_of);
-    problem->held_bytes = arena_alloc(&run->arena, (size_t)config->stages, sizeof *problem->held_bytes);
+    int pieces = config_pieces(config), *device_of = arena_alloc(arena, (size_t)pieces, sizeof *device_of);
+    problem->held_bytes = arena_alloc(arena, (size_t)config->stages, sizeof *problem->held_bytes);
     if (!device_of || !problem->held_bytes)
         return search_out_of_memory(run->err);
     for (int k = 0; k < pieces; k++)
@@ -113,10 +113,12 @@ bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacit
     if (!search_promised(run, c, capacity_bytes, &problem))
         return false;
     const struct config *config = &run->configs[c->config];
-    if (search_shares_devices(config) && !share_devices(run, config, capacity_bytes, &problem))
-        return false;
-    *step_ns = partition_evaluate(&problem, &c->solution);
-    return true;
+    struct arena scratch = { 0 };
+    bool good = !search_shares_devices(config) || share_devices(run, &scratch, config, capacity_bytes, &problem);
+    if (good)
+        *step_ns = partition_evaluate(&problem, &c->solution);
+    arena_free(&scratch);
+    return good;
 }
 
 struct layer_range search_piece(const struct config *config, const struct plan *plan, int piece)
