@@ -103,6 +103,30 @@ START_TEST(the_walk_knows_who_holds_a_weight)
 }
 END_TEST
 
+/* Of three stages with two ranks each on nodes of three devices the second lies on both: its gradients pass their
+ * links. */
+START_TEST(a_stage_on_two_nodes_has_their_links)
+{
+    struct model *model = model_of_zoo("bert-large");
+    struct cluster *cluster = cluster_open("2x3:a10g");
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = space_default(48, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    options.space.pipeline = (struct allowed){ 1, { 3 } };
+    options.space.tensor = (struct allowed){ 1, { 1 } };
+    options.space.schedule = (struct allowed){ 1, { schedule_find("1f1b") } };
+    ck_assert_msg(search_run(&result, model, &facts, &options, &err), "%s", err.message);
+    ck_assert(result->feasible);
+    int64_t step_ns = simulated_step_ns("across nodes", model, result->plans[0].plan, &facts);
+    ck_assert_msg(off_by(result->plans[0].ranked_ns, step_ns) < 0.05, "ranked %lld ns, simulated %lld",
+                  (long long)result->plans[0].ranked_ns, (long long)step_ns);
+    search_result_free(result);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
 static Suite *walk_suite(void)
 {
     Suite *suite = suite_create("walk");
@@ -115,6 +139,7 @@ static Suite *walk_suite(void)
     tcase_add_loop_test(each, few_micro_batches_are_walked_as_a_plan_of_so_many, 0, count);
     tcase_add_loop_test(each, the_walk_knows_who_holds_a_weight, 0, count);
     suite_add_tcase(suite, each);
+    CHECK_ADD(suite, a_stage_on_two_nodes_has_their_links);
     return suite;
 }
 

@@ -254,10 +254,10 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
                           .facts = facts,
                           .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
                           .micro_batches = micro_batches };
-    bool good = pipeline_prices(&p.price[0], plan, chain, table, 0, &arena, err);
+    bool good = pipeline_prices(&p.price[0], plan, chain, table, facts, 0, &arena, err);
     p.price[1] = p.price[0];
     if (good && plan_copies(plan) > 1)
-        good = pipeline_prices(&p.price[1], plan, chain, table, 1, &arena, err);
+        good = pipeline_prices(&p.price[1], plan, chain, table, facts, 1, &arena, err);
     if (good && !pipeline_open(&p, chain, &arena, err))
         good = err->kind == ERROR_NONE && fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     if (good && schedules[plan->schedule]->asynchronous) {

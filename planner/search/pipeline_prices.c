@@ -1,10 +1,12 @@
 #include "planner/search/pipeline_prices.h"
 #include "base/num.h"
+#include "planner/cost/cost_group.h"
 
 struct priced {
     const struct plan *plan;
     const struct chain *chain;
     const struct price_table *table;
+    const struct facts *facts; /* NULL: links are alike everywhere */
     int copy;
     struct arena *arena;
     const struct layer_price **price; /* (layers) by place */
@@ -63,6 +65,74 @@ static const struct layer_price *price_with(const struct layer_price *price, con
     return sum;
 }
 
+/* Atoms of ranks that reduce gradients, which are the same for all layers. */
+static unsigned data_atoms(const struct plan *plan)
+{
+    unsigned atoms = 0;
+    for (int i = 0; i < plan->atom_count; i++)
+        if (dimension_deals_batch(dimensions[plan->layers[0].dim[i]]))
+            atoms |= 1u << i;
+    return atoms;
+}
+
+/* What a bucket of gradients takes on the stage. */
+static double bucket_ns(const struct priced *p, int stage, unsigned atoms)
+{
+    enum { USUAL_BYTES = 25 << 20 };
+    int64_t bytes = p->plan->bucket_bytes > 0 ? p->plan->bucket_bytes : USUAL_BYTES;
+    struct group group = group_of_stage(p->facts->cluster, p->plan, stage, atoms);
+    int64_t wire_bytes = 2 * bytes * (group.ranks - 1) / group.ranks;
+    return (double)cost_of_group(p->facts, OP_ALL_REDUCE, bytes, wire_bytes, &group).ns;
+}
+
+/* Prices are of a stage at the cluster's first ranks; those of another may lie on more nodes. How many times as long
+ * transfers of weights and gradients take there. */
+static double lane_factor(const struct priced *p, int stage)
+{
+    unsigned atoms = data_atoms(p->plan);
+    if (!p->facts || p->table->by_stage || p->table->by_place || p->table->by_turns ||
+        p->plan->stages[0].first_rank != 0)
+        return 1;
+    double first_ns = bucket_ns(p, 0, atoms);
+    return first_ns > 0 ? bucket_ns(p, stage, atoms) / first_ns : 1;
+}
+
+static int64_t times(int64_t ns, double factor)
+{
+    return (int64_t)((double)ns * factor);
+}
+
+/* Of a layer that hands updated weights out mostly that is what its step takes. */
+static const struct layer_price *on_other_links(const struct layer_price *price, const struct plan_layer *layer,
+                                                double factor, struct arena *arena)
+{
+    struct layer_price *own = arena_alloc(arena, 1, sizeof *own);
+    if (!own)
+        return NULL;
+    *own = *price;
+    own->gather_forward_ns = times(price->gather_forward_ns, factor);
+    own->gather_backward_ns = times(price->gather_backward_ns, factor);
+    own->gather_once_ns = times(price->gather_once_ns, factor);
+    own->reduce_ns = times(price->reduce_ns, factor);
+    own->reduce_last_ns = times(price->reduce_last_ns, factor);
+    own->reduce_tail_ns = times(price->reduce_tail_ns, factor);
+    if (layer->zero == 1 || layer->zero == 2)
+        own->step_ns = times(price->step_ns, factor);
+    return own;
+}
+
+static bool place_layers(const struct priced *p)
+{
+    for (int stage = 0; stage < p->plan->stage_count; stage++) {
+        double factor = lane_factor(p, stage);
+        for (int l = 0; factor != 1 && l < p->chain->layer_count; l++)
+            if (stage_at(p, l) == stage &&
+                !(p->price[l] = on_other_links(p->price[l], &p->plan->layers[l], factor, p->arena)))
+                return false;
+    }
+    return true;
+}
+
 /* Prices have all that a weight costs with the first of its layers. Another stage has what its own layer needs, reduces
  * and updates. */
 static bool take_part(const struct priced *p, int place)
@@ -116,10 +186,11 @@ static bool part_tied(const struct priced *p)
 }
 
 bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, const struct chain *chain,
-                     const struct price_table *table, int copy, struct arena *arena, struct error *err)
+                     const struct price_table *table, const struct facts *facts, int copy, struct arena *arena,
+                     struct error *err)
 {
     struct priced p = {
-        plan, chain, table, copy, arena, arena_alloc(arena, (size_t)chain->layer_count, sizeof *p.price)
+        plan, chain, table, facts, copy, arena, arena_alloc(arena, (size_t)chain->layer_count, sizeof *p.price)
     };
     if (!p.price)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
@@ -132,5 +203,5 @@ bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, c
             return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     }
     *out = p.price;
-    return part_tied(&p) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return (place_layers(&p) && part_tied(&p)) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
 }
