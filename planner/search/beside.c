@@ -220,7 +220,7 @@ static bool add_found(struct run *run, struct candidate *c, const struct partiti
 }
 
 /* What the closed form finds best for the schedule; below_ns: longer steps are of no use. Where chunks do not fit that
- * each have their share of the memory, some may that share it out otherwise. */
+ * each have their share of the memory, of a small model some may that share it out otherwise. */
 static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 {
     struct partition_problem problem;
@@ -231,7 +231,7 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     problem.below_ns = search_with_idle_ns(&run->configs[c->config], below_ns);
     if (!partition_solve(&problem, &run->arena, &result, run->err))
         return false;
-    if (result.plan_count == 0 && search_shares_devices(&run->configs[c->config])) {
+    if (result.plan_count == 0 && search_is_small(run) && search_shares_devices(&run->configs[c->config])) {
         problem.capacity_bytes = c->capacity_bytes;
         if (!partition_solve(&problem, &run->arena, &result, run->err))
             return false;

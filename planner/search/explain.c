@@ -325,7 +325,8 @@ static int compare_heard(const void *a, const void *b)
 
 void explainer_sort_heard(struct explainer *e)
 {
-    qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
+    if (e->heard_count > 0) /* else there is no array */
+        qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
 }
 
 bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out, struct error *err)
