@@ -117,6 +117,21 @@ struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk)
     return (struct layer_range){ plan->stages[stage].first_layer, plan->stages[stage].layer_count };
 }
 
+bool stages_add(int *stages, int *count, int most, int stage)
+{
+    int at = *count;
+    while (at > 0 && stages[at - 1] >= stage)
+        at--;
+    if (at < *count && stages[at] == stage)
+        return true;
+    if (*count == most)
+        return false;
+    memmove(&stages[at + 1], &stages[at], (size_t)(*count - at) * sizeof *stages);
+    stages[at] = stage;
+    ++*count;
+    return true;
+}
+
 bool stage_holds(const struct plan *plan, int stage, int layer)
 {
     bool holds = false;

@@ -120,6 +120,8 @@ int stage_of_work(const struct plan *plan, int layer, int micro);
 /* Micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
 int stage_micro_batches(const struct plan *plan, int stage);
 struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk);
+/* Adds the stage to a list of different ones, ascending, unless it is there. False: there is no room for it. */
+bool stages_add(int *stages, int *count, int most, int stage);
 bool stage_holds(const struct plan *plan, int stage, int layer);
 /* Coordinate along an atom of the stage's local rank (global rank - first_rank). */
 int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom);

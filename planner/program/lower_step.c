@@ -83,28 +83,12 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 }
 
 /* ---- copies of a weight on several stages ---- */
-/* Keeps the list ascending and without repetition; false: it is full. */
-static bool add_holder(int stages[MAX_HOLDERS], int *count, int stage)
-{
-    int at = *count;
-    while (at > 0 && stages[at - 1] >= stage)
-        at--;
-    if (at < *count && stages[at] == stage)
-        return true;
-    if (*count == MAX_HOLDERS)
-        return false;
-    memmove(&stages[at + 1], &stages[at], sizeof(int) * (size_t)(*count - at));
-    stages[at] = stage;
-    ++*count;
-    return true;
-}
-
 /* Those of one use in one copy of the model: replicas that take turns hold one each. */
 static void add_use(struct lowering *l, int weight, int layer, int copy, int stages[MAX_HOLDERS], int *count)
 {
     int stage = stage_of_copy(l->plan, layer, copy), turns = l->alone ? 1 : stage_turns(l->plan, stage);
     for (int turn = 0; turn < turns && !l->failed; turn++) {
-        if (add_holder(stages, count, stage + turn))
+        if (stages_add(stages, count, MAX_HOLDERS, stage + turn))
             continue;
         l->failed = true;
         fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",

@@ -30,9 +30,6 @@ void explainer_close(struct explainer *e)
         explained_free(e->known[i].explained);
     for (int i = 0; i < e->heard_count; i++)
         plan_free(e->heard[i].plan);
-    free(e->known);
-    free(e->heard);
-    free(e->accounts);
     arena_free(&e->arena);
 }
 
@@ -61,18 +58,6 @@ static bool same_plan(const struct plan *a, const struct plan *b)
            plan_hash(a) == plan_hash(b);
 }
 
-/* A list with room for one more; NULL: out of memory, and the list is as it was. */
-static void *with_room(void *list, int count, int *capacity, size_t size)
-{
-    if (count < *capacity)
-        return list;
-    int more = *capacity ? 2 * *capacity : 16;
-    void *grown = realloc(list, (size_t)more * size);
-    if (grown)
-        *capacity = more;
-    return grown;
-}
-
 /* Its place in the store; -1: it is not there. */
 static int find_known(const struct explainer *e, const struct plan *plan)
 {
@@ -86,7 +71,7 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 {
     int at = find_known(e, plan);
     if (at < 0) {
-        struct known_plan *known = with_room(e->known, e->known_count, &e->known_capacity, sizeof *known);
+        struct known_plan *known = arena_more(&e->arena, e->known, e->known_count, &e->known_capacity, sizeof *known);
         if (!known)
             return out_of_memory(err);
         e->known = known;
@@ -146,11 +131,11 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
                        struct account *out, struct error *err)
 {
     struct account **accounts =
-        with_room(e->accounts, e->account_count, &e->account_capacity, sizeof(struct account *));
+        arena_more(&e->arena, e->accounts, e->account_count, &e->account_capacity, sizeof(struct account *));
     struct account *account = arena_alloc(&e->arena, 1, sizeof *account);
-    e->accounts = accounts ? accounts : e->accounts;
     if (!accounts || !account)
         return out_of_memory(err);
+    e->accounts = accounts;
     if (!lower_again(e, explained, err) || !account_open(account, explained, facts, err))
         return false;
     e->accounts[e->account_count++] = account;
@@ -209,7 +194,7 @@ static bool take_result(struct explainer *e, struct search_result *result, struc
         e->known[find_known(e, plan->plan)].formula_ns = plan->formula_ns;
     }
     for (int i = 0; i < result->heard_count; i++) {
-        struct heard_plan *heard = with_room(e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
+        struct heard_plan *heard = arena_more(&e->arena, e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
         if (!heard)
             return out_of_memory(err);
         e->heard = heard;
@@ -219,18 +204,25 @@ static bool take_result(struct explainer *e, struct search_result *result, struc
     return true;
 }
 
+/* Of a search in the space, in the time that is left. */
+static struct search_options options_in(struct explainer *e, const struct space *space)
+{
+    struct search_options options = e->options;
+    options.space = *space;
+    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    return options;
+}
+
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err)
 {
-    struct search_options options = e->options;
     struct search_result *result = NULL;
     struct error why = { 0 };
     *out = (struct solution){ .kind = SOLUTION_ENDED };
     if (explainer_ends(e))
         return true;
-    options.space = *space;
+    struct search_options options = options_in(e, space);
     options.unproven = true;
-    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
     if (!search_run(&result, e->model, facts, &options, &why))
         return nothing(e, &why, out, err);
     bool good = !result->why || impossible(e, result->why, out, err);
@@ -342,15 +334,13 @@ bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, 
 bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
                      struct error *err)
 {
-    struct search_options options = e->options;
     struct search_result *result = NULL;
     struct error why = { 0 };
     *bytes = 0;
     if (explainer_ends(e))
         return true;
-    options.space = *space;
+    struct search_options options = options_in(e, space);
     options.nearest_only = true;
-    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
     if (!search_run(&result, e->model, facts, &options, &why))
         return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
     *bytes = search_missing_bytes(result);

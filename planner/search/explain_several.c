@@ -133,14 +133,10 @@ static bool is_new(const struct shortlist *s, const struct plan *plan, int64_t s
 
 static bool add_fit(struct shortlist *s, int known, int64_t step_ns)
 {
-    if (s->fit_count == s->capacity) {
-        int capacity = s->capacity ? 2 * s->capacity : 32;
-        struct ranked *grown = realloc(s->fit, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return out_of_memory(s->err);
-        s->fit = grown;
-        s->capacity = capacity;
-    }
+    struct ranked *fit = arena_more(&s->e->arena, s->fit, s->fit_count, &s->capacity, sizeof *fit);
+    if (!fit)
+        return out_of_memory(s->err);
+    s->fit = fit;
     int place = s->fit_count++;
     for (; place > 0 && s->fit[place - 1].step_ns > step_ns; place--)
         s->fit[place] = s->fit[place - 1];
@@ -273,7 +269,6 @@ static bool build(struct ranking *out, struct search_result *first, struct expla
     s.list = calloc((size_t)wanted, sizeof *s.list);
     bool good = s.list ? list_all(&s) && fill(out, first, &s) : out_of_memory(err);
     graph_free(graph);
-    free(s.fit);
     free(s.list);
     return good;
 }

@@ -31,17 +31,6 @@ struct holders {
     int64_t bytes;
 };
 
-static void add_holder(struct holders *h, int stage)
-{
-    int at = h->count;
-    while (at > 0 && h->stage[at - 1] >= stage)
-        at--;
-    if (h->count == HOLDERS || (at < h->count && h->stage[at] == stage))
-        return;
-    memmove(&h->stage[at + 1], &h->stage[at], (size_t)(h->count++ - at) * sizeof *h->stage);
-    h->stage[at] = stage;
-}
-
 static struct holders list_holders(const struct pipeline *p, const struct chain *chain)
 {
     struct holders h = { .count = 0 };
@@ -53,7 +42,7 @@ static struct holders list_holders(const struct pipeline *p, const struct chain 
         h.bytes = max_i64(h.bytes, p->price[0][l]->tied_gradient_bytes);
         whole_bytes = max_i64(whole_bytes, whole_tied_bytes(p, chain, layer));
         for (int copy = 0; copy < plan_copies(p->plan); copy++)
-            add_holder(&h, stage_of_copy(p->plan, l, copy));
+            stages_add(h.stage, &h.count, HOLDERS, stage_of_copy(p->plan, l, copy));
     }
     for (int i = 1; i < h.count; i++)
         if (!same_mesh(p->plan, h.stage[0], h.stage[i]))
