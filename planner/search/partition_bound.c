@@ -27,13 +27,12 @@ static void add_least(const struct partition_problem *problem, int64_t *path, in
 {
     const struct price_table *table = problem->table;
     *path = *step = 0;
-    for (int l = 0; l < problem->chain->layer_count; l++) {
+    for (int c = 0; c < problem->chain->class_count; c++) {
         int64_t least_path = INT64_MAX, least_step = INT64_MAX;
         for (int turn = 0; turn < (table->by_turns ? table->turn_count : 1); turn++)
-            lower_to_table(table->by_turns ? table->by_turns[turn] : table, problem->chain->class_of[l], &least_path,
-                           &least_step);
-        *path += least_path;
-        *step += least_step;
+            lower_to_table(table->by_turns ? table->by_turns[turn] : table, c, &least_path, &least_step);
+        *path += problem->chain->layers_of[c] * least_path;
+        *step += problem->chain->layers_of[c] * least_step;
     }
 }
 

@@ -34,14 +34,6 @@ static int64_t shortest_step_ns(const struct price_table *table, int class_index
     return least;
 }
 
-static int layers_of(const struct chain *chain, int class_index)
-{
-    int layers = 0;
-    for (int l = 0; l < chain->layer_count; l++)
-        layers += chain->class_of[l] == class_index;
-    return layers;
-}
-
 static double model_on(const struct partition_problem *problem, const struct price_table *table)
 {
     double sum = 0;
@@ -86,7 +78,7 @@ int64_t partition_mixed_bound(const struct partition_problem *problem, bool upda
         speed_sum += speed;
     }
     for (int c = 0; c < chain->class_count; c++) {
-        int layers = layers_of(chain, c);
+        int layers = chain->layers_of[c];
         if (layers > 0)
             sum += layers * least_ns(problem, speed_sum, c, updates);
     }
@@ -142,7 +134,7 @@ int64_t partition_mesh_path_ns(const struct partition_problem *problem)
         return 0;
     sum_shares(problem, shares);
     for (int c = 0; c < chain->class_count; c++) {
-        int layers = layers_of(chain, c);
+        int layers = chain->layers_of[c];
         if (layers > 0)
             sum += layers * least_share_ns(problem, shares, c);
     }

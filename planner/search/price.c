@@ -76,10 +76,10 @@ static bool is_graph_of(const struct kept_graph *kept, int64_t batch, const stru
 
 static bool want_graph(struct price_book *book, const struct price_key *key, struct error *err)
 {
-    enum { LAST = sizeof book->kept / sizeof *book->kept - 1 };
+    enum { KEPT = sizeof book->kept / sizeof *book->kept, FEW = 4, FEW_CLASSES = 64 };
     int64_t batch = sample_micro_batches(key) * mesh_data(&key->mesh) * key->micro;
-    int at = 0;
-    while (at < LAST && !is_graph_of(&book->kept[at], batch, key))
+    int at = 0, last = (book->class_count <= FEW_CLASSES ? KEPT : FEW) - 1; /* of different layers each is large */
+    while (at < last && !is_graph_of(&book->kept[at], batch, key))
         at++;
     struct kept_graph wanted = book->kept[at];
     if (!is_graph_of(&wanted, batch, key)) {
@@ -293,7 +293,7 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
     *whole = arena_alloc(arena, layers, sizeof **whole);
     if (!*whole)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    memcpy(*whole, sample_prices(sample, book->facts, key->accumulates, key->bound_only, &workspace),
+    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, key->bound_only, &workspace),
            layers * sizeof **whole);
     return true;
 }
@@ -302,8 +302,8 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
 static void price_one(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
                       const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
 {
-    const struct layer_price *by_layer =
-        sample_prices(sample, book->facts, own->accumulates, key->bound_only, &table->workspace_bytes[strategy]);
+    const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
+                                                       key->bound_only, &table->workspace_bytes[strategy]);
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
         if (sharded)
@@ -520,7 +520,7 @@ static bool plain_handovers(struct layer_price *out, struct price_book *book, co
     int64_t workspace = 0;
     if (!price_want_sample(&sample, book, key, &plain, 1, err))
         return false;
-    sample_prices(sample, book->facts, key->accumulates, false, &workspace);
+    sample_prices(sample, book->facts, &book->kernels, key->accumulates, false, &workspace);
     for (int l = 0; l < book->graph->layer_count; l++)
         out[l] = sample_handover(sample, l);
     return true;
@@ -535,7 +535,8 @@ static bool pair_handovers(struct layout_change *pair, struct price_book *book, 
         int64_t workspace = 0;
         if (!want_alternating(&sample, book, key, pair, first, 1, err))
             return false;
-        const struct layer_price *by_layer = sample_prices(sample, book->facts, key->accumulates, false, &workspace);
+        const struct layer_price *by_layer =
+            sample_prices(sample, book->facts, &book->kernels, key->accumulates, false, &workspace);
         for (int l = 0; l + 1 < book->graph->layer_count; l++) {
             int from = (first + l) % 2;
             struct layer_price mixed = sample_handover(sample, l);

@@ -190,9 +190,22 @@ struct price_key {
 };
 
 bool price_key_equal(const struct price_key *a, const struct price_key *b);
+uint64_t price_key_hash(const struct price_key *key);
 /* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
 struct price_key price_key_alone(const struct price_key *key);
 
+/* What kernels took last on one mesh: strategies share most of them. */
+struct kernel_costs {
+    const struct facts *facts;
+    const struct graph *graph;
+    int64_t batch, vocab_multiple; /* the graph's */
+    int micro_batches;
+    struct mesh mesh;
+    struct kernel_cost {
+        uint64_t kernel; /* 0: none */
+        int64_t ns;
+    } at[1 << 8];
+};
 /* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
  * resized. Not for several threads. */
 struct price_book {
@@ -207,9 +220,10 @@ struct price_book {
     struct kept_graph {
         struct graph *graph;
         int64_t vocab_multiple;
-    } kept[4];                 /* the folded model for the batches and paddings last asked for, the newest first */
+    } kept[32];                /* the folded model for the batches and paddings last asked for, the newest first */
     const struct graph *graph; /* that one */
     struct sample *samples;
+    struct kernel_costs kernels;
     size_t sample_room_bytes; /* what samples take together before the longest unused go */
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,

@@ -9,6 +9,15 @@ bool price_key_equal(const struct price_key *a, const struct price_key *b)
            a->alone == b->alone;
 }
 
+uint64_t price_key_hash(const struct price_key *key)
+{
+    uint64_t hash = hash_i64(hash_i64(hash_i64(HASH_START, key->micro), key->prefetch), key->bucket_bytes);
+    hash = hash_i64(hash_i64(hash, key->bound_only), key->accumulates);
+    for (int i = 0; i < key->mesh.atom_count; i++)
+        hash = hash_i64(hash_i64(hash, key->mesh.size[i]), key->mesh.dim[i]);
+    return hash;
+}
+
 static bool updates_its_own(const struct dimension *dimension)
 {
     return dimension_deals_batch(dimension) && !dimension->server;

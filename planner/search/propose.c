@@ -17,15 +17,22 @@ static void solve_piece(void *context, int index)
     piece->good = !piece->table || partition_solve(&piece->problem, piece->arena, &piece->result, &piece->err);
 }
 
+/* The problem that is solved, without what is asked of it. */
+static bool open_problem(struct run *run, struct piece *piece)
+{
+    return workbench_table(&run->bench, &run->configs[piece->config], false, &piece->table, run->err) &&
+           (!piece->table || search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem));
+}
+
 static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns, int64_t gap_ppm)
 {
-    if (!workbench_table(&run->bench, &run->configs[piece->config], false, &piece->table, run->err))
+    if (!open_problem(run, piece))
         return false;
     if (!piece->table)
         return true;
     piece->arena = search_arena(run);
-    if (!piece->arena || !search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
-        return piece->arena || search_out_of_memory(run->err);
+    if (!piece->arena)
+        return search_out_of_memory(run->err);
     piece->problem.chain = piece->files_order ? &run->bench.line : &run->bench.chain;
     piece->problem.below_ns = piece->to_the_end ? min_i64(below_ns, run->best_ns) : below_ns;
     if (piece->to_the_end || run->options->keep_all) {
@@ -123,7 +130,9 @@ struct waiting propose_take_out(struct queue *queue, int place)
 {
     struct waiting taken = queue->list[place];
     queue->plain_count -= !taken.at.late;
-    memmove(&queue->list[place], &queue->list[place + 1], (size_t)(--queue->count - place) * sizeof taken);
+    queue->count--;
+    memmove(&queue->list[1], &queue->list[0], (size_t)place * sizeof taken);
+    queue->list++;
     return taken;
 }
 
@@ -143,7 +152,9 @@ void propose_put_back(const struct run *run, const struct piece *piece, enum kno
     int place = 0;
     while (place < queue->count && propose_compare(&queue->list[place].at, &at) < 0)
         place++;
-    memmove(&queue->list[place + 1], &queue->list[place], (size_t)(queue->count++ - place) * sizeof *queue->list);
+    queue->list--; /* it was taken out before */
+    memmove(&queue->list[0], &queue->list[1], (size_t)place * sizeof *queue->list);
+    queue->count++;
     queue->plain_count += !at.late;
     queue->list[place] = (struct waiting){ .at = at, .known = known };
 }
@@ -263,7 +274,7 @@ static bool solve_wave(struct run *run, struct piece *pieces, int count)
     if (!propose_solve(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
         return false;
     for (int i = 0; i < count; i++)
-        if (!settle(run, &pieces[i]))
+        if (!propose_add_cover(run, &pieces[i]) || !settle(run, &pieces[i]))
             return false;
     if (!dive(run, pieces, count))
         return false;
@@ -429,27 +440,56 @@ static void close_queue(struct run *run, const struct queue *queue)
     }
 }
 
+static struct piece piece_of(const struct run *run, struct queue *queue, const struct waiting *next)
+{
+    bool relaxed = next->known < SHARPENED && !next->at.late && run->best_ns < INT64_MAX && !run->options->keep_all;
+    return (struct piece){ .config = next->at.index,
+                           .bound_ns = next->at.bound_ns,
+                           .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
+                           .queue = queue,
+                           .halves = next->known == RELAXED || search_is_small(run) ? PARTITION_HALVES : 0,
+                           .to_the_end = next->known == TRIED,
+                           .bound_only = relaxed };
+}
+
+/* Whether the piece is settled by a relaxation before it. *waits: one of the wave's may do so. */
+static bool settle_covered(struct run *run, struct piece *piece, const struct piece *wave, int count, bool *settled,
+                           bool *waits)
+{
+    *settled = *waits = false;
+    if (!piece->bound_only)
+        return true;
+    if (!open_problem(run, piece))
+        return false;
+    for (int i = 0; i < count; i++)
+        *waits = *waits || propose_may_cover(piece, &wave[i]);
+    *settled = !*waits && propose_find_cover(piece->queue, piece);
+    return true;
+}
+
 /* The next ones that are worth it, out of the queue; *count of WAVE at most. Of small models those that have their
  * first bounds: to give others theirs takes as long as to solve these. */
 static bool take_wave(struct run *run, struct queue *queue, struct piece *pieces, int *count)
 {
-    for (*count = 0; *count < WAVE; ++*count) {
+    for (*count = 0; *count < WAVE;) {
         int place;
+        bool settled, waits;
         if (*count > 0 && search_is_small(run) && queue->count > 0 && queue->list[0].is_floor)
             return true;
         if (!next_worth(run, queue, &place))
             return false;
         if (place == queue->count)
             return true;
-        struct waiting next = propose_take_out(queue, place);
-        pieces[*count] = (struct piece){ .config = next.at.index,
-                                         .bound_ns = next.at.bound_ns,
-                                         .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
-                                         .queue = queue,
-                                         .halves = next.known == RELAXED || search_is_small(run) ? PARTITION_HALVES : 0,
-                                         .to_the_end = next.known == TRIED,
-                                         .bound_only = next.known < SHARPENED && !next.at.late &&
-                                                       run->best_ns < INT64_MAX && !run->options->keep_all };
+        struct piece piece = piece_of(run, queue, &queue->list[place]);
+        if (!settle_covered(run, &piece, pieces, *count, &settled, &waits))
+            return false;
+        if (waits)
+            return true;
+        propose_take_out(queue, place);
+        if (settled && !settle(run, &piece))
+            return false;
+        if (!settled)
+            pieces[(*count)++] = piece;
     }
     return true;
 }

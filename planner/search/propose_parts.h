@@ -36,11 +36,13 @@ struct waiting {
     enum knowledge known;
     bool is_floor; /* it has not got its first bound yet: that is no less */
 };
+struct cover;
 struct queue {
     int count, plain_count; /* plain_count: those that are not late */
-    struct waiting *list;   /* ascending; late ones behind all others */
+    struct waiting *list;   /* ascending; late ones behind all others; with room before it for who was taken out */
     struct waiting *moved;  /* room for as many */
     bool raised;            /* first bounds are by all that they know, and not by paths alone */
+    struct cover *covers;   /* the newest first */
 };
 
 /* first_bounds.c: into the certificate, which has room for every configuration. */
@@ -72,6 +74,12 @@ bool propose_is_open(const struct piece *piece);
 /* run->busy_ns[index]: no plan of the configuration is simulated shorter; as much as can be said, or at least below_ns.
  * Into the bound of all. */
 bool propose_bound_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns);
+/* covers.c: whether the other piece's relaxation may rule out this one, too. */
+bool propose_may_cover(const struct piece *piece, const struct piece *other);
+/* A relaxation before rules out the piece's plans: what it says is their result. */
+bool propose_find_cover(const struct queue *queue, struct piece *piece);
+/* The piece's relaxation, if it left no plan, for others. */
+bool propose_add_cover(struct run *run, const struct piece *piece);
 /* A configuration that plainly fits: the least of its weights takes less than two thirds, and the pipeline is mostly
  * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);

@@ -522,10 +522,11 @@ void sample_forget_prices(struct sample *s)
     memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
 }
 
-static void price_times(struct sample *s, const struct facts *facts, bool accumulates, bool path_only)
+static void price_times(struct sample *s, const struct facts *facts, struct kernel_costs *known, bool accumulates,
+                        bool path_only)
 {
     const struct stage_program *list = &s->program->stages[0];
-    sample_price_instrs(s, facts, path_only);
+    sample_price_instrs(s, facts, known, path_only);
     for (int k = 0; !path_only && k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
@@ -544,11 +545,11 @@ static void price_times(struct sample *s, const struct facts *facts, bool accumu
         sample_price_links(s, facts);
 }
 
-const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, bool accumulates, bool path_only,
-                                        int64_t *workspace_bytes)
+const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,
+                                        bool accumulates, bool path_only, int64_t *workspace_bytes)
 {
     sample_forget_prices(s);
-    price_times(s, facts, accumulates, path_only);
+    price_times(s, facts, known, accumulates, path_only);
     *workspace_bytes = sample_price_memory(s, path_only);
     return s->by_layer;
 }

@@ -28,11 +28,12 @@ bool sample_matches(const struct sample *sample, const struct sample_shape *shap
 bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
 /**
  * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
- * memory. accumulates: of a micro-batch that is not the first. path_only: nothing that waits for the data-parallel
- * lane, no temporary memory, and of the step what it takes however many ranks share it.
+ * memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that is
+ * not the first. path_only: nothing that waits for the data-parallel lane, no temporary memory, and of the step what it
+ * takes however many ranks share it.
  */
-const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool accumulates,
-                                        bool path_only, int64_t *workspace_bytes);
+const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
+                                        bool accumulates, bool path_only, int64_t *workspace_bytes);
 /* Of a sample of one micro-batch of one sequence: what such micro-batches take at least, of which times follow from
  * rates (cost_is_by_rates()). False: out of memory. */
 bool sample_open_floors(struct sample *sample, const struct facts *facts);

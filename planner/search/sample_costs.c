@@ -22,6 +22,27 @@ static bool same_operands(const struct program *program, const struct instr *a, 
     return same;
 }
 
+/* By operand as in instr.operands. */
+static int64_t staying(const struct program *program, const struct instr *instr)
+{
+    int64_t mask = 0;
+    for (int k = 0; k < OPERAND_SLOTS; k++)
+        if (stays(program, instr_operand(program, instr, (enum role)(k / MAX_OPERANDS), k % MAX_OPERANDS)))
+            mask |= INT64_C(1) << k;
+    return mask;
+}
+
+/* By what costs_alike() compares. */
+static uint64_t kernel_of(const struct sample *s, const struct instr *instr)
+{
+    const struct graph_layer *layer = &s->graph->layers[s->graph->segments[instr->segment].layer];
+    const struct assignment *split = &s->program->assignments[instr->segment];
+    uint64_t hash = hash_i64(hash_i64(HASH_START, layer->class_index), instr->segment - layer->first_segment);
+    hash = hash_i64(hash_i64(hash, instr->phase), instr->define);
+    hash = hash_i64(hash_i64(hash, instr->operands), staying(s->program, instr));
+    return hash_bytes(hash, split, sizeof *split) | 1;
+}
+
 /* Phase, kernel, its split and its operands are all that a kernel's cost depends on (cost_compute()). */
 static bool costs_alike(const struct sample *s, const struct instr *a, const struct instr *b)
 {
@@ -41,7 +62,8 @@ bool sample_list_alike(struct sample *s)
     int *newest = arena_alloc(&scratch, (size_t)s->graph->class_count, sizeof *newest); /* 1 + of the class; 0: none */
     int *before = arena_alloc(&scratch, (size_t)list->instr_count, sizeof *before);     /* the same, of its class */
     s->like = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *s->like);
-    bool good = newest && before && s->like;
+    s->kernel = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *s->kernel);
+    bool good = newest && before && s->like && s->kernel;
     for (int k = 0; good && k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
@@ -57,28 +79,59 @@ bool sample_list_alike(struct sample *s)
         }
         before[i] = *last;
         *last = i + 1;
+        s->kernel[i] = kernel_of(s, instr);
     }
     arena_free(&scratch);
     return good;
 }
 
-/* Of what stands on the path no more than it takes by any strategy. */
-static int64_t least_ns(const struct sample *s, const struct facts *facts, const struct instr *instr)
+/* For other sizes than those before nothing is known. */
+static void forget_others(const struct sample *s, const struct facts *facts, struct kernel_costs *known)
 {
-    if (instr->phase == PHASE_STEP)
-        return cost_launch_ns(facts, s->program, 0, instr);
-    return sample_on_path(instr) ? cost_instr_ns(facts, s->program, 0, instr) : 0;
+    struct mesh mesh = s->shape.mesh;
+    memcpy(mesh.size, s->plan->stages[0].atom, sizeof mesh.size);
+    if (known->facts == facts && known->graph == s->graph && known->batch == s->graph->batch &&
+        known->micro_batches == s->shape.micro_batches && known->vocab_multiple == s->shape.vocab_multiple &&
+        mesh_equal(&known->mesh, &mesh))
+        return;
+    *known = (struct kernel_costs){ .facts = facts,
+                                    .graph = s->graph,
+                                    .batch = s->graph->batch,
+                                    .vocab_multiple = s->shape.vocab_multiple,
+                                    .micro_batches = s->shape.micro_batches,
+                                    .mesh = mesh };
 }
 
-void sample_price_instrs(struct sample *s, const struct facts *facts, bool path_only)
+static int64_t instr_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
-    const struct stage_program *list = &s->program->stages[0];
+    const struct instr *instr = &s->program->stages[0].instrs[index];
+    uint64_t kernel = s->kernel[index];
+    if (!known || kernel == 0)
+        return cost_instr_ns(facts, s->program, 0, instr);
+    struct kernel_cost *cost = &known->at[mix64(kernel) % (sizeof known->at / sizeof *known->at)];
+    if (cost->kernel != kernel)
+        *cost = (struct kernel_cost){ kernel, cost_instr_ns(facts, s->program, 0, instr) };
+    return cost->ns;
+}
+
+/* Of what stands on the path no more than it takes by any strategy. */
+static int64_t least_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
+{
+    const struct instr *instr = &s->program->stages[0].instrs[index];
+    if (instr->phase == PHASE_STEP)
+        return cost_launch_ns(facts, s->program, 0, instr);
+    return sample_on_path(instr) ? instr_ns(s, facts, known, index) : 0;
+}
+
+void sample_price_instrs(struct sample *s, const struct facts *facts, struct kernel_costs *known, bool path_only)
+{
+    if (known)
+        forget_others(s, facts, known);
     for (int k = 0; k < s->list_count; k++) {
         int i = s->listed[k], like = s->like[i];
-        const struct instr *instr = &list->instrs[i];
         s->duration[i] = like < i    ? s->duration[like]
-                         : path_only ? least_ns(s, facts, instr)
-                                     : cost_instr_ns(facts, s->program, 0, instr);
+                         : path_only ? least_ns(s, facts, known, i)
+                                     : instr_ns(s, facts, known, i);
     }
 }
 

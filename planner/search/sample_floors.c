@@ -35,7 +35,7 @@ bool sample_open_floors(struct sample *s, const struct facts *facts)
     const struct stage_program *list = &s->program->stages[0];
     if (!open_arrays(s))
         return false;
-    sample_price_instrs(s, facts, true);
+    sample_price_instrs(s, facts, NULL, true);
     for (int k = 0; k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];

@@ -38,9 +38,10 @@ struct sample {
     int release_count;
     int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
     struct life *lives; /* (buffers) */
-    int *like;       /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
-    int turn, end;   /* first instruction of the first backward; the first behind the first micro-batch */
-    int *kept_layer; /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
+    int *like; /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
+    uint64_t *kernel;   /* (instructions) which kernel it is, whatever the sizes; of what costs as much as another: 0 */
+    int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
+    int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
     int64_t *put_off;   /* (values, 2) bytes that backward by weight reads and are not counted yet: gradients, values */
     struct tie *ties;
@@ -79,11 +80,11 @@ int sample_path_layer_of(const struct sample *s, const struct instr *instr);
 void sample_forget_prices(struct sample *sample);
 /* Prices the path by the durations, and how long each pass's gathers still take behind it. */
 void sample_price_path(struct sample *sample);
-/* Lists which kernels cost the same. False: out of memory. */
+/* Lists which kernels are which, and which cost the same. False: out of memory. */
 bool sample_list_alike(struct sample *sample);
 /* Fills in durations; path_only: of what does not stand on the path 0, and of the step what it takes however many ranks
- * share it. */
-void sample_price_instrs(struct sample *sample, const struct facts *facts, bool path_only);
+ * share it. known: as for sample_prices(). */
+void sample_price_instrs(struct sample *sample, const struct facts *facts, struct kernel_costs *known, bool path_only);
 /* Makes them those of the micro-batches after the first, which add to the gradients that it left. */
 void sample_price_adding(struct sample *sample, const struct facts *facts);
 /* Adds to by_layer what any program has to do at least, for bounds; of the durations of the first micro-batch, which

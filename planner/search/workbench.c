@@ -209,26 +209,28 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
     return mesh_shards(&key.mesh) > 1 ? key : price_key_alone(&key);
 }
 
-static struct priced *new_priced(struct workbench *bench)
+static struct priced **bucket_of(struct workbench *bench, const struct price_key *key)
 {
-    struct priced **list =
-        arena_more(&bench->arena, bench->priced, bench->priced_count, &bench->priced_capacity, sizeof *list);
-    if (!list)
-        return NULL;
-    bench->priced = list;
-    struct priced *priced = arena_alloc(&bench->arena, 1, sizeof *priced);
-    if (priced)
-        bench->priced[bench->priced_count++] = priced;
+    size_t buckets = sizeof bench->priced / sizeof *bench->priced;
+    return &bench->priced[mix64(price_key_hash(key)) % buckets];
+}
+
+static struct priced *find_priced(struct workbench *bench, const struct price_key *key)
+{
+    struct priced *priced = *bucket_of(bench, key);
+    while (priced && !price_key_equal(&priced->key, key))
+        priced = priced->next;
     return priced;
 }
 
-/* Neighbours in the space often have the same: the newest first. */
-static struct priced *find_priced(const struct workbench *bench, const struct price_key *key)
+static struct priced *new_priced(struct workbench *bench, const struct price_key *key)
 {
-    for (int i = bench->priced_count - 1; i >= 0; i--)
-        if (price_key_equal(&bench->priced[i]->key, key))
-            return bench->priced[i];
-    return NULL;
+    struct priced **bucket = bucket_of(bench, key), *priced = arena_alloc(&bench->arena, 1, sizeof *priced);
+    if (!priced)
+        return NULL;
+    *priced = (struct priced){ .next = *bucket, .key = *key };
+    *bucket = priced;
+    return priced;
 }
 
 /* More bytes than any device has, and than any other strategy of the layer. */
@@ -366,10 +368,9 @@ static bool want_priced(struct workbench *bench, const struct price_key *key, st
     *out = find_priced(bench, key);
     if (*out)
         return true;
-    struct priced *priced = *out = new_priced(bench);
+    struct priced *priced = *out = new_priced(bench, key);
     if (!priced)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    priced->key = *key;
     if (!fill_priced(bench, priced, err))
         return false;
     priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, key->type);

@@ -7,6 +7,7 @@
 struct model;
 
 struct priced {
+    struct priced *next; /* of its bucket */
     struct price_key key;
     bool refused;  /* by lowering */
     bool *nothing; /* (the chain's classes) of which rules leave no strategy; NULL: there are none */
@@ -32,8 +33,7 @@ struct workbench {
     struct floors *floors;       /* floors.c: what prices are no less than */
     struct laid *laid;           /* layouts.c: tables of layers with different layouts */
     enum { ROOM_UNKNOWN, ROOM_SCARCE, ROOM_AMPLE } room; /* ample: no plan needs recomputation to fit */
-    int priced_count, priced_capacity;
-    struct priced **priced;
+    struct priced *priced[1 << 10];                      /* by the key's hash */
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err);
