@@ -98,6 +98,43 @@ START_TEST(resized_programs_price_like_lowered_ones)
 }
 END_TEST
 
+/* One micro-batch of twice the sequences, as bounds of ranks that share nothing have it, has the batch of two. */
+static int compare_bound(const struct world *w, const struct config *config)
+{
+    const struct price_table *table = NULL, *known = NULL, *fresh = NULL;
+    struct config twice = *config;
+    struct workbench bench, alone;
+    struct error err = { 0 };
+    twice.micro *= 2;
+    ck_assert(workbench_open(&bench, w->model, &w->facts, &w->space, &err));
+    ck_assert(workbench_open(&alone, w->model, &w->facts, &w->space, &err));
+    ck_assert_msg(workbench_table(&bench, config, false, &table, &err), "%s", err.message);
+    ck_assert_msg(workbench_table(&bench, &twice, true, &known, &err), "%s", err.message);
+    ck_assert_msg(workbench_table(&alone, &twice, true, &fresh, &err), "%s", err.message);
+    ck_assert_int_eq(known == NULL, fresh == NULL);
+    if (known)
+        same_tables(known, fresh, w->model->name);
+    workbench_close(&bench);
+    workbench_close(&alone);
+    return known != NULL;
+}
+
+START_TEST(bounds_have_kernels_of_their_own)
+{
+    int compared = 0;
+    for (int n = 0; n < INSTANCES; n++) {
+        struct world w = instance_open(&instances[n]);
+        int i = 0;
+        world_start(&w);
+        while (i < w.config_count && (mesh_data(&w.configs[i].mesh) > 1 || w.configs[i].meshes > 0))
+            i++;
+        compared += i < w.config_count ? compare_bound(&w, &w.configs[i]) : 0;
+        world_close(&w);
+    }
+    ck_assert_int_gt(compared, 3);
+}
+END_TEST
+
 /* What one kernel costs is what all that are taken to be like it do: prices are the same where each is priced by
  * itself. */
 static int compare_alike(struct world *w, const struct price_key *key, const struct strategy *strategy)
@@ -410,6 +447,7 @@ static Suite *price_suite(void)
     tcase_add_test(tcase, joined_atoms_make_the_same_plan);
     tcase_add_loop_test(tcase, layouts_keep_what_prices_promise, 0, 3);
     suite_add_tcase(suite, tcase);
+    CHECK_ADD(suite, bounds_have_kernels_of_their_own);
     CHECK_ADD(suite, kept_weights_are_gathered_once);
     CHECK_ADD(suite, handovers_are_what_plans_pay);
     return suite;
