@@ -13,14 +13,17 @@ struct cut_problem {
     const struct orders *orders; /* where stages begin and end: its sets. NULL: layers in one order */
     int tied_first, tied_second; /* layers that share a weight; -1: none */
     const struct stage_kind
-        *stages;      /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many meshes
-                         there are from it on, and how many it has; with spread of each stage so */
-    int64_t once_ns;  /* sends of the whole pipeline, and the norm's exchange */
-    int mesh_count;   /* 0: one for each stage; else of all together, and stage_count 0: any number */
-    int turn_count;   /* with meshes: */
-    const int *turns; /* (turn_count) meshes that a stage may have */
-    bool spread;      /* with meshes: they share each micro-batch; else they take turns */
-    bool phases;      /* stages are apart: all forward passes come before the backward ones */
+        *stages;          /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many meshes
+                             there are from it on, and how many it has; with spread of each stage so */
+    int64_t once_ns;      /* sends of the whole pipeline, and the norm's exchange */
+    int mesh_count;       /* 0: one for each stage; else of all together, and stage_count 0: any number */
+    int turn_count;       /* with meshes: */
+    const int *turns;     /* (turn_count) meshes that a stage may have */
+    bool spread;          /* with meshes: they share each micro-batch; else they take turns */
+    bool phases;          /* stages are apart: all forward passes come before the backward ones */
+    const int *device_of; /* (stages) for the value of a plan whose chunks have a device's memory in common; or NULL */
+    int64_t *held_bytes;  /* (devices) zeroes: what they hold */
+    int64_t device_bytes; /* at most */
 };
 /* Index of the kind of a stage from which on there are so many meshes, and that has turns[turn] of them. */
 static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int turn)

@@ -73,6 +73,23 @@ static bool plan_in(struct checker *c, const struct config *config, const struct
     return true;
 }
 
+/* Bounds give each chunk its share of a device's memory, but a plan may share it out otherwise. */
+static bool share_devices(struct checker *c, const struct config *config, struct arena *arena,
+                          struct cut_problem *problem)
+{
+    if (config_chunks(config) == 1 || schedules[config->schedule]->copies)
+        return true;
+    int *device_of = arena_alloc(arena, (size_t)problem->stage_count, sizeof *device_of);
+    problem->held_bytes = arena_alloc(arena, (size_t)config->stages, sizeof *problem->held_bytes);
+    if (!device_of || !problem->held_bytes)
+        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    for (int k = 0; k < problem->stage_count; k++)
+        device_of[k] = config_stage(config, k);
+    problem->device_of = device_of;
+    problem->device_bytes = c->claim->memory_bytes;
+    return true;
+}
+
 /* The plan's value by the formula with one configuration's prices; INT64_MAX when it has none for a layer, or the plan
  * does not fit. */
 static bool plan_value(struct checker *c, const struct config *config, const struct plan *plan, int64_t *value_ns)
@@ -93,7 +110,8 @@ static bool plan_value(struct checker *c, const struct config *config, const str
         strategy[l] = price_strategy(price_of_plan_stage(table, plan, stage_of_layer(plan, l)), &plan->layers[l]);
         fits = strategy[l] >= 0;
     }
-    if (good && fits && (good = check_problem(c, config, table, &arena, &problem))) {
+    if (good && fits &&
+        (good = check_problem(c, config, table, &arena, &problem) && share_devices(c, config, &arena, &problem))) {
         cut_set_order(&problem, plan->order, class_of);
         *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? turn : NULL, strategy);
     }

@@ -52,6 +52,15 @@ void cut_set_order(struct cut_problem *p, const int *order, int *class_of)
     p->orders = NULL;
 }
 
+/* With what the stage's device holds of those before. */
+static bool has_room(const struct cut_problem *p, int stage, const struct stage_kind *kind, int64_t bytes)
+{
+    if (!p->device_of)
+        return bytes <= kind->capacity_bytes;
+    p->held_bytes[p->device_of[stage]] += bytes;
+    return p->held_bytes[p->device_of[stage]] <= p->device_bytes;
+}
+
 int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
                   const int *strategy)
 {
@@ -62,7 +71,7 @@ int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first
         const struct stage_kind *kind = &p->stages[cut_kind(p, k, left, turn ? turn[k] : 0)];
         int first = first_layer[k], end = k + 1 < stage_count ? first_layer[k + 1] : p->layer_count;
         struct stage_use use;
-        if (!sum_stage(p, kind, first, end, strategy, &use) || use.total[LIMIT_BYTES] + use.peak > kind->capacity_bytes)
+        if (!sum_stage(p, kind, first, end, strategy, &use) || !has_room(p, k, kind, use.total[LIMIT_BYTES] + use.peak))
             return INT64_MAX;
         if (k > 0 && price_has_layouts(kind->table))
             sum += kind->table->cut_ns[price_layout_of(kind->table, strategy[first - 1])]

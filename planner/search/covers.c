@@ -43,9 +43,11 @@ bool propose_find_cover(const struct queue *queue, struct piece *piece)
     const struct cover *cover = piece->table ? queue->covers : NULL;
     while (cover && !covers(&cover->problem, &piece->problem))
         cover = cover->next;
-    if (cover)
-        piece->result = cover->result;
-    return cover;
+    if (!cover)
+        return false;
+    piece->result = cover->result;
+    piece->result.no_memory = piece->result.no_memory || partition_lacks_memory(&piece->problem);
+    return true;
 }
 
 bool propose_add_cover(struct run *run, const struct piece *piece)

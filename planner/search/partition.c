@@ -30,16 +30,6 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
                    (p->micro_batch_count - 1) * (mean_path(p, sum, s->mesh_path_ns) + period) - stage_slack_ns(s));
 }
 
-/* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
-static bool lacks_memory(const struct solver *s)
-{
-    int64_t least = INT64_MAX, room = s->problem->capacity_bytes - s->problem->table->base_bytes;
-    for (int level = 0; level < s->level_count; level++)
-        least = min_i64(least, chain_between(s->problem->chain, s->least_bytes[level], 0, s->last));
-    int64_t stages = s->stages > 0 ? s->stages : min_i64(s->problem->mesh_count, s->layers);
-    return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
-}
-
 int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns)
 {
     double share = (double)gap_ppm / (1e6 + (double)gap_ppm); /* the gap is one of the bound */
@@ -451,7 +441,7 @@ bool solve_span(const struct partition_problem *problem, struct forward_span spa
     bool good = true;
     if (s.stages <= s.layers) {
         good = solver_start(&s);
-        result->no_memory = good && lacks_memory(&s);
+        result->no_memory = good && partition_lacks_memory(problem);
         if (span.apart) /* T is at least that sum, X and what is left of the longest stage */
             s.span.to_ns =
                 min_i64(span.to_ns, problem->below_ns - stage_once_ns(problem) - s.least_ns - span.rest_ns - 1);

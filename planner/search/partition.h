@@ -156,6 +156,8 @@ int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns);
 int64_t partition_quick_bound(const struct partition_problem *problem);
 /* The same from paths alone. */
 int64_t partition_path_bound(const struct partition_problem *problem);
+/* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
+bool partition_lacks_memory(const struct partition_problem *problem);
 /* The first of stages of layers in whatever order. */
 int64_t partition_orders_bound(const struct partition_problem *problem);
 /* Without sends, for a table by_stage, from paths and perhaps updates (partition_mixed.c). */

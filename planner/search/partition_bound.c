@@ -67,3 +67,51 @@ int64_t partition_orders_bound(const struct partition_problem *problem)
 {
     return bound_by_mean(problem, 0, true);
 }
+
+/* ---- memory ---- */
+
+static int64_t least_bytes(const struct chain *chain, const struct stage_place *place)
+{
+    int64_t sum = 0;
+    for (int c = 0; c < chain->class_count; c++) {
+        int64_t least = INT64_MAX;
+        for (int i = 0; i < place->table->strategy_count; i++)
+            least = min_i64(least, stage_layer_bytes(price_at(place->table, c, i), place->in_flight, true));
+        sum += chain->layers_of[c] > 0 ? chain->layers_of[c] * least : 0;
+    }
+    return sum;
+}
+
+/* Of places that follow each other with one table the one with the fewest in flight says it for all of them. */
+static void next_place(const struct chain *chain, struct stage_place *fewest, const struct stage_place *next,
+                       int64_t *least)
+{
+    bool same = next && fewest->table == next->table;
+    if (fewest->table && !same)
+        *least = min_i64(*least, least_bytes(chain, fewest));
+    if (next && (!same || next->in_flight < fewest->in_flight))
+        *fewest = *next;
+}
+
+/* Where prices do not depend on the place, a stage may have more meshes than are left (as rows of the solver may). */
+static int fewest_left(const struct partition_problem *p, int turn)
+{
+    bool by_place = p->spread || p->table->by_place;
+    return p->mesh_count == 0 ? 0 : by_place ? p->turns[turn] : 1;
+}
+
+bool partition_lacks_memory(const struct partition_problem *p)
+{
+    int64_t least = INT64_MAX, room = p->capacity_bytes - p->table->base_bytes,
+            stages = p->stage_count > 0 ? p->stage_count : min_i64(p->mesh_count, p->chain->layer_count);
+    int rows = p->mesh_count == 0 || p->spread ? p->stage_count : 1;
+    struct stage_place fewest = { 0 }, next;
+    for (int turn = 0; turn < (p->mesh_count == 0 ? 1 : p->turn_count); turn++)
+        for (int stage = 0; stage < rows; stage++)
+            for (int left = fewest_left(p, turn); left <= p->mesh_count; left++) {
+                next = stage_place_of(p, stage, turn, left);
+                next_place(p->chain, &fewest, &next, &least);
+            }
+    next_place(p->chain, &fewest, NULL, &least);
+    return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
+}

@@ -15,11 +15,6 @@ static int64_t once_ns(const struct layer_price *p)
     return p->gather_once_ns + p->reduce_last_ns + p->step_ns;
 }
 
-static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
-{
-    return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
-}
-
 int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
 {
     return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
@@ -87,7 +82,7 @@ void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, 
                 bool apart)
 {
     int64_t forward = apart ? p->forward_ns : 0, rest = path_ns(p) - forward;
-    row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
+    row[ROW_MEMORY] = stage_layer_bytes(p, in_flight, joined);
     row[ROW_FORWARD] = (m - 1) * forward;
     row[ROW_PATH] = (m - 1) * rest + p->step_ns;
     row[ROW_LAST] = (m - 1) * rest - p->backward_ns + p->reduce_last_ns + p->step_ns;
@@ -132,7 +127,7 @@ struct stage_sums stage_sum(const struct stage_place *place, bool phases, const 
 }
 
 /* turn: index of its number of meshes. */
-static struct stage_place place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left)
+struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left)
 {
     if (problem->mesh_count == 0)
         return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
@@ -165,7 +160,7 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     for (int k = 0; k < stages; k++) {
         int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain),
             turn = plan->turn ? plan->turn[k] : 0;
-        struct stage_place place = place_of(problem, k, turn, left);
+        struct stage_place place = stage_place_of(problem, k, turn, left);
         struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
         struct stage_sums sums = stage_sum(&place, problem->phases, chain, &runs, plan->counts[k]);
         if (!has_room(problem, k, sums.bytes))
@@ -262,7 +257,7 @@ static int64_t *make_least_bytes(struct solver *s, int level)
             return s->least_bytes[like];
     int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least), *of_class = s->class_price;
     for (int i = 0; i < s->classes * s->strategies; i++) {
-        int64_t bytes = layer_bytes(&s->tables[level]->prices[i], n, true), *known = &of_class[i / s->strategies];
+        int64_t bytes = stage_layer_bytes(&s->tables[level]->prices[i], n, true), *known = &of_class[i / s->strategies];
         *known = i % s->strategies == 0 ? bytes : min_i64(*known, bytes);
     }
     for (int at = 1; least && at < s->sums; at++) {
@@ -303,7 +298,7 @@ static bool set_levels_of_stages(struct solver *s)
                      known = before > 0 && !s->problem->table->by_place;
                 struct stage_place place = { 0 };
                 if (fits)
-                    place = place_of(s->problem, k, turn, meshes - before);
+                    place = stage_place_of(s->problem, k, turn, meshes - before);
                 if (fits && !known && (level = find_level(s, &place, 0)) < 0)
                     return false;
                 s->level[(k * (meshes + 1) + before) * s->turn_count + turn] = level;
@@ -318,7 +313,7 @@ static bool set_levels_of_turns(struct solver *s)
     for (int turn = 0; turn < s->turn_count; turn++) {
         int least = s->turns_alike ? 1 : s->problem->turns[turn];
         for (int left = least; left <= s->problem->mesh_count; left++) {
-            struct stage_place place = place_of(s->problem, 0, turn, left);
+            struct stage_place place = stage_place_of(s->problem, 0, turn, left);
             from = find_level(s, &place, left == least ? s->level_count : from);
             if (from < 0)
                 return false;

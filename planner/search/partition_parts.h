@@ -240,6 +240,8 @@ struct stage_place {
     const struct price_table *table;
     int64_t micro_batches, in_flight;
 };
+/* With meshes: a stage of turns[turn] meshes, from which on so many are left. */
+struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left);
 struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
                             const struct stage_runs *runs, const struct layer_count *counts);
 /* partition_counts.c: of the same solution, in the same order; a list in the arena, NULL: out of memory. */
@@ -251,6 +253,11 @@ bool stage_set_options(struct solver *s, int level);
  * share a weight. apart: forward passes have a row of their own. */
 void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
                 bool apart);
+/* What a layer holds of the stage's memory; joined as above. */
+static inline int64_t stage_layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
+{
+    return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
+}
 /* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */
 int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m);
 /* Levels, bins; false: out of memory. */
