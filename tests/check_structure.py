@@ -26,7 +26,7 @@ ALLOWED = re.compile(
 
 # What the checker of certificates may use of the search: prices, the definition of the space, names, the simulator's estimate. None of
 # what solves, so that no mistake is made twice.
-SHARED = {"certificate_hash", "config_name", "estimate", "estimate_memory", "glpk_guard", "group_order", "mesh", "passes", "passes_book", "passes_choices", "passes_mix", "price", "space", "space_choice", "space_rules", "workbench"}
+SHARED = {"certificate_hash", "config_name", "estimate", "estimate_memory", "glpk_guard", "group_order", "loose", "mesh", "passes", "passes_book", "passes_choices", "passes_mix", "price", "space", "space_choice", "space_rules", "workbench"}
 
 
 # Headers of libraries that are used where they are found: what includes them compiles alone only there.

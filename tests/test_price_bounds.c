@@ -1,6 +1,7 @@
 /* Prices beside what is known of them sooner: bounds, floors, and choices that nobody needs. */
 #include "planner/search/config_name.h"
 #include "planner/search/floors.h"
+#include "planner/search/loose.h"
 #include "tests/price_world.h"
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,75 @@ START_TEST(bounds_are_below_prices)
                               (long long)(p->forward_ns + p->backward_ns));
             }
     }
+    world_close(&w);
+}
+END_TEST
+
+/* The decision that a strategy makes, whatever its ZeRO stage and its groups. */
+static bool is_loose_of(const struct plan_layer *loose, const struct plan_layer *layer)
+{
+    return loose->recompute == layer->recompute && loose->offload == layer->offload && loose->slices == layer->slices;
+}
+
+static bool is_no_more(const struct layer_price *a, const struct layer_price *b)
+{
+    return a->forward_ns <= b->forward_ns && a->backward_ns <= b->backward_ns && a->step_ns <= b->step_ns &&
+           a->saved_bytes <= b->saved_bytes && a->weight_bytes <= b->weight_bytes && a->tied_bytes <= b->tied_bytes &&
+           a->transient_bytes <= b->transient_bytes && a->gather_forward_ns <= b->gather_forward_ns &&
+           a->gather_backward_ns <= b->gather_backward_ns && a->gather_once_ns <= b->gather_once_ns &&
+           a->reduce_ns <= b->reduce_ns && a->reduce_last_ns <= b->reduce_last_ns;
+}
+
+/* Number by number, so that each plan takes no longer over loose prices than over its own, and fits where it fits. */
+static void check_loose(const struct world *w, const struct config *config, const struct price_table *loose,
+                        const struct price_table *full, int *compared)
+{
+    char name[CONFIG_NAME_BYTES];
+    ck_assert_int_eq(loose->class_count, full->class_count);
+    ck_assert(loose->base_bytes <= full->base_bytes && loose->send_ns <= full->send_ns);
+    for (int s = 0; s < full->strategy_count; s++)
+        for (int k = 0; k < loose->strategy_count; k++) {
+            if (!is_loose_of(&loose->strategies[k].layer, &full->strategies[s].layer))
+                continue;
+            for (int c = 0; c < full->class_count; c++) {
+                const struct layer_price *a = price_at(loose, c, k), *b = price_at(full, c, s);
+                ck_assert_msg(is_no_more(a, b),
+                              "%s, %s, class %d, strategy %d (ZeRO %d, recompute %d): forward %lld of %lld, backward "
+                              "%lld of %lld, step %lld of %lld ns, saved %lld of %lld, weights %lld of %lld, tied %lld "
+                              "of %lld bytes",
+                              w->model->name, config_name(name, config), c, s, full->strategies[s].layer.zero,
+                              full->strategies[s].layer.recompute, (long long)a->forward_ns, (long long)b->forward_ns,
+                              (long long)a->backward_ns, (long long)b->backward_ns, (long long)a->step_ns,
+                              (long long)b->step_ns, (long long)a->saved_bytes, (long long)b->saved_bytes,
+                              (long long)a->weight_bytes, (long long)b->weight_bytes, (long long)a->tied_bytes,
+                              (long long)b->tied_bytes);
+            }
+            ++*compared;
+        }
+}
+
+START_TEST(loose_prices_are_below_prices)
+{
+    const struct instance *in = &instances[_i];
+    if (!in_share((uint64_t)_i))
+        return;
+    struct world w = instance_open(in);
+    struct error err = { 0 };
+    int compared = 0;
+    w.space.recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } };
+    w.space.prefetch = (struct allowed){ 4, { 0, 1, 2, 4 } };
+    world_start(&w);
+    w.bench.room = ROOM_SCARCE;
+    for (int i = 0; i < w.config_count; i += in->stride) {
+        const struct price_table *loose = NULL, *full = NULL;
+        ck_assert_msg(loose_table(&w.bench, &w.configs[i], &loose, &err), "%s", err.message);
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &full, &err), "%s", err.message);
+        int before = compared;
+        if (loose && full)
+            check_loose(&w, &w.configs[i], loose, full, &compared);
+        ck_assert(!loose || !full || compared - before == full->strategy_count);
+    }
+    ck_assert_int_gt(compared, 10);
     world_close(&w);
 }
 END_TEST
@@ -168,6 +238,7 @@ static Suite *price_bounds_suite(void)
     TCase *tcase = tcase_create("zoo");
     tcase_set_timeout(tcase, 0);
     tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
+    tcase_add_loop_test(tcase, loose_prices_are_below_prices, 0, INSTANCES);
     tcase_add_loop_test(tcase, floors_are_below_first_bounds, 0, INSTANCES);
     tcase_add_loop_test(tcase, recomputation_saves_nothing_but_memory, 0, INSTANCES);
     tcase_add_loop_test(tcase, ample_memory_needs_no_recomputation, 0, 4);

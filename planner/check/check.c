@@ -3,6 +3,7 @@
 #include "planner/check/check_parts.h"
 #include "planner/program/schedule.h"
 #include "planner/search/config_name.h"
+#include "planner/search/loose.h"
 #include <math.h>
 #include <string.h>
 
@@ -158,6 +159,35 @@ static bool check_patiently(struct checker *c, const struct config *config, cons
     return good;
 }
 
+/* Whether all stages together lack memory; not without prices. */
+static bool lacks_memory(struct checker *c, const struct config *config, const struct price_table *table, bool *out)
+{
+    struct arena arena = { 0 };
+    struct cut_problem problem;
+    bool good = !table || check_problem(c, config, table, &arena, &problem);
+    *out = table && good && cut_lacks_memory(&problem);
+    arena_free(&arena);
+    return good;
+}
+
+/* The search counts those that lack memory by loose prices, or by their own where there are no others. Of devices of
+ * several types it does not add up the stages' rooms as is done here. */
+static bool check_memory(struct checker *c, const struct config *config, const char *name,
+                         const struct claimed_config *claimed, const struct price_table *table)
+{
+    const struct price_table *loose = NULL;
+    bool lacks = false, loosely = false;
+    if (!loose_table(&c->bench, config, &loose, c->err) || !lacks_memory(c, config, table, &lacks) ||
+        !lacks_memory(c, config, loose, &loosely))
+        return false;
+    bool counts = loose ? loosely : lacks, other = lacks || !table; /* of the claims that are not exact */
+    if (claimed->fate == FATE_MEMORY)
+        return counts || (other && !is_exact(c)) ||
+               wrong_fate(c, claimed, name, "all its stages together have memory enough");
+    return !counts || !is_exact(c) || c->facts->cluster->type_count > 1 ||
+           wrong_fate(c, claimed, name, "all its stages together lack memory");
+}
+
 /* No plan of the configuration is shorter than bound_ns. */
 static bool check_bound(struct checker *c, const struct config *config, const char *name,
                         const struct claimed_config *claimed, int64_t bound_ns)
@@ -169,21 +199,20 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     int64_t witness_ns = 0;
     if (!workbench_table(&c->bench, config, false, &table, c->err))
         return false;
-    if (!table)
-        return wrong_fate(c, claimed, name, "it has no program");
+    bool by_memory = claimed && claimed->fate == FATE_MEMORY;
+    if (claimed && (by_memory || claimed->fate == FATE_SOLVED) && !check_memory(c, config, name, claimed, table))
+        return false;
+    c->report->by_memory += by_memory;
+    c->report->refused += !by_memory && !table;
+    if (by_memory || !table) /* what is claimed of its plans holds of none */
+        return true;
     bool good = check_problem(c, config, table, &arena, &problem);
-    bool lacks = good && cut_lacks_memory(&problem);
-    if (good && claimed && claimed->fate == FATE_MEMORY) {
-        c->report->by_memory++;
-        good = lacks || wrong_fate(c, claimed, name, "all its stages together have memory enough");
-    } else if (good && lacks && claimed && claimed->fate == FATE_SOLVED && is_exact(c) &&
-               c->facts->cluster->type_count == 1) { /* else stages' rooms are added up here, and not by the search */
-        good = wrong_fate(c, claimed, name, "all its stages together lack memory");
-    } else if (good && claimed && claimed->dual) {
+    if (good && claimed && claimed->dual) {
         good = check_dual(c, name, claimed, &problem);
     } else if (good) {
         c->report->by_cut++;
-        good = lacks || cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);
+        good = cut_lacks_memory(&problem) ||
+               cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);
         if (good && verdict == CUT_UNDECIDED)
             good = check_patiently(c, config, table, bound_ns, &verdict, &witness_ns);
     }

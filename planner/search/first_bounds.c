@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void propose_record(struct run *run, int config, enum config_fate fate)
+void propose_record(struct run *run, int config, enum config_fate fate, bool loose)
 {
     struct certificate *certificate = &run->result->certificate;
     certificate->records[certificate->record_count++] =
-        (struct config_record){ .config = config, .fate = fate, .first_ns = run->first_ns[config] };
+        (struct config_record){ .config = config, .fate = fate, .loose = loose, .first_ns = run->first_ns[config] };
 }
 
 int propose_compare(const void *a, const void *b)
@@ -156,8 +156,7 @@ bool propose_open_queue(struct run *run, struct queue *queue)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         bool late = run->configs[i].runs > 1;
-        queue->list[queue->count++] =
-            (struct waiting){ { run->path_ns[i], i, late }, .is_floor = !run->is_bounded[i] };
+        queue->list[queue->count++] = (struct waiting){ { run->path_ns[i], i, late }, .is_floor = !run->is_bounded[i] };
         queue->plain_count += !late;
     }
     drop_refused(queue);
@@ -251,7 +250,7 @@ static bool enter_known(struct run *run, int index)
     certificate_hash_add(&certificate->hash, &run->configs[index], table);
     run->busy_ns[index] = INT64_MAX;
     if (!table) {
-        propose_record(run, index, FATE_REFUSED);
+        propose_record(run, index, FATE_REFUSED, false);
         return true;
     }
     if (is_like_last(run, index)) {
@@ -276,7 +275,7 @@ bool propose_enter_bounds(struct run *run)
         }
         unseen = true;
         run->busy_ns[i] = INT64_MAX;
-        propose_record(run, i, FATE_UNSEEN);
+        propose_record(run, i, FATE_UNSEEN, false);
     }
     if (unseen) /* of schedules and lanes nothing is known then */
         certificate->simulated_bound_ns = 0;

@@ -278,6 +278,11 @@ static struct least_price least_of_either(const struct layer_price *a, const str
     return least.least;
 }
 
+static enum sample_detail detail_of(const struct price_key *key)
+{
+    return !key->bound_only ? SAMPLE_ALL : key->keeps ? SAMPLE_KEPT : SAMPLE_PATHS;
+}
+
 /* A stage may end between the product and the loss, which leaves the loss whole: *whole are the prices by layer of the
  * folded graph then, in the arena. */
 static bool price_whole_loss(struct layer_price **whole, struct arena *arena, struct price_book *book,
@@ -293,7 +298,7 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
     *whole = arena_alloc(arena, layers, sizeof **whole);
     if (!*whole)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, key->bound_only, &workspace),
+    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, detail_of(key), &workspace),
            layers * sizeof **whole);
     return true;
 }
@@ -303,7 +308,7 @@ static void price_one(struct price_table *table, int strategy, struct price_book
                       const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
 {
     const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
-                                                       key->bound_only, &table->workspace_bytes[strategy]);
+                                                       detail_of(key), &table->workspace_bytes[strategy]);
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
         if (sharded)
@@ -438,7 +443,7 @@ static bool keep_times_of(struct price_table *table, int strategy, struct price_
     struct strategy plain = table->strategies[strategy];
     struct arena scratch = { 0 };
     struct price_table other, *from = table;
-    if (plain.layer.recompute == RECOMPUTE_NONE)
+    if (plain.layer.recompute == RECOMPUTE_NONE || key->bound_only)
         return true;
     plain.layer.recompute = RECOMPUTE_NONE;
     int like = price_strategy(table, &plain.layer);
@@ -520,7 +525,7 @@ static bool plain_handovers(struct layer_price *out, struct price_book *book, co
     int64_t workspace = 0;
     if (!price_want_sample(&sample, book, key, &plain, 1, err))
         return false;
-    sample_prices(sample, book->facts, &book->kernels, key->accumulates, false, &workspace);
+    sample_prices(sample, book->facts, &book->kernels, key->accumulates, SAMPLE_ALL, &workspace);
     for (int l = 0; l < book->graph->layer_count; l++)
         out[l] = sample_handover(sample, l);
     return true;
@@ -536,7 +541,7 @@ static bool pair_handovers(struct layout_change *pair, struct price_book *book, 
         if (!want_alternating(&sample, book, key, pair, first, 1, err))
             return false;
         const struct layer_price *by_layer =
-            sample_prices(sample, book->facts, &book->kernels, key->accumulates, false, &workspace);
+            sample_prices(sample, book->facts, &book->kernels, key->accumulates, SAMPLE_ALL, &workspace);
         for (int l = 0; l + 1 < book->graph->layer_count; l++) {
             int from = (first + l) % 2;
             struct layer_price mixed = sample_handover(sample, l);

@@ -186,6 +186,7 @@ struct price_key {
     int64_t bucket_bytes; /* gradients are reduced in buckets of so much */
     bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
     bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
+    bool keeps;       /* with it: strategies that keep less, too, and what micro-batches keep */
     bool alone;       /* with it: ranks with sequences of their own share nothing */
 };
 

@@ -48,7 +48,7 @@ bool price_whole_bytes(int64_t *bytes, struct price_book *book, const struct pri
     *bytes = 0;
     if (!price_want_sample(&sample, book, key, &plain, 1, err))
         return false;
-    const struct layer_price *by_layer = sample_prices(sample, book->facts, NULL, false, false, &each);
+    const struct layer_price *by_layer = sample_prices(sample, book->facts, NULL, false, SAMPLE_ALL, &each);
     for (int l = 0; l < whole->layer_count; l++) {
         const struct layer_price *p = &by_layer[layer_of_class(book->graph, whole->layers[l].class_index)];
         *bytes += p->weight_bytes;

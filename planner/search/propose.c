@@ -3,6 +3,7 @@
  * of its members are solved at once. */
 #include "base/num.h"
 #include "planner/search/config_name.h"
+#include "planner/search/loose.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,14 @@ static void solve_piece(void *context, int index)
 /* The problem that is solved, without what is asked of it. */
 static bool open_problem(struct run *run, struct piece *piece)
 {
-    return workbench_table(&run->bench, &run->configs[piece->config], false, &piece->table, run->err) &&
-           (!piece->table || search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem));
+    const struct config *config = &run->configs[piece->config];
+    if (piece->loose && !loose_table(&run->bench, config, &piece->table, run->err))
+        return false;
+    piece->loose = piece->loose && piece->table;
+    piece->halves = piece->loose ? 0 : piece->halves;
+    if (!piece->loose && !workbench_table(&run->bench, config, false, &piece->table, run->err))
+        return false;
+    return !piece->table || search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem);
 }
 
 static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns, int64_t gap_ppm)
@@ -194,20 +201,39 @@ static void count_work(struct run *run, const struct partition_result *result)
     certificate->passes += result->passes;
 }
 
+/* Counted so are those that lack memory by loose prices, which none do that do not by their own; by these where there
+ * are no others. */
+static bool lacks_memory(struct run *run, const struct piece *piece, bool *out)
+{
+    const struct price_table *loose = NULL;
+    struct partition_problem problem;
+    *out = piece->result.no_memory;
+    if (!*out || piece->loose)
+        return true;
+    if (!loose_table(&run->bench, &run->configs[piece->config], &loose, run->err) ||
+        (loose && !search_problem(run, piece->config, loose, run->capacity_bytes, &problem)))
+        return false;
+    *out = loose ? partition_lacks_memory(&problem) : *out;
+    return true;
+}
+
 static bool count_piece(struct run *run, const struct piece *piece)
 {
     struct certificate *certificate = &run->result->certificate;
     const struct partition_result *result = &piece->result;
+    bool lacks;
     if (!piece->table) {
-        propose_record(run, piece->config, FATE_REFUSED);
+        propose_record(run, piece->config, FATE_REFUSED, false);
         return true;
     }
-    certificate->solved += !result->no_memory;
+    if (!lacks_memory(run, piece, &lacks))
+        return false;
+    certificate->solved += !lacks;
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
     run->tried[piece->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
     if (run->tried[piece->config])
         drop_rough(run, piece->config);
-    propose_record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
+    propose_record(run, piece->config, lacks ? FATE_MEMORY : FATE_SOLVED, piece->loose);
     return propose_keep(run, piece, false);
 }
 
@@ -230,8 +256,9 @@ static bool is_short(const struct piece *piece)
 static bool settle(struct run *run, const struct piece *piece)
 {
     count_work(run, &piece->result);
+    *(propose_is_open(piece) ? &piece->queue->loose_open : &piece->queue->loose_closed) += piece->loose;
     if (propose_is_open(piece)) {
-        propose_put_back(run, piece, piece->halves == 0 ? RELAXED : SHARPENED);
+        propose_put_back(run, piece, piece->loose ? LOOSENED : piece->halves == 0 ? RELAXED : SHARPENED);
         return true;
     }
     if (!is_short(piece))
@@ -436,8 +463,15 @@ static void close_queue(struct run *run, const struct queue *queue)
         if (!left && relaxed && waiting->known < TRIED)
             run->close[run->close_count++] = waiting->at;
         if (left || relaxed)
-            propose_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
+            propose_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED, waiting->known == LOOSENED);
     }
+}
+
+/* Where memory decides little, loose relaxations rule out few. */
+static bool loosening_pays(const struct queue *queue)
+{
+    enum { AT_FIRST = 4, FOR_EACH = 2 };
+    return queue->loose_open < AT_FIRST + FOR_EACH * queue->loose_closed;
 }
 
 static struct piece piece_of(const struct run *run, struct queue *queue, const struct waiting *next)
@@ -447,6 +481,7 @@ static struct piece piece_of(const struct run *run, struct queue *queue, const s
                            .bound_ns = next->at.bound_ns,
                            .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
                            .queue = queue,
+                           .loose = relaxed && next->known == FIRST && loosening_pays(queue),
                            .halves = next->known == RELAXED || search_is_small(run) ? PARTITION_HALVES : 0,
                            .to_the_end = next->known == TRIED,
                            .bound_only = relaxed };

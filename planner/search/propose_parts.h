@@ -12,7 +12,7 @@ enum {
 
 struct queue;
 /* What the bound of a configuration that waits is: its first, or what proved it. */
-enum knowledge { FIRST, RELAXED, SHARPENED, TRIED };
+enum knowledge { FIRST, LOOSENED, RELAXED, SHARPENED, TRIED };
 /* One configuration's problem, solved beside the others of its wave. */
 struct piece {
     int config; /* index */
@@ -20,6 +20,7 @@ struct piece {
     int64_t enough_ns;               /* the problem's */
     struct queue *queue;             /* that it was taken from */
     bool bound_only;                 /* relaxed, not solved */
+    bool loose;                      /* relaxed over loose_table() */
     bool to_the_end;                 /* for the proof: with many nodes, and only what is shorter than the best */
     bool files_order;                /* cut in no other order of the layers */
     int halves;                      /* then the bound is sharpened so often */
@@ -43,10 +44,11 @@ struct queue {
     struct waiting *moved;  /* room for as many */
     bool raised;            /* first bounds are by all that they know, and not by paths alone */
     struct cover *covers;   /* the newest first */
+    int loose_closed, loose_open; /* relaxations over loose tables that ruled a configuration out, and that did not */
 };
 
 /* first_bounds.c: into the certificate, which has room for every configuration. */
-void propose_record(struct run *run, int config, enum config_fate fate);
+void propose_record(struct run *run, int config, enum config_fate fate, bool loose);
 /* Of struct ordered. */
 int propose_compare(const void *a, const void *b);
 void propose_sort(struct queue *queue);

@@ -1,6 +1,7 @@
 /* The certificate's proofs: the search went from relaxation to relaxation, solved and branched; for whoever checks it,
  * few multipliers that prove the whole's bound of each configuration are enough. */
 #include "planner/search/config_name.h"
+#include "planner/search/loose.h"
 #include "planner/search/search_parts.h"
 
 /* A certificate is at most a megabyte: so many proofs are looked for, and so many bytes of them are written. */
@@ -14,7 +15,7 @@ struct proving {
     struct partition_proof *proof;
     int64_t bound_ns;
     struct error err;
-    bool good;
+    bool loose, good;
 };
 
 static void prove_one(void *context, int index)
@@ -23,12 +24,15 @@ static void prove_one(void *context, int index)
     p->good = partition_prove(&p->problem, p->bound_ns, p->proof, &p->err);
 }
 
-static bool prepare(struct run *run, struct config_record *record, struct proving *out)
+/* loose: multipliers that prove it over loose prices do so over all others. */
+static bool prepare(struct run *run, struct config_record *record, bool loose, struct proving *out)
 {
     const struct price_table *table = NULL;
-    *out = (struct proving){ .record = record, .bound_ns = run->result->certificate.bound_ns };
+    const struct config *config = &run->configs[record->config];
+    *out = (struct proving){ .record = record, .loose = loose, .bound_ns = run->result->certificate.bound_ns };
     out->proof = arena_alloc(&run->result->arena, 1, sizeof *out->proof);
-    return workbench_table(&run->bench, &run->configs[record->config], false, &table, run->err) &&
+    return (loose ? loose_table(&run->bench, config, &table, run->err)
+                  : workbench_table(&run->bench, config, false, &table, run->err)) &&
            ((out->proof && search_problem(run, record->config, table, run->capacity_bytes, &out->problem)) ||
             search_out_of_memory(run->err));
 }
@@ -80,6 +84,24 @@ static bool prove_late(struct run *run, struct proving *list, int count, int *do
     return true;
 }
 
+/* What loose prices leave unproven, by prices of its own. */
+static bool prove_again(struct run *run, struct proving *list, int count)
+{
+    struct proving *left = arena_alloc(&run->arena, (size_t)count + 1, sizeof *left);
+    int left_count = 0;
+    if (!left)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < count; i++)
+        if (list[i].loose && !list[i].proof->proven && !prepare(run, list[i].record, false, &left[left_count++]))
+            return false;
+    if (!prove_all(run, left, left_count))
+        return false;
+    for (int i = 0, at = 0; i < count; i++)
+        if (list[i].loose && !list[i].proof->proven)
+            list[i] = left[at++];
+    return true;
+}
+
 bool search_prove(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -90,9 +112,11 @@ bool search_prove(struct run *run)
     if (certificate->bound_ns == 0 || run->options->unproven)
         return true;
     for (int i = 0; i < certificate->record_count && count < MOST_PROOFS; i++)
-        if (certificate->records[i].fate == FATE_SOLVED && !prepare(run, &certificate->records[i], &list[count++]))
+        if (certificate->records[i].fate == FATE_SOLVED &&
+            !prepare(run, &certificate->records[i], certificate->records[i].loose, &list[count++]))
             return false;
-    if (!(run->stopped ? prove_late(run, list, count, &count) : prove_all(run, list, count)))
+    if (!(run->stopped ? prove_late(run, list, count, &count)
+                       : prove_all(run, list, count) && prove_again(run, list, count)))
         return false;
     return keep_proofs(run, list, count);
 }

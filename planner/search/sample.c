@@ -546,11 +546,11 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
 }
 
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, bool path_only, int64_t *workspace_bytes)
+                                        bool accumulates, enum sample_detail detail, int64_t *workspace_bytes)
 {
     sample_forget_prices(s);
-    price_times(s, facts, known, accumulates, path_only);
-    *workspace_bytes = sample_price_memory(s, path_only);
+    price_times(s, facts, known, accumulates, detail != SAMPLE_ALL);
+    *workspace_bytes = sample_price_memory(s, detail);
     return s->by_layer;
 }
 

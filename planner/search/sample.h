@@ -18,6 +18,9 @@ struct sample_shape {
     bool clips; /* gradients by their global norm */
 };
 struct sample;
+/* How much is asked for. PATHS: nothing that waits for the data-parallel lane, no temporary memory, and of the step
+ * what it takes however many ranks share it; KEPT: and what micro-batches keep. */
+enum sample_detail { SAMPLE_PATHS, SAMPLE_KEPT, SAMPLE_ALL };
 /* graph: of the shape's micro-batches on its mesh. Fails when lowering does. */
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err);
 void sample_free(struct sample *sample); /* accepts NULL */
@@ -29,11 +32,10 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
 /**
  * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
  * memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that is
- * not the first. path_only: nothing that waits for the data-parallel lane, no temporary memory, and of the step what it
- * takes however many ranks share it.
+ * not the first.
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, bool path_only, int64_t *workspace_bytes);
+                                        bool accumulates, enum sample_detail detail, int64_t *workspace_bytes);
 /* Of a sample of one micro-batch of one sequence: what such micro-batches take at least, of which times follow from
  * rates (cost_is_by_rates()). False: out of memory. */
 bool sample_open_floors(struct sample *sample, const struct facts *facts);

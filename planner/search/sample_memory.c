@@ -254,13 +254,14 @@ static int64_t workspace(const struct sample *s)
     return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
 }
 
-int64_t sample_price_memory(struct sample *s, bool resident_only)
+int64_t sample_price_memory(struct sample *s, enum sample_detail detail)
 {
     price_persistent(s);
     price_kept(s);
-    if (resident_only)
+    if (detail != SAMPLE_PATHS)
+        price_temporary(s);
+    if (detail != SAMPLE_ALL)
         return 0;
-    price_temporary(s);
     price_put_off(s);
     for (int l = 0; l < s->graph->layer_count; l++) {
         s->by_layer[l].least.resident_bytes = s->by_layer[l].weight_bytes;

@@ -105,7 +105,7 @@ bool sample_keeps(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
 /* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
-int64_t sample_price_memory(struct sample *sample, bool resident_only);
+int64_t sample_price_memory(struct sample *sample, enum sample_detail detail);
 /* Fills in what transfers of path and data-parallel lane lose to each other where they share links. */
 void sample_price_links(struct sample *sample, const struct facts *facts);
 #endif

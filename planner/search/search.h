@@ -67,6 +67,7 @@ extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory
 struct config_record {
     int config; /* index */
     enum config_fate fate;
+    bool loose;                          /* solved by a relaxation over loose_table() */
     int64_t first_ns;                    /* its first bound */
     const char *name;                    /* config_name(); with a proof only */
     const struct partition_proof *proof; /* of the whole's bound; NULL: it takes solving */

@@ -10,8 +10,6 @@
 #include "planner/search/types.h"
 #include <string.h>
 
-enum { BOUND_STRATEGIES = 2 * SPACE_VALUES };
-
 /* Layers that share a weight: the first and the last user; -1: none do. Of several such weights the widest counts.
  * Returns it, -1: none. */
 static int find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
@@ -114,20 +112,6 @@ static bool build_chain(struct workbench *bench, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     bench->line = bench->chain;
     return graph_is_chain(graph) || add_branches(bench, err);
-}
-
-/* What shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends, and
- * slices, whose transfers run beside each other's computations. */
-static int list_ends(const struct space *space, const struct mesh *mesh, struct strategy *out)
-{
-    int zeros = mesh_shards(mesh) > 1 ? 2 : 1, count = 0;
-    struct allowed slices = space_any_layer(space, LAYER_SLICES);
-    for (int i = 0; i < zeros; i++)
-        for (int k = 0; k < slices.count; k++) {
-            out[count] = (struct strategy){ { .zero = (int8_t)(3 * i), .slices = (int16_t)slices.values[k] } };
-            memcpy(out[count++].layer.dim, mesh->dim, sizeof mesh->dim);
-        }
-    return count;
 }
 
 static bool check_choices(const struct space *space, struct error *err)
@@ -343,14 +327,17 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
     const struct mesh *mesh = &priced->key.mesh;
     const struct price_table *like;
     struct space choices = *bench->space;
-    if (!priced->key.bound_only && !find_choices(bench, &choices, err))
+    bool whole = !priced->key.bound_only, keeps = priced->key.keeps;
+    if ((whole || keeps) && !find_choices(bench, &choices, err))
         return false;
-    int count = priced->key.bound_only ? BOUND_STRATEGIES : space_strategies(&choices, mesh, NULL);
+    int count = whole ? space_strategies(&choices, mesh, NULL) : space_ends(&choices, mesh, keeps, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     if (!strategies)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    count = priced->key.bound_only ? list_ends(bench->space, mesh, strategies)
-                                   : space_strategies(&choices, mesh, strategies);
+    if (whole)
+        space_strategies(&choices, mesh, strategies);
+    else
+        space_ends(&choices, mesh, keeps, strategies);
     if (!find_like(bench, &priced->key, &like, err))
         return false;
     bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
@@ -384,6 +371,23 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
     struct priced *priced = NULL;
     bool good = want_priced(bench, &key, &priced, err);
     *out = good && !priced->refused && !priced->nothing ? &priced->table : NULL;
+    return good;
+}
+
+bool workbench_kept_table(struct workbench *bench, const struct config *config, const struct price_table **out,
+                          struct error *err)
+{
+    struct price_key key = workbench_key(bench, config, 0, true);
+    struct priced *priced = NULL;
+    struct space choices;
+    key.keeps = true;
+    *out = NULL;
+    if (!find_choices(bench, &choices, err))
+        return false;
+    if (bench->room == ROOM_AMPLE)
+        return true;
+    bool good = want_priced(bench, &key, &priced, err);
+    *out = good && !priced->refused ? &priced->table : NULL;
     return good;
 }
 
