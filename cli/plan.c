@@ -235,13 +235,15 @@ static void print_orders(const struct cli *cli, const struct certificate *c)
                 100 * (double)(c->formula_ns - c->orders_bound_ns) / (double)c->orders_bound_ns);
 }
 
-/* What was searched where time did not allow to list all. */
+/* What was searched where not all could be listed. */
 static void print_narrowed(const struct cli *cli, const struct certificate *c)
 {
-    if (c->plain_only)
-        fprintf(cli->out,
-                "       this is about plans with one mesh for each stage and one layout: time was over before "
-                "all configurations were listed\n");
+    const char *about = "       this is about plans with one mesh for each stage and one layout";
+    if (c->plain_only && c->crowded)
+        fprintf(cli->out, "%s: there are more than %d configurations; --space with fewer values has all of them\n",
+                about, SPACE_MOST_LISTED);
+    else if (c->plain_only)
+        fprintf(cli->out, "%s: time was over before all configurations were listed\n", about);
 }
 
 /* What the formula is not about. */

@@ -121,6 +121,48 @@ START_TEST(time_ends_while_the_space_is_listed)
 }
 END_TEST
 
+static struct allowed up_to(int count)
+{
+    struct allowed allowed = { .count = count };
+    for (int i = 0; i < count; i++)
+        allowed.values[i] = (int64_t)1 << i;
+    return allowed;
+}
+
+/* Where there are too many to look at, half of the time goes to what is searched by default; and those of which there
+ * are too many to list are left out, which the result says. */
+START_TEST(large_spaces_are_no_worse_than_small_ones)
+{
+    struct world world = { .model = model_of_zoo("gpt2"), .cluster = cluster_open("16x8:a100-sxm-80") };
+    struct search_options options = { .space = space_default(1024, 0, DTYPE_BF16), .top = 1 };
+    world.facts.cluster = world.cluster;
+    struct search_result *plain = run_search(&world, &options);
+    options.space.turns = up_to(4);
+    options.space.context = up_to(3);
+    options.space.shard_group = (struct allowed){ 2, { 0, 8 } };
+    options.space.slices = up_to(2);
+    options.space.prefetch = (struct allowed){ 5, { 1, 0, 2, 3, 4 } };
+    options.calls = (struct search_calls){ .self = &(int64_t){ 0 }, .now_ns = toy_tick };
+    options.time_limit_ns = 60000;
+    struct search_result *large = run_search(&world, &options);
+    int64_t plain_ns = plain->plans[0].estimate->prediction.step_ns,
+            large_ns = large->plans[0].estimate->prediction.step_ns;
+    ck_assert_int_gt(large->certificate.configurations, 20000);
+    ck_assert(large->certificate.ended && !large->certificate.plain_only);
+    ck_assert_msg(large_ns <= plain_ns + plain_ns / 50, "%lld ns with more to choose from, %lld without",
+                  (long long)large_ns, (long long)plain_ns);
+    search_result_free(large);
+    options.space.spread = up_to(4);
+    options.space.bucket = (struct allowed){ 5, { 0, 1 << 20, 4 << 20, 25 << 20, 100 << 20 } };
+    struct search_result *crowded = run_search(&world, &options);
+    ck_assert(crowded->certificate.plain_only && crowded->certificate.crowded);
+    ck_assert_int_lt(crowded->certificate.configurations, SPACE_MOST_LISTED);
+    search_result_free(crowded);
+    search_result_free(plain);
+    world_close(&world);
+}
+END_TEST
+
 /* When first bounds are all there is, they choose the plan that is looked for: of a model whose best plan by the
  * formula has stages, one near it. */
 START_TEST(first_bounds_choose_the_plan)
@@ -160,6 +202,7 @@ static Suite *search_time_suite(void)
     CHECK_ADD(suite, time_ends_with_few_micro_batches);
     CHECK_ADD(suite, time_ends_without_a_plan);
     CHECK_ADD(suite, time_ends_while_the_space_is_listed);
+    CHECK_ADD(suite, large_spaces_are_no_worse_than_small_ones);
     CHECK_ADD(suite, first_bounds_choose_the_plan);
     return suite;
 }

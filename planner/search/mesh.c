@@ -11,6 +11,17 @@ void mesh_add(struct mesh *mesh, int size, enum dimension_index dim)
     mesh->dim[mesh->atom_count++] = (int8_t)dim;
 }
 
+struct mesh mesh_joined(const struct mesh *mesh)
+{
+    struct mesh joined = mesh_none();
+    for (int i = 0; i < mesh->atom_count; i++)
+        if (i > 0 && mesh->dim[i] == mesh->dim[i - 1])
+            joined.size[joined.atom_count - 1] *= mesh->size[i];
+        else
+            mesh_add(&joined, mesh->size[i], (enum dimension_index)mesh->dim[i]);
+    return joined;
+}
+
 int mesh_ranks(const struct mesh *mesh)
 {
     int ranks = 1;

@@ -12,6 +12,8 @@ struct mesh mesh_none(void); /* no atoms, one rank */
 /* Appends an atom inside those that are there. */
 void mesh_add(struct mesh *mesh, int size, enum dimension_index dim);
 int mesh_ranks(const struct mesh *mesh);
+/* With one atom for neighbours of one dimension. */
+struct mesh mesh_joined(const struct mesh *mesh);
 bool mesh_equal(const struct mesh *a, const struct mesh *b);
 /* Degrees: ranks that work on one sequence's heads and columns; that have sequences of their own; that share a sequence
  * by its tokens. */

@@ -72,7 +72,7 @@ static void add_up(struct search_result *result, const struct search_result *pla
 }
 
 bool find_plain(struct search_result *result, const struct model *model, const struct facts *facts,
-                const struct search_options *options, int64_t start_ns, struct error *err)
+                const struct search_options *options, int64_t start_ns, int64_t limit_ns, struct error *err)
 {
     struct search_options plain = *options;
     struct search_result *found = NULL;
@@ -80,7 +80,7 @@ bool find_plain(struct search_result *result, const struct model *model, const s
     int64_t left_ns = search_time_left(options, start_ns);
     if (options->keep_all || left_ns == 0 || !(plain_stages(&plain.space) || narrow_to_default(&plain.space)))
         return true;
-    plain.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
+    plain.time_limit_ns = limit_ns > 0 ? min_i64(left_ns, limit_ns) : 0;
     plain.no_advice = plain.thrifty = plain.unproven = true;
     plain.calls.progress = NULL;
     if (!search_run(&found, model, facts, &plain, &why)) /* no plain configuration has such degrees, or time is over */

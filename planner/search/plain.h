@@ -8,8 +8,8 @@
 bool plain_narrow(struct space *space);
 /* Where the space has such plans and others beside them, or allows what is restricted by default: adds the best plans
  * without these by themselves to the result's. By the formula the others may keep them from being looked at although
- * they are simulated shorter; so allowing more makes no plan longer. Ends with the search's time. Fails for want of
- * memory. */
+ * they are simulated shorter; so allowing more makes no plan longer. Ends with the search's time, or after limit_ns (0:
+ * there is none). Fails for want of memory. */
 bool find_plain(struct search_result *result, const struct model *model, const struct facts *facts,
-                const struct search_options *options, int64_t start_ns, struct error *err);
+                const struct search_options *options, int64_t start_ns, int64_t limit_ns, struct error *err);
 #endif

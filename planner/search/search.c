@@ -236,6 +236,24 @@ static bool show_best(struct run *run)
     return c->best_plan || search_out_of_memory(run->err);
 }
 
+/* Of the list, for a plan that was found in a narrower space, where a mesh may have fewer atoms; the plan's own where
+ * there is none. */
+static const struct config *listed_config(const struct run *run, const struct config *found)
+{
+    char wanted[CONFIG_NAME_BYTES], name[CONFIG_NAME_BYTES];
+    struct config own = *found;
+    own.mesh = mesh_joined(&own.mesh);
+    config_name(wanted, &own);
+    for (int i = 0; i < run->config_count; i++) {
+        own = run->configs[i];
+        own.mesh = mesh_joined(&own.mesh);
+        bool near = own.stages == found->stages && own.micro == found->micro && own.schedule == found->schedule;
+        if (near && strcmp(config_name(name, &own), wanted) == 0)
+            return &run->configs[i];
+    }
+    return found;
+}
+
 static bool fill_certificate(struct run *run)
 {
     char name[CONFIG_NAME_BYTES];
@@ -260,8 +278,8 @@ static bool fill_certificate(struct run *run)
     bool solved = beside ? known : run->best_ns <= first->formula_ns; /* else a second look found a shorter one within
                                                                          the gap */
     c->best_ns = solved ? run->best_ns : first->formula_ns;
-    c->best =
-        arena_strdup(&run->result->arena, config_name(name, solved ? &run->configs[run->best_config] : &first->config));
+    const struct config *best = solved ? &run->configs[run->best_config] : listed_config(run, &first->config);
+    c->best = arena_strdup(&run->result->arena, config_name(name, best));
     if (!c->best)
         return search_out_of_memory(run->err);
     if (solved && (beside || c->best_ns != first->formula_ns) && !show_best(run))
@@ -287,11 +305,11 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
     return run->result->why || search_out_of_memory(run->err);
 }
 
-/* All configurations; when time is over before they are listed, and the space has a plain part, those of that part: of
- * these there are few, and some plan is to be found among them. */
+/* All configurations; when time is over before they are listed, or there are very many, and the space has a plain part,
+ * those of that part: of these there are fewer, and some plan is to be found among them. */
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
-    const struct space_stop stop = { stops, run };
+    const struct space_stop stop = { stops, run, SPACE_MOST_LISTED };
     const struct graph *graph = run->bench.graph;
     struct space plain = *run->space;
     bool ended = false, narrows = plain_narrow(&plain) && space_count(&plain, graph, cluster) > 0;
@@ -302,6 +320,7 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
         return true;
     *run->space = plain;
     run->result->certificate.plain_only = true;
+    run->result->certificate.crowded = !search_stops(run);
     return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
 }
 
@@ -309,6 +328,18 @@ static bool find_nearest_only(struct run *run)
 {
     run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
     return run->busy_ns ? search_list_beside(run) && search_find_nearest(run) : search_out_of_memory(run->err);
+}
+
+/* What the plain part has is looked for, too: before all else, for half of the time, where that is limited and the
+ * space is so large that it may be over before anything good is found. */
+static bool propose_beside_plain(struct run *run, const struct model *model, const struct facts *facts)
+{
+    enum { LARGE = 20000 };
+    int64_t limit_ns = run->options->time_limit_ns;
+    bool first = limit_ns > 0 && run->config_count > LARGE;
+    return (!first || find_plain(run->result, model, facts, run->options, run->start_ns, limit_ns / 2, run->err)) &&
+           propose_and_judge(run) &&
+           (first || find_plain(run->result, model, facts, run->options, run->start_ns, limit_ns, run->err));
 }
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
@@ -327,7 +358,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return search_out_of_memory(run->err);
-    if (!propose_and_judge(run) || !find_plain(run->result, model, facts, run->options, run->start_ns, run->err))
+    if (!propose_beside_plain(run, model, facts))
         return false;
     if (run->result->plan_count == 0 && !run->options->thrifty &&
         !find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))

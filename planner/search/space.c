@@ -133,7 +133,7 @@ bool space_listing_ends(struct listing *l)
 {
     enum { EVERY = 64 };
     if (l->stop && !l->ended && l->asked++ % EVERY == 0)
-        l->ended = l->stop->stops(l->stop->self);
+        l->ended = l->count > l->stop->most || l->stop->stops(l->stop->self);
     return l->ended;
 }
 

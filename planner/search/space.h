@@ -230,12 +230,14 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
 bool config_is_bounded(const struct config *config);
 bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,
                           const struct graph *graph, const struct cluster *cluster, struct error *err);
-/* When to end a listing before it is whole. */
+/* When to end a listing before it is whole: it is time, or there are more than so many. */
 struct space_stop {
     bool (*stops)(void *self);
     void *self;
+    int most;
 };
-/* Like it; *ended: it was time before all were listed, and *out holds none. */
+enum { SPACE_MOST_LISTED = 400000 }; /* beyond which a narrower space is searched, where there is one */
+/* Like it; *ended: so before all were listed, and *out holds none. */
 bool space_configs_until(struct config **out, int *count, struct arena *arena, const struct space *space,
                          const struct graph *graph, const struct cluster *cluster, const struct space_stop *stop,
                          bool *ended, struct error *err);
