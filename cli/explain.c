@@ -168,7 +168,37 @@ static void list_missing(struct text *out, const struct space *own, const struct
         text_free(out);
 }
 
-/* Answers are of the space given, which need not be all that the plan was chosen from. */
+/* As --space takes them: choices of which the plan had less than there is now. */
+static void list_narrower(struct text *out, const struct space *own, const struct space *space)
+{
+    for (int i = 0; i < SPACE_CHOICES; i++) {
+        enum space_choice choice = (enum space_choice)i;
+        struct allowed given = values_of(space, choice), had = values_of(own, choice);
+        bool more = had.count > 0 && given.count == 0;
+        for (int k = 0; had.count > 0 && k < given.count; k++)
+            more = more || !allows(&had, given.values[k]);
+        if (more)
+            print_values(out, choice, &had);
+    }
+}
+
+static void note_narrower(const struct explaining *g, const struct space *own, const struct space *space)
+{
+    struct text text = { 0 };
+    bool ruled = own->rule_count > space->rule_count;
+    list_narrower(&text, own, space);
+    if (text.length > 0 || ruled)
+        fprintf(g->cli->talk,
+                "note: the plan was chosen from less than other plans are sought in now, so that they may be shorter "
+                "for that alone: %s%s%s seeks them where it was chosen\n",
+                text.length > 0 ? "--space " : "", text.length > 0 ? text.data : "",
+                !ruled            ? ""
+                : text.length > 0 ? " with its rules for layers"
+                                  : "--fix with its rules for layers");
+    text_free(&text);
+}
+
+/* Answers are of the space given, which need not be what the plan was chosen from. */
 static void note_missing(const struct explaining *g, const struct space *space)
 {
     const struct plan_file *file = g->in.plan_file;
@@ -176,8 +206,10 @@ static void note_missing(const struct explaining *g, const struct space *space)
     struct claim claim = { 0 };
     struct text text = { 0 };
     struct error why = { 0 };
-    if (file->certificate && claim_read(&claim, file->certificate, &fixed, &why))
+    if (file->certificate && claim_read(&claim, file->certificate, &fixed, &why)) {
         list_missing(&text, &claim.space, space);
+        note_narrower(g, &claim.space, space);
+    }
     if (text.length > 0)
         fprintf(g->cli->talk,
                 "note: the plan was chosen from more than other plans are sought in now: --space %s looks there, too, "

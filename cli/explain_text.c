@@ -30,6 +30,8 @@ static void print_binding(const struct cli *cli, const struct explanation *x)
     if (x->asked[PART_WHAT_IF] && binding)
         fprintf(cli->out, "%s (%s: %+.1f %% of the step)\n", resource_names[binding->resource], binding->name,
                 100 * binding->change);
+    else if (x->asked[PART_WHAT_IF] && (x->what_ifs.count < x->what_ifs.asked || x->what_ifs.asked == 0))
+        fprintf(cli->out, "not known: time was over before all was tried\n");
     else if (x->asked[PART_WHAT_IF])
         fprintf(cli->out, "no constraint; memory, node size or batch would not buy a thousandth of the step\n");
     else

@@ -213,18 +213,51 @@ static struct search_options options_in(struct explainer *e, const struct space 
     return options;
 }
 
-bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
-                    struct error *err)
+/* By itself a search has all threads; several share them out. */
+struct queries {
+    struct explainer *e;
+    struct query *list;
+    int count;
+};
+
+static void run_query(void *context, int index)
 {
-    struct search_result *result = NULL;
-    struct error why = { 0 };
-    *out = (struct solution){ .kind = SOLUTION_ENDED };
-    if (explainer_ends(e))
-        return true;
-    struct search_options options = options_in(e, space);
+    const struct queries *all = context;
+    struct query *query = &all->list[index];
+    if (time_left(all->e) == 0)
+        return;
+    struct search_options options = options_in(all->e, &query->space);
     options.unproven = true;
-    if (!search_run(&result, e->model, facts, &options, &why))
-        return nothing(e, &why, out, err);
+    if (all->count > 1) {
+        options.calls.parallel_for = NULL;
+        options.calls.progress = NULL;
+        options.calls.spent_ns = NULL;
+    }
+    query->asked = true;
+    if (!search_run(&query->result, all->e->model, query->facts, &options, &query->error))
+        query->result = NULL;
+}
+
+void explainer_ask(struct explainer *e, struct query *queries, int count)
+{
+    const struct search_calls *calls = &e->options.calls;
+    struct queries all = { e, queries, count };
+    if (calls->parallel_for && count > 1)
+        calls->parallel_for(calls->self, count, run_query, &all);
+    else
+        for (int i = 0; i < count; i++)
+            run_query(&all, i);
+}
+
+static bool take_result_of(struct explainer *e, struct query *query, struct solution *out, struct error *err)
+{
+    struct search_result *result = query->result;
+    *out = (struct solution){ .kind = SOLUTION_ENDED };
+    explainer_ends(e);
+    if (!query->asked)
+        return true;
+    if (!result)
+        return nothing(e, &query->error, out, err);
     bool good = !result->why || impossible(e, result->why, out, err);
     out->kind = result->why ? SOLUTION_NONE : SOLUTION_NO_MEMORY;
     if (result->feasible) {
@@ -232,9 +265,7 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
         good = explainer_plan(e, result->plans[0].plan, &explained, err);
         *out = predicted(explained, &result->plans[0].estimate->prediction);
     }
-    good = good && (facts != e->facts || take_result(e, result, err));
-    search_result_free(result);
-    return good;
+    return good && (query->facts != e->facts || take_result(e, result, err));
 }
 
 static void take_account(struct solution *out, const struct account *account)
@@ -245,20 +276,43 @@ static void take_account(struct solution *out, const struct account *account)
     memcpy(out->time_ns, account->time_ns[account->last_stage], sizeof out->time_ns);
 }
 
+/* By the search's own prediction. */
+static bool take_found(struct explainer *e, struct query *query, struct solution *out, struct error *err)
+{
+    bool good = take_result_of(e, query, out, err);
+    search_result_free(query->result);
+    query->result = NULL;
+    return good;
+}
+
+bool explainer_answer(struct explainer *e, struct query *query, struct solution *out, struct error *err)
+{
+    struct account account;
+    bool good = take_found(e, query, out, err);
+    if (!good || out->kind != SOLUTION_PLAN || work_of(out->explained->plan) > e->whole_limit)
+        return good;
+    if (!explainer_account(e, out->explained, query->facts, &account, err))
+        return false;
+    take_account(out, &account);
+    if (query->facts == e->facts)
+        note_own(e, out->explained, out);
+    return true;
+}
+
+bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                    struct error *err)
+{
+    struct query query = { .space = *space, .facts = facts };
+    explainer_ask(e, &query, 1);
+    return take_found(e, &query, out, err);
+}
+
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                      struct error *err)
 {
-    struct account account;
-    if (!explainer_find(e, space, facts, out, err))
-        return false;
-    if (out->kind != SOLUTION_PLAN || work_of(out->explained->plan) > e->whole_limit)
-        return true;
-    if (!explainer_account(e, out->explained, facts, &account, err))
-        return false;
-    take_account(out, &account);
-    if (facts == e->facts)
-        note_own(e, out->explained, out);
-    return true;
+    struct query query = { .space = *space, .facts = facts };
+    explainer_ask(e, &query, 1);
+    return explainer_answer(e, &query, out, err);
 }
 
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err)

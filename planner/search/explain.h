@@ -57,6 +57,21 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 /* Its account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
+/* A search that is to be made: of a space, under some facts. */
+struct query {
+    struct space space;
+    const struct facts *facts;
+    bool asked;                   /* else time was over before */
+    struct search_result *result; /* NULL: `error` says why */
+    struct error error;
+};
+/* So many searches are made at once where there are threads: each takes memory of its own. */
+enum { MOST_QUERIES = 6 };
+/* Makes the searches, at most MOST_QUERIES, each in the time that is left. */
+void explainer_ask(struct explainer *e, struct query *queries, int count);
+/* What one of them found, as explainer_solve(); frees its result. In the order in which they were asked, so that the
+ * answers do not depend on threads. */
+bool explainer_answer(struct explainer *e, struct query *query, struct solution *out, struct error *err);
 /* Searches, and simulates the whole plan that it finds, unless that is much longer than the plans explained so far.
  * That nothing is found is an answer. Fails for want of memory and our bugs. */
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
@@ -134,7 +149,7 @@ struct what_if {
 struct what_ifs {
     int64_t base_ns; /* the shorter of the plan's step and of what the search finds */
     struct solution base;
-    int count;
+    int asked, count; /* count: answered, fewer where time was over */
     struct what_if list[MAX_WHAT_IFS];
 };
 /**

@@ -219,28 +219,63 @@ static void compete(struct contest *contest, const struct choice *c, const struc
     }
 }
 
-static bool solve_kind(struct contest *contest, enum kind kind, const struct choice *own)
+/* The kinds that there are for the plan, in waves; their spaces become queries. */
+struct asked_kind {
+    const char *name;
+    struct space free_space;
+};
+
+static bool answer_kind(struct contest *contest, const struct asked_kind *asked, struct query *query)
 {
     struct explainer *e = contest->e;
-    struct space space = e->options.space, *free_space = &contest->kinds[contest->out->count];
     struct alternative *a = &contest->out->list[contest->out->count];
-    *free_space = (struct space){ .batch = space.batch };
-    if (!apply(kind, own, e->facts->cluster, &space) || !apply(kind, own, e->facts->cluster, free_space))
-        return true;
-    a->kind = kind_names[kind];
-    if (!explainer_solve(e, &space, e->facts, &a->solution, contest->err) ||
+    *a = (struct alternative){ .kind = asked->name };
+    if (!explainer_answer(e, query, &a->solution, contest->err) ||
         (a->solution.kind == SOLUTION_NO_MEMORY &&
-         !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, contest->err)))
+         !explain_missing(e, &query->space, e->facts, &a->solution.missing_bytes, contest->err)))
         return false;
     if (a->solution.kind == SOLUTION_ENDED)
         return true;
     if (a->solution.kind == SOLUTION_PLAN) {
         struct choice found = choice_of(a->solution.explained->plan, a->solution.explained->graph);
-        if (!is_among(&found, free_space)) /* as where rules say otherwise of some layers */
+        if (!is_among(&found, &asked->free_space)) /* as where rules say otherwise of some layers */
             a->solution = (struct solution){ .kind = SOLUTION_NONE };
     }
-    contest->out->count++;
+    contest->kinds[contest->out->count++] = asked->free_space;
     return true;
+}
+
+static bool solve_wave(struct contest *contest, const struct asked_kind *asked, struct query *queries, int count)
+{
+    bool good = true;
+    explainer_ask(contest->e, queries, count);
+    for (int i = 0; i < count; i++) {
+        good = good && answer_kind(contest, &asked[i], &queries[i]);
+        search_result_free(queries[i].result);
+    }
+    return good;
+}
+
+static bool solve_kinds(struct contest *contest, const struct choice *own)
+{
+    struct explainer *e = contest->e;
+    struct asked_kind asked[MOST_QUERIES];
+    struct query queries[MOST_QUERIES];
+    int count = 0;
+    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++) {
+        struct query *query = &queries[count];
+        *query = (struct query){ .space = e->options.space, .facts = e->facts };
+        asked[count] = (struct asked_kind){ kind_names[kind], { .batch = query->space.batch } };
+        if (!apply((enum kind)kind, own, e->facts->cluster, &query->space) ||
+            !apply((enum kind)kind, own, e->facts->cluster, &asked[count].free_space))
+            continue;
+        if (++count == MOST_QUERIES) {
+            if (!solve_wave(contest, asked, queries, count))
+                return false;
+            count = 0;
+        }
+    }
+    return solve_wave(contest, asked, queries, count);
 }
 
 /* What was found for other kinds may be of this one, too. */
@@ -300,8 +335,5 @@ bool explain_alternatives(struct explainer *e, const struct explained *plan, str
     *out = (struct alternatives){ 0 };
     if (!explainer_base(e, &base, err))
         return false;
-    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++)
-        if (!solve_kind(&contest, (enum kind)kind, &choice))
-            return false;
-    return let_known_compete(&contest) && let_heard_compete(&contest);
+    return solve_kinds(&contest, &choice) && let_known_compete(&contest) && let_heard_compete(&contest);
 }

@@ -30,11 +30,20 @@ static bool compete(struct explainer *e, const struct explained *plan, const str
 
 /* ---- sensitivities ---- */
 
+/* same_job: devices and batch are the plan's, so plans already known may compete. */
+struct asked {
+    struct what_if what_if;
+    struct space space;
+    struct varied varied;
+    bool same_job;
+};
 struct asking {
     struct explainer *e;
     const struct explained *plan;
     struct what_ifs *out;
     struct error *err;
+    int count;
+    struct asked *list; /* (MAX_WHAT_IFS) */
 };
 
 static const char *name_of(struct explainer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -48,35 +57,65 @@ static const char *name_of(struct explainer *e, const char *format, ...)
     return arena_strdup(&e->arena, line);
 }
 
-/* Solves one and appends it. same_job: devices and batch are the plan's, so plans already known may compete. */
+/* To be solved with the others. What such facts cannot be is left out. */
 static bool ask(struct asking *a, struct what_if what_if, const struct space *space, const struct variation *variation,
                 bool same_job)
 {
-    struct what_if *w = &a->out->list[a->out->count];
-    struct varied varied;
     struct error why = { 0 };
-    if (a->out->count == MAX_WHAT_IFS || explainer_ends(a->e))
+    if (a->count == MAX_WHAT_IFS)
         return true;
     if (!what_if.name)
         return fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
-    *w = what_if;
-    if (!varied_open(&varied, a->e->facts, variation, &why))
+    struct asked *asked = &a->list[a->count];
+    *asked = (struct asked){ .what_if = what_if, .space = *space, .same_job = same_job };
+    if (!varied_open(&asked->varied, a->e->facts, variation, &why))
         return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+    a->count++;
+    return true;
+}
+
+/* Appends what was found. */
+static bool answer(struct asking *a, struct asked *asked, struct query *query)
+{
+    struct what_if *w = &a->out->list[a->out->count];
+    const struct facts *facts = &asked->varied.facts;
     int64_t step_ns = INT64_MAX;
-    bool good = explainer_solve(a->e, space, &varied.facts, &w->solution, a->err);
-    if (good && w->solution.kind == SOLUTION_PLAN) {
+    *w = asked->what_if;
+    if (!explainer_answer(a->e, query, &w->solution, a->err))
+        return false;
+    if (w->solution.kind == SOLUTION_ENDED)
+        return true;
+    if (w->solution.kind == SOLUTION_PLAN) {
         step_ns = w->solution.step_ns;
         w->best = w->solution.explained;
     }
-    if (good && same_job)
-        good = compete(a->e, a->plan, &varied.facts, &w->best, &step_ns, a->err) &&
-               compete(a->e, a->out->base.explained, &varied.facts, &w->best, &step_ns, a->err);
-    varied_free(&varied);
+    if (asked->same_job && !(compete(a->e, a->plan, facts, &w->best, &step_ns, a->err) &&
+                             compete(a->e, a->out->base.explained, facts, &w->best, &step_ns, a->err)))
+        return false;
     if (step_ns < INT64_MAX) {
-        w->step_ns = space->batch > a->plan->plan->batch ? step_ns / (space->batch / a->plan->plan->batch) : step_ns;
+        int64_t times = asked->space.batch / a->plan->plan->batch;
+        w->step_ns = times > 1 ? step_ns / times : step_ns;
         w->change = (double)w->step_ns / (double)a->out->base_ns - 1;
     }
-    a->out->count += w->solution.kind != SOLUTION_ENDED;
+    a->out->count++;
+    return true;
+}
+
+static bool answer_all(struct asking *a)
+{
+    bool good = true;
+    a->out->asked = a->count;
+    for (int first = 0; good && first < a->count && !explainer_ends(a->e); first += MOST_QUERIES) {
+        struct query queries[MOST_QUERIES];
+        int count = a->count - first < MOST_QUERIES ? a->count - first : MOST_QUERIES;
+        for (int i = 0; i < count; i++)
+            queries[i] = (struct query){ .space = a->list[first + i].space, .facts = &a->list[first + i].varied.facts };
+        explainer_ask(a->e, queries, count);
+        for (int i = 0; i < count; i++) {
+            good = good && answer(a, &a->list[first + i], &queries[i]);
+            search_result_free(queries[i].result);
+        }
+    }
     return good;
 }
 
@@ -193,15 +232,21 @@ static bool ask_micro(struct asking *a, const struct choice *c)
 bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err)
 {
     struct choice choice = choice_of(plan->plan, plan->graph);
-    struct asking asking = { e, plan, out, err };
+    struct asking asking = { e, plan, out, err, 0, arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.list) };
     struct account own;
     *out = (struct what_ifs){ 0 };
+    if (!asking.list)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
     if (!explainer_account(e, plan, e->facts, &own, err) || !explainer_base(e, &out->base, err))
         return false;
     out->base_ns = own.step_ns;
     if (out->base.kind == SOLUTION_PLAN && (out->base.step_ns < out->base_ns || !own.fits))
         out->base_ns = out->base.step_ns;
-    return ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking);
+    bool good = ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking) &&
+                answer_all(&asking);
+    for (int i = 0; i < asking.count; i++)
+        varied_free(&asking.list[i].varied);
+    return good;
 }
 
 const struct what_if *explain_binding(const struct what_ifs *what_ifs)
@@ -220,16 +265,16 @@ const struct what_if *explain_binding(const struct what_ifs *what_ifs)
 
 /* ---- robustness ---- */
 
-static bool regret_draw(struct explainer *e, const struct explained *plan, const struct facts *facts, double *sum,
+static bool regret_draw(struct explainer *e, const struct explained *plan, struct query *query, double *sum,
                         struct regret *out, struct error *err)
 {
     struct solution best;
     struct account own;
-    if (!explainer_solve(e, &e->options.space, facts, &best, err))
+    if (!explainer_answer(e, query, &best, err))
         return false;
     if (best.kind == SOLUTION_ENDED)
         return true;
-    if (!explainer_account(e, plan, facts, &own, err))
+    if (!explainer_account(e, plan, query->facts, &own, err))
         return false;
     out->draws++;
     out->unsolved += best.kind != SOLUTION_PLAN && !own.fits;
@@ -246,21 +291,38 @@ static bool regret_draw(struct explainer *e, const struct explained *plan, const
     return true;
 }
 
+/* So many draws at once, from that seed on. */
+static bool regret_draws(struct explainer *e, const struct explained *plan, uint64_t seed, int count, double *sum,
+                         struct regret *out, struct error *err)
+{
+    struct varied varied[MOST_QUERIES];
+    struct query queries[MOST_QUERIES];
+    int opened = 0;
+    bool good = true;
+    for (; good && opened < count; opened += good) {
+        struct variation v = variation_noise(seed + (uint64_t)opened, out->amount);
+        good = varied_open(&varied[opened], e->facts, &v, err);
+        queries[opened] = (struct query){ .space = e->options.space, .facts = &varied[opened].facts };
+    }
+    if (good)
+        explainer_ask(e, queries, count);
+    for (int i = 0; i < opened; i++) {
+        good = good && regret_draw(e, plan, &queries[i], sum, out, err);
+        search_result_free(queries[i].result);
+        varied_free(&varied[i]);
+    }
+    return good;
+}
+
 bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
                     struct regret *out, struct error *err)
 {
     double sum = 0;
     *out = (struct regret){ .amount = amount };
-    for (int i = 0; i < draws && !explainer_ends(e); i++) {
-        struct variation v = variation_noise(seed + (uint64_t)i, amount);
-        struct varied varied;
-        if (!varied_open(&varied, e->facts, &v, err))
+    for (int i = 0; i < draws && !explainer_ends(e); i += MOST_QUERIES)
+        if (!regret_draws(e, plan, seed + (uint64_t)i, draws - i < MOST_QUERIES ? draws - i : MOST_QUERIES, &sum, out,
+                          err))
             return false;
-        bool good = regret_draw(e, plan, &varied.facts, &sum, out, err);
-        varied_free(&varied);
-        if (!good)
-            return false;
-    }
     if (out->draws > out->unfit)
         out->mean = sum / (out->draws - out->unfit);
     return true;

@@ -23,13 +23,16 @@ static bool explain_schedules(const struct space *space, const struct graph *gra
     if (space->schedule.count == 0 || space_count(&others, graph, cluster) == 0)
         return true;
     const struct schedule *schedule = schedules[space->schedule.values[0]];
-    char stages[48] = "";
-    if (space->pipeline.count == 1)
-        snprintf(stages, sizeof stages, ", found pp %lld", (long long)space->pipeline.values[0]);
+    bool extra = !schedule->takes_extra && space->extra.count > 0 && !allows(&space->extra, 0);
+    char found[64] = "";
+    if (extra)
+        snprintf(found, sizeof found, ", found extra-in-flight %lld", (long long)space->extra.values[0]);
+    else if (space->pipeline.count == 1)
+        snprintf(found, sizeof found, ", found pp %lld", (long long)space->pipeline.values[0]);
     return fail(err,
                 "plan: schedule %s goes with no configuration of the other fixed choices: it wants %s%s; leave some of "
                 "them out of --fix and --space",
-                schedule->name, wants_of(schedule), stages);
+                schedule->name, extra ? "no more in flight than its order has" : wants_of(schedule), found);
 }
 
 /* "1024 or 1040", behind `before` and before `after`; nothing where no batch near this one would do. */
