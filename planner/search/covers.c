@@ -1,5 +1,7 @@
 /* What one relaxation says of others: configurations that differ in their schedule alone have one problem but for what
- * is in flight, and where a relaxation leaves no plan, it leaves none to those that hold at least as much. */
+ * is in flight, and where a relaxation leaves no plan, it leaves none to those that hold at least as much and wait at
+ * least as long. */
+#include "planner/search/partition_parts.h"
 #include "planner/search/propose_parts.h"
 #include <string.h>
 
@@ -15,10 +17,25 @@ static size_t in_flight_count(const struct partition_problem *p)
                                            : (size_t)p->stage_count;
 }
 
+/* What a stage waits for its sends in each micro-batch behind the first: the more in flight the longer, but not at all
+ * with all of them. */
+static int64_t waiting_ns(const struct partition_problem *p, size_t i)
+{
+    const struct price_table *table = p->table;
+    if (p->mesh_count == 0)
+        return stage_period_ns(price_of_stage(table, (int)i), p->in_flight[i], p->micro_batch_count);
+    size_t turn = i % (size_t)p->turn_count;
+    return stage_period_ns(table->by_turns[turn], p->in_flight[i],
+                           micro_batches_in_turn((int)p->micro_batch_count, p->turns[turn]));
+}
+
+/* And waits at least as long. */
 static bool holds_as_much(const struct partition_problem *p, const struct partition_problem *than)
 {
+    bool by_place = p->spread || p->table->by_place; /* these have prices of their own: only the same is alike */
     size_t i = 0, count = in_flight_count(p);
-    while (i < count && p->in_flight[i] >= than->in_flight[i])
+    while (i < count && p->in_flight[i] >= than->in_flight[i] &&
+           (by_place ? p->in_flight[i] == than->in_flight[i] : waiting_ns(p, i) >= waiting_ns(than, i)))
         i++;
     return i == count;
 }
