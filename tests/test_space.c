@@ -316,9 +316,13 @@ static void check_instance(uint64_t seed, bool full, struct tally *tally)
 
 START_TEST(search_equals_enumeration)
 {
-    enum { WAITS_LESS = 852 }; /* there a schedule that holds more takes less, since it does not wait for sends */
+    enum {
+        WAITS_LESS = 852,      /* there a schedule that holds more takes less, since it does not wait for sends */
+        BESIDE_BY_TYPES = 1202 /* and what leads besides has stages of several types */
+    };
     struct tally tally = { 0 };
     check_instance(WAITS_LESS, false, &tally);
+    check_instance(BESIDE_BY_TYPES, false, &tally);
     for (uint64_t seed = 1; seed <= 1000; seed += (uint64_t)share_stride())
         check_instance(seed, false, &tally);
     ck_assert_int_gt(tally.feasible, 300 / share_stride());

@@ -83,12 +83,15 @@ static struct price_table *pick_strategies(struct arena *arena, const struct pri
     return part;
 }
 
-/* The table of the strategies that pass. *out NULL: all of them do, or none. */
+/* The table of the strategies that pass. *out NULL: all of them do, or none; or stages have tables of their own, by the
+ * types of their devices. */
 static bool part_of(const struct run *run, struct arena *arena, const struct price_table *table,
                     const struct filter *filter, const struct price_table **out)
 {
     int count = 0, *at = arena_alloc(arena, (size_t)table->strategy_count, sizeof *at);
     *out = NULL;
+    if (table->by_stage || table->by_place)
+        return true;
     for (int i = 0; at && i < table->strategy_count; i++)
         if (passes(filter, &table->strategies[i].layer))
             at[count++] = i;
