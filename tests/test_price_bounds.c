@@ -41,6 +41,14 @@ START_TEST(bounds_are_below_prices)
 }
 END_TEST
 
+/* With all kinds of recomputation, also where nothing lacks memory. */
+static void start_recomputing(struct world *w)
+{
+    w->space.recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } };
+    world_start(w);
+    w->bench.room = ROOM_SCARCE;
+}
+
 /* The decision that a strategy makes, whatever its ZeRO stage and its groups. */
 static bool is_loose_of(const struct plan_layer *loose, const struct plan_layer *layer)
 {
@@ -92,10 +100,8 @@ START_TEST(loose_prices_are_below_prices)
     struct world w = instance_open(in);
     struct error err = { 0 };
     int compared = 0;
-    w.space.recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } };
     w.space.prefetch = (struct allowed){ 4, { 0, 1, 2, 4 } };
-    world_start(&w);
-    w.bench.room = ROOM_SCARCE;
+    start_recomputing(&w);
     for (int i = 0; i < w.config_count; i += in->stride) {
         const struct price_table *loose = NULL, *full = NULL;
         ck_assert_msg(loose_table(&w.bench, &w.configs[i], &loose, &err), "%s", err.message);
@@ -162,9 +168,7 @@ START_TEST(recomputation_saves_nothing_but_memory)
     struct world w = instance_open(in);
     struct error err = { 0 };
     int compared = 0;
-    w.space.recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } };
-    world_start(&w);
-    w.bench.room = ROOM_SCARCE;
+    start_recomputing(&w);
     for (int i = 0; i < w.config_count; i += in->stride) {
         const struct price_table *table = NULL;
         ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);

@@ -77,7 +77,7 @@ static bool plan_in(struct checker *c, const struct config *config, const struct
 static bool share_devices(struct checker *c, const struct config *config, struct arena *arena,
                           struct cut_problem *problem)
 {
-    if (config_chunks(config) == 1 || schedules[config->schedule]->copies)
+    if (!config_shares_devices(config))
         return true;
     int *device_of = arena_alloc(arena, (size_t)problem->stage_count, sizeof *device_of);
     problem->held_bytes = arena_alloc(arena, (size_t)config->stages, sizeof *problem->held_bytes);

@@ -231,7 +231,7 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     problem.below_ns = search_with_idle_ns(&run->configs[c->config], below_ns);
     if (!partition_solve(&problem, &run->arena, &result, run->err))
         return false;
-    if (result.plan_count == 0 && search_is_small(run) && search_shares_devices(&run->configs[c->config])) {
+    if (result.plan_count == 0 && search_is_small(run) && config_shares_devices(&run->configs[c->config])) {
         problem.capacity_bytes = c->capacity_bytes;
         if (!partition_solve(&problem, &run->arena, &result, run->err))
             return false;

@@ -29,7 +29,7 @@ static int64_t waiting_ns(const struct partition_problem *p, size_t i)
                            micro_batches_in_turn((int)p->micro_batch_count, p->turns[turn]));
 }
 
-/* And waits at least as long. */
+/* And waits at least as long for it. */
 static bool holds_as_much(const struct partition_problem *p, const struct partition_problem *than)
 {
     bool by_place = p->spread || p->table->by_place; /* these have prices of their own: only the same is alike */

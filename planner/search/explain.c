@@ -238,7 +238,7 @@ static void run_query(void *context, int index)
         query->result = NULL;
 }
 
-void explainer_ask(struct explainer *e, struct query *queries, int count)
+static void ask(struct explainer *e, struct query *queries, int count)
 {
     const struct search_calls *calls = &e->options.calls;
     struct queries all = { e, queries, count };
@@ -253,7 +253,7 @@ static bool take_result_of(struct explainer *e, struct query *query, struct solu
 {
     struct search_result *result = query->result;
     *out = (struct solution){ .kind = SOLUTION_ENDED };
-    explainer_ends(e);
+    e->ended = e->ended || !query->asked;
     if (!query->asked)
         return true;
     if (!result)
@@ -285,7 +285,7 @@ static bool take_found(struct explainer *e, struct query *query, struct solution
     return good;
 }
 
-bool explainer_answer(struct explainer *e, struct query *query, struct solution *out, struct error *err)
+static bool take_solved(struct explainer *e, struct query *query, struct solution *out, struct error *err)
 {
     struct account account;
     bool good = take_found(e, query, out, err);
@@ -303,7 +303,7 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
                     struct error *err)
 {
     struct query query = { .space = *space, .facts = facts };
-    explainer_ask(e, &query, 1);
+    ask(e, &query, 1);
     return take_found(e, &query, out, err);
 }
 
@@ -311,8 +311,24 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
                      struct error *err)
 {
     struct query query = { .space = *space, .facts = facts };
-    explainer_ask(e, &query, 1);
-    return explainer_answer(e, &query, out, err);
+    ask(e, &query, 1);
+    return take_solved(e, &query, out, err);
+}
+
+bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
+                         struct error *err)
+{
+    bool good = true;
+    for (int first = 0; good && first < count && !explainer_ends(e); first += MOST_QUERIES) {
+        int end = first + MOST_QUERIES < count ? first + MOST_QUERIES : count;
+        ask(e, &queries[first], end - first);
+        for (int i = first; i < end; i++) {
+            struct solution solution;
+            good = good && take_solved(e, &queries[i], &solution, err) && answer(self, i, &solution, err);
+            search_result_free(queries[i].result); /* where nobody has taken it */
+        }
+    }
+    return good;
 }
 
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err)

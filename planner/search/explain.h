@@ -57,7 +57,11 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 /* Its account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
-/* A search that is to be made: of a space, under some facts. */
+/* Searches, and simulates the whole plan that it finds, unless that is much longer than the plans explained so far.
+ * That nothing is found is an answer. Fails for want of memory and our bugs. */
+bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                     struct error *err);
+/* A search that is to be made: of a space, under some facts. The rest is the explainer's. */
 struct query {
     struct space space;
     const struct facts *facts;
@@ -67,15 +71,12 @@ struct query {
 };
 /* So many searches are made at once where there are threads: each takes memory of its own. */
 enum { MOST_QUERIES = 6 };
-/* Makes the searches, at most MOST_QUERIES, each in the time that is left. */
-void explainer_ask(struct explainer *e, struct query *queries, int count);
-/* What one of them found, as explainer_solve(); frees its result. In the order in which they were asked, so that the
- * answers do not depend on threads. */
-bool explainer_answer(struct explainer *e, struct query *query, struct solution *out, struct error *err);
-/* Searches, and simulates the whole plan that it finds, unless that is much longer than the plans explained so far.
- * That nothing is found is an answer. Fails for want of memory and our bugs. */
-bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
-                     struct error *err);
+/* Told what explainer_solve() says of the query at the index. Fails as it does. */
+typedef bool answer_function(void *self, int index, const struct solution *solution, struct error *err);
+/* Solves them, in waves of MOST_QUERIES, each in the time that is left. The answers come one after the other, in order,
+ * and do not depend on threads. */
+bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
+                         struct error *err);
 /* The same by the search's own prediction. */
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err);

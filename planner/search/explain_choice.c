@@ -219,63 +219,59 @@ static void compete(struct contest *contest, const struct choice *c, const struc
     }
 }
 
-/* The kinds that there are for the plan, in waves; their spaces become queries. */
-struct asked_kind {
-    const char *name;
-    struct space free_space;
+/* The kinds that there are for the plan. */
+struct kinds {
+    struct contest *contest;
+    int count;
+    const char *name[MAX_ALTERNATIVES];
+    struct space free_space[MAX_ALTERNATIVES];
+    struct query query[MAX_ALTERNATIVES];
 };
 
-static bool answer_kind(struct contest *contest, const struct asked_kind *asked, struct query *query)
+static void list_kinds(struct kinds *kinds, const struct choice *own)
 {
-    struct explainer *e = contest->e;
-    struct alternative *a = &contest->out->list[contest->out->count];
-    *a = (struct alternative){ .kind = asked->name };
-    if (!explainer_answer(e, query, &a->solution, contest->err) ||
-        (a->solution.kind == SOLUTION_NO_MEMORY &&
-         !explain_missing(e, &query->space, e->facts, &a->solution.missing_bytes, contest->err)))
-        return false;
-    if (a->solution.kind == SOLUTION_ENDED)
-        return true;
-    if (a->solution.kind == SOLUTION_PLAN) {
-        struct choice found = choice_of(a->solution.explained->plan, a->solution.explained->graph);
-        if (!is_among(&found, &asked->free_space)) /* as where rules say otherwise of some layers */
-            a->solution = (struct solution){ .kind = SOLUTION_NONE };
+    const struct explainer *e = kinds->contest->e;
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct query *query = &kinds->query[kinds->count];
+        struct space *free_space = &kinds->free_space[kinds->count];
+        *query = (struct query){ .space = e->options.space, .facts = e->facts };
+        *free_space = (struct space){ .batch = query->space.batch };
+        kinds->name[kinds->count] = kind_names[kind];
+        kinds->count += apply((enum kind)kind, own, e->facts->cluster, &query->space) &&
+                        apply((enum kind)kind, own, e->facts->cluster, free_space);
     }
-    contest->kinds[contest->out->count++] = asked->free_space;
-    return true;
 }
 
-static bool solve_wave(struct contest *contest, const struct asked_kind *asked, struct query *queries, int count)
+static bool answer_kind(void *self, int index, const struct solution *solution, struct error *err)
 {
-    bool good = true;
-    explainer_ask(contest->e, queries, count);
-    for (int i = 0; i < count; i++) {
-        good = good && answer_kind(contest, &asked[i], &queries[i]);
-        search_result_free(queries[i].result);
+    struct kinds *kinds = self;
+    struct contest *contest = kinds->contest;
+    struct explainer *e = contest->e;
+    const struct space *free_space = &kinds->free_space[index];
+    struct alternative *a = &contest->out->list[contest->out->count];
+    *a = (struct alternative){ kinds->name[index], *solution };
+    if (a->solution.kind == SOLUTION_ENDED)
+        return true;
+    if (a->solution.kind == SOLUTION_NO_MEMORY &&
+        !explain_missing(e, &kinds->query[index].space, e->facts, &a->solution.missing_bytes, err))
+        return false;
+    if (a->solution.kind == SOLUTION_PLAN) {
+        struct choice found = choice_of(a->solution.explained->plan, a->solution.explained->graph);
+        if (!is_among(&found, free_space)) /* as where rules say otherwise of some layers */
+            a->solution = (struct solution){ .kind = SOLUTION_NONE };
     }
-    return good;
+    contest->kinds[contest->out->count++] = *free_space;
+    return true;
 }
 
 static bool solve_kinds(struct contest *contest, const struct choice *own)
 {
-    struct explainer *e = contest->e;
-    struct asked_kind asked[MOST_QUERIES];
-    struct query queries[MOST_QUERIES];
-    int count = 0;
-    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++) {
-        struct query *query = &queries[count];
-        *query = (struct query){ .space = e->options.space, .facts = e->facts };
-        asked[count] = (struct asked_kind){ kind_names[kind], { .batch = query->space.batch } };
-        if (!apply((enum kind)kind, own, e->facts->cluster, &query->space) ||
-            !apply((enum kind)kind, own, e->facts->cluster, &asked[count].free_space))
-            continue;
-        if (++count == MOST_QUERIES) {
-            if (!solve_wave(contest, asked, queries, count))
-                return false;
-            count = 0;
-        }
-    }
-    return solve_wave(contest, asked, queries, count);
+    struct kinds *kinds = arena_alloc(&contest->e->arena, 1, sizeof *kinds);
+    if (!kinds)
+        return fail_kind(contest->err, ERROR_ENVIRONMENT, "explain: out of memory");
+    kinds->contest = contest;
+    list_kinds(kinds, own);
+    return explainer_solve_all(contest->e, kinds->query, kinds->count, answer_kind, kinds, contest->err);
 }
 
 /* What was found for other kinds may be of this one, too. */

@@ -33,7 +33,6 @@ static bool compete(struct explainer *e, const struct explained *plan, const str
 /* same_job: devices and batch are the plan's, so plans already known may compete. */
 struct asked {
     struct what_if what_if;
-    struct space space;
     struct varied varied;
     bool same_job;
 };
@@ -44,6 +43,7 @@ struct asking {
     struct error *err;
     int count;
     struct asked *list; /* (MAX_WHAT_IFS) */
+    struct query *queries;
 };
 
 static const char *name_of(struct explainer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -67,56 +67,39 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     if (!what_if.name)
         return fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
     struct asked *asked = &a->list[a->count];
-    *asked = (struct asked){ .what_if = what_if, .space = *space, .same_job = same_job };
+    *asked = (struct asked){ .what_if = what_if, .same_job = same_job };
     if (!varied_open(&asked->varied, a->e->facts, variation, &why))
         return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
-    a->count++;
+    a->queries[a->count++] = (struct query){ .space = *space, .facts = &asked->varied.facts };
     return true;
 }
 
 /* Appends what was found. */
-static bool answer(struct asking *a, struct asked *asked, struct query *query)
+static bool answer(void *self, int index, const struct solution *solution, struct error *err)
 {
+    struct asking *a = self;
+    const struct asked *asked = &a->list[index];
+    const struct query *query = &a->queries[index];
     struct what_if *w = &a->out->list[a->out->count];
-    const struct facts *facts = &asked->varied.facts;
     int64_t step_ns = INT64_MAX;
-    *w = asked->what_if;
-    if (!explainer_answer(a->e, query, &w->solution, a->err))
-        return false;
-    if (w->solution.kind == SOLUTION_ENDED)
+    if (solution->kind == SOLUTION_ENDED)
         return true;
-    if (w->solution.kind == SOLUTION_PLAN) {
-        step_ns = w->solution.step_ns;
-        w->best = w->solution.explained;
+    *w = asked->what_if;
+    w->solution = *solution;
+    if (solution->kind == SOLUTION_PLAN) {
+        step_ns = solution->step_ns;
+        w->best = solution->explained;
     }
-    if (asked->same_job && !(compete(a->e, a->plan, facts, &w->best, &step_ns, a->err) &&
-                             compete(a->e, a->out->base.explained, facts, &w->best, &step_ns, a->err)))
+    if (asked->same_job && !(compete(a->e, a->plan, query->facts, &w->best, &step_ns, err) &&
+                             compete(a->e, a->out->base.explained, query->facts, &w->best, &step_ns, err)))
         return false;
     if (step_ns < INT64_MAX) {
-        int64_t times = asked->space.batch / a->plan->plan->batch;
+        int64_t times = query->space.batch / a->plan->plan->batch;
         w->step_ns = times > 1 ? step_ns / times : step_ns;
         w->change = (double)w->step_ns / (double)a->out->base_ns - 1;
     }
     a->out->count++;
     return true;
-}
-
-static bool answer_all(struct asking *a)
-{
-    bool good = true;
-    a->out->asked = a->count;
-    for (int first = 0; good && first < a->count && !explainer_ends(a->e); first += MOST_QUERIES) {
-        struct query queries[MOST_QUERIES];
-        int count = a->count - first < MOST_QUERIES ? a->count - first : MOST_QUERIES;
-        for (int i = 0; i < count; i++)
-            queries[i] = (struct query){ .space = a->list[first + i].space, .facts = &a->list[first + i].varied.facts };
-        explainer_ask(a->e, queries, count);
-        for (int i = 0; i < count; i++) {
-            good = good && answer(a, &a->list[first + i], &queries[i]);
-            search_result_free(queries[i].result);
-        }
-    }
-    return good;
 }
 
 static bool ask_rates(struct asking *a)
@@ -232,18 +215,25 @@ static bool ask_micro(struct asking *a, const struct choice *c)
 bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err)
 {
     struct choice choice = choice_of(plan->plan, plan->graph);
-    struct asking asking = { e, plan, out, err, 0, arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.list) };
+    struct asking asking = { e,
+                             plan,
+                             out,
+                             err,
+                             0,
+                             arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.list),
+                             arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.queries) };
     struct account own;
     *out = (struct what_ifs){ 0 };
-    if (!asking.list)
+    if (!asking.list || !asking.queries)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
     if (!explainer_account(e, plan, e->facts, &own, err) || !explainer_base(e, &out->base, err))
         return false;
     out->base_ns = own.step_ns;
     if (out->base.kind == SOLUTION_PLAN && (out->base.step_ns < out->base_ns || !own.fits))
         out->base_ns = out->base.step_ns;
-    bool good = ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking) &&
-                answer_all(&asking);
+    bool good = ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking);
+    out->asked = asking.count;
+    good = good && explainer_solve_all(e, asking.queries, asking.count, answer, &asking, err);
     for (int i = 0; i < asking.count; i++)
         varied_free(&asking.list[i].varied);
     return good;
@@ -265,65 +255,64 @@ const struct what_if *explain_binding(const struct what_ifs *what_ifs)
 
 /* ---- robustness ---- */
 
-static bool regret_draw(struct explainer *e, const struct explained *plan, struct query *query, double *sum,
-                        struct regret *out, struct error *err)
+struct drawing {
+    struct explainer *e;
+    const struct explained *plan;
+    struct regret *out;
+    double sum;
+    struct query queries[MOST_QUERIES];
+};
+
+static bool answer_draw(void *self, int index, const struct solution *best, struct error *err)
 {
-    struct solution best;
+    struct drawing *d = self;
+    struct regret *out = d->out;
     struct account own;
-    if (!explainer_answer(e, query, &best, err))
-        return false;
-    if (best.kind == SOLUTION_ENDED)
+    if (best->kind == SOLUTION_ENDED)
         return true;
-    if (!explainer_account(e, plan, query->facts, &own, err))
+    if (!explainer_account(d->e, d->plan, d->queries[index].facts, &own, err))
         return false;
     out->draws++;
-    out->unsolved += best.kind != SOLUTION_PLAN && !own.fits;
+    out->unsolved += best->kind != SOLUTION_PLAN && !own.fits;
     out->unfit += !own.fits;
     if (!own.fits)
         return true;
     int64_t least_ns = own.step_ns;
-    if (best.kind == SOLUTION_PLAN)
-        least_ns = min_i64(least_ns, best.step_ns);
+    if (best->kind == SOLUTION_PLAN)
+        least_ns = min_i64(least_ns, best->step_ns);
     double regret = (double)(own.step_ns - least_ns) / (double)max_i64(1, least_ns);
-    *sum += regret;
+    d->sum += regret;
     out->changed += regret > 0;
     out->most = regret > out->most ? regret : out->most;
     return true;
 }
 
 /* So many draws at once, from that seed on. */
-static bool regret_draws(struct explainer *e, const struct explained *plan, uint64_t seed, int count, double *sum,
-                         struct regret *out, struct error *err)
+static bool draw(struct drawing *d, uint64_t seed, int count, struct error *err)
 {
     struct varied varied[MOST_QUERIES];
-    struct query queries[MOST_QUERIES];
     int opened = 0;
     bool good = true;
     for (; good && opened < count; opened += good) {
-        struct variation v = variation_noise(seed + (uint64_t)opened, out->amount);
-        good = varied_open(&varied[opened], e->facts, &v, err);
-        queries[opened] = (struct query){ .space = e->options.space, .facts = &varied[opened].facts };
+        struct variation v = variation_noise(seed + (uint64_t)opened, d->out->amount);
+        good = varied_open(&varied[opened], d->e->facts, &v, err);
+        d->queries[opened] = (struct query){ .space = d->e->options.space, .facts = &varied[opened].facts };
     }
-    if (good)
-        explainer_ask(e, queries, count);
-    for (int i = 0; i < opened; i++) {
-        good = good && regret_draw(e, plan, &queries[i], sum, out, err);
-        search_result_free(queries[i].result);
+    good = good && explainer_solve_all(d->e, d->queries, count, answer_draw, d, err);
+    for (int i = 0; i < opened; i++)
         varied_free(&varied[i]);
-    }
     return good;
 }
 
 bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
                     struct regret *out, struct error *err)
 {
-    double sum = 0;
+    struct drawing drawing = { .e = e, .plan = plan, .out = out };
     *out = (struct regret){ .amount = amount };
     for (int i = 0; i < draws && !explainer_ends(e); i += MOST_QUERIES)
-        if (!regret_draws(e, plan, seed + (uint64_t)i, draws - i < MOST_QUERIES ? draws - i : MOST_QUERIES, &sum, out,
-                          err))
+        if (!draw(&drawing, seed + (uint64_t)i, draws - i < MOST_QUERIES ? draws - i : MOST_QUERIES, err))
             return false;
     if (out->draws > out->unfit)
-        out->mean = sum / (out->draws - out->unfit);
+        out->mean = drawing.sum / (out->draws - out->unfit);
     return true;
 }

@@ -73,12 +73,9 @@ int64_t partition_orders_bound(const struct partition_problem *problem)
 static int64_t least_bytes(const struct chain *chain, const struct stage_place *place)
 {
     int64_t sum = 0;
-    for (int c = 0; c < chain->class_count; c++) {
-        int64_t least = INT64_MAX;
-        for (int i = 0; i < place->table->strategy_count; i++)
-            least = min_i64(least, stage_layer_bytes(price_at(place->table, c, i), place->in_flight, true));
-        sum += chain->layers_of[c] > 0 ? chain->layers_of[c] * least : 0;
-    }
+    for (int c = 0; c < chain->class_count; c++)
+        if (chain->layers_of[c] > 0)
+            sum += chain->layers_of[c] * stage_least_bytes(place->table, c, place->in_flight);
     return sum;
 }
 

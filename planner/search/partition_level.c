@@ -256,10 +256,8 @@ static int64_t *make_least_bytes(struct solver *s, int level)
         if (rounded_in_flight(s, like) == n && (s->turns_alike || s->tables[like] == s->tables[level]))
             return s->least_bytes[like];
     int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least), *of_class = s->class_price;
-    for (int i = 0; i < s->classes * s->strategies; i++) {
-        int64_t bytes = stage_layer_bytes(&s->tables[level]->prices[i], n, true), *known = &of_class[i / s->strategies];
-        *known = i % s->strategies == 0 ? bytes : min_i64(*known, bytes);
-    }
+    for (int c = 0; c < s->classes; c++)
+        of_class[c] = stage_least_bytes(s->tables[level], c, n);
     for (int at = 1; least && at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
         least[at] = layer < 0 ? 0 : least[at - 1] + of_class[chain->class_of[layer]];

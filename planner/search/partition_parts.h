@@ -258,6 +258,16 @@ static inline int64_t stage_layer_bytes(const struct layer_price *p, int64_t in_
 {
     return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
 }
+/* The least of any strategy, its tied weights held by another layer. */
+static inline int64_t stage_least_bytes(const struct price_table *table, int class_index, int64_t in_flight)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < table->strategy_count; i++) {
+        int64_t bytes = stage_layer_bytes(price_at(table, class_index, i), in_flight, true);
+        least = bytes < least ? bytes : least;
+    }
+    return least;
+}
 /* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */
 int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m);
 /* Levels, bins; false: out of memory. */

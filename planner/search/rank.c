@@ -87,11 +87,6 @@ bool search_walk(struct run *run, struct candidate *c)
     return true;
 }
 
-bool search_shares_devices(const struct config *config)
-{
-    return config_chunks(config) > 1 && !schedules[config->schedule]->copies;
-}
-
 /* The closed form gives each chunk its share of the memory, but a plan may share it out otherwise. */
 static bool share_devices(struct run *run, struct arena *arena, const struct config *config, int64_t capacity_bytes,
                           struct partition_problem *problem)
@@ -114,7 +109,7 @@ bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacit
         return false;
     const struct config *config = &run->configs[c->config];
     struct arena scratch = { 0 };
-    bool good = !search_shares_devices(config) || share_devices(run, &scratch, config, capacity_bytes, &problem);
+    bool good = !config_shares_devices(config) || share_devices(run, &scratch, config, capacity_bytes, &problem);
     if (good)
         *step_ns = partition_evaluate(&problem, &c->solution);
     arena_free(&scratch);

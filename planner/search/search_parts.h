@@ -129,8 +129,6 @@ struct layer_range search_piece(const struct config *config, const struct plan *
 bool search_is_new(const struct run *run, int kept, const struct candidate *c);
 /* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
 void search_settle_prefetch(const struct run *run, struct plan *plan);
-/* Whether its stages have several parts of one model. */
-bool search_shares_devices(const struct config *config);
 /* The candidate's rank, by its plan. */
 bool search_walk(struct run *run, struct candidate *c);
 /* plan_hash() whatever the clock is, which search_walk() chooses. */

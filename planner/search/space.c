@@ -71,6 +71,11 @@ bool config_equal_but(const struct config *a, const struct config *b, int but)
     return memcmp(&like, b, sizeof like) == 0;
 }
 
+bool config_shares_devices(const struct config *config)
+{
+    return config_chunks(config) > 1 && !schedules[config->schedule]->copies;
+}
+
 int64_t vocab_multiple_of(const struct graph *graph, int tensor)
 {
     return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * tensor : 1;

@@ -119,6 +119,8 @@ static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;
 }
+/* Whether its stages have several parts of one model, which have a device's memory in common. */
+bool config_shares_devices(const struct config *config);
 static inline int config_loss_chunks(const struct config *config)
 {
     return config->loss_chunks > 1 ? config->loss_chunks : 1;
