@@ -332,11 +332,15 @@ static const struct solver_method *method_of(const struct space_options *options
     return solvers[i];
 }
 
+static int thread_count(const struct space_options *options)
+{
+    int jobs = options->jobs > 0 ? (int)options->jobs : host_core_count();
+    return method_of(options)->thread_safe() ? jobs : 1;
+}
+
 static void on_threads(void *self, int count, void (*body)(void *context, int index), void *context)
 {
-    const struct space_options *options = self;
-    int jobs = options->jobs > 0 ? (int)options->jobs : host_core_count();
-    parallel_for(method_of(options)->thread_safe() ? jobs : 1, count, body, context);
+    parallel_for(thread_count(self), count, body, context);
 }
 
 struct search_options space_search_options(const struct space_options *options, const struct space *space)
@@ -353,6 +357,7 @@ struct search_options space_search_options(const struct space_options *options, 
                    .now_ns = now,
                    .spent_ns = spent,
                    .cancelled = cancelled,
-                   .parallel_for = on_threads },
+                   .parallel_for = on_threads,
+                   .threads = thread_count(options) },
     };
 }

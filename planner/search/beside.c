@@ -345,7 +345,7 @@ static bool lengthen_last(struct run *run, const struct candidate *c, int kept, 
     for (struct cut_move move = { last, last, -1 }; move.first > 0 && !moved->plan; move.first--)
         if (!search_move_cuts(run, c, &move, kept, moved))
             return false;
-    return true;
+    return !moved->plan || search_rank_moved(run, moved, 1);
 }
 
 /* The last piece takes the layers from the tied one on: the closed form does not know that one stage has both ends, so
@@ -375,7 +375,8 @@ bool search_join_all_tied(struct run *run)
         struct candidate c = run->candidates[i], joined;
         if (c.judged || !search_has_pieces(run, &c) || config_pieces(&run->configs[c.config]) < 2)
             continue;
-        if (!search_join_tied(run, &c, kept, &joined) || (joined.plan && !search_keep(run, &joined, &kept)))
+        if (!search_join_tied(run, &c, kept, &joined) ||
+            (joined.plan && !(search_rank_moved(run, &joined, 1) && search_keep(run, &joined, &kept))))
             return false;
     }
     search_sort_ranked(run, kept);

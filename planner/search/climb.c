@@ -34,39 +34,87 @@ static bool take_better(struct candidate *c, struct candidate *moved)
     return better;
 }
 
-/* Moves cuts as long as the walk says that it helps. *c has a plan of its own. */
-static bool move_cuts(struct run *run, struct candidate *c, int kept, int64_t *visits)
+/* Moves of one kind, numbered from 0 on. */
+struct move_kind {
+    int (*count)(const struct config *config);
+    bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+    bool again; /* one that helped may help once more */
+};
+
+static bool make_cut_move(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+{
+    struct cut_move move = cut_move_at(&run->configs[from->config], index);
+    return search_move_cuts(run, from, &move, kept, out);
+}
+
+static bool make_strategy_move(struct run *run, const struct candidate *from, int index, int kept,
+                               struct candidate *out)
+{
+    struct strategy_move move = strategy_move_at(index);
+    return search_move_strategies(run, from, &move, kept, out);
+}
+
+static const struct move_kind by_cuts = { cut_move_count, make_cut_move, true },
+                              by_strategies = { strategy_move_count, make_strategy_move, false };
+
+/* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
+ */
+static bool try_moves(struct run *run, const struct candidate *c, const struct move_kind *kind, int at, int all,
+                      int count, int kept, struct candidate *tried)
+{
+    struct candidate ranked[SEARCH_MOST_AT_ONCE];
+    int place[SEARCH_MOST_AT_ONCE], plans = 0;
+    for (int i = 0; i < count; i++) {
+        if (!kind->make(run, c, (at + i) % all, kept, &tried[i])) {
+            for (int k = 0; k < i; k++)
+                plan_free(tried[k].plan);
+            return false;
+        }
+        place[plans] = i;
+        if (tried[i].plan)
+            ranked[plans++] = tried[i];
+    }
+    if (!search_rank_moved(run, ranked, plans))
+        return false;
+    for (int i = 0; i < plans; i++)
+        tried[place[i]] = ranked[i];
+    return true;
+}
+
+/* Makes moves of a kind, one after the other, as long as the walk says that it helps. *c has a plan of its own. Several
+ * are tried at once; those behind one that helps were in vain. */
+static bool descend(struct run *run, struct candidate *c, const struct move_kind *kind, int kept, int64_t *visits)
 {
     int64_t each = visits_of(c);
-    struct cut_move move = { 1, 1, -1 };
-    int cuts = config_pieces(&run->configs[c->config]) - 1, moves = cuts * (cuts + 1);
-    for (int still = 0; still < moves && (*visits -= each) >= 0;) {
-        struct candidate moved;
-        if (!search_move_cuts(run, c, &move, kept, &moved))
+    int all = kind->count(&run->configs[c->config]);
+    for (int still = 0, at = 0; still < all && *visits >= each;) {
+        struct candidate tried[SEARCH_MOST_AT_ONCE];
+        int count = (int)min_i64(search_at_once(run), min_i64(all - still, *visits / each));
+        bool better = false;
+        if (!try_moves(run, c, kind, at, all, count, kept, tried))
             return false;
-        if (take_better(c, &moved)) {
-            still = 0;
-            continue;
+        for (int i = 0; i < count; i++) {
+            if (better) {
+                plan_free(tried[i].plan);
+                continue;
+            }
+            better = take_better(c, &tried[i]);
+            *visits -= each;
+            still = better ? 0 : still + 1;
+            at = better && kind->again ? at : (at + 1) % all;
         }
-        still++;
-        cut_move_next(&move, cuts);
     }
     return true;
 }
 
-/* Changes strategies as long as the walk says that it helps. */
+static bool move_cuts(struct run *run, struct candidate *c, int kept, int64_t *visits)
+{
+    return descend(run, c, &by_cuts, kept, visits);
+}
+
 static bool move_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
 {
-    int64_t each = visits_of(c);
-    int moves = strategy_move_count(&run->configs[c->config]);
-    for (int still = 0, at = 0; still < moves && (*visits -= each) >= 0; at = (at + 1) % moves) {
-        struct strategy_move move = strategy_move_at(at);
-        struct candidate moved;
-        if (!search_move_strategies(run, c, &move, kept, &moved))
-            return false;
-        still = take_better(c, &moved) ? 0 : still + 1;
-    }
-    return true;
+    return descend(run, c, &by_strategies, kept, visits);
 }
 
 static bool may_change(const struct run *run, const struct candidate *c)

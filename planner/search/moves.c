@@ -38,8 +38,13 @@ static bool copy(struct run *run, const struct candidate *from, struct candidate
     return out->plan || search_out_of_memory(run->err);
 }
 
-/* *out has a plan. That is ranked where it was changed, is not among the first `kept`, and fits by the formula; else it
- * has none any more. */
+static void drop_plan(struct candidate *c)
+{
+    plan_free(c->plan);
+    c->plan = NULL;
+}
+
+/* *out has a plan. That stays where it was changed, is not among the first `kept`, and fits by the formula. */
 static bool finish(struct run *run, bool changed, int kept, struct candidate *out)
 {
     bool good = true, wanted = changed;
@@ -48,26 +53,35 @@ static bool finish(struct run *run, bool changed, int kept, struct candidate *ou
         wanted = search_is_new(run, kept, out);
     }
     if (wanted)
-        good = count_plan(run, out) && search_walk(run, out);
-    if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
-        plan_free(out->plan);
-        out->plan = NULL;
-    }
+        good = count_plan(run, out);
+    if (!good || !wanted || out->solution.step_ns == INT64_MAX)
+        drop_plan(out);
     return good;
+}
+
+bool search_rank_moved(struct run *run, struct candidate *moved, int count)
+{
+    if (search_walk_all(run, moved, count))
+        return true;
+    for (int i = 0; i < count; i++)
+        drop_plan(&moved[i]);
+    return false;
 }
 
 /* ---- cuts ---- */
 
-void cut_move_next(struct cut_move *move, int cuts)
+int cut_move_count(const struct config *config)
 {
-    move->by = -move->by;
-    if (move->by > 0)
-        return;
-    move->first++;
-    if (++move->last <= cuts)
-        return;
-    int width = (move->last - move->first + 1) % cuts + 1;
-    *move = (struct cut_move){ 1, width, -1 };
+    int cuts = config_pieces(config) - 1;
+    return cuts * (cuts + 1);
+}
+
+struct cut_move cut_move_at(const struct config *config, int index)
+{
+    int places = config_pieces(config) - 1, width = 1, place = index / 2;
+    for (; place >= places; place -= places--)
+        width++;
+    return (struct cut_move){ place + 1, place + width, index % 2 == 0 ? -1 : 1 };
 }
 
 /* False: a piece would have no layer left. */

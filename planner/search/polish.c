@@ -15,56 +15,15 @@ static int64_t best_step(const struct run *run)
     return run->result->plans[0].estimate->prediction.step_ns;
 }
 
-/* Keeps the candidate where it may win; its plan is taken over or freed. */
+/* Keeps the candidate where it may win, and is new still; its plan is taken over or freed. */
 static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int *kept)
 {
     c->judged = c->heard = c->roomy = c->polished = false;
     c->simulated_ns = c->beaten_ns = 0;
     c->shrinks = 0;
-    if (c->ranked_ns <= most_ns)
+    if (c->ranked_ns <= most_ns && search_is_new(run, *kept, c))
         return search_keep(run, c, kept);
     plan_free(c->plan);
-    return true;
-}
-
-/* A plan's neighbours of which the walk says no more than most_ns become candidates. */
-struct round {
-    const struct candidate *from;
-    int64_t most_ns, visits_left;
-    int kept;
-};
-
-/* Whether the walk may look at one more. */
-static bool may_visit(struct round *round)
-{
-    const struct plan *plan = round->from->plan;
-    round->visits_left -= (int64_t)plan->micro_batch_count * plan->layer_count;
-    return round->visits_left >= 0;
-}
-
-static bool move_cuts(struct run *run, struct round *round)
-{
-    int cuts = config_pieces(&run->configs[round->from->config]) - 1;
-    struct cut_move move = { 1, 1, -1 };
-    for (int i = 0; i < cuts * (cuts + 1) && may_visit(round); i++, cut_move_next(&move, cuts)) {
-        struct candidate moved;
-        if (!search_move_cuts(run, round->from, &move, round->kept, &moved) ||
-            (moved.plan && !consider(run, &moved, round->most_ns, &round->kept)))
-            return false;
-    }
-    return true;
-}
-
-static bool move_strategies(struct run *run, struct round *round)
-{
-    int count = strategy_move_count(&run->configs[round->from->config]);
-    for (int i = 0; i < count && may_visit(round); i++) {
-        struct strategy_move move = strategy_move_at(i);
-        struct candidate moved;
-        if (!search_move_strategies(run, round->from, &move, round->kept, &moved) ||
-            (moved.plan && !consider(run, &moved, round->most_ns, &round->kept)))
-            return false;
-    }
     return true;
 }
 
@@ -79,16 +38,101 @@ static bool is_near(const struct config *a, const struct config *b)
            a->order.index == b->order.index && config_loss_chunks(a) == config_loss_chunks(b);
 }
 
-static bool move_config(struct run *run, struct round *round)
+/* A plan's neighbours of which the walk says no more than most_ns become candidates. */
+struct round {
+    const struct candidate *from;
+    int64_t most_ns, visits_left;
+    int kept;
+};
+/* Neighbours of one kind, by number. */
+struct neighbours {
+    int (*count)(const struct run *run, const struct config *config);
+    bool (*is_one)(const struct run *run, const struct config *config, int index); /* NULL: all are */
+    bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+};
+
+static int cut_count(const struct run *run, const struct config *config)
 {
-    for (int i = 0; i < run->config_count + run->beside_count && !search_stops(run); i++) {
-        struct candidate moved;
-        if (!is_near(&run->configs[round->from->config], &run->configs[i]))
+    (void)run;
+    return cut_move_count(config);
+}
+
+static bool move_cuts(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+{
+    struct cut_move move = cut_move_at(&run->configs[from->config], index);
+    return search_move_cuts(run, from, &move, kept, out);
+}
+
+static int strategy_count(const struct run *run, const struct config *config)
+{
+    (void)run;
+    return strategy_move_count(config);
+}
+
+static bool move_strategies(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+{
+    struct strategy_move move = strategy_move_at(index);
+    return search_move_strategies(run, from, &move, kept, out);
+}
+
+static int config_count(const struct run *run, const struct config *config)
+{
+    (void)config;
+    return run->config_count + run->beside_count;
+}
+
+static bool is_near_config(const struct run *run, const struct config *config, int index)
+{
+    return is_near(config, &run->configs[index]);
+}
+
+static const struct neighbours kinds[] = { { cut_count, NULL, move_cuts },
+                                           { strategy_count, NULL, move_strategies },
+                                           { config_count, is_near_config, search_move_config } };
+
+/* Whether the walk may look at one more. */
+static bool may_visit(struct round *round)
+{
+    const struct plan *plan = round->from->plan;
+    round->visits_left -= (int64_t)plan->micro_batch_count * plan->layer_count;
+    return round->visits_left >= 0;
+}
+
+/* The next few of a kind, from *at on, that have plans; not ranked. *at: -1 when there are no more. */
+static bool make_next(struct run *run, struct round *round, const struct neighbours *kind, int *at,
+                      struct candidate *made, int *count)
+{
+    const struct config *config = &run->configs[round->from->config];
+    int all = kind->count(run, config), most = search_at_once(run);
+    for (*count = 0; *at < all && *count < most; ++*at) {
+        if (kind->is_one && !kind->is_one(run, config, *at))
             continue;
         if (!may_visit(round))
-            return true;
-        if (!search_move_config(run, round->from, i, round->kept, &moved) ||
-            (moved.plan && !consider(run, &moved, round->most_ns, &round->kept)))
+            break;
+        if (!kind->make(run, round->from, *at, round->kept, &made[*count])) {
+            while (--*count >= 0)
+                plan_free(made[*count].plan);
+            return false;
+        }
+        *count += made[*count].plan != NULL;
+    }
+    *at = *count < most ? -1 : *at;
+    return true;
+}
+
+static bool look_around(struct run *run, struct round *round, const struct neighbours *kind)
+{
+    for (int at = 0, count; at >= 0 && !search_stops(run);) {
+        struct candidate made[SEARCH_MOST_AT_ONCE];
+        if (!make_next(run, round, kind, &at, made, &count) || !search_rank_moved(run, made, count))
+            return false;
+        bool good = true;
+        for (int i = 0; i < count; i++)
+            if (good)
+                good = consider(run, &made[i], round->most_ns, &round->kept);
+            else
+                plan_free(made[i].plan);
+        if (!good)
             return false;
     }
     return true;
@@ -142,7 +186,6 @@ static struct candidate *find_next(const struct run *run)
 /* The plan's neighbours, as far as the walk lets them win. *found: there are some. */
 static bool find_neighbours(struct run *run, const struct candidate *like, bool *found)
 {
-    static bool (*const kinds[])(struct run * run, struct round * round) = { move_cuts, move_strategies, move_config };
     const struct candidate from = *like; /* candidates move */
     int before = (int)run->result->certificate.ranked;
     struct round round = { .from = &from,
@@ -153,7 +196,7 @@ static bool find_neighbours(struct run *run, const struct candidate *like, bool 
     bool good = true;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
         round.visits_left = WALK_VISITS;
-        good = kinds[i](run, &round);
+        good = look_around(run, &round, &kinds[i]);
     }
     *found = round.kept > before;
     search_sort_ranked(run, round.kept);

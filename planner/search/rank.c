@@ -67,24 +67,54 @@ uint64_t search_plan_hash(const struct plan *plan)
     return plan_hash(&even);
 }
 
-static bool walk_by(struct run *run, const struct candidate *c, enum plan_clock clock, int64_t *step_ns)
+static bool walk_by(const struct run *run, const struct candidate *c, enum plan_clock clock, int64_t *step_ns,
+                    struct error *err)
 {
     c->plan->clock = clock;
     return pipeline_step_ns(step_ns, c->plan, &run->bench.chain, c->table, run->bench.facts, c->plan->micro_batch_count,
-                            run->err);
+                            err);
 }
 
 /* By the clock that makes it shortest. */
-bool search_walk(struct run *run, struct candidate *c)
+static bool walk(const struct run *run, struct candidate *c, struct error *err)
 {
     int64_t step_ns = 0;
-    if (!walk_by(run, c, CLOCK_EVEN, &c->ranked_ns) || !posts_early(c->plan))
-        return run->err->kind == ERROR_NONE;
-    if (!walk_by(run, c, CLOCK_WORK, &step_ns))
+    if (!walk_by(run, c, CLOCK_EVEN, &c->ranked_ns, err) || !posts_early(c->plan))
+        return err->kind == ERROR_NONE;
+    if (!walk_by(run, c, CLOCK_WORK, &step_ns, err))
         return false;
     c->plan->clock = step_ns < c->ranked_ns ? CLOCK_WORK : CLOCK_EVEN;
     c->ranked_ns = min_i64(c->ranked_ns, step_ns);
     return true;
+}
+
+bool search_walk(struct run *run, struct candidate *c)
+{
+    return walk(run, c, run->err);
+}
+
+struct walks {
+    const struct run *run;
+    struct candidate *candidates;
+    struct error *errors; /* by candidate */
+};
+
+static void walk_one(void *context, int index)
+{
+    const struct walks *walks = context;
+    walk(walks->run, &walks->candidates[index], &walks->errors[index]);
+}
+
+bool search_walk_all(struct run *run, struct candidate *candidates, int count)
+{
+    struct walks walks = { run, candidates, calloc((size_t)max_i64(count, 1), sizeof *walks.errors) };
+    if (!walks.errors)
+        return search_out_of_memory(run->err);
+    search_parallel(run, count, walk_one, &walks);
+    for (int i = 0; i < count && run->err->kind == ERROR_NONE; i++)
+        *run->err = walks.errors[i];
+    free(walks.errors);
+    return run->err->kind == ERROR_NONE;
 }
 
 /* The closed form gives each chunk its share of the memory, but a plan may share it out otherwise. */
@@ -137,7 +167,9 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
 {
     struct candidate c;
     const struct cut_move move = { cut, cut, by };
-    return search_move_cuts(run, from, &move, *kept, &c) && (!c.plan || search_keep(run, &c, kept));
+    if (!search_move_cuts(run, from, &move, *kept, &c))
+        return false;
+    return !c.plan || (search_rank_moved(run, &c, 1) && search_keep(run, &c, kept));
 }
 
 bool search_has_pieces(const struct run *run, const struct candidate *c)
@@ -203,9 +235,9 @@ bool search_rank(struct run *run)
         }
         run->candidates[i] = run->candidates[kept];
         run->candidates[kept++] = c;
-        if (!search_walk(run, &run->candidates[kept - 1]))
-            return false;
     }
+    if (!search_walk_all(run, run->candidates, kept))
+        return false;
     if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
         return false;
     search_sort_ranked(run, kept);
@@ -214,18 +246,20 @@ bool search_rank(struct run *run)
 
 bool search_rank_more(struct run *run, int first)
 {
-    int kept = (int)run->result->certificate.ranked;
+    int ranked = (int)run->result->certificate.ranked, kept = ranked;
     for (int i = first; i < run->candidate_count; i++) {
         struct candidate c = run->candidates[i];
-        if (!search_make_plan(run, &c) || !search_is_new(run, kept, &c)) {
+        if (!make_plan(run, &c))
+            return false;
+        if (!search_is_new(run, kept, &c)) {
             plan_free(c.plan);
-            if (run->err->kind != ERROR_NONE)
-                return false;
             continue;
         }
         run->candidates[i] = run->candidates[kept];
         run->candidates[kept++] = c;
     }
+    if (!search_walk_all(run, run->candidates + ranked, kept - ranked))
+        return false;
     search_sort_ranked(run, kept);
     return true;
 }

@@ -26,6 +26,12 @@ bool search_stops(struct run *run)
     return run->stopped;
 }
 
+int search_at_once(const struct run *run)
+{
+    const struct search_calls *calls = &run->options->calls;
+    return calls->parallel_for ? (int)min_i64(max_i64(calls->threads, 1), SEARCH_MOST_AT_ONCE) : 1;
+}
+
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context)
 {
     const struct search_calls *calls = &run->options->calls;
@@ -398,6 +404,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     workbench_close(&run.bench);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
         arena_free(&owned->arena);
+    search_forget_estimates(&run);
     arena_free(&run.arena);
     if (good)
         *out = result;

@@ -34,6 +34,7 @@ struct search_calls {
     /* body(context, i) for i in 0..count-1, on any threads, all done at return; may be NULL: one after the other. The
      * answer does not depend on it. now_ns and cancelled are called from those threads. */
     void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
+    int threads; /* of parallel_for; below 2: one */
 };
 struct search_options {
     struct space space;

@@ -42,6 +42,13 @@ struct owned_arena {
     struct arena arena;
     struct owned_arena *next;
 };
+/* An estimate of a plan by the prices of a table that was made before it was asked for; NULL: taken. */
+struct known_estimate {
+    struct known_estimate *next;
+    uint64_t plan_hash;
+    const struct price_table *table;
+    struct estimate *estimate;
+};
 struct run {
     struct workbench bench;
     const struct search_options *options;
@@ -67,6 +74,7 @@ struct run {
     struct ordered *close;    /* (close_count) by that bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
+    struct known_estimate *known; /* ahead.c */
     int64_t best_ns, capacity_bytes;
     int best_config; /* index of the one with best_ns; its table and solution: */
     const struct price_table *best_table;
@@ -82,6 +90,9 @@ struct run {
 bool search_out_of_memory(struct error *err); /* always false */
 /* Whether time limit or cancellation end the search now; run->stopped remembers it. */
 bool search_stops(struct run *run);
+/* How many of them work at once, at least 1 and at most that. */
+enum { SEARCH_MOST_AT_ONCE = 16 };
+int search_at_once(const struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
 struct arena *search_arena(struct run *run); /* freed with the run; NULL: out of memory */
@@ -129,8 +140,9 @@ struct layer_range search_piece(const struct config *config, const struct plan *
 bool search_is_new(const struct run *run, int kept, const struct candidate *c);
 /* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
 void search_settle_prefetch(const struct run *run, struct plan *plan);
-/* The candidate's rank, by its plan. */
+/* The candidate's rank, by its plan; and those of so many, on all threads. */
 bool search_walk(struct run *run, struct candidate *c);
+bool search_walk_all(struct run *run, struct candidate *candidates, int count);
 /* plan_hash() whatever the clock is, which search_walk() chooses. */
 uint64_t search_plan_hash(const struct plan *plan);
 /* beside.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too.
@@ -141,10 +153,11 @@ bool search_join_all_tied(struct run *run);
 struct cut_move {
     int first, last, by;
 };
-/* The next one of so many cuts, in a circle from 1, 1, -1 on: single cuts first, then two neighbours, and so
- * on, cuts * (cuts + 1) in all. */
-void cut_move_next(struct cut_move *move, int cuts);
-/* The plan with cuts moved, ranked; out->plan NULL: it does not fit, or is none that the first `kept` have not. */
+/* All of them by number: single cuts first, then two neighbours, and so on. */
+int cut_move_count(const struct config *config);
+struct cut_move cut_move_at(const struct config *config, int index);
+/* The plan with cuts moved, not ranked yet; out->plan NULL: it does not fit, or is none that the first `kept` have not.
+ */
 bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
                       struct candidate *out);
 /* Layers between the first and the last that share a weight with them go to the first one's stage, where what they read
@@ -159,6 +172,8 @@ struct strategy_move strategy_move_at(int index);
 /* The same with strategies changed. */
 bool search_move_strategies(struct run *run, const struct candidate *from, const struct strategy_move *move, int kept,
                             struct candidate *out);
+/* Ranks so many that have plans; where that fails they have none any more. */
+bool search_rank_moved(struct run *run, struct candidate *moved, int count);
 /* The same with another configuration of as many pieces and all its strategies. */
 bool search_move_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
 /* rank.c: takes the candidate with its plan, also when it fails, to the plans at the front, whose number it counts. */
@@ -203,6 +218,17 @@ int64_t search_told_ns(const struct candidate *c);
 int64_t search_expected_ns(const struct run *run, const struct candidate *c);
 /* The same as far as its budget goes beyond *spent, until one is shorter than the best. */
 bool search_judge_better(struct run *run, int64_t *spent, bool *better);
+/* By its rank, which may be off: it may be shorter than best_ns. */
+bool search_is_hopeful(const struct candidate *c, int64_t best_ns);
+/* Where the judge stands: the best step so far, what is worth a look (search_estimate()), what may be spent still. */
+struct judged {
+    int64_t best_ns, worth_ns, effort_left;
+};
+/* ahead.c: search_estimate() of the candidate's plan; meanwhile other threads make those of candidates that will
+ * probably be asked for next. worth_ns is never more than before. */
+bool search_estimate_next(struct run *run, const struct candidate *c, const struct judged *judged,
+                          struct estimate **out);
+void search_forget_estimates(struct run *run);
 /* polish.c: the best plan's neighbours, simulated. */
 bool search_polish(struct run *run);
 /* What is returned tells the memory of the whole step where that is soon known. */
