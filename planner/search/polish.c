@@ -4,11 +4,12 @@
  * little, and had its say in what it moved before; so here only the simulation decides. */
 #include "base/num.h"
 #include "planner/search/search_parts.h"
+#include <stdlib.h>
 
 /* NEAR_PERCENT: what the walk finds so much longer than the best is not simulated. WALK_VISITS: of layers by the walk
  * in a round, for each kind of neighbours. ROUNDS: so many plans have their neighbours looked at, ALIKE: of each
- * configuration. WORTH_SHARE: a gain of one part in so many is worth the budget anew. */
-enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, ROUNDS = 48, ALIKE = 8, WORTH_SHARE = 512 };
+ * configuration. MOST_NEAR: see list_near(). WORTH_SHARE: a gain of one part in so many is worth the budget anew. */
+enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, MOST_NEAR = 192, ROUNDS = 48, ALIKE = 8, WORTH_SHARE = 512 };
 
 static int64_t best_step(const struct run *run)
 {
@@ -42,53 +43,83 @@ static bool is_near(const struct config *a, const struct config *b)
 struct round {
     const struct candidate *from;
     int64_t most_ns, visits_left;
-    int kept;
+    int kept, near_count;
+    struct ordered *near; /* (near_count) configurations, by index */
 };
 /* Neighbours of one kind, by number. */
 struct neighbours {
-    int (*count)(const struct run *run, const struct config *config);
-    bool (*is_one)(const struct run *run, const struct config *config, int index); /* NULL: all are */
-    bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+    int (*count)(const struct run *run, const struct round *round);
+    bool (*make)(struct run *run, const struct round *round, int index, struct candidate *out);
 };
 
-static int cut_count(const struct run *run, const struct config *config)
+static int cut_count(const struct run *run, const struct round *round)
 {
-    (void)run;
-    return cut_move_count(config);
+    return cut_move_count(&run->configs[round->from->config]);
 }
 
-static bool move_cuts(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+static bool move_cuts(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    struct cut_move move = cut_move_at(&run->configs[from->config], index);
-    return search_move_cuts(run, from, &move, kept, out);
+    struct cut_move move = cut_move_at(&run->configs[round->from->config], index);
+    return search_move_cuts(run, round->from, &move, round->kept, out);
 }
 
-static int strategy_count(const struct run *run, const struct config *config)
+static int strategy_count(const struct run *run, const struct round *round)
 {
-    (void)run;
-    return strategy_move_count(config);
+    return strategy_move_count(&run->configs[round->from->config]);
 }
 
-static bool move_strategies(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+static bool move_strategies(struct run *run, const struct round *round, int index, struct candidate *out)
 {
     struct strategy_move move = strategy_move_at(index);
-    return search_move_strategies(run, from, &move, kept, out);
+    return search_move_strategies(run, round->from, &move, round->kept, out);
 }
 
-static int config_count(const struct run *run, const struct config *config)
+static int near_count(const struct run *run, const struct round *round)
 {
-    (void)config;
-    return run->config_count + run->beside_count;
+    (void)run;
+    return round->near_count;
 }
 
-static bool is_near_config(const struct run *run, const struct config *config, int index)
+static bool move_config(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    return is_near(config, &run->configs[index]);
+    return search_move_config(run, round->from, round->near[index].index, round->kept, out);
 }
 
-static const struct neighbours kinds[] = { { cut_count, NULL, move_cuts },
-                                           { strategy_count, NULL, move_strategies },
-                                           { config_count, is_near_config, search_move_config } };
+static const struct neighbours kinds[] = { { cut_count, move_cuts },
+                                           { strategy_count, move_strategies },
+                                           { near_count, move_config } };
+
+static int compare_busy(const void *left, const void *right)
+{
+    const struct ordered *a = left, *b = right;
+    return a->bound_ns != b->bound_ns ? (a->bound_ns > b->bound_ns) - (a->bound_ns < b->bound_ns) : a->index - b->index;
+}
+
+static int compare_index(const void *left, const void *right)
+{
+    const struct ordered *a = left, *b = right;
+    return a->index - b->index;
+}
+
+/* Near configurations that could be simulated shorter than the best plan; of more than MOST_NEAR those with the least
+ * to do, since each has to be priced. */
+static bool list_near(struct run *run, struct round *round)
+{
+    int all = run->config_count + run->beside_count;
+    struct ordered *near = malloc((size_t)all * sizeof *near);
+    if (!near)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < all; i++)
+        if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < best_step(run))
+            near[round->near_count++] = (struct ordered){ run->busy_ns[i], i, false };
+    if (round->near_count > MOST_NEAR) {
+        qsort(near, (size_t)round->near_count, sizeof *near, compare_busy);
+        round->near_count = MOST_NEAR;
+        qsort(near, MOST_NEAR, sizeof *near, compare_index);
+    }
+    round->near = near;
+    return true;
+}
 
 /* Whether the walk may look at one more. */
 static bool may_visit(struct round *round)
@@ -102,14 +133,9 @@ static bool may_visit(struct round *round)
 static bool make_next(struct run *run, struct round *round, const struct neighbours *kind, int *at,
                       struct candidate *made, int *count)
 {
-    const struct config *config = &run->configs[round->from->config];
-    int all = kind->count(run, config), most = search_at_once(run);
-    for (*count = 0; *at < all && *count < most; ++*at) {
-        if (kind->is_one && !kind->is_one(run, config, *at))
-            continue;
-        if (!may_visit(round))
-            break;
-        if (!kind->make(run, round->from, *at, round->kept, &made[*count])) {
+    int all = kind->count(run, round), most = search_at_once(run);
+    for (*count = 0; *at < all && *count < most && may_visit(round); ++*at) {
+        if (!kind->make(run, round, *at, &made[*count])) {
             while (--*count >= 0)
                 plan_free(made[*count].plan);
             return false;
@@ -193,11 +219,12 @@ static bool find_neighbours(struct run *run, const struct candidate *like, bool 
                            .kept = before };
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
-    bool good = true;
+    bool good = list_near(run, &round);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
         round.visits_left = WALK_VISITS;
         good = look_around(run, &round, &kinds[i]);
     }
+    free(round.near);
     *found = round.kept > before;
     search_sort_ranked(run, round.kept);
     return good;
