@@ -426,26 +426,44 @@ static void backwards(void *self, int count, void (*body)(void *context, int ind
         body(context, i);
 }
 
-/* Pieces of work may be done in any order, by anyone. */
-START_TEST(order_of_work_changes_nothing)
+static void check_alike(const struct search_result *one, const struct search_result *other)
 {
-    struct world world = world_open("2x4:toy", 3000000, 4);
-    struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 3 };
-    struct search_result *one = run_search(&world, &options), *other = NULL;
-    int pieces = 0;
-    options.calls = (struct search_calls){ .self = &pieces, .parallel_for = backwards };
-    other = run_search(&world, &options);
-    ck_assert_int_gt(pieces, 8);
     ck_assert_int_eq(one->plan_count, other->plan_count);
     for (int i = 0; i < one->plan_count; i++) {
         ck_assert_uint_eq(plan_hash(one->plans[i].plan), plan_hash(other->plans[i].plan));
         ck_assert_int_eq(one->plans[i].estimate->prediction.step_ns, other->plans[i].estimate->prediction.step_ns);
     }
     ck_assert_int_eq(one->certificate.bound_ns, other->certificate.bound_ns);
+    ck_assert_int_eq(one->certificate.simulated_bound_ns, other->certificate.simulated_bound_ns);
     ck_assert_int_eq(one->certificate.solved, other->certificate.solved);
     ck_assert_int_eq(one->certificate.judged, other->certificate.judged);
+    ck_assert_int_eq(one->certificate.rejected, other->certificate.rejected);
+}
+
+/* Pieces of work may be done in any order, by anyone, and by any number at once. */
+START_TEST(order_of_work_changes_nothing)
+{
+    static const struct order_case {
+        const char *cluster;
+        long long memory;
+        int blocks;
+        int64_t batch;
+    } cases[] = { { "2x4:toy", 3000000, 4, 16 }, { "2x2:toy", 80000000000, 3, 64 } };
+    static const int threads[] = { 0, 3, 16 };
+    const struct order_case *c = &cases[_i];
+    struct world world = world_open(c->cluster, c->memory, c->blocks);
+    struct search_options options = { .space = space_default(c->batch, 0, DTYPE_BF16), .top = 3 };
+    struct search_result *one = run_search(&world, &options);
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        int pieces = 0;
+        options.calls = (struct search_calls){ .self = &pieces, .parallel_for = backwards, .threads = threads[i] };
+        struct search_result *other = run_search(&world, &options);
+        ck_assert_int_gt(pieces, 8);
+        check_alike(one, other);
+        search_result_free(other);
+    }
+    ck_assert(one->feasible);
     search_result_free(one);
-    search_result_free(other);
     world_close(&world);
 }
 END_TEST
@@ -557,7 +575,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, named_schedules_and_chunks);
     CHECK_ADD(suite, nothing_fits);
     CHECK_ADD(suite, restrictions_do_not_help);
-    CHECK_ADD(suite, order_of_work_changes_nothing);
+    CHECK_ADD_LOOP(suite, order_of_work_changes_nothing, 2);
     CHECK_ADD(suite, micro_batches_are_bounded);
     CHECK_ADD(suite, baselines_have_their_shape);
     CHECK_ADD(suite, balance_equals_brute_force);
