@@ -3,7 +3,6 @@
 #include "cli/space_options.h"
 #include "planner/program/schedule.h"
 #include "planner/search/fixed.h"
-#include "planner/search/space_choice.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,9 +79,9 @@ static bool read_words(struct words *out, const struct estimate_arguments *a, st
     *out = (struct words){ UNSAID, UNSAID, UNSAID, UNSAID, UNSAID, UNSAID };
     return (!a->recompute || inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err)) &&
            (!a->offload || inputs_word("--offload", a->offload, offload_names, &out->offload, err)) &&
-           (!a->reshard || inputs_word("--reshard", a->reshard, reshard_names, &out->reshard, err)) &&
+           (!a->reshard || space_word("--reshard", SPACE_RESHARD, a->reshard, &out->reshard, err)) &&
            (!a->order || inputs_word("--order", a->order, mesh_order_names, &out->order, err)) &&
-           (!a->cp_by || space_context_dimension("--cp-by", a->cp_by, &out->context, err)) &&
+           (!a->cp_by || space_word("--cp-by", SPACE_CP_DIMENSION, a->cp_by, &out->context, err)) &&
            (!a->space.schedule || space_schedule("--schedule", a->space.schedule, &out->schedule, err));
 }
 

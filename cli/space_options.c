@@ -4,7 +4,6 @@
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/program/schedule.h"
-#include "planner/search/space_choice.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +49,10 @@ static bool value_of(const char *what, enum space_choice choice, const char *wor
 {
     char *end;
     int64_t least, most;
+    if (space_value_is_yes_no(choice))
+        return space_value_named(out, choice, word) ||
+               fail(err, "%s: %s: expected true or false, or 1 or 0; found '%s'", what, space_choice_names[choice],
+                    word);
     if (!space_value_range(choice, &least, &most))
         return named_value(what, choice, word, most, out, err);
     if (space_value_is_bytes(choice))
@@ -63,10 +66,10 @@ static bool value_of(const char *what, enum space_choice choice, const char *wor
     return true;
 }
 
-bool space_context_dimension(const char *what, const char *name, int *out, struct error *err)
+bool space_word(const char *what, enum space_choice choice, const char *word, int *out, struct error *err)
 {
     int64_t value = 0;
-    if (!value_of(what, SPACE_CP_DIMENSION, name, &value, err))
+    if (!value_of(what, choice, word, &value, err))
         return false;
     *out = (int)value;
     return true;

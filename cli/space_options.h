@@ -3,6 +3,7 @@
 #define CLEAVE_CLI_SPACE_OPTIONS_H
 #include "cli/inputs.h"
 #include "planner/search/search.h"
+#include "planner/search/space_choice.h"
 
 struct space_options {
     const char *cluster, *dtype, *schedule;
@@ -31,7 +32,7 @@ struct space_options {
 #define FIX_OPTION(at)                                                                                                 \
     {                                                                                                                  \
         .name = "fix", .type = OPTION_LIST, .offset = at, .value_name = "KEY=VALUE,...",                               \
-        .doc = "fixes choices, as in tp=2,bucket=4MiB: ", .end_doc = space_list_keys                                   \
+        .doc = "fixes choices, as in tp=2,sp=true,bucket=4MiB: ", .end_doc = space_list_keys                           \
     }
 /* What restricts a search. */
 #define SEARCH_OPTIONS(holder, part)                                                                                   \
@@ -69,8 +70,8 @@ void space_list_keys(struct text *out);
 void space_list_solvers(struct text *out);
 /* Index of the schedule of that name, else a failure that lists them. what: the option, for messages. */
 bool space_schedule(const char *what, const char *name, int *out, struct error *err);
-/* The context-parallel dimension of that name, likewise. */
-bool space_context_dimension(const char *what, const char *name, int *out, struct error *err);
+/* The choice's value of that name or number, likewise. */
+bool space_word(const char *what, enum space_choice choice, const char *word, int *out, struct error *err);
 /* A search of this space as the options say: its gap, its time limit, and callbacks for the clock, threads, and Ctrl-C,
  * which ends it with the best so far. options is borrowed as long as the answer is used. */
 struct search_options space_search_options(const struct space_options *options, const struct space *space);

@@ -74,6 +74,10 @@ def estimate_takes_keys_as_options(folder):
                   "cp=2,cp-by=cp-ring", "pp=2,interleave=2", "pp=2,dp=4,schedule=zb-v", "tp=2,slices=2,zero=3", "zero=3,reshard=false"):
         options = [part for word in fixed.split(",") for part in (f"--{word.split('=')[0]}", word.split("=")[1])]
         check(f"estimate {fixed}", decisions(*job, *options) == decisions(*job, "--fix", fixed) != None)
+    for key, fixed in (("sp", "tp=2"), ("reshard", "zero=3"), ("layer[1-2].reshard", "zero=3")):
+        no, yes, zero, one = (decisions(*job, "--fix", f"{fixed},{key}={word}") for word in ("false", "true", "0", "1"))
+        check(f"estimate {key}: true is 1, false is 0", zero == no != yes == one)
+    check("estimate --reshard 0", decisions(*job, "--zero", 3, "--reshard", 0) == decisions(*job, "--zero", 3, "--reshard", "false"))
     check("estimate sp=1", decisions(*job, "--tp", 2, "--sp") == decisions(*job, "--fix", "tp=2,sp=1") != decisions(*job, "--tp", 2))
 
 

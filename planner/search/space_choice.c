@@ -108,11 +108,23 @@ const char *space_value_name(char out[SPACE_NAME_BYTES], enum space_choice choic
     return NULL;
 }
 
+static bool named_yes_no(int64_t *out, enum space_choice choice, const char *name)
+{
+    bool yes = !strcmp(name, "true") || !strcmp(name, "1"), no = !strcmp(name, "false") || !strcmp(name, "0");
+    if (choice == SPACE_RESHARD)
+        *out = yes ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
+    else
+        *out = yes;
+    return yes || no;
+}
+
 bool space_value_named(int64_t *out, enum space_choice choice, const char *name)
 {
     int64_t least, most;
     char text[SPACE_NAME_BYTES];
     uint32_t set;
+    if (space_value_is_yes_no(choice))
+        return named_yes_no(out, choice, name);
     if (space_value_is_set(choice)) {
         bool known = operators_read(&set, name);
         *out = set;
@@ -131,6 +143,11 @@ bool space_value_named(int64_t *out, enum space_choice choice, const char *name)
 bool space_value_is_set(enum space_choice choice)
 {
     return choice == SPACE_REPLICATE;
+}
+
+bool space_value_is_yes_no(enum space_choice choice)
+{
+    return choice == SPACE_SP || choice == SPACE_RESHARD;
 }
 
 bool space_value_is_bytes(enum space_choice choice)

@@ -41,10 +41,12 @@ enum space_choice space_choice_of_layers(enum layer_choice choice);
 enum { SPACE_NAME_BYTES = OPERATORS_TEXT_BYTES };
 /* How users name a value of the choice; NULL: there is no such value, or it is a number (space_value_range()). */
 const char *space_value_name(char out[SPACE_NAME_BYTES], enum space_choice choice, int64_t value);
-/* The value that has this name; false: none has. */
+/* The value that has this name; false: none has. Of space_value_is_yes_no() true or 1, false or 0. */
 bool space_value_named(int64_t *out, enum space_choice choice, const char *name);
 /* Whether its values are sets of operators. */
 bool space_value_is_set(enum space_choice choice);
+/* Whether it is so or not: true or false. */
+bool space_value_is_yes_no(enum space_choice choice);
 /* Whether its values are bytes, which users write as 4MiB. */
 bool space_value_is_bytes(enum space_choice choice);
 /* Numbers that the choice may take; false: its values have names, from 0 to below `most`. */
