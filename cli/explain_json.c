@@ -104,13 +104,20 @@ static const struct json_field conflict_fields[] = {
       .type = FIELD_BOOL,
       .doc =
           "False: there may be too many, since the filter ended early; or too few, since cleave plan does not look." },
-    WHOLE("available_bytes", "Usable memory of one device; or null."),
-    WHOLE("needed_bytes", "What the thriftiest plan needs on its fullest device; or null."),
-    WHOLE("stage", "That device's stage; or null."),
+    WHOLE("available_bytes", "Usable memory of one device, of the stage that lacks most; or null."),
+    WHOLE("needed_bytes", "What the thriftiest plan needs there; or null."),
+    WHOLE("stage", "That stage; or null."),
+    NODE("types", "What that plan needs on each type of devices, where it is known: infeasible.type."),
     NODE("nearest", "explanation.plan of that plan, or null."),
     TEXT("why", "Of cleave plan: what does not divide, where the space has no configuration; or null."),
     NODE("infeasible", "What binds, in short: infeasible.short."),
     NODE("changes", "The smallest change of each kind: infeasible.change."),
+};
+static const struct json_field type_fields[] = {
+    TEXT("device", "The type's name."),
+    WHOLE("available_bytes", "Usable memory of one."),
+    WHOLE("needed_bytes", "What the thriftiest plan needs on it; or null."),
+    WHOLE("stage", "Of the plan's stages there the one that needs most; null: none lies there."),
 };
 static const struct json_field short_fields[] = {
     TEXT("constraint", "The names in constraints, separated by commas; degrees: none divides, as why says; space: no "
@@ -123,7 +130,8 @@ static const struct json_field change_fields[] = {
     TEXT("name", "memory per device, devices, batch, sequence, or the choice whose restriction is lifted (cleave plan: "
                  "micro-batch, to a smaller one)."),
     { .key = "found", .type = FIELD_BOOL, .doc = "Whether this change alone makes a plan fit." },
-    WHOLE("now", "Bytes, devices, sequences or tokens as they are; of a choice that is lifted null."),
+    WHOLE("now", "Bytes of a device of the type that lacks most, devices, sequences or tokens as they are; of a choice "
+                 "that is lifted null."),
     WHOLE("value", "As they would do; or null."),
     NODE("plan", "explanation.plan of a plan that fits then, or null."),
 };
@@ -155,11 +163,17 @@ const char *report_format(int index, const struct json_field **fields, size_t *c
         const struct json_field *fields;
         size_t count;
     } parts[] = {
-        PART("explanation", explanation_fields),     PART("explanation.plan", plan_fields),
-        PART("explanation.stage", stage_fields),     PART("explanation.alternative", alternative_fields),
-        PART("explanation.what_if", what_if_fields), PART("explanation.robustness", robustness_fields),
-        PART("infeasible", conflict_fields),         PART("infeasible.short", short_fields),
-        PART("infeasible.change", change_fields),    PART("diff", diff_fields),
+        PART("explanation", explanation_fields),
+        PART("explanation.plan", plan_fields),
+        PART("explanation.stage", stage_fields),
+        PART("explanation.alternative", alternative_fields),
+        PART("explanation.what_if", what_if_fields),
+        PART("explanation.robustness", robustness_fields),
+        PART("infeasible", conflict_fields),
+        PART("infeasible.type", type_fields),
+        PART("infeasible.short", short_fields),
+        PART("infeasible.change", change_fields),
+        PART("diff", diff_fields),
         PART("diff.decision", decision_fields),
     };
 #undef PART
@@ -399,9 +413,19 @@ static void begin_change(struct json_writer *w, const char *name, bool has_size,
     put_size(w, "value", value, has_size && found);
 }
 
+static void write_shortage(struct json_writer *w, const struct shortage *shortage)
+{
+    json_begin_object(w);
+    json_put_string(w, "device", shortage->device);
+    json_put_int(w, "available_bytes", shortage->available_bytes);
+    put_size(w, "needed_bytes", shortage->needed_bytes, shortage->stage >= 0);
+    put_size(w, "stage", shortage->stage, shortage->stage >= 0);
+    json_end_object(w);
+}
+
 /* The report up to its changes, but for the nearest plan. set: bit i is enum constraint i. */
 static void begin_infeasible(struct json_writer *w, uint32_t set, bool irreducible, int64_t available_bytes,
-                             int64_t needed_bytes, int stage)
+                             int64_t needed_bytes, int stage, const struct shortage *types, int type_count)
 {
     json_begin_format(w, "cleave-infeasible", 1);
     json_write_key(w, "constraints");
@@ -414,6 +438,11 @@ static void begin_infeasible(struct json_writer *w, uint32_t set, bool irreducib
     put_size(w, "available_bytes", available_bytes, available_bytes > 0);
     put_size(w, "needed_bytes", needed_bytes, needed_bytes > 0);
     put_size(w, "stage", stage, stage >= 0);
+    json_write_key(w, "types");
+    json_begin_array(w);
+    for (int t = 0; t < type_count; t++)
+        write_shortage(w, &types[t]);
+    json_end_array(w);
 }
 
 /* What scripts ask first, but for the nearest plan: the caller writes it and ends the object. */
@@ -452,7 +481,8 @@ bool conflict_write(const struct cli *cli, const struct conflict *conflict, stru
     struct json_writer w = { 0 };
     struct text names = { 0 };
     int64_t needed = conflict->missing_bytes > 0 ? conflict->available_bytes + conflict->missing_bytes : 0;
-    begin_infeasible(&w, conflict->set, conflict->irreducible, conflict->available_bytes, needed, -1);
+    begin_infeasible(&w, conflict->set, conflict->irreducible, conflict->available_bytes, needed, conflict->stage,
+                     conflict->types, conflict->type_count);
     put_null(&w, "nearest");
     put_null(&w, "why");
     write_names(&names, conflict->set);
@@ -477,7 +507,8 @@ bool infeasible_write(const struct cli *cli, const struct search_result *result,
     const struct plan *nearest = result->nearest.plan;
     const char *constraint = nearest ? constraint_name(CONSTRAINT_MEMORY) : result->why ? "degrees" : "space";
     begin_infeasible(&w, nearest ? UINT32_C(1) << CONSTRAINT_MEMORY : 0, false, result->nearest.available_bytes,
-                     result->nearest.needed_bytes, nearest ? result->nearest.stage : -1);
+                     result->nearest.needed_bytes, nearest ? result->nearest.stage : -1, result->nearest.types,
+                     result->nearest.type_count);
     bool good = write_bare_plan(&w, "nearest", nearest, model, err);
     json_write_key(&w, "why");
     json_write_string(&w, result->why);

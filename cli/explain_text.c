@@ -275,6 +275,23 @@ static void print_allowed(FILE *out, enum space_choice choice, struct space spac
     }
 }
 
+/* Where there are several types of devices, each one's. */
+static void print_memories(FILE *out, const struct explainer *e, const struct conflict *conflict)
+{
+    char usable[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
+    const char *lacks = "the thriftiest plan lacks";
+    for (int t = 0; t < e->facts->cluster->type_count; t++) {
+        fprintf(out, "%s%s usable on each %s", t ? ", " : "", text_bytes(usable, facts_available_bytes(e->facts, t)),
+                e->facts->cluster->types[t].device.name);
+        if (t >= conflict->type_count || conflict->types[t].needed_bytes <= conflict->types[t].available_bytes)
+            continue;
+        fprintf(out, " (%s %s on stage %d)", lacks,
+                text_bytes(missing, conflict->types[t].needed_bytes - conflict->types[t].available_bytes),
+                conflict->types[t].stage);
+        lacks = "lacks";
+    }
+}
+
 static void print_constraint(FILE *out, const struct explainer *e, const struct conflict *conflict, int i)
 {
     const struct cluster *cluster = e->facts->cluster;
@@ -289,6 +306,8 @@ static void print_constraint(FILE *out, const struct explainer *e, const struct 
         fprintf(out, "%lld sequences, which data ranks and micro-batches divide", (long long)e->options.space.batch);
     } else if (i == CONSTRAINT_DEVICES) {
         fprintf(out, "%d, all used", cluster->device_count);
+    } else if (cluster->type_count > 1) {
+        print_memories(out, e, conflict);
     } else {
         fprintf(out, "%s usable on a device", text_bytes(usable, conflict->available_bytes));
         if (conflict->missing_bytes > 0)
@@ -297,27 +316,35 @@ static void print_constraint(FILE *out, const struct explainer *e, const struct 
     fprintf(out, "\n");
 }
 
-static void print_change(FILE *out, const struct change *c)
+/* Of each type: "946 GiB instead of 79.0 GiB on each h100-sxm". */
+static void print_memory_change(FILE *out, const struct facts *facts, const struct change *c)
+{
+    char now[TEXT_NUMBER_BYTES], value[TEXT_NUMBER_BYTES];
+    for (int t = 0; t < facts->cluster->type_count; t++) {
+        const struct device_type *device = &facts->cluster->types[t].device;
+        text_bytes_enough(value, change_bytes(c, device->memory_bytes, facts_available_bytes(facts, t)));
+        fprintf(out, "%s%s instead of %s", t ? ", " : "", value, text_bytes(now, device->memory_bytes));
+        if (facts->cluster->type_count > 1)
+            fprintf(out, " on each %s", device->name);
+    }
+}
+
+static void print_change(FILE *out, const struct facts *facts, const struct change *c)
 {
     char now[TEXT_NUMBER_BYTES], value[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
-    bool lifted = c->constraint < CONSTRAINT_NODE;
-    if (c->constraint == CONSTRAINT_MEMORY) {
-        text_bytes(now, c->now);
-        text_bytes_enough(value, c->value);
-    } else {
-        text_count(now, c->now);
-        text_count(value, c->value);
-    }
     fprintf(out, "  %-18s ", c->name);
     if (!c->found) {
         fprintf(out, "no such change alone does\n");
         return;
     }
-    print_plan_line(c->plan->plan, c->plan->graph, line);
-    if (lifted)
-        fprintf(out, "free: %s\n", line);
+    if (c->constraint < CONSTRAINT_NODE)
+        fprintf(out, "free");
+    else if (c->constraint == CONSTRAINT_MEMORY)
+        print_memory_change(out, facts, c);
     else
-        fprintf(out, "%s instead of %s: %s\n", value, now, line);
+        fprintf(out, "%s instead of %s", text_count(value, c->value), text_count(now, c->now));
+    print_plan_line(c->plan->plan, c->plan->graph, line);
+    fprintf(out, ": %s\n", line);
 }
 
 void conflict_print(FILE *out, const struct explainer *e, const struct conflict *conflict)
@@ -334,5 +361,5 @@ void conflict_print(FILE *out, const struct explainer *e, const struct conflict 
             print_constraint(out, e, conflict, i);
     fprintf(out, "the smallest change of each kind that does, all else as it is\n");
     for (int i = 0; i < conflict->change_count; i++)
-        print_change(out, &conflict->changes[i]);
+        print_change(out, e->facts, &conflict->changes[i]);
 }

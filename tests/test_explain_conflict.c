@@ -105,6 +105,37 @@ START_TEST(memory_conflict)
 }
 END_TEST
 
+/* With two types of devices each one's memory is told, and as many times as much of both is enough. */
+START_TEST(memory_conflict_by_type)
+{
+    struct world world = world_open("1x2:toy@memory=300000+1x2:toy@memory=200000", 80000000000, 3);
+    struct search_options options = options_of(16);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ck_assert(conflict.exists && conflict.type_count == 2);
+    ck_assert_int_eq(conflict.types[0].available_bytes, 300000);
+    ck_assert_int_eq(conflict.types[1].available_bytes, 200000);
+    const struct change *memory = change_of(&conflict, "memory per device");
+    ck_assert(memory->found && memory->times > 1);
+    ck_assert_int_eq(memory->now, conflict.available_bytes);
+    ck_assert_int_eq(memory->value, change_bytes(memory, memory->now, memory->now));
+    for (int enough = 0; enough < 2; enough++) {
+        char form[96];
+        snprintf(form, sizeof form, "1x2:toy@memory=%lld+1x2:toy@memory=%lld",
+                 (long long)change_bytes(memory, 300000, 300000) / (enough ? 1 : 2),
+                 (long long)change_bytes(memory, 200000, 200000) / (enough ? 1 : 2));
+        struct world other = world_open(form, 80000000000, 3);
+        ck_assert_msg(fits_with(&other, &options.space) == enough, "%s", form);
+        world_close(&other);
+    }
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
 /* A restriction that is to blame is named, one that is not is not; lifting it helps as promised. */
 START_TEST(restriction_conflict)
 {
@@ -304,6 +335,7 @@ static Suite *explain_conflict_suite(void)
     Suite *suite = suite_create("nothing fits");
     CHECK_ADD(suite, filter_equals_brute_force);
     CHECK_ADD(suite, memory_conflict);
+    CHECK_ADD(suite, memory_conflict_by_type);
     CHECK_ADD(suite, restriction_conflict);
     CHECK_ADD_LOOP(suite, devices_conflict, INDIVISIBLES);
     CHECK_ADD(suite, nearest_batch);

@@ -1,5 +1,6 @@
 /* The search over clusters of several device types. */
 #include "base/num.h"
+#include "base/text.h"
 #include "models/model.h"
 #include "planner/check/check_cut.h"
 #include "planner/search/baseline.h"
@@ -339,6 +340,42 @@ START_TEST(each_type_has_its_own_memory)
 }
 END_TEST
 
+/* Where nothing fits, the message and the report name what each type has and needs, and memory that is enough for both
+ * is advised. */
+START_TEST(each_type_lacks_its_own)
+{
+    struct search_options options = options_of(16);
+    struct error err = { 0 };
+    char form[80];
+    for (int swapped = 0; swapped < 2; swapped++) {
+        long long memory[2] = { swapped ? 200000 : 300000, swapped ? 300000 : 200000 };
+        snprintf(form, sizeof form, "1x2:a@memory=%lld+1x2:b@memory=%lld", memory[0], memory[1]);
+        struct world world = types_open(form, "b", 1, 80000000000, 6);
+        struct search_result *result = run_search(&world, &options);
+        ck_assert(!result->feasible && result->nearest.type_count == 2);
+        err = (struct error){ 0 };
+        ck_assert(!search_infeasible(result, &options.space, &err));
+        for (int t = 0; t < 2; t++) {
+            const struct shortage *own = &result->nearest.types[t];
+            char text[64], needed[TEXT_NUMBER_BYTES], usable[TEXT_NUMBER_BYTES];
+            ck_assert_str_eq(own->device, t ? "b" : "a");
+            ck_assert_int_eq(own->available_bytes, memory[t]);
+            ck_assert_int_ge(own->stage, 0);
+            ck_assert_int_le(own->needed_bytes - own->available_bytes, search_missing_bytes(result));
+            snprintf(text, sizeof text, "%s on each %s of stage %d, but %s are usable",
+                     text_bytes(needed, own->needed_bytes), own->device, own->stage, text_bytes(usable, memory[t]));
+            ck_assert_msg(strstr(err.message, text) != NULL, "%s lacks %s", err.message, text);
+            ck_assert_int_ge(result->nearest.advice[ADVICE_MEMORY].value, own->needed_bytes);
+        }
+        ck_assert_int_eq(
+            result->nearest.advice[ADVICE_MEMORY].now,
+            result->nearest.types[result->nearest.types[1].stage == result->nearest.stage].available_bytes);
+        search_result_free(result);
+        world_close(&world);
+    }
+}
+END_TEST
+
 /* Stages across types, and groups that no stage count divides, are priced and legal too. */
 START_TEST(any_shape_has_an_answer)
 {
@@ -380,6 +417,7 @@ static Suite *types_suite(void)
     tcase_add_test(tcase, faster_devices_get_more_work);
     tcase_add_test(tcase, copies_take_the_time_of_their_devices);
     tcase_add_test(tcase, each_type_has_its_own_memory);
+    tcase_add_test(tcase, each_type_lacks_its_own);
     tcase_add_test(tcase, any_shape_has_an_answer);
     suite_add_tcase(suite, tcase);
     return suite;

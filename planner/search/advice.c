@@ -127,16 +127,21 @@ static bool look_for(const struct adviser *a, enum advice_kind kind, struct advi
     return true;
 }
 
-/* The device that keeps most for itself needs most. */
+/* Devices that are all of one size: that keep most for themselves, under the stage that needs most. */
 static bool advise_memory(const struct facts *facts, struct search_result *result, struct error *err)
 {
     struct advice *advice = &result->nearest.advice[ADVICE_MEMORY];
-    int64_t kept_bytes = 0;
-    for (int type = 0; type < facts->cluster->type_count; type++)
-        kept_bytes =
-            max_i64(kept_bytes, facts->cluster->types[type].device.memory_bytes - facts_available_bytes(facts, type));
-    advice->now = result->nearest.available_bytes + kept_bytes;
-    advice->value = round_up(result->nearest.promised_bytes + kept_bytes, INT64_C(1) << 20);
+    int64_t most_kept_bytes = 0, needed_bytes = result->nearest.promised_bytes;
+    for (int type = 0; type < facts->cluster->type_count; type++) {
+        const struct shortage *own = &result->nearest.types[type];
+        int64_t all_bytes = facts->cluster->types[type].device.memory_bytes,
+                kept_bytes = all_bytes - own->available_bytes;
+        most_kept_bytes = max_i64(most_kept_bytes, kept_bytes);
+        needed_bytes = max_i64(needed_bytes, own->needed_bytes);
+        if (own->stage == result->nearest.stage && own->available_bytes == result->nearest.available_bytes)
+            advice->now = all_bytes;
+    }
+    advice->value = round_up(needed_bytes + most_kept_bytes, INT64_C(1) << 20);
     advice->plan = plan_copy(result->nearest.plan);
     return advice->plan || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
 }

@@ -401,19 +401,26 @@ bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, 
     return true;
 }
 
-bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
-                     struct error *err)
+bool explain_nearest(struct explainer *e, const struct space *space, const struct facts *facts,
+                     struct search_result **out, struct error *err)
 {
-    struct search_result *result = NULL;
     struct error why = { 0 };
-    *bytes = 0;
+    *out = NULL;
     if (explainer_ends(e))
         return true;
     struct search_options options = options_in(e, space);
     options.nearest_only = true;
-    if (!search_run(&result, e->model, facts, &options, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
-    *bytes = search_missing_bytes(result);
+    return search_run(out, e->model, facts, &options, &why) || why.kind == ERROR_INPUT ||
+           fail_kind(err, why.kind, "%s", why.message);
+}
+
+bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
+                     struct error *err)
+{
+    struct search_result *result = NULL;
+    if (!explain_nearest(e, space, facts, &result, err))
+        return false;
+    *bytes = result ? search_missing_bytes(result) : 0;
     search_result_free(result);
     return true;
 }

@@ -120,6 +120,10 @@ struct alternatives {
  * it, for other kinds and in the whole space the shortest. */
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err);
+/* A search's answer that holds nothing but the nearest plan, which is what search_infeasible() speaks of; NULL: time is
+ * over, or there is none. The caller frees it. */
+bool explain_nearest(struct explainer *e, const struct space *space, const struct facts *facts,
+                     struct search_result **out, struct error *err);
 /* What the plan of the space that comes nearest lacks on its fullest stage, as search_infeasible() says it; 0: there is
  * none, or it fits. */
 bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,

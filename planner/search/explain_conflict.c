@@ -1,6 +1,7 @@
 #include "planner/search/explain_conflict.h"
 #include "base/num.h"
 #include "models/model.h"
+#include <string.h>
 
 #define ROOMY 1024.0 /* so much more memory is no constraint */
 enum {
@@ -9,33 +10,6 @@ enum {
     ANY_RANKED = 8,
     ANY_GAP_PPM = 100000
 }; /* steps of bisection: to less than 1 % */
-
-const char *constraint_name(enum constraint constraint)
-{
-    if (constraint < CONSTRAINT_NODE)
-        return space_choice_names[constraint - CONSTRAINT_CHOICE];
-    return constraint == CONSTRAINT_NODE      ? "node"
-           : constraint == CONSTRAINT_BATCH   ? "batch"
-           : constraint == CONSTRAINT_DEVICES ? "devices"
-                                              : "memory";
-}
-
-bool irreducible_set(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
-                     void *self, uint32_t *out, struct error *err)
-{
-    uint32_t set = all;
-    for (int i = 0; i < 32; i++) {
-        uint32_t without = set & ~(UINT32_C(1) << i);
-        bool solved = false;
-        if (without == set)
-            continue;
-        if (!has_solution(self, without, &solved, err))
-            return false;
-        set = solved ? set : without;
-    }
-    *out = set;
-    return true;
-}
 
 /* ---- is there a plan under some of the constraints? ---- */
 
@@ -313,6 +287,11 @@ static bool bisect(struct explainer *e, const struct ladder *ladder, struct chan
     return true;
 }
 
+int64_t change_bytes(const struct change *change, int64_t all_bytes, int64_t usable_bytes)
+{
+    return all_bytes - usable_bytes + (int64_t)((double)usable_bytes * change->times) + 1;
+}
+
 /* value: thousandths of the usable memory. */
 static bool with_memory(struct explainer *e, int64_t permille, const struct explained **plan, struct error *err)
 {
@@ -321,15 +300,24 @@ static bool with_memory(struct explainer *e, int64_t permille, const struct expl
     return solve(e, &e->options.space, &v, plan, err);
 }
 
-static bool change_memory(struct explainer *e, struct change *c, struct error *err)
+/* The type of devices that lacks most. */
+static int type_short(const struct conflict *conflict)
+{
+    int type = 0;
+    while (type + 1 < conflict->type_count && (conflict->types[type].stage != conflict->stage ||
+                                               conflict->types[type].available_bytes != conflict->available_bytes))
+        type++;
+    return type;
+}
+
+static bool change_memory(struct explainer *e, const struct conflict *conflict, struct change *c, struct error *err)
 {
     struct ladder ladder = { with_memory, 1000, 1000, 0, 1 };
-    int64_t usable = available_bytes(e->facts), kept = INT64_MAX;
-    for (int t = 0; t < e->facts->cluster->type_count; t++)
-        kept = min_i64(kept, e->facts->cluster->types[t].device.memory_bytes - facts_available_bytes(e->facts, t));
+    int type = type_short(conflict);
+    int64_t usable = facts_available_bytes(e->facts, type);
     c->name = advice_names[ADVICE_MEMORY];
     c->constraint = CONSTRAINT_MEMORY;
-    c->now = usable + kept;
+    c->now = e->facts->cluster->types[type].device.memory_bytes;
     while (!c->plan && ladder.high < 1000 * (int64_t)ROOMY && !explainer_ends(e)) {
         ladder.low = ladder.high;
         ladder.high *= 2;
@@ -339,7 +327,8 @@ static bool change_memory(struct explainer *e, struct change *c, struct error *e
     ladder.grain = max_i64(1, ladder.high >> MEMORY_STEPS);
     if (c->plan && !bisect(e, &ladder, c, err))
         return false;
-    c->value = kept + (int64_t)((double)usable / 1000 * (double)c->value) + 1;
+    c->times = (double)c->value / 1000;
+    c->value = change_bytes(c, c->now, usable);
     return true;
 }
 
@@ -536,12 +525,14 @@ static bool change_choice(struct explainer *e, enum space_choice choice, struct 
 
 static bool find_changes(struct explainer *e, struct conflict *out, struct error *err)
 {
-    static bool (*const kinds[])(struct explainer *, struct change *,
-                                 struct error *) = { change_memory, change_devices, change_batch, change_sequence };
+    static bool (*const kinds[])(struct explainer *, struct change *, struct error *) = { change_devices, change_batch,
+                                                                                          change_sequence };
     for (int choice = 0; choice < SPACE_CHOICES && !explainer_ends(e); choice++)
         if (!space_is_default(&e->options.space, (enum space_choice)choice) &&
             !change_choice(e, (enum space_choice)choice, &out->changes[out->change_count++], err))
             return false;
+    if (!explainer_ends(e) && !change_memory(e, out, &out->changes[out->change_count++], err))
+        return false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !explainer_ends(e); i++)
         if (!kinds[i](e, &out->changes[out->change_count++], err))
             return false;
@@ -562,6 +553,24 @@ static uint32_t constraints_in_force(const struct explainer *e)
     return set;
 }
 
+/* What the nearest plan lacks, and where. */
+static bool find_missing(struct explainer *e, struct conflict *out, struct error *err)
+{
+    struct search_result *result = NULL;
+    out->stage = -1;
+    if (!explain_nearest(e, &e->options.space, e->facts, &result, err))
+        return false;
+    if (result && result->nearest.plan) {
+        out->stage = result->nearest.stage;
+        out->missing_bytes = search_missing_bytes(result);
+        out->available_bytes = result->nearest.available_bytes;
+        out->type_count = result->nearest.type_count;
+        memcpy(out->types, result->nearest.types, sizeof out->types);
+    }
+    search_result_free(result);
+    return true;
+}
+
 static bool find_conflict(struct explainer *e, struct conflict *out, struct error *err)
 {
     uint32_t all = constraints_in_force(e);
@@ -575,7 +584,7 @@ static bool find_conflict(struct explainer *e, struct conflict *out, struct erro
     if (!irreducible_set(all, has_plan, e, &out->set, err))
         return false;
     out->irreducible = !e->ended;
-    return explain_missing(e, &e->options.space, e->facts, &out->missing_bytes, err) && find_changes(e, out, err);
+    return find_missing(e, out, err) && find_changes(e, out, err);
 }
 
 bool explain_conflict(struct explainer *e, struct conflict *out, struct error *err)

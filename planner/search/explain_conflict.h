@@ -30,15 +30,22 @@ struct change {
     const char *name;           /* "memory per device", "devices", "batch", "sequence", or "--fix" and the choice */
     enum constraint constraint; /* CONSTRAINT_COUNT: the sequence, which is nobody's constraint */
     bool found;
-    int64_t now, value;           /* bytes, devices, sequences or tokens, where the change has a size */
+    int64_t now, value;           /* bytes, devices, sequences or tokens, where the change has a size. Bytes: of a
+                                     device of the type that lacks most; of others as many times what is usable */
+    double times;                 /* so many, of memory; else 0 */
     const struct explained *plan; /* that fits then; NULL: none was found */
 };
+/* What a device of a type has in all then, that has and can use so much now. */
+int64_t change_bytes(const struct change *change, int64_t all_bytes, int64_t usable_bytes);
 enum { MAX_CHANGES = SPACE_CHOICES + 4 };
 struct conflict {
     bool exists;                            /* false: there is a plan after all */
     bool irreducible;                       /* false: time limit or cancellation ended the filter */
     uint32_t set;                           /* bit i: enum constraint */
-    int64_t available_bytes, missing_bytes; /* missing: on a device of the thriftiest uniform plan, 0 unknown */
+    int64_t available_bytes, missing_bytes; /* on a device of the nearest plan's fullest stage; missing 0: unknown */
+    int stage;                              /* that one; -1: unknown */
+    int type_count;
+    struct shortage types[MAX_TYPES]; /* (type_count) of that plan; 0: unknown */
     int change_count;
     struct change changes[MAX_CHANGES];
 };

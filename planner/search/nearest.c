@@ -1,5 +1,6 @@
 /* Where nothing fits: of the thriftiest plans the one that lacks least. */
 #include "base/num.h"
+#include "planner/cost/cost.h"
 #include "planner/search/assemble.h"
 #include "planner/search/search_parts.h"
 #include <stdlib.h>
@@ -81,10 +82,29 @@ static int fullest_stage(const struct prediction *p)
     return stage;
 }
 
-/* Takes the plan over. promised_bytes: of its fullest stage at the first look. */
-static void keep_nearest(struct search_result *result, struct plan *plan, const struct prediction *p,
-                         int64_t promised_bytes)
+/* What each type of the cluster has and needs. */
+static void note_types(struct run *run, const struct plan *plan, const struct prediction *p)
 {
+    const struct facts *facts = run->bench.facts;
+    struct search_result *result = run->result;
+    result->nearest.type_count = facts->cluster->type_count;
+    for (int t = 0; t < facts->cluster->type_count; t++) {
+        struct shortage *own = &result->nearest.types[t];
+        *own = (struct shortage){ facts->cluster->types[t].device.name, -1, 0, facts_available_bytes(facts, t) };
+        for (int k = 0; k < p->stage_count; k++) {
+            int64_t needed = k == result->nearest.stage ? result->nearest.needed_bytes : p->peak_bytes[k];
+            if (cost_stage_types(facts, plan, k) >> t & 1 && needed > own->needed_bytes) {
+                own->stage = k;
+                own->needed_bytes = needed;
+            }
+        }
+    }
+}
+
+/* Takes the plan over. promised_bytes: of its fullest stage at the first look. */
+static void keep_nearest(struct run *run, struct plan *plan, const struct prediction *p, int64_t promised_bytes)
+{
+    struct search_result *result = run->result;
     int stage = fullest_stage(p);
     if (result->nearest.plan && lacks(p, stage) >= search_missing_bytes(result)) {
         plan_free(plan);
@@ -97,6 +117,7 @@ static void keep_nearest(struct search_result *result, struct plan *plan, const 
     result->nearest.promised_bytes = max_i64(promised_bytes, p->peak_bytes[stage]);
     /* where it fits after all, the search has not seen that: it went by the first look */
     result->nearest.needed_bytes = lacks(p, stage) > 0 ? p->peak_bytes[stage] : result->nearest.promised_bytes;
+    note_types(run, plan, p);
 }
 
 /* Its memory is looked at twice, as that of plans that hardly fit. */
@@ -112,7 +133,7 @@ static bool try_nearest(struct run *run, int index)
     int64_t promised_bytes = good ? estimate->prediction.peak_bytes[fullest_stage(&estimate->prediction)] : 0;
     good = good && estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
     if (good)
-        keep_nearest(run->result, plan, &estimate->prediction, promised_bytes);
+        keep_nearest(run, plan, &estimate->prediction, promised_bytes);
     else
         plan_free(plan);
     estimate_free(estimate);

@@ -144,6 +144,12 @@ struct advice {
     struct plan *plan;  /* that fits then, if nothing else changes; NULL: none was found. The result's */
     bool ended;         /* by time limit or cancellation, before all were tried */
 };
+/* Where nothing fits: what the nearest plan needs on the devices of one type. */
+struct shortage {
+    const char *device;                    /* the type's; borrowed from the facts */
+    int stage;                             /* of those on the type the one that needs most; -1: none lies on it */
+    int64_t needed_bytes, available_bytes; /* on each device of the type */
+};
 struct search_result {
     struct arena arena;
     bool feasible;
@@ -160,7 +166,9 @@ struct search_result {
         int stage;
         int64_t needed_bytes, available_bytes;
         int64_t promised_bytes; /* with so much usable the search finds it: few micro-batches leave some room */
-        const char *cluster;    /* the name of the one searched: its short form or its file's */
+        int type_count;
+        struct shortage types[MAX_TYPES];   /* (type_count) in the cluster's order */
+        const char *cluster;                /* the name of the one searched: its short form or its file's */
         struct advice advice[ADVICE_COUNT]; /* by enum advice_kind; zeroes with no_advice */
     } nearest;
 };

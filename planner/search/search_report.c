@@ -85,11 +85,30 @@ int64_t search_missing_bytes(const struct search_result *result)
     return max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes);
 }
 
+/* Of each type of devices in turn. */
+static void write_needs(struct text *out, const struct search_result *result)
+{
+    char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
+    for (int t = 0; t < result->nearest.type_count; t++) {
+        const struct shortage *own = &result->nearest.types[t];
+        int64_t missing_bytes = own->needed_bytes - own->available_bytes;
+        if (own->stage < 0)
+            continue;
+        text_printf(out, "%s%s on each %s of stage %d, ", out->length > 0 ? "; " : "",
+                    text_bytes(needed, own->needed_bytes), result->nearest.type_count > 1 ? own->device : "device",
+                    own->stage);
+        text_bytes(available, own->available_bytes);
+        if (missing_bytes > 0)
+            text_printf(out, "but %s are usable: %s are missing", available, text_bytes(missing, missing_bytes));
+        else
+            text_printf(out, "of %s usable", available);
+    }
+}
+
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err)
 {
     const struct plan *plan = result->nearest.plan;
-    char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
-    struct text degrees = { 0 }, advice = { 0 };
+    struct text degrees = { 0 }, needs = { 0 }, advice = { 0 };
     if (result->why)
         return fail_kind(err, ERROR_INFEASIBLE, "%s", result->why);
     if (!plan && space->rule_count > 0)
@@ -102,18 +121,15 @@ bool search_infeasible(const struct search_result *result, const struct space *s
         return fail_kind(err, ERROR_INFEASIBLE,
                          "nothing fits: no configuration of the space can be lowered, or memory is short where "
                          "stages have several meshes; allow turns=1 and spread=1 too");
-    text_bytes(needed, result->nearest.needed_bytes);
-    text_bytes(available, result->nearest.available_bytes);
-    text_bytes(missing, search_missing_bytes(result));
     write_degrees(&degrees, plan);
+    write_needs(&needs, result);
     write_advice(&advice, result);
-    fail_kind(
-        err, ERROR_INFEASIBLE,
-        "nothing fits: memory per device. The thriftiest plan for a batch of %lld (%s) needs %s on each device of "
-        "stage %d, but %s are usable: %s are missing%s",
-        (long long)space->batch, degrees.data ? degrees.data : "", needed, result->nearest.stage, available, missing,
-        advice.data ? advice.data : "");
+    fail_kind(err, ERROR_INFEASIBLE,
+              "nothing fits: memory per device. The thriftiest plan for a batch of %lld (%s) needs %s%s",
+              (long long)space->batch, degrees.data ? degrees.data : "", needs.data ? needs.data : "",
+              advice.data ? advice.data : "");
     text_free(&degrees);
+    text_free(&needs);
     text_free(&advice);
     return false;
 }
