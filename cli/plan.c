@@ -37,6 +37,8 @@ static const struct option options[] = {
                 "says on standard error what processor time each part of the search took"),
 };
 
+enum { PARETO_MEMORY, PARETO_DEVICES };
+
 /* What a search came to, and what else was asked. */
 struct answer {
     const struct plan_arguments *a;
@@ -46,6 +48,7 @@ struct answer {
     struct certificate certificate;
     struct ranking ranking;
     struct explainer explainer; /* owns the frontier's plans */
+    int resource;               /* of the frontier */
     struct frontier frontier;
 };
 
@@ -59,6 +62,7 @@ static void write_points(struct json_writer *w, const struct frontier *f)
         json_put_double(w, "step_s", (double)at->step_ns / 1e9);
         json_put_int(w, "peak_bytes", at->peak_bytes);
         json_put_int(w, "devices", at->devices);
+        json_put_string(w, "cluster", at->cluster);
         json_write_key(w, "plan");
         write_choice(w, at->solution.explained->plan, at->solution.explained->graph);
         json_end_object(w);
@@ -196,16 +200,20 @@ static bool print_others(const struct cli *cli, const struct answer *answer, str
     return good;
 }
 
-static void print_points(const struct cli *cli, const struct frontier *f, bool complete)
+/* on: what they are of is said, too. */
+static void print_points(const struct cli *cli, const struct frontier *f, bool on, bool complete)
 {
     char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "%8s %9s %8s  none of these is beaten in both%s\n", "step", "memory", "devices",
-            complete ? "" : " (ended early)");
+    size_t width = 0;
+    for (int i = 0; i < f->count && on; i++)
+        width = strlen(f->points[i].cluster) > width ? strlen(f->points[i].cluster) : width;
+    fprintf(cli->out, "%8s %9s %8s  %-*s%snone of these is beaten in both%s\n", "step", "memory", "devices", (int)width,
+            on ? "cluster" : "", on ? "  " : "", complete ? "" : " (ended early)");
     for (int i = 0; i < f->count; i++) {
         const struct point *at = &f->points[i];
         print_plan_line(at->solution.explained->plan, at->solution.explained->graph, line);
-        fprintf(cli->out, "%8s %9s %8d  %s\n", text_duration_ns(number, at->step_ns), text_bytes(peak, at->peak_bytes),
-                at->devices, line);
+        fprintf(cli->out, "%8s %9s %8d  %-*s%s%s\n", text_duration_ns(number, at->step_ns),
+                text_bytes(peak, at->peak_bytes), at->devices, (int)width, on ? at->cluster : "", on ? "  " : "", line);
     }
 }
 
@@ -354,7 +362,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!print_others(cli, answer, err))
         return false;
     if (a->pareto)
-        print_points(cli, &answer->frontier, !answer->explainer.ended);
+        print_points(cli, &answer->frontier, answer->resource == PARETO_DEVICES, !answer->explainer.ended);
     if (!verified)
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
@@ -372,12 +380,10 @@ static void certify(struct answer *answer)
     certificate_measure(&answer->certificate, best->formula_ns, best->estimate->prediction.step_ns);
 }
 
-enum { PARETO_MEMORY, PARETO_DEVICES };
-
-static bool find_frontier(struct answer *answer, int resource, struct error *err)
+static bool find_frontier(struct answer *answer, struct error *err)
 {
-    return (resource == PARETO_MEMORY ? explain_memory_frontier : explain_device_frontier)(&answer->explainer,
-                                                                                           &answer->frontier, err);
+    return (answer->resource == PARETO_MEMORY ? explain_memory_frontier
+                                              : explain_device_frontier)(&answer->explainer, &answer->frontier, err);
 }
 
 /* On both streams with --json: for programs and for people. Always false. */
@@ -435,8 +441,7 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     struct search_options o = options_of(a, space);
     struct answer answer = { .a = a, .in = in, .space = space, .batches = batches };
     static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
-    int resource = 0;
-    bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &resource, err);
+    bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &answer.resource, err);
     explainer_open(&answer.explainer, in->model, &in->facts, &o);
     int64_t before_ns = clock_processor_ns();
     good = good && (result || search_run(&result, in->model, &in->facts, &o, err));
@@ -450,7 +455,7 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     }
     if (good) {
         certify(&answer);
-        good = (!a->pareto || find_frontier(&answer, resource, err)) && hand_out(cli, &answer, err) &&
+        good = (!a->pareto || find_frontier(&answer, err)) && hand_out(cli, &answer, err) &&
                suggest_fewer(cli, &answer, err);
     }
     ranking_free(&answer.ranking);

@@ -23,6 +23,9 @@ def several(folder):
         points = json.loads(answer.stdout)["frontier"]
         check(f"plan --pareto {resource}: falls", len(points) > 1 and all(
             a["step_s"] < b["step_s"] and a[key] > b[key] for a, b in zip(points, points[1:])), answer)
+    mixed = ["plan", "bert-large", "--cluster", "1x3:h100-sxm+1x2:l40s", "--batch", 24, "--schedule", "1f1b"]
+    answer = expect("plan --pareto devices of two types", 0, r"\n .* 2  1x2:l40s  ", *mixed, "--pareto", "devices")
+    check("plan --pareto devices: not all five", "1x3:h100-sxm+1x2:l40s" not in answer.stdout, answer)
     answer = expect("plan --batch auto", 0, "", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--fix", "dp=2,micro-batch=3", "--json")
     found = json.loads(answer.stdout)
     tried = {t["batch"]: t["step_s"] for t in found["batches"]}

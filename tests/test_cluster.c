@@ -293,6 +293,39 @@ START_TEST(scaled_groups)
 }
 END_TEST
 
+/* A part's name is what it would be typed as: the same cluster but for the levels of a lone node. */
+START_TEST(parts_have_short_forms)
+{
+    static const struct {
+        const char *whole, *part, *name;
+        int types[2];
+    } cases[] = {
+        { "1x8:h100-sxm@inter=5e+9,memory=4e10+2x2:l40s", "2x2:l40s", "2x2:l40s", { 1 } },
+        { "1x8:h100-sxm@inter=5e+9,memory=4e10+2x2:l40s", "1x6:h100-sxm", "1x6:h100-sxm@memory=4e10", { 0 } },
+        { "4x8:cpu@inter=5e9,latency=1e-6", "1x8:cpu", "1x8:cpu", { 0 } },
+        { "4x8:cpu@memory=1e9,inter=5e9", "2x8:cpu", "2x8:cpu@memory=1e9,inter=5e9", { 0 } },
+        { "1x8:cpu", "1x3:cpu", "1x3:cpu", { 0 } },
+        { "2x4:cpu+1x2:l40s@latency=1e-6+1x4:cpu", "3x4:cpu", "3x4:cpu", { 0 } },
+        { "1x4:cpu+1x2:l40s@latency=1e-6+1x4:h100-sxm",
+          "1x2:l40s+1x4:h100-sxm",
+          "1x2:l40s@latency=1e-6+1x4:h100-sxm",
+          { 1, 2 } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cluster *whole = cluster_open(cases[i].whole), *part = cluster_open(cases[i].part);
+        struct text name = { 0 };
+        ck_assert(cluster_part_name(&name, whole, part, cases[i].types));
+        ck_assert_str_eq(name.data, cases[i].name);
+        cluster_free(cluster_open(name.data)); /* it is one */
+        text_free(&name);
+        whole->name = "2x4.json";
+        ck_assert(!cluster_part_name(&name, whole, part, cases[i].types));
+        cluster_free(whole);
+        cluster_free(part);
+    }
+}
+END_TEST
+
 #define CPU_GROUP "{\"device\": \"cpu\", \"levels\": [{\"fanout\": 2}]}"
 static const struct {
     const char *text, *message;
@@ -412,6 +445,7 @@ static Suite *cluster_suite(void)
     tcase_add_test(tcase, alike_groups_are_one);
     tcase_add_loop_test(tcase, ranks_by_brute_force, 0, 2);
     tcase_add_test(tcase, scaled_groups);
+    tcase_add_test(tcase, parts_have_short_forms);
     tcase_add_loop_test(tcase, wrong_clusters_say_where, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_test(tcase, hostile_bytes);
     suite_add_tcase(suite, tcase);

@@ -263,6 +263,89 @@ START_TEST(clusters_grow_and_shrink)
 }
 END_TEST
 
+static void check_part(const struct world *world, const struct variation *v, const char *want)
+{
+    struct varied varied;
+    struct error err = { 0 };
+    struct world other = world_open(want, 80000000000, 2);
+    ck_assert_msg(varied_open(&varied, &world->facts, v, &err), "%s", err.message);
+    ck_assert_str_eq(varied.typed, want);
+    ck_assert_int_eq(varied.cluster->device_count, other.cluster->device_count);
+    ck_assert_int_eq(varied.cluster->type_count, other.cluster->type_count);
+    ck_assert_int_eq(varied.cluster->group_count, other.cluster->group_count);
+    ck_assert_int_eq(cluster_node_size(varied.cluster), cluster_node_size(other.cluster));
+    for (int t = 0; t < other.cluster->type_count; t++)
+        ck_assert_int_eq(facts_available_bytes(&varied.facts, t), facts_available_bytes(&other.facts, t));
+    varied_free(&varied);
+    world_close(&other);
+}
+
+/* Parts are the clusters that their names say, the whole first, and fall where they are of the same types. */
+START_TEST(parts_are_clusters)
+{
+    struct world one = world_open("1x6:toy", 80000000000, 2), even = world_open("4x8:toy", 80000000000, 2),
+                 mixed = world_open("2x4:toy+1x2:toy@memory=4e10+1x4:toy", 80000000000, 2);
+    struct variation list[MOST_PARTS];
+    static const char *const of_even[] = { "3x8:toy", "2x8:toy", "1x8:toy", "1x6:toy",
+                                           "1x4:toy", "1x3:toy", "1x2:toy", "1x1:toy" };
+    static const char *const of_mixed[] = { "2x4:toy+1x2:toy@memory=4e10",
+                                            "3x4:toy",
+                                            "2x4:toy",
+                                            "1x4:toy",
+                                            "1x3:toy",
+                                            "1x2:toy",
+                                            "1x1:toy",
+                                            "1x2:toy@memory=4e10",
+                                            "1x1:toy@memory=4e10" };
+    ck_assert_int_eq(cluster_parts(one.cluster, list), 5); /* 6, 4, 3, 2, 1 */
+    ck_assert_int_eq(list[1].units, 4);
+    ck_assert_int_eq(cluster_parts(even.cluster, list), 9);
+    for (int i = 0; i < 8; i++)
+        check_part(&even, &list[i + 1], of_even[i]);
+    ck_assert_int_eq(cluster_parts(mixed.cluster, list), 10);
+    for (int i = 0; i < 9; i++)
+        check_part(&mixed, &list[i + 1], of_mixed[i]);
+    struct varied varied;
+    struct error err = { 0 };
+    struct variation v = variation_none();
+    ck_assert(varied_open(&varied, &mixed.facts, &v, &err));
+    ck_assert_ptr_null(varied.typed);
+    ck_assert_str_eq(varied.words, "12 toy and 2 toy");
+    varied_free(&varied);
+    v.units = 1;
+    v.devices = 5; /* of nodes of 4 */
+    ck_assert(!varied_open(&varied, &mixed.facts, &v, &err));
+    world_close(&one);
+    world_close(&even);
+    world_close(&mixed);
+}
+END_TEST
+
+/* One type alone is told by its own profile, wherever that stands among the facts'. */
+START_TEST(a_type_alone_keeps_its_profile)
+{
+    struct world mixed = world_open("1x2:toy+1x2:toy@memory=4e10", 80000000000, 2);
+    struct profile first = { .machine = "m", .device = "other", .dtype = DTYPE_BF16 },
+                   second = { .machine = "m", .device = "toy", .dtype = DTYPE_BF16 };
+    struct facts facts = { mixed.cluster, &first };
+    struct variation v = variation_none();
+    struct varied varied;
+    struct error err = { 0 };
+    first.next = &second;
+    v.types = 2;
+    first.compute_under_communication = first.communication_under_compute = 1;
+    second.compute_under_communication = second.communication_under_compute = 1;
+    ck_assert(profile_finish(&first, &err) && profile_finish(&second, &err));
+    ck_assert_msg(varied_open(&varied, &facts, &v, &err), "%s", err.message);
+    ck_assert_int_eq(varied.profile_count, 1);
+    ck_assert_str_eq(facts_profile(&varied.facts, 0)->device, "toy");
+    varied_free(&varied);
+    arena_free(&first.arena);
+    arena_free(&second.arena);
+    world_close(&mixed);
+}
+END_TEST
+
 /* ---- answers ---- */
 
 /* What the plan chose is what the search fixed; ZeRO as far as there is somebody to share shards with. */
@@ -543,6 +626,8 @@ static Suite *explain_suite(void)
     CHECK_ADD(suite, no_variation_changes_nothing);
     CHECK_ADD(suite, rates_scale_times);
     CHECK_ADD(suite, clusters_grow_and_shrink);
+    CHECK_ADD(suite, parts_are_clusters);
+    CHECK_ADD(suite, a_type_alone_keeps_its_profile);
     CHECK_ADD(suite, choice_is_the_configuration);
     CHECK_ADD(suite, zero_3_everywhere_shards);
     CHECK_ADD(suite, alternatives_are_of_their_kind);

@@ -8,7 +8,8 @@
 
 /* ---- several plans ---- */
 
-/* Layers of a class may swap decisions; a third of the layers, on another stage or decided otherwise, or another schedule make a difference. */
+/* Layers of a class may swap decisions; a third of the layers, on another stage or decided otherwise, or another
+ * schedule make a difference. */
 START_TEST(trifles_are_trifles)
 {
     struct world world = world_open("1x4:toy", 80000000000, 10); /* 23 layers */
@@ -136,7 +137,9 @@ START_TEST(device_frontier_falls)
             ck_assert(k == 0 || f.points[k].devices < f.points[k - 1].devices);
             ck_assert(k == 0 || f.points[k].step_ns > f.points[k - 1].step_ns);
         }
-        ck_assert_int_eq(f.points[f.count - 1].devices, i == 0 ? 1 : 2);
+        ck_assert_int_eq(f.points[f.count - 1].devices, 1);
+        ck_assert_str_eq(f.points[0].cluster, forms[i]);
+        ck_assert_str_eq(f.points[f.count - 1].cluster, "1x1:toy");
         explainer_close(&e);
         world_close(&world);
     }
@@ -230,6 +233,41 @@ START_TEST(differences_name_what_is_unsaid)
 }
 END_TEST
 
+/* Of two types no point has as many devices of each as another and takes as long; what a point is on takes as long by
+ * itself. The smaller type is slow beside the larger: all devices take longer than the larger type alone. */
+START_TEST(device_frontier_by_type)
+{
+    struct world world = world_open("1x3:toy+1x1:toy@intra=1e9,inter=1e7,memory=4e10", 80000000000, 3);
+    struct search_options options = options_of(12);
+    struct explainer e;
+    struct frontier f;
+    struct error err = { 0 };
+    bool alone[2] = { false };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_device_frontier(&e, &f, &err), "%s", err.message);
+    for (int i = 0; i < f.count; i++) {
+        const struct point *at = &f.points[i];
+        ck_assert_int_eq(at->of_type[0] + at->of_type[1], at->devices);
+        for (int k = 0; k < i; k++)
+            ck_assert(at->of_type[0] < f.points[k].of_type[0] || at->of_type[1] < f.points[k].of_type[1]);
+        for (int t = 0; t < 2; t++)
+            alone[t] = alone[t] || at->of_type[t] == at->devices;
+        struct world own = world_open(at->cluster, 80000000000, 3);
+        struct explainer other;
+        struct solution solution;
+        explainer_open(&other, own.model, &own.facts, &options);
+        ck_assert(explainer_solve(&other, &options.space, &own.facts, &solution, &err));
+        ck_assert_int_eq(solution.step_ns, at->step_ns);
+        explainer_close(&other);
+        world_close(&own);
+    }
+    ck_assert(alone[0] && alone[1]);
+    ck_assert_str_eq(f.points[0].cluster, "1x3:toy");
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
 static Suite *explain_several_suite(void)
 {
     Suite *suite = suite_create("several plans");
@@ -237,6 +275,7 @@ static Suite *explain_several_suite(void)
     CHECK_ADD(suite, rankings_are_distinct);
     CHECK_ADD(suite, memory_frontier_falls);
     CHECK_ADD(suite, device_frontier_falls);
+    CHECK_ADD(suite, device_frontier_by_type);
     CHECK_ADD(suite, differences_are_where_they_are);
     CHECK_ADD(suite, differences_name_what_is_unsaid);
     return suite;

@@ -125,6 +125,9 @@ void cluster_number(struct cluster *cluster);
 /* The short form of cluster_scaled(), of a cluster's short form: every group's nodes times so many. False: the name is
  * not a short form. */
 bool cluster_scaled_name(struct text *out, const char *name, int times);
+/* The short form of a part of a cluster with a short form, whose k-th type is types[k] of the whole. One node alone has
+ * no keys of a network. False: the name is not a short form. */
+bool cluster_part_name(struct text *out, const struct cluster *whole, const struct cluster *part, const int *types);
 /* As many devices, or a few more that fill up a unit, all of one of the cluster's types: what a stage costs that lives
  * on it alone. Strings and levels below the outermost are borrowed from the original. */
 bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int type, struct error *err);

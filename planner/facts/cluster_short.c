@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "planner/facts/cluster_parts.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,10 +66,15 @@ static bool begins_group(const struct scan *scan, size_t at)
     return at < scan->length && scan->text[at] == '+' && count_digits(scan->text, scan->length, at + 1) > 0;
 }
 
+static bool is_short_form(const char *name)
+{
+    return count_digits(name, strlen(name), 0) > 0 && strchr(name, ':'); /* a file may be called 2x4.json */
+}
+
 bool cluster_scaled_name(struct text *out, const char *name, int times)
 {
     size_t length = strlen(name), at = 0;
-    if (count_digits(name, length, 0) == 0 || !strchr(name, ':')) /* a file may be called 2x4.json */
+    if (!is_short_form(name))
         return false;
     while (at < length) {
         text_printf(out, "%lld", strtoll(name + at, NULL, 10) * times);
@@ -315,4 +321,66 @@ bool cluster_read_short(struct cluster *cluster, const char *name, const char *t
     good = good && cluster_build(cluster, groups, count, false, err);
     arena_free(&scratch);
     return good;
+}
+
+/* ---- parts ---- */
+
+/* A group as it is written: counts, the device, and its options behind '@'. */
+static size_t group_length(const char *group)
+{
+    size_t length = strlen(group), at = 1;
+    while (at < length && !(group[at - 1] == '+' && count_digits(group, length, at) > 0))
+        at++;
+    return at < length ? at - 1 : length;
+}
+
+/* The first group of the type; NULL: the name speaks of another cluster. */
+static const char *group_of_type(const struct cluster *whole, int type)
+{
+    const char *group = whole->name;
+    int64_t rank = 0;
+    while (*group && rank < whole->device_count && cluster_type(whole, (int)rank) != type) {
+        int64_t nodes = strtoll(group, NULL, 10);
+        rank += nodes * strtoll(strchr(group, 'x') + 1, NULL, 10);
+        group += group_length(group);
+        group += *group == '+';
+    }
+    return *group && rank < whole->device_count ? group : NULL;
+}
+
+/* The device with its options, but those of a network where there is none. */
+static void write_device(struct text *out, const char *group, bool alone)
+{
+    const char *end = group + group_length(group), *at = strchr(group, ':');
+    bool first = true;
+    size_t length = strcspn(at, "@+");
+    text_add_bytes(out, at, length);
+    for (at += length; at < end; at += length) {
+        char key[WORD_BYTES] = "";
+        length = 1 + strcspn(at + 1, ",");
+        length = at + length > end ? (size_t)(end - at) : length;
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(at + 1, "="), at + 1);
+        enum option option = find_option(key);
+        if (alone && option != OPTION_COUNT && option_table[option].outer)
+            continue;
+        text_add(out, first ? "@" : ",");
+        text_add_bytes(out, at + 1, length - 1);
+        first = false;
+    }
+}
+
+bool cluster_part_name(struct text *out, const struct cluster *whole, const struct cluster *part, const int *types)
+{
+    if (!whole->name || !is_short_form(whole->name))
+        return false;
+    for (int g = 0; g < part->group_count; g++) {
+        const struct node_group *own = &part->groups[g];
+        const char *group = group_of_type(whole, types[own->type]);
+        int node = part->level_count > 1 ? cluster_unit(part, own->type, 0) : own->device_count;
+        if (!group)
+            return false;
+        text_printf(out, "%s%dx%d", g > 0 ? "+" : "", own->device_count / node, node);
+        write_device(out, group, part->device_count == node);
+    }
+    return true;
 }

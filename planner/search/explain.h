@@ -184,6 +184,8 @@ struct point {
     struct solution solution;
     int devices;
     int64_t peak_bytes, step_ns;
+    int of_type[MAX_TYPES]; /* devices of each type of the explainer's cluster */
+    const char *cluster;    /* they, as --cluster takes them, or in words where that has no short form */
 };
 enum { MAX_POINTS = 96 };
 struct frontier {
@@ -193,7 +195,6 @@ struct frontier {
 /* Step against peak memory: what is known, with the alternatives to the whole space's plan; and re-solved with ever
  * less memory, each time at least 1/32 below the last peak. */
 bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
-/* Step against devices: whole nodes, 2^k and 3 x 2^k of them (devices where there is one node), and all; downwards
- * until nothing fits. */
+/* Step against devices of each type: the cluster_parts(), downwards until nothing fits. */
 bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err);
 #endif

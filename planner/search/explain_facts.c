@@ -1,5 +1,6 @@
 #include "planner/search/explain_facts.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "planner/cost/cost_group.h"
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +33,7 @@ struct variation variation_noise(uint64_t seed, double amount)
     return v;
 }
 
-/* Devices of one unit of the outermost level. */
-static int unit_size(const struct cluster *cluster, int type)
+int cluster_unit_devices(const struct cluster *cluster, int type)
 {
     return cluster->level_count > 1 ? cluster_unit(cluster, type, cluster->level_count - 2) : 1;
 }
@@ -42,7 +42,7 @@ int cluster_units(const struct cluster *cluster)
 {
     int units = 0;
     for (int g = 0; g < cluster->group_count; g++)
-        units += cluster->groups[g].device_count / unit_size(cluster, cluster->groups[g].type);
+        units += cluster->groups[g].device_count / cluster_unit_devices(cluster, cluster->groups[g].type);
     return units;
 }
 
@@ -57,6 +57,39 @@ void varied_free(struct varied *varied)
 
 /* ---- the cluster ---- */
 
+/* The type of the original that the index-th one left is. */
+static int original_type(const struct variation *v, int index)
+{
+    int type = 0;
+    for (int left = index; v->types != 0 && (!(v->types >> type & 1) || left-- > 0); type++)
+        ;
+    return v->types != 0 ? type : index;
+}
+
+/* Leaves the groups of these types; where those between go, neighbours become one. */
+static bool keep_types(struct cluster *c, const struct variation *v, struct error *err)
+{
+    int groups = 0, types = 0, renamed[MAX_TYPES] = { 0 };
+    for (int t = 0; t < c->type_count; t++)
+        if (v->types >> t & 1) {
+            c->types[types] = c->types[t];
+            renamed[t] = types++;
+        }
+    for (int g = 0; g < c->group_count; g++) {
+        struct node_group group = c->groups[g];
+        if (!(v->types >> group.type & 1))
+            continue;
+        group.type = renamed[group.type];
+        if (groups > 0 && c->groups[groups - 1].type == group.type)
+            c->groups[groups - 1].device_count += group.device_count;
+        else
+            c->groups[groups++] = group;
+    }
+    c->group_count = groups;
+    c->type_count = types;
+    return groups > 0 || fail(err, "%s: has no such types of devices", c->name);
+}
+
 /* The first `units` units of all groups; more than there are: of the last group. Types that are left without ranks are
  * the last ones, since types stand in the order of their first ranks. */
 static bool set_units(struct cluster *c, int units, struct error *err)
@@ -64,7 +97,7 @@ static bool set_units(struct cluster *c, int units, struct error *err)
     int kept = 0, types = 0;
     for (int g = 0; g < c->group_count && units > 0; g++) {
         struct node_group *group = &c->groups[g];
-        int size = unit_size(c, group->type), own = group->device_count / size;
+        int size = cluster_unit_devices(c, group->type), own = group->device_count / size;
         own = own > units || g == c->group_count - 1 ? units : own;
         if (own > MAX_DEVICES / size)
             return fail(err, "%s: expected at most %d devices in all, found more", c->name, (int)MAX_DEVICES);
@@ -76,6 +109,21 @@ static bool set_units(struct cluster *c, int units, struct error *err)
     c->group_count = kept;
     c->type_count = types;
     return true;
+}
+
+/* So many devices of the only unit: whole units of each level inside it. */
+static bool divide_unit(struct cluster *c, int devices, struct error *err)
+{
+    int left = devices;
+    for (int i = 0; i + 1 < c->level_count; i++) {
+        struct link_level *level = &c->types[0].levels[i];
+        level->fanout = level->fanout < left ? level->fanout : left;
+        if (left % level->fanout != 0)
+            break;
+        left /= level->fanout;
+    }
+    c->groups[0].device_count = devices;
+    return left == 1 || fail(err, "%s: one unit has no part of %d devices", c->name, devices);
 }
 
 /* Neighbouring nodes become one. */
@@ -98,8 +146,11 @@ static bool set_shape(struct cluster *c, const struct variation *v, int level_co
 {
     if (v->times == 1)
         c->level_count = level_count; /* one node alone stays without a network */
+    if (v->types != 0 && !keep_types(c, v, err))
+        return false;
     cluster_number(c);
-    if ((v->units > 0 && !set_units(c, v->units, err)) || (v->widen > 1 && !widen(c, v->widen, err)))
+    if ((v->units > 0 && !set_units(c, v->units, err)) || (v->devices > 0 && !divide_unit(c, v->devices, err)) ||
+        (v->widen > 1 && !widen(c, v->widen, err)))
         return false;
     cluster_number(c);
     return c->device_count <= MAX_DEVICES ||
@@ -159,9 +210,12 @@ static void set_profile(struct profile *p, const struct variation *v)
             set_curve(&p->curves[i], v->bandwidth[p->curves[i].level]);
 }
 
-static bool copy_profiles(struct varied *out, const struct profile *first, const struct variation *v, struct error *err)
+/* All of them, or that of the only type left. */
+static bool copy_profiles(struct varied *out, const struct facts *facts, const struct variation *v, struct error *err)
 {
-    for (const struct profile *p = first; p && out->profile_count < MAX_TYPES; p = p->next) {
+    bool one = facts->cluster->type_count > 1 && out->cluster->type_count == 1;
+    const struct profile *p = one ? facts_profile(facts, original_type(v, 0)) : facts->profile;
+    for (; p && out->profile_count < (one ? 1 : MAX_TYPES); p = p->next) {
         struct profile *copy = NULL;
         if (!profile_merge(&copy, p, NULL, err))
             return false;
@@ -174,18 +228,43 @@ static bool copy_profiles(struct varied *out, const struct profile *first, const
     return true;
 }
 
+/* ---- what it is called ---- */
+
+static bool set_names(struct varied *out, const struct cluster *whole, const struct variation *v, struct error *err)
+{
+    struct text words = { 0 }, typed = { 0 };
+    int types[MAX_TYPES], count = out->cluster->type_count;
+    for (int t = 0; t < count; t++) {
+        types[t] = original_type(v, t);
+        out->of_type[types[t]] = out->cluster->types[t].device_count;
+        text_printf(&words, "%s%d %s",
+                    t == 0          ? ""
+                    : t + 1 < count ? ", "
+                                    : " and ",
+                    out->of_type[types[t]], out->cluster->types[t].device.name);
+    }
+    if (out->cluster->device_count < whole->device_count && cluster_part_name(&typed, whole, out->cluster, types))
+        out->typed = arena_strdup(&out->arena, typed.failed ? "" : typed.data);
+    out->words = arena_strdup(&out->arena, words.failed ? "" : words.data);
+    bool good = !words.failed && !typed.failed && out->words;
+    text_free(&words);
+    text_free(&typed);
+    return good || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+}
+
 bool varied_open(struct varied *out, const struct facts *facts, const struct variation *variation, struct error *err)
 {
     *out = (struct varied){ 0 };
     bool ok = cluster_scaled(&out->cluster, facts->cluster, variation->times, err) &&
               set_shape(out->cluster, variation, facts->cluster->level_count, err) &&
-              copy_profiles(out, facts->profile, variation, err);
+              copy_profiles(out, facts, variation, err) && set_names(out, facts->cluster, variation, err);
     if (!ok) {
         varied_free(out);
         return false;
     }
     for (int t = 0; t < out->cluster->type_count; t++)
-        set_rates(&out->cluster->types[t], variation, out->cluster->level_count, facts_available_bytes(facts, t));
+        set_rates(&out->cluster->types[t], variation, out->cluster->level_count,
+                  facts_available_bytes(facts, original_type(variation, t)));
     out->facts = (struct facts){ out->cluster, out->profile_count ? out->profiles[0] : NULL };
     return true;
 }

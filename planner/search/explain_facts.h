@@ -9,7 +9,9 @@ struct variation {
         vector;                   /* compute rates: matrix products, attention, everything else and memory traffic */
     double bandwidth[MAX_LEVELS]; /* of each level of links; latencies stay */
     double memory;                /* usable bytes per device */
+    unsigned types;               /* only the nodes of these types, bit t for type t; 0: of all */
     int units;                    /* of the outermost level: nodes, or devices of the only node; 0: as many */
+    int devices;                  /* so many of the one unit that is left; 0: all */
     int times;                    /* so many times the nodes instead, where one node alone becomes several; 1 */
     int widen;                    /* so many times the devices in a node, and as many fewer nodes; 1 */
 };
@@ -23,14 +25,26 @@ struct varied {
     struct cluster *cluster;
     struct profile *profiles[MAX_TYPES]; /* copies of the facts' list, in its order */
     int profile_count;
-    struct facts facts; /* of these */
+    struct facts facts;     /* of these */
+    int of_type[MAX_TYPES]; /* devices of each type of the original */
+    const char *words;      /* "3 h100-sxm and 2 l40s" */
+    const char *typed;      /* what to give as --cluster, where devices were left out; NULL: it has no short form */
 };
 /**
  * A copy of the facts with the variation applied. Strings are borrowed from the original. The caller frees it:
- * varied_free(). Fails when the cluster would have too many devices, or nodes cannot be widened so.
+ * varied_free(). Fails when the cluster would have too many devices, or nodes cannot be widened or divided so.
  */
 bool varied_open(struct varied *out, const struct facts *facts, const struct variation *variation, struct error *err);
 void varied_free(struct varied *varied);
 /* Units of the outermost level: nodes, or devices where there is one node only. */
 int cluster_units(const struct cluster *cluster);
+/* Devices of one such unit of a type. */
+int cluster_unit_devices(const struct cluster *cluster, int type);
+enum { MOST_PARTS = 64 };
+/**
+ * The parts of a cluster that are worth a look, as variations: all of it, with fewer and fewer of its units; then the
+ * same of each two of three types, and of each type alone. The last unit of one type goes on with fewer devices. Counts
+ * are 2^k and 3 x 2^k, and all. The whole comes first; parts that follow each other with equal `types` fall.
+ */
+int cluster_parts(const struct cluster *cluster, struct variation out[MOST_PARTS]);
 #endif
