@@ -79,6 +79,7 @@ static const struct json_field what_if_fields[] = {
     TEXT("name", "For people."),
     NUMBER("factor", "Of the resource."),
     WHOLE("value", "Devices, or sequences of batch or micro-batch; 0: none."),
+    TEXT("cluster", "Of fewer devices, as --cluster takes them; or null."),
     TEXT("result", "Of the search: plan, no memory, impossible or ended."),
     NUMBER("step_s", "Of the best plan then; of a larger batch, per the plan's own batch; or null."),
     NUMBER("change", "Of the step; or null."),
@@ -324,6 +325,7 @@ static void write_what_if(struct json_writer *w, const struct what_if *at)
     json_put_string(w, "name", at->name);
     json_put_double(w, "factor", at->factor);
     json_put_int(w, "value", at->value);
+    json_put_string(w, "cluster", at->cluster);
     json_put_string(w, "result", solution_names[at->solution.kind]);
     if (at->step_ns > 0) {
         json_put_double(w, "step_s", seconds(at->step_ns));

@@ -212,6 +212,15 @@ static void print_what_ifs(const struct cli *cli, const struct what_ifs *w)
     }
 }
 
+/* A part of the cluster that is better than all of it. */
+static void print_fewer_devices(const struct cli *cli, const struct explanation *x)
+{
+    const struct what_if *fewer = explain_fewer(&x->what_ifs);
+    if (fewer)
+        print_fewer(cli->out, fewer->step_ns, x->what_ifs.base_ns, x->plan->plan->rank_count,
+                    fewer->cluster ? fewer->cluster : fewer->name);
+}
+
 static void print_regret(const struct cli *cli, const struct regret *r)
 {
     fprintf(cli->out, "  +-%.0f %%: ", 100 * r->amount);
@@ -248,8 +257,10 @@ void explanation_print(const struct cli *cli, const struct explanation *x)
         else
             print_alternative(cli, &x->alternatives.list[i], x, false);
     }
-    if (x->asked[PART_WHAT_IF])
+    if (x->asked[PART_WHAT_IF]) {
         print_what_ifs(cli, &x->what_ifs);
+        print_fewer_devices(cli, x);
+    }
     if (x->asked[PART_ROBUSTNESS])
         fprintf(cli->out, "\nrobustness: every rate and the memory drawn anew, each time against the best plan then\n");
     for (int i = 0; i < x->regret_count; i++)

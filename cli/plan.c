@@ -200,6 +200,14 @@ static bool print_others(const struct cli *cli, const struct answer *answer, str
     return good;
 }
 
+/* The shortest point of fewer devices than the whole cluster's best, which is the first known of it; NULL: none is
+ * shorter. */
+static const struct point *fewer_devices(const struct frontier *f, int devices, int64_t step_ns)
+{
+    const struct point *first = &f->points[0];
+    return f->count > 0 && first->devices < devices && first->step_ns < step_ns ? first : NULL;
+}
+
 /* on: what they are of is said, too. */
 static void print_points(const struct cli *cli, const struct frontier *f, bool on, bool complete)
 {
@@ -215,6 +223,18 @@ static void print_points(const struct cli *cli, const struct frontier *f, bool o
         fprintf(cli->out, "%8s %9s %8d  %-*s%s%s\n", text_duration_ns(number, at->step_ns),
                 text_bytes(peak, at->peak_bytes), at->devices, (int)width, on ? at->cluster : "", on ? "  " : "", line);
     }
+}
+
+static void print_frontier(const struct cli *cli, const struct answer *answer)
+{
+    const struct frontier *f = &answer->frontier;
+    int devices = answer->in->cluster->device_count;
+    int64_t step_ns = answer->ranking.plans[0].estimate->prediction.step_ns;
+    bool on = answer->resource == PARETO_DEVICES;
+    const struct point *fewer = on ? fewer_devices(f, devices, step_ns) : NULL;
+    print_points(cli, f, on, !answer->explainer.ended);
+    if (fewer)
+        print_fewer(cli->out, fewer->step_ns, step_ns, devices, fewer->cluster);
 }
 
 static void print_simulated_bound(const struct cli *cli, const struct certificate *c)
@@ -362,7 +382,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!print_others(cli, answer, err))
         return false;
     if (a->pareto)
-        print_points(cli, &answer->frontier, answer->resource == PARETO_DEVICES, !answer->explainer.ended);
+        print_frontier(cli, answer);
     if (!verified)
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
@@ -410,25 +430,27 @@ static struct search_options options_of(const struct plan_arguments *a, const st
     return o;
 }
 
-/* Where half the devices would compute for less than the step, they may be faster: there is less to exchange. */
+/* There is less to exchange between fewer devices, and none wait for slower ones. */
 static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct error *err)
 {
     const struct inputs *in = answer->in;
     const struct prediction *p = &answer->ranking.plans[0].estimate->prediction;
-    struct variation half = variation_none();
+    struct variation part;
     struct varied varied;
     struct solution found = { 0 };
-    char number[TEXT_NUMBER_BYTES];
-    half.units = cluster_units(in->cluster) / 2;
-    if (answer->a->json || answer->a->space.time_limit_s > 0 || 2 * half.units != cluster_units(in->cluster) ||
-        2 * (p->breakdown_ns[TIME_COMPUTE] + p->breakdown_ns[TIME_RECOMPUTE]) >= p->step_ns)
+    if (answer->a->json || answer->a->space.time_limit_s > 0 ||
+        (answer->a->pareto && answer->resource == PARETO_DEVICES))
         return true;
-    if (!varied_open(&varied, &in->facts, &half, err))
+    int64_t compute_ns = p->breakdown_ns[TIME_COMPUTE] + p->breakdown_ns[TIME_RECOMPUTE];
+    if (!cluster_likely_part(in->cluster, answer->space->dtype, compute_ns, p->step_ns, &part))
+        return true;
+    if (!varied_open(&varied, &in->facts, &part, err))
         return false;
-    bool good = explainer_find(&answer->explainer, answer->space, &varied.facts, &found, err);
+    bool good = (in->cluster->type_count > 1 ? explainer_glance : explainer_find)(&answer->explainer, answer->space,
+                                                                                  &varied.facts, &found, err);
     if (good && found.kind == SOLUTION_PLAN && found.step_ns < p->step_ns)
-        fprintf(cli->talk, "half of the devices take less time: %s on %d\n", text_duration_ns(number, found.step_ns),
-                varied.cluster->device_count);
+        print_fewer(cli->talk, found.step_ns, p->step_ns, in->cluster->device_count,
+                    varied.typed ? varied.typed : varied.words);
     varied_free(&varied);
     return good;
 }

@@ -260,6 +260,14 @@ void print_placement(const struct cli *cli, const struct plan *plan, const struc
     }
 }
 
+void print_fewer(FILE *out, int64_t step_ns, int64_t all_ns, int devices, const char *on)
+{
+    char number[TEXT_NUMBER_BYTES];
+    fprintf(out, "fewer devices take less time: %s, %.1f %% less than all %d: %s%s\n",
+            text_duration_ns(number, step_ns), 100 * (1 - (double)step_ns / (double)all_ns), devices,
+            strchr(on, ':') ? "--cluster " : "", on);
+}
+
 /* Stages that need and have what the one before does are left out; what they have follows the last of a kind. */
 static void print_peak(const struct cli *cli, const struct prediction *p, int s)
 {

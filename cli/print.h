@@ -15,6 +15,8 @@ void print_order(const struct cli *cli, const struct plan *plan);
 /* "16 h100-sxm", "8 h100-sxm + 8 a100-sxm-80": the devices of count ranks, into out. */
 void print_devices_line(const struct cluster *cluster, int first_rank, int count, char out[PRINT_LINE_BYTES]);
 /* Which devices each stage has, where the cluster has several types; else nothing. */
+/* That so much is shorter than the step on all of so many devices; on: of which ones, as --cluster takes it. */
+void print_fewer(FILE *out, int64_t step_ns, int64_t all_ns, int devices, const char *on);
 void print_placement(const struct cli *cli, const struct plan *plan, const struct cluster *cluster);
 void print_prediction(const struct cli *cli, const struct prediction *prediction, const struct graph *graph);
 /* Whether the machine's reference product takes 5 % more or less than when the profile was made; then says so in out.

@@ -23,9 +23,14 @@ def several(folder):
         points = json.loads(answer.stdout)["frontier"]
         check(f"plan --pareto {resource}: falls", len(points) > 1 and all(
             a["step_s"] < b["step_s"] and a[key] > b[key] for a, b in zip(points, points[1:])), answer)
+    fewer = "fewer devices take less time: .* less than all 5: --cluster 1x3:h100-sxm\n"
     mixed = ["plan", "bert-large", "--cluster", "1x3:h100-sxm+1x2:l40s", "--batch", 24, "--schedule", "1f1b"]
-    answer = expect("plan --pareto devices of two types", 0, r"\n .* 2  1x2:l40s  ", *mixed, "--pareto", "devices")
+    answer = expect("plan --pareto devices of two types", 0, rf"\n .* 2  1x2:l40s  (.|\n)*{fewer}", *mixed, "--pareto", "devices")
     check("plan --pareto devices: not all five", "1x3:h100-sxm+1x2:l40s" not in answer.stdout, answer)
+    answer = run(*mixed)
+    check("plan: one type alone takes less", answer.returncode == 0 and re.search(fewer, answer.stderr), answer)
+    expect("explain: fewer devices take less", 0, "fewer devices take less time: .* less than all 8: --cluster 1x2:rtx4090\n",
+           "explain", "tiny-gpt", "--batch", 8, "--cluster", "2x4:rtx4090", "--schedule", "1f1b", "--part", "what-if")
     answer = expect("plan --batch auto", 0, "", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--fix", "dp=2,micro-batch=3", "--json")
     found = json.loads(answer.stdout)
     tried = {t["batch"]: t["step_s"] for t in found["batches"]}

@@ -346,6 +346,25 @@ START_TEST(a_type_alone_keeps_its_profile)
 }
 END_TEST
 
+/* The part that multiplies most, where it could compute for less than the step. */
+START_TEST(likely_parts_could_be_faster)
+{
+    struct world mixed = world_open("1x3:toy+1x1:toy@memory=4e10", 80000000000, 2),
+                 even = world_open("2x2:toy", 80000000000, 2), odd = world_open("3x2:toy", 80000000000, 2);
+    struct variation v;
+    ck_assert(cluster_likely_part(mixed.cluster, DTYPE_BF16, 74, 100, &v));
+    ck_assert(v.types == 1 && v.units == 0);
+    ck_assert(!cluster_likely_part(mixed.cluster, DTYPE_BF16, 76, 100, &v)); /* 4/3 of it */
+    ck_assert(cluster_likely_part(even.cluster, DTYPE_BF16, 49, 100, &v));
+    ck_assert(v.types == 0 && v.units == 1);
+    ck_assert(!cluster_likely_part(even.cluster, DTYPE_BF16, 50, 100, &v));
+    ck_assert(!cluster_likely_part(odd.cluster, DTYPE_BF16, 1, 100, &v));
+    world_close(&mixed);
+    world_close(&even);
+    world_close(&odd);
+}
+END_TEST
+
 /* ---- answers ---- */
 
 /* What the plan chose is what the search fixed; ZeRO as far as there is somebody to share shards with. */
@@ -628,6 +647,7 @@ static Suite *explain_suite(void)
     CHECK_ADD(suite, clusters_grow_and_shrink);
     CHECK_ADD(suite, parts_are_clusters);
     CHECK_ADD(suite, a_type_alone_keeps_its_profile);
+    CHECK_ADD(suite, likely_parts_could_be_faster);
     CHECK_ADD(suite, choice_is_the_configuration);
     CHECK_ADD(suite, zero_3_everywhere_shards);
     CHECK_ADD(suite, alternatives_are_of_their_kind);

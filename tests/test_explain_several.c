@@ -241,6 +241,7 @@ START_TEST(device_frontier_by_type)
     struct search_options options = options_of(12);
     struct explainer e;
     struct frontier f;
+    struct what_ifs w;
     struct error err = { 0 };
     bool alone[2] = { false };
     explainer_open(&e, world.model, &world.facts, &options);
@@ -263,6 +264,12 @@ START_TEST(device_frontier_by_type)
     }
     ck_assert(alone[0] && alone[1]);
     ck_assert_str_eq(f.points[0].cluster, "1x3:toy");
+    const struct explained *whole = e.base.explained;
+    ck_assert_msg(explain_what_ifs(&e, whole, &w, &err), "%s", err.message);
+    const struct what_if *fewer = explain_fewer(&w);
+    ck_assert_ptr_nonnull(fewer);
+    ck_assert_str_eq(fewer->cluster, "1x3:toy");
+    ck_assert_int_eq(fewer->step_ns, f.points[0].step_ns);
     explainer_close(&e);
     world_close(&world);
 }

@@ -1,6 +1,7 @@
 #include "planner/search/explain.h"
 #include "base/num.h"
 #include "models/model.h"
+#include "planner/search/space_choice.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -305,6 +306,24 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
     struct query query = { .space = *space, .facts = facts };
     ask(e, &query, 1);
     return take_found(e, &query, out, err);
+}
+
+bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                      struct error *err)
+{
+    enum { FEW_RANKED = 8, WIDE_GAP_PPM = 50000 };
+    struct search_options options = e->options;
+    struct space plain = *space;
+    if (space_is_default(space, SPACE_SCHEDULE) && space_is_default(space, SPACE_INTERLEAVE) &&
+        space_is_default(space, SPACE_EXTRA)) {
+        plain.schedule = (struct allowed){ 1, { 0 } };
+        plain.extra = (struct allowed){ 1, { 0 } };
+    }
+    e->options.rank_count = FEW_RANKED;
+    e->options.gap_ppm = max_i64(e->options.gap_ppm, WIDE_GAP_PPM);
+    bool good = explainer_find(e, &plain, facts, out, err);
+    e->options = options;
+    return good;
 }
 
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,

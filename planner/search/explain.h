@@ -80,6 +80,9 @@ bool explainer_solve_all(struct explainer *e, struct query *queries, int count, 
 /* The same by the search's own prediction. */
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err);
+/* The same with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
+bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                      struct error *err);
 /* The whole space under the explainer's facts; searched once. */
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
 /* The whole space was searched already: the result's plans become known, and what it has heard passes over. */
@@ -143,9 +146,10 @@ enum resource {
 extern const char *const resource_names[RESOURCE_COUNT + 1];
 struct what_if {
     enum resource resource;
-    const char *name; /* "10 % more memory"; in the explainer's arena */
-    double factor;    /* of the resource: 1.1, 0.9, 2 */
-    int64_t value;    /* devices, sequences of a micro-batch or of the batch, bytes; 0 where none */
+    const char *name;    /* "10 % more memory"; in the explainer's arena */
+    const char *cluster; /* of RESOURCE_DEVICES what to give as --cluster; NULL: there is no short form, or more */
+    double factor;       /* of the resource: 1.1, 0.9, 2 */
+    int64_t value;       /* devices, sequences of a micro-batch or of the batch, bytes; 0 where none */
     struct solution solution;
     const struct explained *best; /* the best plan known under it; NULL: none */
     int64_t step_ns;              /* its step, 0: none. Of twice the batch: half of its step */
@@ -159,12 +163,14 @@ struct what_ifs {
 };
 /**
  * Re-solves with memory +-10 %, each level of links twice as fast, 10 % more compute, nodes twice as wide, twice the
- * batch, one more node, fewer and twice the devices, and each micro-batch near the plan's. Where devices and batch
- * stay, the plans already known compete too, so that more of a resource is never worse.
+ * batch, one more node, fewer and twice the devices, those of each type alone, and each micro-batch near the plan's.
+ * Where devices and batch stay, the plans already known compete too, so that more of a resource is never worse.
  */
 bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err);
 /* The constraint (memory, node, batch) whose lifting buys most, at least a thousandth of the step; NULL: none does. */
 const struct what_if *explain_binding(const struct what_ifs *what_ifs);
+/* The shortest on fewer devices, if it is shorter than on all; NULL: none is. */
+const struct what_if *explain_fewer(const struct what_ifs *what_ifs);
 
 /* ---- robustness ---- */
 struct regret {

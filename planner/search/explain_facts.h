@@ -47,4 +47,8 @@ enum { MOST_PARTS = 64 };
  * are 2^k and 3 x 2^k, and all. The whole comes first; parts that follow each other with equal `types` fall.
  */
 int cluster_parts(const struct cluster *cluster, struct variation out[MOST_PARTS]);
+/* The part that a step which computes for compute_ns of step_ns may be faster on, since there is less to exchange: half
+ * of the units, or of several types the one that multiplies most. False: that would compute for longer. */
+bool cluster_likely_part(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
+                         struct variation *out);
 #endif

@@ -80,3 +80,29 @@ int cluster_parts(const struct cluster *cluster, struct variation out[MOST_PARTS
         add_parts_of(&parts, 1u << t, 1u << t);
     return parts.count;
 }
+
+/* What the devices of a type multiply in a second. */
+static double rate_of(const struct node_type *type, enum dtype dtype)
+{
+    return type->device.matmul_flops_per_s[dtype] * type->device.matmul_efficiency * type->device_count;
+}
+
+bool cluster_likely_part(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
+                         struct variation *out)
+{
+    double whole = 0, most = 0;
+    int units = cluster_units(cluster), best = 0;
+    for (int t = 0; t < cluster->type_count; t++) {
+        double own = rate_of(&cluster->types[t], dtype);
+        best = own > most ? t : best;
+        most = own > most ? own : most;
+        whole += own;
+    }
+    *out = variation_none();
+    if (cluster->type_count > 1)
+        out->types = 1u << best;
+    else
+        out->units = units / 2;
+    double times = cluster->type_count > 1 ? whole / most : 2;
+    return times * (double)compute_ns < (double)step_ns && (cluster->type_count > 1 || units % 2 == 0);
+}

@@ -159,38 +159,76 @@ static struct space without_data(const struct explainer *e)
     return space;
 }
 
-static bool ask_devices(struct asking *a, int units, int times)
+/* Which devices those are. */
+static const char *devices_name(struct explainer *e, const struct varied *varied)
 {
-    const struct cluster *cluster = a->e->facts->cluster;
-    struct variation v = variation_none();
-    struct space space = without_data(a->e);
-    v.units = units;
-    v.times = times;
-    struct varied varied;
-    struct error why = { 0 };
-    if (!varied_open(&varied, a->e->facts, &v, &why))
-        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
-    int devices = varied.cluster->device_count;
-    varied_free(&varied);
-    return ask(a,
-               (struct what_if){ RESOURCE_DEVICES, name_of(a->e, "%d device%s", devices, devices == 1 ? "" : "s"),
-                                 .factor = (double)devices / cluster->device_count, .value = devices },
-               &space, &v, false);
+    int count = varied->cluster->device_count;
+    if (e->facts->cluster->type_count > 1)
+        return name_of(e, "%s", varied->words);
+    return name_of(e, "%d device%s", count, count == 1 ? "" : "s");
 }
 
-/* One node more; and fewer and twice as many, by halves. */
+static bool ask_devices(struct asking *a, const struct variation *v)
+{
+    const struct cluster *cluster = a->e->facts->cluster;
+    struct space space = without_data(a->e);
+    struct varied varied;
+    struct error why = { 0 };
+    if (!varied_open(&varied, a->e->facts, v, &why))
+        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+    int devices = varied.cluster->device_count;
+    struct what_if w = { .resource = RESOURCE_DEVICES,
+                         .name = devices_name(a->e, &varied),
+                         .cluster = varied.typed ? arena_strdup(&a->e->arena, varied.typed) : NULL,
+                         .factor = (double)devices / cluster->device_count,
+                         .value = devices };
+    bool good = w.cluster || !varied.typed || fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
+    varied_free(&varied);
+    return good && ask(a, w, &space, v, false);
+}
+
+static bool ask_size(struct asking *a, int units, int times)
+{
+    struct variation v = variation_none();
+    v.units = units;
+    v.times = times;
+    return ask_devices(a, &v);
+}
+
+/* The first half, quarter and eighth, of the devices of one node where that is less; of several types each alone, and
+ * of three each two. */
+static bool ask_parts(struct asking *a)
+{
+    const struct cluster *cluster = a->e->facts->cluster;
+    struct variation parts[MOST_PARTS];
+    int units = cluster_units(cluster), size = cluster_unit_devices(cluster, 0), count = 0;
+    bool mixed = cluster->type_count > 1;
+    for (int u = units / 2; u >= 1 && u >= units / 8 && !mixed; u /= 2)
+        if (!ask_size(a, u, 1))
+            return false;
+    for (int d = size / 2; d >= 1 && d >= cluster->device_count / 8 && !mixed; d /= 2) {
+        struct variation v = variation_none();
+        v.units = 1;
+        v.devices = d;
+        if (!ask_devices(a, &v))
+            return false;
+    }
+    count = mixed ? cluster_parts(cluster, parts) : 0;
+    for (int i = 1; i < count; i++)
+        if (parts[i].types != parts[i - 1].types && !ask_devices(a, &parts[i]))
+            return false;
+    return true;
+}
+
+/* One node more, twice as many, and parts. */
 static bool ask_frontier(struct asking *a)
 {
     const struct cluster *cluster = a->e->facts->cluster;
-    int units = cluster_units(cluster);
-    if (cluster->level_count > 1 && !ask_devices(a, units + 1, 1))
+    if (cluster->level_count > 1 && !ask_size(a, cluster_units(cluster) + 1, 1))
         return false;
-    if (cluster->device_count <= MAX_DEVICES / 2 && !ask_devices(a, 0, 2))
+    if (cluster->device_count <= MAX_DEVICES / 2 && !ask_size(a, 0, 2))
         return false;
-    for (int u = units / 2; u >= 1 && u >= units / 8; u /= 2)
-        if (!ask_devices(a, u, 1))
-            return false;
-    return true;
+    return ask_parts(a);
 }
 
 static bool ask_micro(struct asking *a, const struct choice *c)
@@ -248,6 +286,18 @@ const struct what_if *explain_binding(const struct what_ifs *what_ifs)
             w->resource == RESOURCE_MEMORY || w->resource == RESOURCE_NODE || w->resource == RESOURCE_BATCH;
         if (constraint && w->factor > 1 && w->step_ns > 0 && w->change <= -BINDING_SHARE &&
             (!best || w->change < best->change))
+            best = w;
+    }
+    return best;
+}
+
+const struct what_if *explain_fewer(const struct what_ifs *what_ifs)
+{
+    const struct what_if *best = NULL;
+    for (int i = 0; i < what_ifs->count; i++) {
+        const struct what_if *w = &what_ifs->list[i];
+        if (w->resource == RESOURCE_DEVICES && w->factor < 1 && w->step_ns > 0 && w->change < 0 &&
+            (!best || w->step_ns < best->step_ns))
             best = w;
     }
     return best;
