@@ -26,6 +26,12 @@ static inline bool small_share(void)
     return share_stride() > 3;
 }
 
+/* Of cases that each cost several searches a share has one in so many, a whole run all. */
+static inline bool in_turn(int number, int every)
+{
+    return share_stride() == 1 || number % every == 0;
+}
+
 /* Check notes each comparison that held in a file, which takes longer than most comparisons. After a crash it names the
  * test all the same, and a sanitizer the line. */
 #define _mark_point(file, line) ((void)0)

@@ -11,6 +11,12 @@
 
 enum { STEPS = 3, MOST_STEPS = 7, MAX_WEIGHTS = 64, MAX_RANKS = 8 };
 
+/* Of shares that are not small each precision has every other case, since both run the same lines. */
+static inline bool gpu_has_turn(int number)
+{
+    return small_share() || in_turn(number + (sizeof(real) == sizeof(double)), 2);
+}
+
 /* What devices were asked since a test last said 0. */
 extern struct counted {
     _Atomic int granted[GPU_BIAS_GRADIENT + 1]; /* products with what follows them, by epilogue */

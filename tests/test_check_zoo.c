@@ -114,10 +114,13 @@ START_TEST(known_certificates_hold)
 }
 END_TEST
 
+/* A small share has the first of those that are known, and the random worlds of tests/test_certificate.c. */
 START_TEST(certificates_hold)
 {
     int found = 0;
-    for (uint64_t n = 0; n < DRAWS; n += (uint64_t)share_stride() * (small_share() ? 2 : 1)) {
+    if (small_share())
+        return;
+    for (uint64_t n = 0; n < DRAWS; n += (uint64_t)share_stride() * (share_stride() > 1 ? 2 : 1)) {
         struct job job = draw_job(mix64(n));
         found += check_job(&job);
     }

@@ -10,7 +10,8 @@ def several(folder):
     small = ["plan", "tiny-gpt", "--cluster", "2x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
     for repeated in ("tp=1,tp=1,dp=2", "layer[0-1].zero=1,layer[1].zero=0,layouts=1"):
         expect(f"--fix {repeated}: the same again, and layers' rules", 0, "step", *small, "--fix", repeated)
-    expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
+    if not SMALL:
+        expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
     answer = run(*small, "--top", 4, "--json")
     top = json.loads(answer.stdout)["top"]
     check("plan --top: as many, by step", len(top) == 4 and [t["step_s"] for t in top] == sorted(t["step_s"] for t in top), answer)
@@ -18,8 +19,9 @@ def several(folder):
     check("plan --top --json is a plan file", run("show", "-", stdin=answer.stdout).returncode == 0)
     expect("plan --top of a space with few plans", 0, "there are no more than 1 plans", *small, "--top", 9, "--fix", "pp=1,tp=1,zero=0,recompute=none,micro-batch=2,prefetch=1")
     for resource, key in some([("memory", "peak_bytes"), ("devices", "devices")]):
-        expect(f"plan --pareto {resource}", 0, "none of these is beaten in both", *small, "--fix", "tp=1,zero=1,micro-batch=2", "--pareto", resource)
-        answer = run(*small, "--pareto", resource, "--json")
+        fixed = ["--fix", "tp=1,zero=1,micro-batch=2"]
+        expect(f"plan --pareto {resource}", 0, "none of these is beaten in both", *small, *fixed, "--pareto", resource)
+        answer = run(*small, *(fixed if SMALL else []), "--pareto", resource, "--json")
         points = json.loads(answer.stdout)["frontier"]
         check(f"plan --pareto {resource}: falls", len(points) > 1 and all(
             a["step_s"] < b["step_s"] and a[key] > b[key] for a, b in zip(points, points[1:])), answer)

@@ -32,10 +32,11 @@ static double least_allowed(const struct schedule *schedule, enum pipeline_ratio
 START_TEST(formula_is_hardly_below_the_simulator)
 {
     const char *name = schedules[_i]->name;
+    const uint64_t every = share_stride() > 1 ? 2 * (uint64_t)share_stride() : 1;
     for (size_t i = 0; i < sizeof likenesses / sizeof *likenesses; i++) {
         const struct likeness *alike = &likenesses[i];
         double least = INFINITY, most = 0;
-        for (uint64_t n = 0; n < DRAWS; n += (uint64_t)share_stride() * (alike->ratios == RATIO_OF_ALL ? 1 : 2)) {
+        for (uint64_t n = 0; n < DRAWS; n += every * (alike->ratios == RATIO_OF_ALL ? 1 : 2)) {
             uint64_t state = n * 4096;
             struct pipeline_draw draw = pipeline_draw(&state, _i, alike->spread, MOST_SEND_PERMILLE);
             draw.ratios = alike->ratios;

@@ -17,6 +17,8 @@ static const double gradient_tolerance = 1e-5;
 START_TEST(plans_compute_what_the_processor_computes)
 {
     const char *model = tiny_models[_i];
+    if (!gpu_has_turn(_i))
+        return;
     struct outcome want = gpu_run(model, &gpu_single, &device_cpu, NULL, NULL);
     struct outcome alone = gpu_run(model, &gpu_single, &device_teams, NULL, NULL);
     gpu_expect_same(&alone, &want);
@@ -94,7 +96,7 @@ START_TEST(gradients_are_the_processors)
                         : _i == TINY_SEEING ? TINY_DROPLESS
                                             : wide_models[_i - TINY_SEEING - 1];
     const struct device *const devices[] = { &device_single, &device_teams };
-    if (!in_share((uint64_t)_i))
+    if (!in_share((uint64_t)_i) || !gpu_has_turn(_i))
         return;
     struct gradients want = gradients_of(model, &device_cpu);
     for (int d = 0; d < (gpu_module_path() || _i > TINY_SEEING ? 1 : 2); d++) {
@@ -217,7 +219,7 @@ END_TEST
 /* An emulated GPU has neither context nor code: all that it holds beside the arena has a name. */
 START_TEST(memory_beside_arenas_has_names)
 {
-    if (gpu_module_path())
+    if (gpu_module_path() || !gpu_has_turn(_i))
         return;
     for (int c = -1; c < GPU_TRIED; c++) {
         const struct tiny_choice *choice = c < 0 ? &gpu_single : &gpu_choices_tried[c];

@@ -225,7 +225,7 @@ static void expect_bounds_of_gaps(const char *name, const struct knapsack *exact
 /* Stages that were hard once are solved well within the search's node limit, and GLPK finds nothing cheaper. */
 START_TEST(hard_stages_are_solved)
 {
-    for (size_t n = 0; n < sizeof hard_knapsacks / sizeof *hard_knapsacks; n++) {
+    for (size_t n = 0; n < sizeof hard_knapsacks / sizeof *hard_knapsacks; n += small_share() ? 4 : 1) {
         const struct hard_knapsack *hard = &hard_knapsacks[n];
         struct knapsack_group groups[HARD_GROUPS];
         int ours[HARD_GROUPS * HARD_OPTIONS], theirs[HARD_GROUPS * HARD_OPTIONS];
