@@ -340,7 +340,7 @@ START_TEST(batches_cut_short_say_so)
     ck_assert_msg(search_batch(&result, &whole, world.model, &world.facts, &options, 64, &err), "%s", err.message);
     ck_assert(!whole.ended);
     search_result_free(result);
-    for (int64_t limit = 1; limit < 100000; limit += 1 + (small_share() ? limit : limit / 2)) {
+    for (int64_t limit = 1; limit < 100000; limit += 1 + (small_share() ? 3 * limit : limit / 2)) {
         clock = 0;
         options.time_limit_ns = limit;
         ck_assert_msg(search_batch(&result, &part, world.model, &world.facts, &options, 64, &err), "limit %lld: %s",
