@@ -344,6 +344,18 @@ static void note_rules(const struct cli *cli, const struct space *space)
     }
 }
 
+/* What is allowed together and never met in one plan. */
+static void note_apart(const struct cli *cli, const struct space *space, const struct inputs *in)
+{
+    bool layouts = names_several(&space->layouts), turns = names_several(&space->turns),
+         spread = names_several(&space->spread);
+    if (layouts + turns + spread > 1)
+        fprintf(cli->talk, "note: no plan has two of turns, spread, layouts: they are searched beside each other\n");
+    if (layouts && (in->cluster->type_count > 1 || !graph_is_chain(in->graph)))
+        fprintf(cli->talk, "note: layouts are the same in all layers %s\n",
+                in->cluster->type_count > 1 ? "on several types of devices" : "of models with branches");
+}
+
 /* The space of the proof is not all that there is. */
 static void suggest_more(const struct cli *cli, const struct space *space)
 {
@@ -386,6 +398,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!verified)
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
+    note_apart(cli, answer->space, in);
     suggest_spread(cli, answer->space, in->cluster->device_count);
     suggest_more(cli, answer->space);
     if (a->output)

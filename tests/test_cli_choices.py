@@ -45,6 +45,10 @@ def words(folder):
     for layouts, noted in ((1, True), (2, False)):
         result = run("plan", *SMALL, "--cluster", "1x2:cpu", "--fix", f"layer[1-2].tp=2,layouts={layouts}")
         check(f"a rule for some layers' tensor degree, {layouts}", result.returncode == 0 and bool(re.search(note, result.stderr)) == noted, result)
+    for cluster, choices, note in (("1x4:cpu", "turns=1:2,layouts=2", "no plan has two of"), ("1x2:l40s+1x2:rtx4090", "layouts=2", "on several types of devices"),
+                                   ("1x4:cpu", "turns=1:2,hsdp=0:2", None)):
+        result = run("plan", "tiny-gpt", "--batch", 8, "--cluster", cluster, "--space", choices)
+        check(f"what never meets in one plan, {choices}", result.returncode == 0 and (note in result.stderr if note else "note:" not in result.stderr), result)
     result = run("plan", "tiny-gpt", "--batch", 8, "--cluster", "2x4:rtx4090")
     half = expect("half of the devices alone", 0, r"step \d+ us", "plan", "tiny-gpt", "--batch", 8, "--cluster", "1x4:rtx4090").stdout
     step = re.search(r"step (\d+ us)", half).group(1)

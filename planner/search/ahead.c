@@ -15,16 +15,16 @@ struct piece {
     struct error err;
 };
 
-static bool is_of(const struct known_estimate *known, const struct candidate *c, uint64_t hash)
+static bool is_of(const struct known_estimate *known, const struct candidate *c)
 {
-    return known->estimate && known->table == c->table && known->plan_hash == hash;
+    return known->estimate && known->table == c->table && known->plan_hash == c->plan_hash &&
+           known->clock == c->plan->clock;
 }
 
 static struct known_estimate *find_known(const struct run *run, const struct candidate *c)
 {
-    uint64_t hash = plan_hash(c->plan);
     struct known_estimate *known = run->known;
-    while (known && !is_of(known, c, hash))
+    while (known && !is_of(known, c))
         known = known->next;
     return known;
 }
@@ -89,8 +89,8 @@ static bool keep(struct run *run, const struct piece *piece)
         estimate_free(piece->estimate);
         return search_out_of_memory(run->err);
     }
-    *known = (struct known_estimate){ run->known, plan_hash(piece->candidate->plan), piece->candidate->table,
-                                      piece->estimate };
+    const struct candidate *c = piece->candidate;
+    *known = (struct known_estimate){ run->known, c->plan_hash, c->plan->clock, c->table, piece->estimate };
     run->known = known;
     return true;
 }

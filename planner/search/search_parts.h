@@ -45,7 +45,8 @@ struct owned_arena {
 /* An estimate of a plan by the prices of a table that was made before it was asked for; NULL: taken. */
 struct known_estimate {
     struct known_estimate *next;
-    uint64_t plan_hash;
+    uint64_t plan_hash; /* as a candidate's, whatever the clock is */
+    int clock; /* of the plan */
     const struct price_table *table;
     struct estimate *estimate;
 };
@@ -91,7 +92,7 @@ bool search_out_of_memory(struct error *err); /* always false */
 /* Whether time limit or cancellation end the search now; run->stopped remembers it. */
 bool search_stops(struct run *run);
 /* How many of them work at once, at least 1 and at most that. */
-enum { SEARCH_MOST_AT_ONCE = 16 };
+enum { SEARCH_MOST_AT_ONCE = 8 }; /* each may take some 50 MB */
 int search_at_once(const struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
