@@ -457,21 +457,6 @@ static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct m
     return true;
 }
 
-/* What the few must stay below. */
-static int64_t worth_of_few(int64_t worth_ns, int64_t beyond_ns)
-{
-    return worth_ns == INT64_MAX ? INT64_MAX : worth_ns - (beyond_ns - beyond_ns / LONG_SHARE);
-}
-
-void estimate_ask_less(struct estimate *estimate, int64_t worth_ns)
-{
-    if (estimate->beaten || estimate->apart_ns < worth_of_few(worth_ns, estimate->beyond_ns))
-        return;
-    estimate->beaten = true;
-    estimate->apart_ns += estimate->beyond_ns;
-    estimate->effort = estimate->effort_of_few;
-}
-
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err)
@@ -485,15 +470,13 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
             return false;
         more_ns = max_i64(0, all_ns - few_ns);
     }
-    int64_t worth = worth_of_few(worth_ns, more_ns);
+    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - (more_ns - more_ns / LONG_SHARE);
     struct judging judging = shortens ? estimate_judging_shortened(plan) : (struct judging){ 0 };
     if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
                  : !judge(out, graph, plan, facts, &judging, worth, err))
         return false;
     if (!shortens)
         (*out)->effort = effort_of_few(plan, (*out)->effort);
-    (*out)->effort_of_few = (*out)->effort;
-    (*out)->beyond_ns = more_ns;
     if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
         bool good = true;
         if (is_doubted(plan, *out, few_ns))
@@ -506,7 +489,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
         }
         lengthen(&(*out)->prediction, more_ns);
     }
-    (*out)->apart_ns += (*out)->beaten ? (*out)->beyond_ns : 0;
+    (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
     fill_rates(*out, graph, plan, facts);
     return true;
 }

@@ -16,9 +16,7 @@ struct estimate {
     int64_t apart_ns;            /* of a shortened step, or one that is to be worth it: were no bytes used twice; when
                                     beaten, of the whole step */
     bool beaten;                 /* not worth it: neither memory nor time were looked at further */
-    int64_t beyond_ns;           /* what the walk says of micro-batches that are not simulated */
     int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
-    int64_t effort_of_few;       /* the same without a second look at the pace of the others */
 };
 
 /**
@@ -52,9 +50,6 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
-/* As if estimate_plan_steady() had been asked for less than worth_ns, which is no more than what it was asked for, less
- * than INT64_MAX. */
-void estimate_ask_less(struct estimate *estimate, int64_t worth_ns);
 /**
  * A second look at the memory of a plan that is chosen or hardly fits: that of the whole step, or of as many
  * micro-batches as are soon laid out, replaces what few of them promise. model: the plan's.

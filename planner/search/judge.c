@@ -230,11 +230,6 @@ static struct candidate *next_fresh(struct run *run)
     return next;
 }
 
-bool search_is_hopeful(const struct candidate *c, int64_t best_ns)
-{
-    return c->ranked_ns - c->ranked_ns / 100 * DOUBT_PERCENT < best_ns;
-}
-
 /* The candidate that is expected to be best of those that nobody has judged. hopeful: only what may win; most_effort:
  * that takes about so much at most. */
 static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_effort)
@@ -243,7 +238,8 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     int64_t least_ns = 0;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (c->judged || (hopeful && !search_is_hopeful(c, best_step(run))) || estimate_effort(c->plan) > most_effort)
+        int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
+        if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)) || estimate_effort(c->plan) > most_effort)
             continue;
         int64_t ns = search_expected_ns(run, c);
         if (!next || ns < least_ns) {
@@ -367,12 +363,10 @@ static bool look_again(struct run *run, const struct candidate *c, struct estima
     return good;
 }
 
-/* budget: of all that *spent counts. */
-static bool simulate_one(struct run *run, struct candidate *c, int64_t budget, int64_t *spent)
+static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
-    struct judged judged = { best_step(run), worth(run), budget - *spent };
-    if (!search_estimate_next(run, c, &judged, &estimate))
+    if (!search_estimate(run, c->plan, c->table, worth(run), &estimate, run->err))
         return false;
     run->result->certificate.judged++;
     *spent += estimate->effort;
@@ -399,11 +393,11 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t budget, i
     return good;
 }
 
-static bool hear(struct run *run, struct candidate *c, int64_t budget, int64_t *spent)
+static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
     if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
         return false;
-    return c->judged || simulate_one(run, c, budget, spent);
+    return c->judged || simulate_one(run, c, spent);
 }
 
 /* One after the other until enough are heard. */
@@ -423,7 +417,7 @@ bool search_judge(struct run *run)
             c = next_affordable(run, false, judge_budget - spent);
         if (!c)
             return true;
-        if (!hear(run, c, fresh ? FAMILY_BUDGETS * judge_budget : budget, fresh ? &on_families : &spent))
+        if (!hear(run, c, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->heard;
         if (is_wrong(c))
@@ -452,7 +446,7 @@ bool search_judge_more(struct run *run)
             c = next_dear(run, hopeful);
         if (!c)
             return true;
-        if (!hear(run, c, MORE_BUDGETS * judge_budget, &spent))
+        if (!hear(run, c, &spent))
             return false;
         dear += is_dear && c->heard;
     }
@@ -467,7 +461,7 @@ bool search_judge_better(struct run *run, int64_t *spent, bool *better)
         struct candidate *c = next_kind(run, true, judge_budget - *spent);
         if (!c)
             return true;
-        if (!hear(run, c, judge_budget, spent))
+        if (!hear(run, c, spent))
             return false;
         *better = best_step(run) < before_ns;
     }

@@ -404,7 +404,6 @@ bool search_run(struct search_result **out, const struct model *model, const str
     workbench_close(&run.bench);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
         arena_free(&owned->arena);
-    search_forget_estimates(&run);
     arena_free(&run.arena);
     if (good)
         *out = result;

@@ -42,14 +42,6 @@ struct owned_arena {
     struct arena arena;
     struct owned_arena *next;
 };
-/* An estimate of a plan by the prices of a table that was made before it was asked for; NULL: taken. */
-struct known_estimate {
-    struct known_estimate *next;
-    uint64_t plan_hash; /* as a candidate's, whatever the clock is */
-    int clock; /* of the plan */
-    const struct price_table *table;
-    struct estimate *estimate;
-};
 struct run {
     struct workbench bench;
     const struct search_options *options;
@@ -75,7 +67,6 @@ struct run {
     struct ordered *close;    /* (close_count) by that bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
-    struct known_estimate *known; /* ahead.c */
     int64_t best_ns, capacity_bytes;
     int best_config; /* index of the one with best_ns; its table and solution: */
     const struct price_table *best_table;
@@ -92,7 +83,7 @@ bool search_out_of_memory(struct error *err); /* always false */
 /* Whether time limit or cancellation end the search now; run->stopped remembers it. */
 bool search_stops(struct run *run);
 /* How many of them work at once, at least 1 and at most that. */
-enum { SEARCH_MOST_AT_ONCE = 8 }; /* each may take some 50 MB */
+enum { SEARCH_MOST_AT_ONCE = 16 };
 int search_at_once(const struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
@@ -219,17 +210,6 @@ int64_t search_told_ns(const struct candidate *c);
 int64_t search_expected_ns(const struct run *run, const struct candidate *c);
 /* The same as far as its budget goes beyond *spent, until one is shorter than the best. */
 bool search_judge_better(struct run *run, int64_t *spent, bool *better);
-/* By its rank, which may be off: it may be shorter than best_ns. */
-bool search_is_hopeful(const struct candidate *c, int64_t best_ns);
-/* Where the judge stands: the best step so far, what is worth a look (search_estimate()), what may be spent still. */
-struct judged {
-    int64_t best_ns, worth_ns, effort_left;
-};
-/* ahead.c: search_estimate() of the candidate's plan; meanwhile other threads make those of candidates that will
- * probably be asked for next. worth_ns is never more than before. */
-bool search_estimate_next(struct run *run, const struct candidate *c, const struct judged *judged,
-                          struct estimate **out);
-void search_forget_estimates(struct run *run);
 /* polish.c: the best plan's neighbours, simulated. */
 bool search_polish(struct run *run);
 /* What is returned tells the memory of the whole step where that is soon known. */
