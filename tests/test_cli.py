@@ -198,8 +198,8 @@ def plans(folder):
     run(*args, "-o", again)
     threads = [run("plan", "tiny-gpt", "--cluster", "1x2:cpu" if SMALL else "2x4:cpu", "--batch", 16, "--jobs", jobs, "--json") for jobs in (1, 3)]
     check("any number of jobs gives the same bytes", threads[0].returncode == 0 and threads[0].stdout == threads[1].stdout, threads[1])
-    explained = [run("explain", "tiny-gpt", "--cluster", "1x2:a100-sxm-80", "--batch", 16, "--draws", 2, "--jobs", jobs, "--json") for jobs in ((3,) if SMALL else (1, 3))]
-    check("any number of jobs explains alike", explained[0].returncode == 0 and explained[0].stdout == explained[-1].stdout, explained[-1])
+    explained = [run("explain", "tiny-gpt", "--cluster", "1x2:a100-sxm-80", "--batch", 16, "--draws", 2, "--jobs", jobs, "--json") for jobs in (1, 3)]
+    check("any number of jobs explains alike", explained[0].returncode == 0 and explained[0].stdout == explained[1].stdout, explained[1])
     refused = run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--schedule", "gpipe", "--fix", "pp=4,extra-in-flight=1")
     check("the choice that a schedule refuses is named", refused.returncode != 0 and "found extra-in-flight 1" in refused.stderr, refused)
     early = run("explain", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--part", "what-if", "--time-limit", 0.01)

@@ -355,8 +355,9 @@ START_TEST(more_choices_make_no_plan_longer)
         return;
     struct space plain = space_default(c->batch, 0, DTYPE_BF16);
     struct search_result *before =
-        search_zoo_to(c->model, c->cluster, &plain, 0);                        /* only then is the bound the optimum */
-    const int every = small_share() ? MORE_KINDS : share_stride() > 1 ? 2 : 1; /* of shares the cases take turns */
+        search_zoo_to(c->model, c->cluster, &plain, 0); /* only then is the bound the optimum */
+    /* of shares the cases take turns */
+    const int every = small_share() ? MORE_KINDS : share_stride() > 1 ? 2 : 1;
     for (int kind = _i % every; kind < MORE_KINDS; kind += every) {
         struct space more = plain;
         *space_allowed(&more, more_kinds[kind].choice) = more_kinds[kind].values;

@@ -41,21 +41,8 @@ struct move_kind {
     bool again; /* one that helped may help once more */
 };
 
-static bool make_cut_move(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
-{
-    struct cut_move move = cut_move_at(&run->configs[from->config], index);
-    return search_move_cuts(run, from, &move, kept, out);
-}
-
-static bool make_strategy_move(struct run *run, const struct candidate *from, int index, int kept,
-                               struct candidate *out)
-{
-    struct strategy_move move = strategy_move_at(index);
-    return search_move_strategies(run, from, &move, kept, out);
-}
-
-static const struct move_kind by_cuts = { cut_move_count, make_cut_move, true },
-                              by_strategies = { strategy_move_count, make_strategy_move, false };
+static const struct move_kind by_cuts = { cut_move_count, search_make_cut_move, true },
+                              by_strategies = { strategy_move_count, search_make_strategy_move, false };
 
 /* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
  */

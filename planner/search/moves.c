@@ -104,6 +104,12 @@ bool search_move_cuts(struct run *run, const struct candidate *from, const struc
     return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
+bool search_make_cut_move(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+{
+    struct cut_move move = cut_move_at(&run->configs[from->config], index);
+    return search_move_cuts(run, from, &move, kept, out);
+}
+
 /* ---- orders ---- */
 
 /* Gives each layer its place anew: those between come one place later. */
@@ -226,10 +232,11 @@ static bool set_strategies(const struct candidate *c, const struct config *confi
     return changed;
 }
 
-bool search_move_strategies(struct run *run, const struct candidate *from, const struct strategy_move *move, int kept,
-                            struct candidate *out)
+bool search_make_strategy_move(struct run *run, const struct candidate *from, int index, int kept,
+                               struct candidate *out)
 {
-    return copy(run, from, out) && finish(run, set_strategies(out, &run->configs[from->config], move), kept, out);
+    struct strategy_move move = strategy_move_at(index);
+    return copy(run, from, out) && finish(run, set_strategies(out, &run->configs[from->config], &move), kept, out);
 }
 
 /* ---- configurations ---- */

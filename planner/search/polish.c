@@ -59,8 +59,7 @@ static int cut_count(const struct run *run, const struct round *round)
 
 static bool move_cuts(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    struct cut_move move = cut_move_at(&run->configs[round->from->config], index);
-    return search_move_cuts(run, round->from, &move, round->kept, out);
+    return search_make_cut_move(run, round->from, index, round->kept, out);
 }
 
 static int strategy_count(const struct run *run, const struct round *round)
@@ -70,8 +69,7 @@ static int strategy_count(const struct run *run, const struct round *round)
 
 static bool move_strategies(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    struct strategy_move move = strategy_move_at(index);
-    return search_move_strategies(run, round->from, &move, round->kept, out);
+    return search_make_strategy_move(run, round->from, index, round->kept, out);
 }
 
 static int near_count(const struct run *run, const struct round *round)

@@ -82,11 +82,11 @@ struct run {
 bool search_out_of_memory(struct error *err); /* always false */
 /* Whether time limit or cancellation end the search now; run->stopped remembers it. */
 bool search_stops(struct run *run);
-/* How many of them work at once, at least 1 and at most that. */
-enum { SEARCH_MOST_AT_ONCE = 16 };
-int search_at_once(const struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
+/* So many of these pieces of work are done at once: at least 1, at most SEARCH_MOST_AT_ONCE. */
+enum { SEARCH_MOST_AT_ONCE = 16 };
+int search_at_once(const struct run *run);
 struct arena *search_arena(struct run *run); /* freed with the run; NULL: out of memory */
 /* Stages, tensor and expert degree, whether there are several layouts, and several meshes of a stage. */
 bool search_same_family(const struct run *run, int config, int other);
@@ -161,13 +161,14 @@ struct strategy_move {
 };
 int strategy_move_count(const struct config *config);
 struct strategy_move strategy_move_at(int index);
-/* The same with strategies changed. */
-bool search_move_strategies(struct run *run, const struct candidate *from, const struct strategy_move *move, int kept,
-                            struct candidate *out);
-/* Ranks so many that have plans; where that fails they have none any more. */
-bool search_rank_moved(struct run *run, struct candidate *moved, int count);
+/* As search_move_cuts(): the cut move of that number, or the strategy move. */
+bool search_make_cut_move(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+bool search_make_strategy_move(struct run *run, const struct candidate *from, int index, int kept,
+                               struct candidate *out);
 /* The same with another configuration of as many pieces and all its strategies. */
 bool search_move_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
+/* Ranks so many that have plans; where that fails they have none any more. */
+bool search_rank_moved(struct run *run, struct candidate *moved, int count);
 /* rank.c: takes the candidate with its plan, also when it fails, to the plans at the front, whose number it counts. */
 bool search_keep(struct run *run, const struct candidate *c, int *kept);
 /* The first `kept` by rank; their number is noted. */
