@@ -70,6 +70,15 @@ static const struct change *change_of(const struct conflict *conflict, const cha
     return NULL;
 }
 
+/* Why nothing fits in this world. */
+static void ask(struct explainer *e, const struct world *world, const struct search_options *options,
+                struct conflict *out)
+{
+    struct error err = { 0 };
+    explainer_open(e, world->model, &world->facts, options);
+    ck_assert_msg(explain_conflict(e, out, &err), "%s", err.message);
+}
+
 /* Memory: what the answer asks for is enough, and not much more than enough; so is the number of devices. */
 START_TEST(memory_conflict)
 {
@@ -77,9 +86,7 @@ START_TEST(memory_conflict)
     struct search_options options = options_of(16);
     struct explainer e;
     struct conflict conflict;
-    struct error err = { 0 };
-    explainer_open(&e, world.model, &world.facts, &options);
-    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.irreducible);
     ck_assert(conflict.set >> CONSTRAINT_MEMORY & 1);
     ck_assert_int_gt(conflict.missing_bytes, 0);
@@ -112,9 +119,7 @@ START_TEST(memory_conflict_by_type)
     struct search_options options = options_of(16);
     struct explainer e;
     struct conflict conflict;
-    struct error err = { 0 };
-    explainer_open(&e, world.model, &world.facts, &options);
-    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.type_count == 2);
     ck_assert_int_eq(conflict.types[0].available_bytes, 300000);
     ck_assert_int_eq(conflict.types[1].available_bytes, 200000);
@@ -143,11 +148,9 @@ START_TEST(restriction_conflict)
     struct search_options options = options_of(6);
     struct explainer e;
     struct conflict conflict;
-    struct error err = { 0 };
     options.space.data = (struct allowed){ 1, { 4 } };
     options.space.zero = (struct allowed){ 1, { 1 } };
-    explainer_open(&e, world.model, &world.facts, &options);
-    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.irreducible);
     ck_assert_int_eq(conflict.set, 1u << (CONSTRAINT_CHOICE + SPACE_DP) | 1u << CONSTRAINT_BATCH);
     ck_assert(change_of(&conflict, "dp")->found);
@@ -206,13 +209,11 @@ START_TEST(devices_conflict)
     struct search_options options = options_of(c->batch);
     struct explainer e;
     struct conflict conflict;
-    struct error err = { 0 };
     uint32_t want = (c->devices > 0) << CONSTRAINT_DEVICES | (c->data > 0) << SPACE_DP;
     fix(&options.space.data, c->data);
     fix(&options.space.pipeline, c->pipeline);
     fix(&options.space.tensor, c->tensor);
-    explainer_open(&e, world.model, &world.facts, &options);
-    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.irreducible);
     ck_assert_msg((conflict.set & (UINT32_C(1) << CONSTRAINT_DEVICES | 1u << SPACE_DP)) == want, "%s: set %x",
                   c->cluster, conflict.set);
@@ -236,12 +237,10 @@ START_TEST(nearest_batch)
         struct search_options options = options_of(batches[i]);
         struct explainer e;
         struct conflict conflict;
-        struct error err = { 0 };
         int64_t nearest = 0;
         fix(&options.space.data, 3);
         fix(&options.space.micro, 5);
-        explainer_open(&e, world.model, &world.facts, &options);
-        ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+        ask(&e, &world, &options, &conflict);
         for (int64_t away = 1; nearest == 0; away++)
             for (int side = -1; side <= 1 && nearest == 0; side += 2) {
                 struct space space = options.space;
@@ -264,15 +263,13 @@ START_TEST(largest_batch)
         struct search_options options = options_of(64);
         struct explainer e;
         struct conflict conflict;
-        struct error err = { 0 };
         fix(&options.space.pipeline, 2);
         fix(&options.space.data, 2);
         fix(&options.space.micro, 1);
         options.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
         options.space.schedule = (struct allowed){ 1, { schedule_find("gpipe") } };
         bool fits = fits_with(&world, &options.space);
-        explainer_open(&e, world.model, &world.facts, &options);
-        ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+        ask(&e, &world, &options, &conflict);
         ck_assert(conflict.exists == !fits);
         for (struct space space = options.space; conflict.exists && space.batch > 0; space.batch -= 2)
             if (fits_with(&world, &space)) {
@@ -294,9 +291,7 @@ START_TEST(no_conflict)
     struct search_options options = options_of(8);
     struct explainer e;
     struct conflict conflict;
-    struct error err = { 0 };
-    explainer_open(&e, world.model, &world.facts, &options);
-    ck_assert(explain_conflict(&e, &conflict, &err));
+    ask(&e, &world, &options, &conflict);
     ck_assert(!conflict.exists);
     explainer_close(&e);
     world_close(&world);
@@ -314,13 +309,11 @@ START_TEST(freedom_needs_no_more_memory)
         struct search_options options = options_of(16);
         struct explainer e;
         struct conflict conflict;
-        struct error err = { 0 };
         if (n < 2)
             options.space.zero = (struct allowed){ 1, { 0 } };
         if (n < 1)
             options.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
-        explainer_open(&e, world.model, &world.facts, &options);
-        ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+        ask(&e, &world, &options, &conflict);
         needed[n] = change_of(&conflict, "memory per device")->value;
         explainer_close(&e);
     }
