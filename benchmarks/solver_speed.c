@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "base/num.h"
 #include "planner/knapsack/knapsack.h"
-#include "planner/search/partition.h"
+#include "planner/cut/partition.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "cli/inputs.h"
 #include "cli/program_options.h"
 #include "host/heap.h"
-#include "planner/search/explain.h"
+#include "planner/explain/explain.h"
 #include <string.h>
 
 struct check_arguments {

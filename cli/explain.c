@@ -3,7 +3,7 @@
 #include "cli/space_options.h"
 #include "host/heap.h"
 #include "planner/check/claim.h"
-#include "planner/search/space_choice.h"
+#include "planner/space/space_choice.h"
 #include <string.h>
 #include <unistd.h>
 

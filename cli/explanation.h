@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CLI_EXPLANATION_H
 #define CLEAVE_CLI_EXPLANATION_H
 #include "cli/inputs.h"
-#include "planner/search/explain_conflict.h"
+#include "planner/explain/explain_conflict.h"
 
 enum { MAX_NOISES = 3, MAX_VERSUS = MAX_LIST };
 enum explain_part { PART_VERSUS, PART_ALTERNATIVES, PART_WHAT_IF, PART_ROBUSTNESS, PART_COUNT };

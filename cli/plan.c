@@ -4,9 +4,9 @@
 #include "host/clock.h"
 #include "host/heap.h"
 #include "planner/search/batch.h"
-#include "planner/search/explain_facts.h"
-#include "planner/search/explain_several.h"
-#include "planner/search/space_choice.h"
+#include "planner/explain/explain_facts.h"
+#include "planner/explain/explain_several.h"
+#include "planner/space/space_choice.h"
 #include "planner/sim/timeline.h"
 #include <stdlib.h>
 #include <string.h>

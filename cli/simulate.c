@@ -1,7 +1,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
-#include "planner/search/estimate.h"
+#include "planner/estimate/estimate.h"
 #include <stdlib.h>
 
 struct simulate_options {

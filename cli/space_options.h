@@ -3,7 +3,7 @@
 #define CLEAVE_CLI_SPACE_OPTIONS_H
 #include "cli/inputs.h"
 #include "planner/search/search.h"
-#include "planner/search/space_choice.h"
+#include "planner/space/space_choice.h"
 
 struct space_options {
     const char *cluster, *dtype, *schedule;

@@ -1,6 +1,6 @@
 /* Which programs to run so that all computations of a batch's plans occur in them. */
 #include "executor/kernel.h"
-#include "planner/search/space.h"
+#include "planner/space/space.h"
 #include "profiler/compute.h"
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include "planner/cost/cost.h"
 #include "planner/facts/profile_parts.h"
 #include "planner/program/lower.h"
-#include "planner/search/space.h"
+#include "planner/space/space.h"
 #include "profiler/harvest.h"
 #include "profiler/shorten.h"
 #include <math.h>

@@ -1,9 +1,9 @@
 /* All plans of one configuration, one by one: what exact methods are held against. The formula of
- * planner/search/partition.h is spelled out once more, from the prices alone. */
+ * planner/cut/partition.h is spelled out once more, from the prices alone. */
 #ifndef CLEAVE_TESTS_ENUMERATE_PLANS_H
 #define CLEAVE_TESTS_ENUMERATE_PLANS_H
 #include "base/num.h"
-#include "planner/search/partition.h"
+#include "planner/cut/partition.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/program/schedule.h"
-#include "planner/search/space.h"
+#include "planner/space/space.h"
 #include <string.h>
 
 enum { NAIVE_NAME_BYTES = 320, NAIVE_SHAPES = 64 };

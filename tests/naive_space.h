@@ -1,5 +1,5 @@
 /* The space of docs/planning.md once more, as its table and its words say it: loops over every value of every choice,
- * and for each combination the questions that a person would ask. It shares nothing with planner/search/space*.c but
+ * and for each combination the questions that a person would ask. It shares nothing with planner/space/space*.c but
  * the structure that restricts them, and knows configurations by their names only. Good for a few devices. */
 #ifndef CLEAVE_TESTS_NAIVE_SPACE_H
 #define CLEAVE_TESTS_NAIVE_SPACE_H

@@ -7,7 +7,7 @@
 #include "executor/comm_threads.h"
 #include "planner/plan/plan_json.h"
 #include "planner/program/geometry.h"
-#include "planner/search/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "tests/tcp_ends.h"
 #include <sched.h>
 #include <stdio.h>

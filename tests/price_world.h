@@ -2,7 +2,7 @@
 #ifndef CLEAVE_TESTS_PRICE_WORLD_H
 #define CLEAVE_TESTS_PRICE_WORLD_H
 #include "models/model.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/workbench.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "models/model.h"
 #include "planner/program/program.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/workbench.h"
 #include "tests/check.h"
 #include "tests/pipeline_shape.h"
 #include "tests/simulated_step.h"

@@ -3,7 +3,7 @@
 #include "base/num.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
-#include "planner/search/pipeline.h"
+#include "planner/estimate/pipeline.h"
 #include "planner/search/search.h"
 #include "planner/sim/simulate.h"
 #include "tests/fact_files.h"

@@ -1,6 +1,6 @@
 /* Certificates of random searches: the checker accepts all of them, as they are written now and were before. */
-#include "planner/search/config_name.h"
-#include "planner/search/search_parts.h"
+#include "planner/space/config_name.h"
+#include "planner/pool/run.h"
 #include "tests/written_certificate.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Certificates of random searches are refused when any member is changed. */
-#include "planner/search/config_name.h"
+#include "planner/space/config_name.h"
 #include "tests/written_certificate.h"
 #include <math.h>
 

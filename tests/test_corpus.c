@@ -6,7 +6,7 @@
 #include "host/file.h"
 #include "planner/check/check.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/certificate_hash.h"
+#include "planner/tables/certificate_hash.h"
 #include "tests/check.h"
 #include "tests/fuzz/claim_world.h"
 #include <stdio.h>

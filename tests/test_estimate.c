@@ -1,8 +1,8 @@
 /* What a plan costs, held against closed forms; and its estimate from a few micro-batches against that from all. */
 #include "planner/program/schedule.h"
 #include "planner/search/baseline.h"
-#include "planner/search/estimate.h"
-#include "planner/search/workbench.h"
+#include "planner/estimate/estimate.h"
+#include "planner/tables/workbench.h"
 #include "tests/model_files.h"
 #include "tests/random_numbers.h"
 #include "tests/toy_world.h"

@@ -4,7 +4,7 @@
 #include "planner/program/place.h"
 #include "planner/program/schedule.h"
 #include "planner/search/baseline.h"
-#include "planner/search/explain.h"
+#include "planner/explain/explain.h"
 #include "tests/toy_world.h"
 
 /* Explains what the search finds in this world. */

@@ -1,7 +1,7 @@
 /* Why nothing fits: constraints that cannot be met together, and what would do. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
-#include "planner/search/explain_conflict.h"
+#include "planner/explain/explain_conflict.h"
 #include "tests/toy_world.h"
 
 /* Families of sets that cannot be met: a set has a solution when it contains none of them. */

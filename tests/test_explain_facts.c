@@ -1,5 +1,5 @@
 /* Facts that vary: other rates, other clusters, parts of one. */
-#include "planner/search/explain_facts.h"
+#include "planner/explain/explain_facts.h"
 #include "tests/toy_world.h"
 
 /* Every rate twice as high halves every duration but latencies and launches; a profile's numbers go the same way. */

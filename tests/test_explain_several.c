@@ -1,9 +1,9 @@
 /* Several plans beside each other: what makes two distinct, frontiers of memory and devices, listed differences. */
 #include "base/num.h"
 #include "planner/search/baseline.h"
-#include "planner/search/explain.h"
-#include "planner/search/explain_diff.h"
-#include "planner/search/explain_several.h"
+#include "planner/explain/explain.h"
+#include "planner/explain/explain_diff.h"
+#include "planner/explain/explain_several.h"
 #include "tests/toy_world.h"
 
 /* ---- several plans ---- */

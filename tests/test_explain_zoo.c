@@ -1,5 +1,5 @@
 /* What plans there are besides, of a model of the zoo: whoever finds one, all that show several know it. */
-#include "planner/search/explain_several.h"
+#include "planner/explain/explain_several.h"
 #include "tests/zoo_search.h"
 #include <string.h>
 

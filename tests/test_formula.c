@@ -1,6 +1,6 @@
 /* The closed form and the bound of kernels beside the simulator, for every schedule of the list. */
 #include "planner/check/check_busy.h"
-#include "planner/search/busy_bound.h"
+#include "planner/bound/busy_bound.h"
 #include "tests/random_pipelines.h"
 #include "tests/toy_chain.h"
 #include <stdio.h>

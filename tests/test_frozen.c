@@ -2,7 +2,7 @@
  * they are still stored, sharded and gathered. */
 #include "base/num.h"
 #include "planner/program/lives.h"
-#include "planner/search/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "tests/check.h"
 #include "tests/lowered_program.h"
 #include "tests/model_files.h"

@@ -1,7 +1,7 @@
 /* A profile made of Galvatron's measurements says of whole layers and collectives what was measured. */
 #include "planner/cost/cost.h"
 #include "planner/program/lower.h"
-#include "planner/search/space.h"
+#include "planner/space/space.h"
 #include "profiler/from_galvatron.h"
 #include "tests/fact_files.h"
 #include "tests/galvatron_files.h"

@@ -1,8 +1,8 @@
 /* In which order the pipeline goes through the groups of a cluster: against all permutations of the groups, and
  * searches of the same devices written in all orders. */
 #include "base/num.h"
-#include "planner/search/config_name.h"
-#include "planner/search/group_order.h"
+#include "planner/space/config_name.h"
+#include "planner/space/group_order.h"
 #include "tests/toy_world.h"
 
 enum { MOST_GROUPS = 4, MOST_RANKS = 32 };

@@ -5,7 +5,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/program/program.h"
 #include "planner/search/search.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/workbench.h"
 #include "planner/sim/simulate.h"
 #include "tests/model_files.h"
 #include "tests/oracle_reference.h"

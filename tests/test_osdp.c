@@ -11,7 +11,7 @@
  * device computes in no time, so that nothing hides and steps are sums as OSDP has them. */
 #include "models/model.h"
 #include "planner/search/batch.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/workbench.h"
 #include "tests/check.h"
 #include <stdio.h>
 #include <string.h>

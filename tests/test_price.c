@@ -1,8 +1,8 @@
 /* Prices: that a resized program gives what lowering gives, over the zoo. */
-#include "planner/search/assemble.h"
-#include "planner/search/config_name.h"
-#include "planner/search/estimate.h"
-#include "planner/search/sample_parts.h"
+#include "planner/estimate/assemble.h"
+#include "planner/space/config_name.h"
+#include "planner/estimate/estimate.h"
+#include "planner/price/sample_parts.h"
 #include "planner/sim/simulate.h"
 #include "tests/check.h"
 #include "tests/price_world.h"

@@ -1,7 +1,7 @@
 /* Prices beside what is known of them sooner: bounds, floors, and choices that nobody needs. */
-#include "planner/search/config_name.h"
+#include "planner/space/config_name.h"
 #include "planner/search/floors.h"
-#include "planner/search/loose.h"
+#include "planner/tables/loose.h"
 #include "tests/price_world.h"
 #include <stdio.h>
 #include <string.h>

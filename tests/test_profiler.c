@@ -4,7 +4,7 @@
 #include "executor/comm_threads.h"
 #include "planner/cost/cost.h"
 #include "planner/program/geometry.h"
-#include "planner/search/space.h"
+#include "planner/space/space.h"
 #include "profiler/compute.h"
 #include "profiler/contention.h"
 #include "profiler/fit.h"

@@ -1,7 +1,7 @@
 /* Searches whose time ends: a plan wherever there is one, and nothing claimed that was not found out. */
 #include "models/model.h"
 #include "planner/search/search.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/workbench.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"

@@ -5,7 +5,7 @@
 #include "planner/check/check_cut.h"
 #include "planner/search/baseline.h"
 #include "planner/search/search.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/workbench.h"
 #include "tests/enumerate_plans.h"
 #include "tests/toy_world.h"
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* The solvers of the search against brute force: the knapsack of a stage, the cut into stages. */
 #include "base/num.h"
-#include "planner/search/ilp.h"
-#include "planner/search/ilp_partition.h"
+#include "planner/cut/ilp.h"
+#include "planner/cut/ilp_partition.h"
 #include "planner/knapsack/knapsack.h"
-#include "planner/search/partition.h"
+#include "planner/cut/partition.h"
 #include "tests/check.h"
 #include "tests/hard_knapsacks.h"
 #include "tests/random_numbers.h"

@@ -6,12 +6,12 @@
  *
  * With arguments it does so many random instances and prints what it found as JSON: `benchmarks/run_brute`. */
 #include "planner/program/program.h"
-#include "planner/search/assemble.h"
+#include "planner/estimate/assemble.h"
 #include "planner/check/check_busy.h"
-#include "planner/search/flight_bound.h"
-#include "planner/search/lanes_bound.h"
-#include "planner/search/config_name.h"
-#include "planner/search/workbench.h"
+#include "planner/bound/flight_bound.h"
+#include "planner/bound/lanes_bound.h"
+#include "planner/space/config_name.h"
+#include "planner/tables/workbench.h"
 #include "tests/enumerate_plans.h"
 #include "tests/random_worlds.h"
 #include "tests/simulated_step.h"

@@ -1,6 +1,6 @@
 /* The search's configurations against a naive list of them (naive_space.h): random models and clusters, and models of
  * the zoo on a few devices, each with a random part of every choice allowed. Equal name by name. */
-#include "planner/search/config_name.h"
+#include "planner/space/config_name.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"
 #include "tests/naive_space.h"

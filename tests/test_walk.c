@@ -1,6 +1,6 @@
 /* The walk that ranks plans beside the simulator that judges them: under every schedule, by both clocks, for cuts and
  * links of all kinds; and where a weight lies on several stages. */
-#include "planner/search/pipeline.h"
+#include "planner/estimate/pipeline.h"
 #include "planner/search/search.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"

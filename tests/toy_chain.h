@@ -2,7 +2,7 @@
 #ifndef CLEAVE_TESTS_TOY_CHAIN_H
 #define CLEAVE_TESTS_TOY_CHAIN_H
 #include "base/num.h"
-#include "planner/search/partition.h"
+#include "planner/cut/partition.h"
 #include "tests/check.h"
 #include "tests/enumerate_plans.h"
 #include "tests/random_numbers.h"

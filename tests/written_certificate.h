@@ -2,8 +2,8 @@
 #ifndef CLEAVE_TESTS_WRITTEN_CERTIFICATE_H
 #define CLEAVE_TESTS_WRITTEN_CERTIFICATE_H
 #include "planner/check/check.h"
-#include "planner/search/certificate_hash.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/certificate_hash.h"
+#include "planner/tables/workbench.h"
 #include "tests/fact_files.h"
 #include "tests/random_worlds.h"
 #include "tests/written_claim.h"

@@ -2,8 +2,8 @@
 #include "planner/check/check_busy.h"
 #include "planner/check/check_parts.h"
 #include "planner/program/schedule.h"
-#include "planner/search/config_name.h"
-#include "planner/search/loose.h"
+#include "planner/space/config_name.h"
+#include "planner/tables/loose.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* Whether a claimed bound of the simulated step holds for one configuration, worked out anew (what is bounded and why:
- * planner/search/busy_bound.h). */
+ * planner/bound/busy_bound.h). */
 #ifndef CLEAVE_CHECK_BUSY_H
 #define CLEAVE_CHECK_BUSY_H
 #include "planner/check/check_orders.h"
-#include "planner/search/partition.h"
-#include "planner/search/space.h"
+#include "planner/cut/partition.h"
+#include "planner/space/space.h"
 
 /**
  * *holds: no cut and no choice of strategies keeps every stage's kernels, with what must run before and after them,
@@ -13,7 +13,7 @@
  */
 bool busy_holds(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
                 const struct price_table *table, int64_t bound_ns, struct error *err);
-/* The same by both lanes of a stage and its memory (planner/search/lanes_bound.h), with prices of whole strategies:
+/* The same by both lanes of a stage and its memory (planner/bound/lanes_bound.h), with prices of whole strategies:
  * false where nothing can be said. */
 bool busy_lanes_hold(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
                      const struct price_table *table, int64_t capacity_bytes, int64_t bound_ns, struct error *err);

@@ -1,6 +1,6 @@
 /* What the certificate says became of each configuration, and how many there are of each fate. */
 #include "planner/check/check_parts.h"
-#include "planner/search/config_name.h"
+#include "planner/space/config_name.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Whether a claimed bound of the simulated step holds by what stages have in flight, worked out anew (what is bounded
- * and why: planner/search/flight_bound.h). */
+ * and why: planner/bound/flight_bound.h). */
 #ifndef CLEAVE_CHECK_FLIGHT_H
 #define CLEAVE_CHECK_FLIGHT_H
-#include "planner/search/partition.h"
-#include "planner/search/space.h"
+#include "planner/cut/partition.h"
+#include "planner/space/space.h"
 
 /* Whether another layer's decision may count for the weights of layers of the class: a weight that both ends of the
  * model use, where a stage has the last layer of one copy before the first one of the other. */

@@ -4,8 +4,8 @@
 #include "planner/check/check.h"
 #include "planner/check/check_cut.h"
 #include "planner/check/check_passes.h"
-#include "planner/search/certificate_hash.h"
-#include "planner/search/workbench.h"
+#include "planner/tables/certificate_hash.h"
+#include "planner/tables/workbench.h"
 
 /* A millionth of a bound is left to the tolerance of whole counts. */
 enum { TOLERANCE_PARTS = 1000000 };

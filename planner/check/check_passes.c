@@ -1,7 +1,7 @@
 #include "planner/check/check_passes.h"
 #include "base/num.h"
 #include "planner/check/check_flight.h"
-#include "planner/search/passes_choices.h"
+#include "planner/bound/passes_choices.h"
 #include <string.h>
 
 enum { ROUNDS = 1500, MISSING_PPM = 100, FINE = 65536, MOST_SHARE = 4, MOMENTS = 2048 };

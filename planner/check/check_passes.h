@@ -1,10 +1,10 @@
 /* Whether a claimed bound of the simulated step holds by the order of passes (what is bounded and why:
- * planner/search/passes_bound.h). Which inequalities to add up is proposed by the search's code; that they are true,
+ * planner/bound/passes_bound.h). Which inequalities to add up is proposed by the search's code; that they are true,
  * and what they say, is worked out anew here, from the schedule's order. */
 #ifndef CLEAVE_CHECK_PASSES_H
 #define CLEAVE_CHECK_PASSES_H
-#include "planner/search/partition.h"
-#include "planner/search/passes_book.h"
+#include "planner/cut/partition.h"
+#include "planner/bound/passes_book.h"
 
 /* A configuration with its table of whole strategies. */
 struct passes_of {

@@ -2,8 +2,8 @@
 #include "base/num.h"
 #include "planner/check/check_parts.h"
 #include "planner/program/schedule.h"
-#include "planner/search/config_name.h"
-#include "planner/search/estimate.h"
+#include "planner/space/config_name.h"
+#include "planner/estimate/estimate.h"
 #include <string.h>
 
 /* Replicas of a stage lie in their own order also where the stages lie from the last device on. */

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/num.h"
-#include "planner/search/price.h"
+#include "planner/price/price.h"
 
 /* Constraints of a stage: bytes, the three times of which the longest enters the formula, and the forward passes where
  * these are apart. Claimed multipliers are of those before the last one. */

@@ -1,6 +1,6 @@
 #include "planner/check/claim.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/space_choice.h"
+#include "planner/space/space_choice.h"
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>

@@ -74,3 +74,11 @@ bool facts_check(const struct facts *facts, struct error *err)
             return refuse(cluster, p, err);
     return true;
 }
+
+int64_t available_bytes(const struct facts *facts)
+{
+    int64_t most = INT64_MIN;
+    for (int type = 0; type < facts->cluster->type_count; type++)
+        most = max_i64(most, facts_available_bytes(facts, type));
+    return most;
+}

@@ -122,4 +122,6 @@ struct facts facts_of_type(const struct facts *facts, int type, const struct clu
  * of an unnamed one. The message names the profile (its `machine`) and the cluster's types.
  */
 bool facts_check(const struct facts *facts, struct error *err);
+/* Usable bytes of the type of device that has most. */
+int64_t available_bytes(const struct facts *facts);
 #endif

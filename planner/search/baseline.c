@@ -1,7 +1,7 @@
 #include "planner/search/baseline.h"
 #include "base/num.h"
-#include "planner/search/assemble.h"
-#include "planner/search/workbench.h"
+#include "planner/estimate/assemble.h"
+#include "planner/tables/workbench.h"
 #include <stdio.h>
 #include <string.h>
 

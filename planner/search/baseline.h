@@ -2,7 +2,7 @@
  * comparisons. */
 #ifndef CLEAVE_SEARCH_BASELINE_H
 #define CLEAVE_SEARCH_BASELINE_H
-#include "planner/search/space.h"
+#include "planner/space/space.h"
 
 struct model;
 

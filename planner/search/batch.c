@@ -1,7 +1,7 @@
 #include "planner/search/batch.h"
 #include "base/num.h"
-#include "planner/search/space_parts.h"
-#include "planner/search/workbench.h"
+#include "planner/space/space_parts.h"
+#include "planner/tables/workbench.h"
 #include <math.h>
 #include <stdio.h>
 

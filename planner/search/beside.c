@@ -119,13 +119,6 @@ static bool same_meshes(const struct config *a, const struct config *b)
            (!a->spread || !memcmp(a->tensor_times, b->tensor_times, bytes));
 }
 
-int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
-{
-    int pieces = config->stages > 0 ? config_pieces(config) : config->meshes; /* at most */
-    double m = config->micro_batch_count, ns = (double)step_ns * (m + pieces - 1) / m;
-    return ns < (double)INT64_MAX / 2 ? (int64_t)ns : INT64_MAX;
-}
-
 static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, bool small)
 {
     const struct config *config = &run->configs[c->config];

@@ -1,7 +1,7 @@
 /* What one relaxation says of others: configurations that differ in their schedule alone have one problem but for what
  * is in flight, and where a relaxation leaves no plan, it leaves none to those that hold at least as much and wait at
  * least as long. */
-#include "planner/search/partition_parts.h"
+#include "planner/cut/partition_parts.h"
 #include "planner/search/propose_parts.h"
 #include <string.h>
 

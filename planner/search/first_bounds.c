@@ -5,7 +5,7 @@
  * and that is the least.
  */
 #include "base/num.h"
-#include "planner/search/busy_bound.h"
+#include "planner/bound/busy_bound.h"
 #include "planner/search/floors.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "planner/search/fixed.h"
 #include "base/num.h"
 #include "planner/search/baseline.h"
-#include "planner/search/space_choice.h"
+#include "planner/space/space_choice.h"
 
 /* ---- one value each ---- */
 

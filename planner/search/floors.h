@@ -1,7 +1,7 @@
 /* What costs almost nothing to know of a configuration: bounds that are no more than its first ones. */
 #ifndef CLEAVE_SEARCH_FLOORS_H
 #define CLEAVE_SEARCH_FLOORS_H
-#include "planner/search/workbench.h"
+#include "planner/tables/workbench.h"
 
 struct floor {
     int64_t path_ns, first_ns; /* as partition_path_bound() and partition_quick_bound(); 0: nothing is known */

@@ -1,6 +1,6 @@
 /* The certificate's records without a proof as ranges of the space's enumeration, so that a certificate stays small
  * however many configurations a search leaves. */
-#include "planner/search/search_parts.h"
+#include "planner/pool/run.h"
 #include <stdlib.h>
 
 /* With 14 bytes each a small part of a certificate's megabyte. */

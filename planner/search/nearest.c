@@ -1,8 +1,9 @@
 /* Where nothing fits: of the thriftiest plans the one that lacks least. */
+#include "planner/search/search.h"
 #include "base/num.h"
 #include "planner/cost/cost.h"
-#include "planner/search/assemble.h"
-#include "planner/search/search_parts.h"
+#include "planner/estimate/assemble.h"
+#include "planner/pool/run.h"
 #include <stdlib.h>
 
 static bool thrifty_plan(struct run *run, const struct config *config, const struct price_table *table,

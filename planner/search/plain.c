@@ -1,7 +1,7 @@
 #include "planner/search/plain.h"
 #include "base/num.h"
-#include "planner/search/search_parts.h"
-#include "planner/search/space_choice.h"
+#include "planner/pool/run.h"
+#include "planner/space/space_choice.h"
 
 /* Whether there was more than that to choose from. */
 static bool narrow_to_one(struct allowed *allowed)

@@ -2,8 +2,8 @@
  * first, in waves. What a wave prunes by is what the waves before it found, so the answer does not depend on how many
  * of its members are solved at once. */
 #include "base/num.h"
-#include "planner/search/config_name.h"
-#include "planner/search/loose.h"
+#include "planner/space/config_name.h"
+#include "planner/tables/loose.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What solving best first and solving for families share: pieces of a wave, and queues of what is not settled. */
 #ifndef CLEAVE_SEARCH_PROPOSE_PARTS_H
 #define CLEAVE_SEARCH_PROPOSE_PARTS_H
-#include "planner/search/search_parts.h"
+#include "planner/pool/run.h"
 
 enum {
     SLACK_PERMILLE = 10, /* plans this much longer than the best by the formula are candidates too: the judge sees what

@@ -1,8 +1,9 @@
 /* The certificate's proofs: the search went from relaxation to relaxation, solved and branched; for whoever checks it,
  * few multipliers that prove the whole's bound of each configuration are enough. */
-#include "planner/search/config_name.h"
-#include "planner/search/loose.h"
-#include "planner/search/search_parts.h"
+#include "planner/search/search.h"
+#include "planner/space/config_name.h"
+#include "planner/tables/loose.h"
+#include "planner/pool/run.h"
 
 /* A certificate is at most a megabyte: so many proofs are looked for, and so many bytes of them are written. */
 enum { MOST_PROOFS = 1200, MOST_PROOF_BYTES = 600000 };

@@ -2,109 +2,13 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/search/advice.h"
-#include "planner/search/assemble.h"
-#include "planner/search/config_name.h"
+#include "planner/estimate/assemble.h"
+#include "planner/space/config_name.h"
 #include "planner/search/plain.h"
-#include "planner/search/search_parts.h"
+#include "planner/pool/run.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-bool search_out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-}
-
-bool search_stops(struct run *run)
-{
-    const struct search_calls *calls = &run->options->calls;
-    if (calls->cancelled && calls->cancelled(calls->self))
-        run->stopped = true;
-    if (run->options->time_limit_ns > 0 && calls->now_ns &&
-        calls->now_ns(calls->self) - run->start_ns >= run->options->time_limit_ns)
-        run->stopped = true;
-    return run->stopped;
-}
-
-int search_at_once(const struct run *run)
-{
-    const struct search_calls *calls = &run->options->calls;
-    return calls->parallel_for ? (int)min_i64(max_i64(calls->threads, 1), SEARCH_MOST_AT_ONCE) : 1;
-}
-
-void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context)
-{
-    const struct search_calls *calls = &run->options->calls;
-    if (calls->parallel_for)
-        calls->parallel_for(calls->self, count, body, context);
-    else
-        for (int i = 0; i < count; i++)
-            body(context, i);
-}
-
-struct arena *search_arena(struct run *run)
-{
-    struct owned_arena *owned = arena_alloc(&run->arena, 1, sizeof *owned);
-    if (!owned)
-        return NULL;
-    owned->next = run->arenas;
-    run->arenas = owned;
-    return &owned->arena;
-}
-
-static bool stops(void *self)
-{
-    return search_stops(self);
-}
-
-bool search_same_family(const struct run *run, int config, int other)
-{
-    const struct config *a = &run->configs[config], *b = &run->configs[other];
-    return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
-           mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1) &&
-           (a->meshes > 0) == (b->meshes > 0) && a->spread == b->spread &&
-           (run->bench.facts->cluster->group_count <= 2 || a->order.index == b->order.index);
-}
-
-bool search_has_any(const struct run *run)
-{
-    return run->options->any_plan && run->result->plan_count > 0;
-}
-
-bool search_is_small(const struct run *run)
-{
-    enum { FEW_LAYERS = 128, FEW_PLACES = 1 << 9 };
-    const struct chain *chain = &run->bench.chain;
-    return chain->layer_count <= FEW_LAYERS && (!chain->branches || chain->place_count <= FEW_PLACES);
-}
-
-bool search_add_candidate(struct run *run, const struct candidate *candidate)
-{
-    struct candidate *list =
-        arena_more(&run->arena, run->candidates, run->candidate_count, &run->candidate_capacity, sizeof *list);
-    if (!list)
-        return search_out_of_memory(run->err);
-    run->candidates = list;
-    run->candidates[run->candidate_count++] = *candidate;
-    return true;
-}
-
-bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
-                    struct partition_problem *out)
-{
-    int *in_flight = config_in_flight(&run->arena, &run->configs[config]);
-    if (!in_flight)
-        return search_out_of_memory(run->err);
-    *out = workbench_problem(&run->bench, &run->configs[config], table, in_flight);
-    out->capacity_bytes = capacity_bytes / config_chunks(&run->configs[config]);
-    out->node_limit = FEW_NODES;
-    out->most_nodes = ENOUGH_NODES;
-    out->gap_ppm = run->options->gap_ppm;
-    out->solver = run->options->solver;
-    out->stops = stops;
-    out->self = run;
-    return true;
-}
 
 static void drop_candidates(struct run *run)
 {
@@ -313,6 +217,11 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
 
 /* All configurations; when time is over before they are listed, or there are very many, and the space has a plain part,
  * those of that part: of these there are fewer, and some plan is to be found among them. */
+static bool stops(void *self)
+{
+    return search_stops(self);
+}
+
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
     const struct space_stop stop = { stops, run, SPACE_MOST_LISTED };

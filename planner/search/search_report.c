@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/plain.h"
-#include "planner/search/space_choice.h"
+#include "planner/space/space_choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 

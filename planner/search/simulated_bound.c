@@ -1,9 +1,9 @@
 /* How short a plan could be simulated at the least: the bound by kernels alone, which all configurations have, is
  * raised where it lies far below what was found; first by lanes and memory, then by the order of passes, too. */
 #include "base/num.h"
-#include "planner/search/flight_bound.h"
-#include "planner/search/lanes_bound.h"
-#include "planner/search/passes_bound.h"
+#include "planner/bound/flight_bound.h"
+#include "planner/bound/lanes_bound.h"
+#include "planner/bound/passes_bound.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 

@@ -1,0 +1,413 @@
+#include "planner/bound/busy_bound.h"
+#include "base/num.h"
+#include <string.h>
+
+enum { MOST_LINES = 3 };
+
+/* One of the inequalities: head[first layer] + m (sum of the stage's work) - stage * off. */
+struct line {
+    bool weights;  /* work counts the weights' gradients */
+    int64_t *head; /* (layers + 1) never falls, nor rises by more than the layer's own work where cuts are looked at */
+    int64_t off_ns;
+};
+/* Least kernel times of each class. */
+struct least {
+    int64_t forward_ns, input_ns, weight_ns;
+};
+/* Sums over the layers before, on devices of one table. */
+struct work {
+    const struct price_table *table;
+    int64_t *sum[2]; /* [with weights' gradients] (layers + 1) */
+};
+struct busy {
+    const struct busy_problem *p;
+    struct arena arena;
+    int layers;
+    struct least *least; /* (classes) by the table of all stages */
+    int64_t most_weight_ns;
+    struct work lowest;       /* by that table */
+    int work_count, *work_of; /* (stages) */
+    struct work *works;
+    int line_count;
+    struct line line[MOST_LINES];
+    const struct busy_line *beside; /* NULL: none */
+};
+
+struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
+                                    const struct price_table *table)
+{
+    return (struct busy_problem){ .chain = chain,
+                                  .table = table,
+                                  .stages = config_meshes(config),
+                                  .several = config->meshes > 0,
+                                  .chunks = config_chunks(config),
+                                  .micro_batches = config->micro_batch_count,
+                                  .prefetch = config->prefetch,
+                                  .splits = schedules[config->schedule]->splits,
+                                  .asynchronous = schedules[config->schedule]->asynchronous,
+                                  .copies = schedules[config->schedule]->copies };
+}
+
+/* ---- work ---- */
+
+static struct least least_of(const struct price_table *table, int class_index)
+{
+    struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
+    for (int i = 0; i < table->strategy_count; i++) {
+        const struct layer_price *price = price_at(table, class_index, i);
+        least.forward_ns = min_i64(least.forward_ns, price->least.forward_ns);
+        least.input_ns = min_i64(least.input_ns, price->least.input_ns);
+        least.weight_ns = min_i64(least.weight_ns, price->least.weight_ns);
+    }
+    return least;
+}
+
+/* Of all ranks of a stage together, in ranks of one mesh. */
+static struct least least_of_meshes(const struct price_table *table, int class_index)
+{
+    struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
+    if (!table->turn_mesh)
+        return least_of(table, class_index);
+    for (int i = 0; i < table->turn_count; i++) {
+        struct least own = least_of(table->by_turns[i], class_index);
+        least.forward_ns = min_i64(least.forward_ns, table->turns[i] * own.forward_ns);
+        least.input_ns = min_i64(least.input_ns, table->turns[i] * own.input_ns);
+        least.weight_ns = min_i64(least.weight_ns, table->turns[i] * own.weight_ns);
+    }
+    return least;
+}
+
+static bool add_up(struct busy *b, const struct price_table *table, struct work *out)
+{
+    const struct chain *chain = b->p->chain;
+    struct least *least = arena_alloc(&b->arena, (size_t)chain->class_count, sizeof *least);
+    *out = (struct work){ .table = table };
+    for (int weights = 0; weights < 2; weights++)
+        out->sum[weights] = arena_alloc(&b->arena, (size_t)b->layers + 1, sizeof **out->sum);
+    if (!least || !out->sum[0] || !out->sum[1])
+        return false;
+    for (int c = 0; c < chain->class_count; c++)
+        least[c] = least_of_meshes(table, c);
+    for (int l = 0; l < b->layers; l++) {
+        const struct least *of = &least[chain->class_of[l]];
+        out->sum[0][l + 1] = out->sum[0][l] + of->forward_ns + of->input_ns;
+        out->sum[1][l + 1] = out->sum[1][l] + of->forward_ns + of->input_ns + of->weight_ns;
+    }
+    if (table == b->p->table)
+        b->least = least;
+    return true;
+}
+
+static bool list_works(struct busy *b)
+{
+    b->works = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->works);
+    b->work_of = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->work_of);
+    if (!b->works || !b->work_of || !add_up(b, b->p->table, &b->lowest))
+        return false;
+    for (int k = 0; k < b->p->stages; k++) {
+        const struct price_table *table = price_of_stage(b->p->table, k);
+        int *at = &b->work_of[k];
+        while (*at < b->work_count && b->works[*at].table != table)
+            ++*at;
+        if (*at < b->work_count)
+            continue;
+        if (table == b->p->table)
+            b->works[b->work_count] = b->lowest;
+        else if (!add_up(b, table, &b->works[b->work_count]))
+            return false;
+        b->work_count++;
+    }
+    return true;
+}
+
+/* ---- heads ---- */
+
+static int input_count(const struct chain *chain, int layer)
+{
+    return chain->graph ? chain->graph->layers[layer].input_count : layer > 0;
+}
+
+static int input_layer(const struct chain *chain, int layer, int i)
+{
+    return chain->graph ? chain->graph->layers[layer].input_layers[i] : layer - 1;
+}
+
+/* When the first kernel of each layer can begin: none of its kernels runs before one of its inputs is there, and its
+ * output is there only after all of them. */
+static void find_begins(const struct busy *b, int64_t *begin, int64_t *end)
+{
+    for (int l = 0; l < b->layers; l++) {
+        int64_t first = INT64_MAX, last = 0;
+        for (int i = 0; i < input_count(b->p->chain, l); i++) {
+            first = min_i64(first, end[input_layer(b->p->chain, l, i)]);
+            last = max_i64(last, end[input_layer(b->p->chain, l, i)]);
+        }
+        begin[l] = first == INT64_MAX ? 0 : first;
+        end[l] = max_i64(begin[l] + b->least[b->p->chain->class_of[l]].forward_ns, last);
+    }
+}
+
+/* What must follow a layer's last kernel by input: that made the gradient of one of its inputs. */
+static void find_drains(const struct busy *b, int64_t *drain)
+{
+    for (int l = 0; l < b->layers; l++) {
+        int64_t least = INT64_MAX;
+        for (int i = 0; i < input_count(b->p->chain, l); i++) {
+            int from = input_layer(b->p->chain, l, i);
+            least = min_i64(least, drain[from] + b->least[b->p->chain->class_of[from]].input_ns);
+        }
+        drain[l] = least == INT64_MAX ? 0 : least;
+    }
+}
+
+/* The layer, and all that cannot do without it. */
+static int layers_behind(const struct busy *b, int layer, bool *behind)
+{
+    int count = 0;
+    for (int l = 0; l < b->layers; l++) {
+        behind[l] = l == layer;
+        for (int i = 0; i < input_count(b->p->chain, l); i++)
+            behind[l] = behind[l] || behind[input_layer(b->p->chain, l, i)];
+        count += behind[l];
+    }
+    return count;
+}
+
+/* The least value of layers that need not be among so many that come first, in whatever order: (layers + 1). */
+static bool least_behind(struct busy *b, const int64_t *value, int64_t *least)
+{
+    bool *behind = arena_alloc(&b->arena, (size_t)b->layers, sizeof *behind);
+    for (int l = 0; l <= b->layers; l++)
+        least[l] = INT64_MAX;
+    for (int l = 0; behind && l < b->layers; l++) {
+        int most_before = b->layers - layers_behind(b, l, behind);
+        least[most_before] = min_i64(least[most_before], value[l]);
+    }
+    for (int l = b->layers - 2; l >= 0; l--) /* behind all layers but the last there is that one */
+        least[l] = min_i64(least[l], least[l + 1]);
+    least[b->layers] = least[b->layers - 1];
+    return behind != NULL;
+}
+
+/* The stage's first layer may be any from here on. */
+static void least_from(int64_t *value, int layers)
+{
+    for (int l = layers - 2; l >= 0; l--)
+        value[l] = min_i64(value[l], value[l + 1]);
+}
+
+/* Heads grow no faster than work. */
+static void settle_head(const struct busy *b, struct line *line, const int64_t *value)
+{
+    const int64_t *work = b->lowest.sum[line->weights];
+    memcpy(line->head, value, (size_t)b->layers * sizeof *line->head);
+    line->head[b->layers] = line->head[b->layers - 1];
+    for (int l = 0; l < b->layers; l++)
+        line->head[l + 1] = min_i64(line->head[l + 1], line->head[l] + work[l + 1] - work[l]);
+}
+
+/* Heads and drains of stages of a model with branches: a stage's first layer and its last one may be of two branches.
+ */
+static bool settle_branches(struct busy *b, const int64_t *begin, const int64_t *drain)
+{
+    if (!least_behind(b, drain, b->line[0].head))
+        return false;
+    memcpy(b->line[1].head, b->line[0].head, ((size_t)b->layers + 1) * sizeof *b->line[1].head);
+    if (!least_behind(b, begin, b->line[0].head))
+        return false;
+    for (int l = 0; l <= b->layers; l++)
+        b->line[1].head[l] += b->line[0].head[l];
+    return true;
+}
+
+static int64_t most_weight_ns(const struct price_table *table)
+{
+    int64_t most = 0;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        most = max_i64(most, table->prices[i].least.weight_ns);
+    return most;
+}
+
+static bool make_lines(struct busy *b)
+{
+    size_t count = (size_t)b->layers + 1;
+    int64_t *begin = arena_alloc(&b->arena, count, sizeof *begin), *end = arena_alloc(&b->arena, count, sizeof *end),
+            *drain = arena_alloc(&b->arena, count, sizeof *drain);
+    for (int i = 0; i < MOST_LINES; i++)
+        b->line[i].head = arena_alloc(&b->arena, count, sizeof *b->line[i].head);
+    if (!begin || !end || !drain || !b->line[0].head || !b->line[1].head || !b->line[2].head)
+        return false;
+    find_begins(b, begin, end);
+    find_drains(b, drain);
+    b->line[0].weights = true;
+    if (b->p->asynchronous) {
+        b->line_count = 1; /* whose head stays 0 */
+        return true;
+    }
+    b->line_count = 2;
+    if (b->p->chain->branches)
+        return settle_branches(b, begin, drain);
+    least_from(begin, b->layers);
+    least_from(drain, b->layers); /* apart: with branches a stage may begin with one layer and drain with another */
+    settle_head(b, &b->line[0], begin);
+    for (int l = 0; l < b->layers; l++)
+        drain[l] += begin[l];
+    settle_head(b, &b->line[1], drain);
+    const struct graph *graph = b->p->chain->graph;
+    if ((graph && !graph_is_chain(graph)) || b->p->splits || b->p->chunks > 1)
+        return true;
+    b->line_count = 3;
+    b->line[2].weights = true;
+    memcpy(b->line[2].head, b->lowest.sum[1], count * sizeof *b->line[2].head);
+    for (int k = 0; k < b->p->stages; k++)
+        b->line[2].off_ns = max_i64(b->line[2].off_ns, most_weight_ns(price_of_stage(b->p->table, k)));
+    return true;
+}
+
+/* ---- cuts ---- */
+
+/* A stage begins at its own number of layers, or later; with a second copy the other way round at the number of stages
+ * behind it, if those are fewer. */
+static int layers_before(const struct busy *b, int stage)
+{
+    int first = b->p->copies ? (int)min_i64(stage, b->p->stages - 1 - stage) : stage;
+    return (int)min_i64(first, b->layers);
+}
+
+/* The mean over stages. */
+static int64_t mean_bound(const struct busy *b, const struct line *line)
+{
+    int64_t sum = b->p->micro_batches * b->lowest.sum[line->weights][b->layers];
+    for (int k = 0; k < b->p->stages; k++)
+        sum += line->head[layers_before(b, k)] - k * line->off_ns;
+    return ceil_div(sum, b->p->stages);
+}
+
+/* No later than `end`. */
+static int end_beside(const struct busy *b, int first, int end, int64_t step_ns)
+{
+    const struct busy_line *line = b->beside;
+    int64_t room = line->parts * step_ns + line->off_ns - line->heads * b->line[0].head[first];
+    while (end > first && line->sum[end] - line->sum[first] > room)
+        end--;
+    return end;
+}
+
+/* The latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
+static int latest_end(const struct busy *b, int stage, int first, int64_t step_ns)
+{
+    const struct work *work = &b->works[b->work_of[stage]];
+    int end = b->layers;
+    for (int i = 0; i < b->line_count; i++) {
+        const struct line *line = &b->line[i];
+        const int64_t *sum = work->sum[line->weights];
+        int64_t room = step_ns + stage * line->off_ns - line->head[first];
+        int at = first;
+        while (at < end && b->p->micro_batches * (sum[at + 1] - sum[first]) <= room)
+            at++;
+        end = at;
+    }
+    if (b->beside)
+        end = end_beside(b, first, end, step_ns);
+    return end;
+}
+
+/* Stages that take all they can leave least to those behind them, since heads grow no faster than work. */
+static bool can_end_by(const struct busy *b, int64_t step_ns)
+{
+    int first = 0;
+    for (int k = 0; k < b->p->stages && first < b->layers; k++)
+        first = latest_end(b, k, first, step_ns);
+    return first == b->layers;
+}
+
+/* below_ns: more need not be known. */
+static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
+{
+    int64_t high = max_i64(low, 1);
+    if (b->p->chunks > 1 || b->p->chain->branches || can_end_by(b, low))
+        return low;
+    if (below_ns < INT64_MAX && !can_end_by(b, below_ns - 1))
+        return below_ns;
+    while (!can_end_by(b, high))
+        high *= 2;
+    while (low + 1 < high) { /* low cannot be, high can */
+        int64_t middle = low + (high - low) / 2;
+        if (can_end_by(b, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
+{
+    *b = (struct busy){ .p = problem, .layers = problem->chain->layer_count };
+    return list_works(b) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+static bool busy_lines(struct busy *b, struct error *err)
+{
+    return make_lines(b) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err)
+{
+    return busy_bound_beside(out, problem, NULL, below_ns, err);
+}
+
+bool busy_bound_beside(int64_t *out, const struct busy_problem *problem, const struct busy_line *line, int64_t below_ns,
+                       struct error *err)
+{
+    struct busy b;
+    bool good = busy_open(&b, problem, err);
+    b.beside = line;
+    *out = good ? ceil_div(problem->micro_batches * b.lowest.sum[1][b.layers], problem->stages) : 0;
+    if (good && !problem->several && *out < below_ns && (good = busy_lines(&b, err))) {
+        for (int i = 0; i < b.line_count; i++)
+            *out = max_i64(*out, mean_bound(&b, &b.line[i]));
+        if (*out < below_ns)
+            *out = least_step(&b, *out, below_ns);
+    }
+    arena_free(&b.arena);
+    return good;
+}
+
+bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err)
+{
+    struct busy b;
+    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
+    *out = 0;
+    for (int k = 0; good && k < problem->stages; k++) {
+        int first = first_layer[k], end = k + 1 < problem->stages ? first_layer[k + 1] : b.layers;
+        for (int i = 0; i < b.line_count && end > first; i++) {
+            const int64_t *sum = b.works[b.work_of[k]].sum[b.line[i].weights];
+            *out = max_i64(*out, b.line[i].head[first] - k * b.line[i].off_ns +
+                                     problem->micro_batches * (sum[end] - sum[first]));
+        }
+    }
+    arena_free(&b.arena);
+    return good;
+}
+
+bool busy_head_of_stages(int64_t *head_ns, const struct busy_problem *problem, struct error *err)
+{
+    struct busy b;
+    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
+    for (int k = 0; good && k < problem->stages; k++)
+        head_ns[k] = b.line[0].head[layers_before(&b, k)];
+    arena_free(&b.arena);
+    return good;
+}
+
+bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct error *err)
+{
+    struct busy b;
+    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
+    *heads_ns = 0;
+    for (int k = 0; good && k < problem->stages; k++)
+        *heads_ns += b.line[0].head[layers_before(&b, k)];
+    arena_free(&b.arena);
+    return good;
+}

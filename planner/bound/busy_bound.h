@@ -1,0 +1,55 @@
+/* A bound of the simulated step that holds for every schedule, cut and strategy of one configuration: kernels alone,
+ * since their lane runs one after the other whatever else happens.
+ *
+ * Stage k cannot begin before the first micro-batch has come to its first layer, then runs the kernels of all m; after
+ * its last kernel by input the gradient still has to go down to the first layer:
+ *
+ *   T >= head_k + m (F_k + I_k + W_k)
+ *   T >= head_k + m (F_k + I_k) + drain_k       also where weights' gradients (W) come later
+ *   T >= head_k + m (F_k + I_k + W_k) + drain_k - (the W of one layer for each stage up to k, without the first)
+ *                                               where each layer's W follows its I: chains, schedules that do not split
+ *
+ * Where steps run into each other (asynchronous schedules) nobody pays for filling and draining: T >= m (F_k + I_k +
+ * W_k). Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the
+ * first chunk count, and the mean over stages; where chunks are copies of the model, of the one that lies further
+ * forward. Of models with branches too the mean counts, with the least head that any order allows behind so many
+ * layers. Where stages have several meshes, only that: of G meshes one is busy for m (F + I + W) / G, summed over all
+ * layers; where a stage's r share each micro-batch, with r times what each of them runs, for the r with which that is
+ * least.
+ */
+#ifndef CLEAVE_SEARCH_BUSY_BOUND_H
+#define CLEAVE_SEARCH_BUSY_BOUND_H
+#include "planner/cut/partition.h"
+#include "planner/space/space.h"
+
+struct busy_problem {
+    const struct chain *chain;
+    const struct price_table *table; /* one for bounds is enough */
+    int stages, chunks;              /* stages: meshes where stages may have several */
+    int64_t micro_batches;
+    int prefetch;                      /* layers that gathers run ahead */
+    bool splits, asynchronous, copies; /* of the schedule */
+    bool several;                      /* stages may have several meshes */
+};
+struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
+                                    const struct price_table *table);
+/**
+ * *out: no plan of the configuration is simulated shorter; at least below_ns where that is known of it (INT64_MAX: as
+ * much as can be said). Fails only for want of memory.
+ */
+bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err);
+/* One more inequality of a chain's stages: parts T >= heads head_k + (sum of the stage's layers) - off. heads times
+ * what a layer's kernels take before the next is never more than its sum. */
+struct busy_line {
+    const int64_t *sum; /* (layers + 1) over the layers before */
+    int64_t parts, heads, off_ns;
+};
+/* busy_bound() with that line beside the others; line NULL: without. It is left out with chunks or branches. */
+bool busy_bound_beside(int64_t *out, const struct busy_problem *problem, const struct busy_line *line, int64_t below_ns,
+                       struct error *err);
+/* Of all stages together, the least time before their first kernels. */
+bool busy_head_of_stages(int64_t *head_ns, const struct busy_problem *problem, struct error *err); /* (stages) each */
+bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct error *err);
+/* The same of one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
+bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);
+#endif

@@ -1,0 +1,559 @@
+/* T is a sum plus a maximum. Under a cap Y on the maximum the least sum S(Y) comes from the best cut; it grows as the
+ * cap falls. A plan shorter than the best one known has Y < best - S(Y), so caps fall to that limit, or just below the
+ * Y of the plan that the cap's exact best cut is: from one Pareto point to the next, skipping all that the bounds of
+ * S rule out. A good plan is looked for first: S(Y) + Y is nearly convex in its relaxation. */
+#include "base/num.h"
+#include "planner/cut/partition_parts.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ROUGH: first plans need not be the best of their caps, but for one part in so many.
+ * NEAR: caps that fall by less than one part in so many do not get far. */
+enum { PROBES = 14, NEAR = 64, ROUGH = 200, PROOF_PASSES = 60, PROOF_CELLS = 40000, PROOF_LAYERS = 4000 };
+_Static_assert((int)PROOF_ROWS + 1 == (int)ROW_COUNT && (int)PROOF_PEAKS == (int)BINS &&
+                   (int)PROOF_VECTORS == (int)VECTORS,
+               "a proof is what vectors are");
+
+/* Whatever the cap, the longest stage is no shorter than the mean. Where r of G meshes share each micro-batch Y >= (m -
+ * 1) C and so G Y >= (m - 1) sum r C. */
+static int64_t mean_high(const struct solver *s, int64_t sum)
+{
+    const struct partition_problem *p = s->problem;
+    int64_t period = INT64_MAX;
+    if (p->mesh_count > 0 && !p->spread)
+        return max_i64(s->span.from_ns + s->span.rest_ns, mean_of_turns(p, s->least_ns, 0) - stage_slack_ns(s));
+    sum = max_i64(s->least_ns, sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
+    for (int i = 0; i < s->level_count; i++)
+        period = min_i64(period, s->period_ns[i]);
+    return max_i64(s->span.from_ns + s->span.rest_ns,
+                   (p->micro_batch_count - 1) * (mean_path(p, sum, s->mesh_path_ns) + period) - stage_slack_ns(s));
+}
+
+int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns)
+{
+    double share = (double)gap_ppm / (1e6 + (double)gap_ppm); /* the gap is one of the bound */
+    return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
+}
+
+int64_t gap_ns(const struct partition_problem *problem, int64_t step_ns)
+{
+    return partition_gap_ns(problem->gap_ppm, step_ns);
+}
+
+static int64_t step_of_sum(const struct solver *s, int64_t sum)
+{
+    return stage_once_ns(s->problem) + sum + mean_high(s, sum);
+}
+
+/* With branches very many cuts are alike. Those whose sum of C alone makes a step of `wanted_ns` are not looked for. */
+static void set_most_sum(struct solver *s, int64_t wanted_ns)
+{
+    int64_t low = s->least_ns - 1, high = wanted_ns;
+    if (!s->problem->chain->branches || wanted_ns == INT64_MAX)
+        return;
+    while (low < high) { /* a sum of up to `low` makes less */
+        int64_t middle = low + (high - low + 1) / 2;
+        if (step_of_sum(s, middle) < wanted_ns)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    s->most_sum_ns = low;
+}
+
+static void set_cap(struct solver *s, int64_t cap_ns)
+{
+    s->cap_ns = cap_ns;
+    stage_cap_changed(s);
+}
+
+/* The largest Y of a plan that is shorter than `upper` when all C come to at least `sum`. */
+static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int64_t tolerance_ns)
+{
+    if (upper == INT64_MAX)
+        return s->most_high_ns;
+    return min_i64(s->most_high_ns, upper - tolerance_ns - stage_once_ns(s->problem) - sum - 1);
+}
+
+/* The plan of the best cut's solutions, where each stage has one. *high: its Y. *upper is what its rows say, which may
+ * be less than its step where passes are in phases. */
+static const struct choice solutions = { -1, -1 };
+static bool take_plan(struct solver *s, struct choice choice, int64_t *upper, int64_t *high, double *slope)
+{
+    int64_t path = 0;
+    struct stage_times times;
+    if (!cut_solution(s, choice, &path, high, &times, slope))
+        return true;
+    int64_t least_ns = stage_once_ns(s->problem) + path + *high,
+            step_ns = stage_once_ns(s->problem) + path + stage_times_ns(&times);
+    if (least_ns < s->nearest_ns) {
+        s->nearest_ns = least_ns;
+        s->nearest_forward_ns = times.forward_ns;
+    }
+    *upper = min_i64(*upper, least_ns);
+    return step_ns >= s->problem->below_ns || cut_keep_plan(s, choice, step_ns);
+}
+
+/* The best cut under a cap by relaxations, as a plan where each of its stages has a solution. */
+static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *upper, int64_t *sum, double *slope)
+{
+    int64_t high;
+    set_cap(s, cap_ns);
+    set_most_sum(s, *upper);
+    if (!cut_refine(s, EFFORT_RELAX, s->least_ns / ROUGH, sum))
+        return false;
+    if (*sum == INT64_MAX || s->stopped || !take_plan(s, solutions, upper, &high, slope))
+        return *sum == INT64_MAX || s->stopped;
+    return !polish || (cut_polish(s) && (s->stopped || take_plan(s, solutions, upper, &high, slope)));
+}
+
+/* Any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
+static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
+{
+    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_ns, 0);
+    double slope;
+    for (int64_t more = *low / 16 + 1; *upper == before && *low + more < most && !s->stopped; more *= 2) {
+        if (!try_cap(s, *low + more, true, upper, &sum, &slope))
+            return false;
+        if (sum == INT64_MAX)
+            *low = s->cap_ns;
+    }
+    return true;
+}
+
+/* Then bisects S(Y) + Y by its slope, with relaxations. */
+static bool probe(struct solver *s, int64_t *upper)
+{
+    int64_t least = s->least_ns, low = mean_high(s, least), sum = 0, best = 0;
+    double slope = 0;
+    if (!first_plan(s, upper, &low))
+        return false;
+    int64_t high = cap_below(s, *upper, least, 0);
+    for (int i = 0; i < PROBES && low < high - high / 100000 && !s->stopped; i++) {
+        int64_t before = *upper;
+        if (!try_cap(s, low + (high - low) / 2, false, upper, &sum, &slope))
+            return false;
+        best = *upper < before ? s->cap_ns : best;
+        if (sum == INT64_MAX || slope > 1)
+            low = s->cap_ns;
+        else
+            high = min_i64(s->cap_ns - 1, cap_below(s, *upper, least, 0));
+    }
+    return best == 0 || s->stopped || try_cap(s, best, true, upper, &sum, &slope);
+}
+
+/* Stages on the best cut whose knapsack was given up without any solution are left out from here on. */
+static bool block_unsolved(struct solver *s)
+{
+    bool blocked = false;
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+        struct cell *cell = stage_cell(s, at.level, &at.runs);
+        if (cell->solution < 0) {
+            stage_set_empty(s, cell);
+            cell->lower = INT64_MAX;
+            blocked = true;
+        }
+    }
+    return blocked;
+}
+
+static bool is_one_stage(const struct solver *s)
+{
+    return s->stages == 1 && s->problem->mesh_count == 0;
+}
+
+/* There is one stage only, and one way to be it. */
+static bool is_alone(const struct solver *s)
+{
+    return is_one_stage(s) && s->layouts == 1;
+}
+
+/* A plan with the stage k of the best cut is no shorter than the C of the other stages and the least C + Y of k. Where
+ * that is too long, the stage is left out from here on: lower caps only raise the others' C. Matters where the lane
+ * decides: there C and Y may be traded one for one, and no cap rules anything out. */
+static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
+{
+    int64_t once = stage_once_ns(s->problem), high;
+    bool alone = is_one_stage(s);
+    double slope;
+    *left_out = false;
+    for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
+        int record = -1;
+        struct cell *cell = stage_cell(s, at.level, &at.runs);
+        int64_t others = once + sum - cell->lower;
+        bool binds = alone || (cell->tried && cell->slope > 0);
+        for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
+            if (others + cell->whole >= *upper - step_tolerance(s, *upper))
+                break;
+            if (!stage_solve_whole(s, at.level, &at.runs, (enum effort)e, &record))
+                return false;
+            if (s->layouts > 1 && e == EFFORT_RELAX && !s->stopped && !stage_keep_whole_vector(s, at.level))
+                return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+            struct choice choice = { at.stage, record };
+            if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
+                return false;
+        }
+        if (others + cell->whole >= *upper - step_tolerance(s, *upper)) {
+            *bound = min_i64(*bound, others + cell->whole);
+            stage_set_empty(s, cell);
+            cell->lower = INT64_MAX;
+            *left_out = true;
+        }
+        if (*left_out) /* the best cut has changed */
+            return true;
+    }
+    return true;
+}
+
+/* One cap: the plan of its best cut, and the next cap. *bound: no plan between the two is shorter. */
+static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *done)
+{
+    int64_t sum = 0, high = s->cap_ns, once = stage_once_ns(s->problem);
+    double slope;
+    for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
+        s->skip_ns = *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX;
+        set_most_sum(s, s->skip_ns);
+        if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
+            return false;
+        *done = sum == INT64_MAX || s->stopped || once + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
+        if (*done && sum < INT64_MAX && !s->stopped)
+            *bound = min_i64(*bound, once + sum + mean_high(s, sum));
+        if (*done)
+            return true;
+        if (effort == EFFORT_RELAX && !take_plan(s, solutions, upper, &high, &slope))
+            return false;
+        int64_t next = cap_below(s, *upper, sum, 0);
+        bool left_out = false, far = next < s->cap_ns - s->cap_ns / NEAR;
+        if (effort == EFFORT_RELAX && !far && !leave_out(s, sum, upper, bound, &left_out))
+            return false;
+        *done = is_alone(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
+        if (*done) {
+            struct stage_runs all = stage_run(0, s->last);
+            *bound = min_i64(*bound, once + stage_cell(s, s->level[0], &all)->whole);
+        }
+        if (left_out || *done || s->stopped)
+            return true;
+        if (!far) /* the tolerance is for what is hard to prove */
+            next = cap_below(s, *upper, sum, step_tolerance(s, *upper));
+        if (next < s->cap_ns) { /* the bounds alone rule out the upper part */
+            *bound = min_i64(*bound, once + sum + next + 1);
+            set_cap(s, next);
+            return true;
+        }
+    }
+    int64_t path = 0;
+    struct stage_times times;
+    if (!cut_solution(s, solutions, &path, &high, &times, &slope)) {
+        *bound = min_i64(*bound, once + sum + mean_high(s, sum));
+        block_unsolved(s);
+        return true;
+    }
+    if (!take_plan(s, solutions, upper, &high, &slope))
+        return false;
+    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, step_tolerance(s, *upper)));
+    *bound = min_i64(*bound, once + sum + next + 1);
+    set_cap(s, next);
+    return true;
+}
+
+/* Plans with Y in (low, high], whose C come to at least sum. */
+struct span {
+    int64_t low, high, sum;
+};
+
+static int64_t span_bound(const struct solver *s, const struct span *span)
+{
+    if (span->sum == INT64_MAX)
+        return INT64_MAX;
+    return stage_once_ns(s->problem) + span->sum + max_i64(span->low + 1, mean_high(s, span->sum));
+}
+
+/* S(Y) + Y of the relaxation between the present cap, with its sum, and the least Y: the span with the least bound is
+ * halved, a few times. */
+static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound, bool *done)
+{
+    struct span spans[PARTITION_HALVES + 1] = { { mean_high(s, sum) - 1, s->cap_ns, sum } };
+    for (int count = 1;; count++) {
+        int worst = 0;
+        for (int i = 1; i < count; i++)
+            worst = span_bound(s, &spans[i]) < span_bound(s, &spans[worst]) ? i : worst;
+        struct span *span = &spans[worst];
+        int64_t least = span_bound(s, span), middle = span->low + (span->high - span->low) / 2;
+        *done = least >= upper - step_tolerance(s, upper);
+        if (*done || count > s->problem->halves || middle <= span->low || s->stopped) {
+            *bound = s->stopped ? *bound : min_i64(*bound, least);
+            return true;
+        }
+        set_cap(s, middle);
+        if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
+            return false;
+        spans[count] = (struct span){ span->low, middle, sum };
+        span->low = middle;
+    }
+}
+
+/* Before a plan is looked for: most problems with a limit have none below it, and the relaxation under the widest cap
+ * shows it; for a bound alone, under caps that fall as long as they fall far. *bound: no plan is shorter. */
+static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done)
+{
+    int64_t sum = 0, next, once = stage_once_ns(s->problem);
+    if (upper == INT64_MAX)
+        return true;
+    next = cap_below(s, upper, s->least_ns, 0);
+    set_most_sum(s, upper - step_tolerance(s, upper));
+    do {
+        set_cap(s, next);
+        if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
+            return false;
+        *done = sum == INT64_MAX || once + sum + mean_high(s, sum) >= upper - step_tolerance(s, upper);
+        next = *done ? s->cap_ns : cap_below(s, upper, sum, 0);
+    } while (s->problem->bound_only && s->cap_ns - next > max_i64(s->cap_ns, 0) / NEAR && !s->stopped);
+    if (*done && sum < INT64_MAX && !s->stopped)
+        *bound = min_i64(*bound, once + sum + mean_high(s, sum));
+    return *done || !s->problem->bound_only || sharpen(s, sum, upper, bound, done);
+}
+
+/* Where cuts were too many to look at: what their places alone prove of plans shorter than `upper`. */
+static bool bound_left(struct solver *s, int64_t upper, int64_t *bound)
+{
+    int64_t sum = s->least_ns, once = stage_once_ns(s->problem), cap_ns = INT64_MAX;
+    for (int64_t next = cap_below(s, upper, sum, 0); next < cap_ns - max_i64(cap_ns, 0) / (4 * NEAR);) {
+        cap_ns = next;
+        set_cap(s, cap_ns);
+        if (!ideals_rest(s, &sum))
+            return false;
+        *bound = sum == INT64_MAX ? upper : max_i64(*bound, once + sum + mean_high(s, sum));
+        next = sum == INT64_MAX ? cap_ns : cap_below(s, upper, sum, 0);
+    }
+    return true;
+}
+
+static bool descend(struct solver *s)
+{
+    int64_t upper = s->problem->below_ns, bound = INT64_MAX;
+    bool done = false;
+    if (is_one_stage(s) && s->layouts > 1) {
+        set_cap(s, s->most_high_ns);
+        done = true;
+        if (!runs_descend(s, &upper, &bound))
+            return false;
+    } else {
+        if (!rule_out(s, upper, &bound, &done))
+            return false;
+        s->result->ruled_out = done && !s->stopped;
+        done = done || s->problem->bound_only;
+        if (!done && !probe(s, &upper))
+            return false;
+        set_cap(s, cap_below(s, upper, s->least_ns, 0));
+    }
+    while (!done && !s->stopped)
+        if (!step_down(s, &upper, &bound, &done))
+            return false;
+    if (s->open_sum_ns < INT64_MAX)
+        bound = min_i64(bound, step_of_sum(s, s->open_sum_ns));
+    s->result->bound_ns = min_i64(min_i64(bound, s->skipped_ns), upper);
+    if (!s->stopped)
+        return true;
+    bound = partition_quick_bound(s->problem);
+    if (s->exhausted && !bound_left(s, upper, &bound))
+        return false;
+    s->result->bound_ns = min_i64(s->result->bound_ns, bound);
+    return true;
+}
+
+bool solver_start(struct solver *s)
+{
+    size_t rows = (size_t)s->row_count,
+           spots = rows * (s->problem->chain->branches ? 1 : (size_t)s->places * (size_t)s->layouts);
+    s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
+    s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
+    s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
+    s->cut_turn = arena_alloc(s->arena, spots, sizeof *s->cut_turn);
+    bool runs = s->layouts == 1;
+    if (!runs) {
+        s->cut_runs = arena_alloc(s->arena, spots, sizeof *s->cut_runs);
+        s->cut_next = arena_alloc(s->arena, spots, sizeof *s->cut_next);
+        runs = s->cut_runs && s->cut_next;
+    }
+    s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
+    s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
+    s->near = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->near);
+    s->legs = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->legs);
+    s->reach = arena_alloc(s->arena, s->problem->chain->branches ? 1 : (size_t)s->turn_count * (size_t)s->places,
+                           sizeof *s->reach);
+    return (runs && s->near && s->legs && s->reach && s->best_ns && s->best_high && s->cut && s->cut_turn &&
+            s->first_from && s->first_to && stage_start(s)) ||
+           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->row_count - 1,
+                     s->layers);
+}
+
+/* Stages in order; or meshes, for each number of stages where that is given. */
+static int count_rows(const struct partition_problem *problem)
+{
+    int meshes = problem->mesh_count;
+    return meshes > 0 ? (meshes + 1) * (problem->stage_count + 1) : problem->stage_count + 1;
+}
+
+struct solver solver_of(const struct partition_problem *problem, struct arena *scratch, struct partition_result *result,
+                        struct error *err)
+{
+    return (struct solver){ .problem = problem,
+                            .arena = scratch,
+                            .classes = problem->table->class_count,
+                            .strategies = problem->table->strategy_count,
+                            .layers = problem->chain->layer_count,
+                            .places = problem->chain->place_count,
+                            .last = chain_last(problem->chain),
+                            .sums = chain_sums(problem->chain),
+                            .stages = problem->stage_count,
+                            .layouts = price_layouts(problem->table),
+                            .row_count = count_rows(problem),
+                            .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
+                            .nearest_ns = INT64_MAX,
+                            .result = result,
+                            .err = err };
+}
+
+void solver_close(struct solver *s)
+{
+    ideals_close(s);
+    arena_free(s->arena);
+}
+
+bool solver_try_cap(struct solver *s, int64_t cap_ns, int64_t slack_ns, int64_t *sum)
+{
+    int64_t upper = INT64_MAX, high;
+    double slope;
+    set_cap(s, cap_ns);
+    return cut_refine(s, EFFORT_RELAX, slack_ns, sum) &&
+           (*sum == INT64_MAX || s->stopped || take_plan(s, solutions, &upper, &high, &slope));
+}
+
+bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
+                struct partition_result *result, struct solved_span *out, struct error *err)
+{
+    struct arena scratch = { 0 };
+    struct solver s = solver_of(problem, &scratch, result, err);
+    s.kept = arena;
+    s.span = span;
+    result->bound_ns = problem->below_ns;
+    bool good = true;
+    if (s.stages <= s.layers) {
+        good = solver_start(&s);
+        result->no_memory = good && partition_lacks_memory(problem);
+        if (span.apart) /* T is at least that sum, X and what is left of the longest stage */
+            s.span.to_ns =
+                min_i64(span.to_ns, problem->below_ns - stage_once_ns(problem) - s.least_ns - span.rest_ns - 1);
+        good = good && (result->no_memory || s.span.to_ns < s.span.from_ns || descend(&s));
+    }
+    *out = (struct solved_span){ .bound_ns = result->bound_ns,
+                                 .forward_ns = s.nearest_ns < INT64_MAX ? s.nearest_forward_ns : INT64_MIN,
+                                 .stopped = s.stopped };
+    solver_close(&s);
+    return good;
+}
+
+/* All plans first, by rows that underestimate where passes are in phases; then these by their X (partition_phases.c).
+ */
+static bool solve_by_stages(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                            struct error *err)
+{
+    struct partition_result result = { 0 };
+    struct solved_span all;
+    bool good =
+        solve_span(problem, (struct forward_span){ 0 }, arena, &result, &all, err) &&
+        (!problem->phases || all.stopped || problem->bound_only || solve_phases(problem, arena, &result, &all, err));
+    *out = result;
+    return good;
+}
+
+bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                     struct error *err)
+{
+    struct partition_result result = { .bound_ns = problem->below_ns };
+    bool proven = false;
+    if (problem->solver && problem->solver->partition && problem->mesh_count == 0 &&
+        !price_has_layouts(problem->table) && !problem->chain->branches &&
+        !problem->solver->partition(problem, arena, &result, &proven, err))
+        return false;
+    *out = result;
+    return proven || solve_by_stages(problem, arena, out, err);
+}
+
+/* ---- proof ---- */
+
+static int vectors_known(const struct solver *s)
+{
+    return s->vector_level < 0 ? 0 : s->vectors[s->vector_level].total;
+}
+
+/* One more vector, from the first stage of the best cut that has one to give. */
+static bool learn(struct solver *s, bool *learnt)
+{
+    int known = vectors_known(s);
+    for (struct spot at = cut_first(s); !spot_ends(s, &at) && vectors_known(s) == known; at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, &at.runs);
+        if (!cell->tried && !stage_solve(s, at.level, &at.runs, EFFORT_RELAX))
+            return false;
+    }
+    *learnt = vectors_known(s) > known;
+    return true;
+}
+
+/* Down from cap to cap; where that does not get far, with one vector more. */
+static bool prove(struct solver *s, int64_t bound_ns, bool *proven)
+{
+    int64_t sum = 0, once = stage_once_ns(s->problem);
+    set_cap(s, cap_below(s, bound_ns, s->least_ns, 0));
+    set_most_sum(s, bound_ns);
+    for (int pass = 0; pass < PROOF_PASSES; pass++) {
+        bool learnt = false;
+        if (!cut_sweep(s, &sum))
+            return false;
+        if (s->stopped)
+            return true;
+        *proven = sum == INT64_MAX || once + sum + mean_high(s, sum) >= bound_ns;
+        if (*proven)
+            return true;
+        int64_t next = cap_below(s, bound_ns, sum, 0);
+        bool far = s->cap_ns - next > max_i64(s->cap_ns, 0) / (4 * NEAR);
+        if (!far && vectors_known(s) < PROOF_VECTORS && !learn(s, &learnt))
+            return false;
+        if (!learnt && next >= s->cap_ns)
+            return true;
+        if (!learnt)
+            set_cap(s, next);
+    }
+    return true;
+}
+
+static void take_proof(const struct solver *s, struct partition_proof *out)
+{
+    memcpy(out->peaks, &s->bin_peak[1], sizeof out->peaks);
+    out->cap_ns = s->cap_ns;
+    out->vector_count = vectors_known(s);
+    for (int v = 0; v < out->vector_count; v++)
+        for (int r = 0, to = 0; r < ROW_COUNT; r++)
+            if (r != ROW_FORWARD) /* of both passes together */
+                out->multiplier[v][to++] = s->vectors[s->vector_level].at[v].multiplier[r];
+}
+
+bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,
+                     struct error *err)
+{
+    struct partition_result result = { 0 };
+    struct arena scratch = { 0 };
+    struct solver s = solver_of(problem, &scratch, &result, err);
+    int64_t margin_ns = 4 * (s.stages + 1) + s.layers / 64; /* what rounding may take from whoever works it out anew */
+    *out = (struct partition_proof){ 0 };
+    if (problem->mesh_count > 0 || s.layouts > 1 || s.stages > s.layers || s.layers > PROOF_LAYERS ||
+        (!problem->chain->branches && (int64_t)s.stages * (s.places - 1) > PROOF_CELLS))
+        return true;
+    s.vectors_only = true;
+    bool good = solver_start(&s) && prove(&s, bound_ns + margin_ns, &out->proven);
+    if (good && out->proven)
+        take_proof(&s, out);
+    solver_close(&s);
+    return good;
+}

@@ -1,0 +1,167 @@
+/* The outer problem of one configuration: where to cut the chain of layers into stages, and which strategy each layer
+ * takes, so that the formula's step is shortest and every stage fits. Exact.
+ *
+ *   T = sum_k C_k + 2 (P-1) c + N + max_k max( (m-1)(C_k + p_k) + O_k,
+ *                                              (m-1)(C_k + p_k) - B_k + R_k + O_k,
+ *                                              m D_k + G_k - C_k + R_k + O_k )
+ *
+ * with, per stage k and micro-batch, C the compute path (B of it backward), D the dp lane, c one send, m micro-batches;
+ * once per step G the gathers that stay, R the last reductions, O the optimizer and the part of the norm that it clips
+ * by, N the exchange of those parts. That is sum C - C_* + m max(C_*, D_*) with the tail of the bottleneck stage: the
+ * last reductions hide behind one backward or queue up in the lane. p_k = 2c (n-1)/n is the part of a round trip that n
+ * micro-batches in flight leave exposed. Minimal C is not enough, so stages are solved under a cap Y on the maximum,
+ * and Y falls from one Pareto point to the next.
+ *
+ * Where all forward passes come before the backward ones (phases), either phase waits for its own longest stage:
+ *
+ *   T = sum C + 2 (P-1) c + N + max( X + max_k max( (m-1)(B_k + p_k) + O_k, (m-1)(B_k + p_k) - B_k + R_k + O_k ),
+ *                                    max_k m D_k + G_k - C_k + R_k + O_k )        X = max_k (m-1)(C_k - B_k)
+ *
+ * which is no less, and the same where B / C is the same in all stages (partition_phases.c).
+ *
+ * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
+ * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
+ * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas.
+ * Where a stage's meshes share each micro-batch, all its numbers are those of its number of meshes, and in place of 2 c
+ * a cut costs c of either side; the number of stages is given.
+ *
+ * Where layers have different layouts, a stage consists of at most run_count runs of layers with one layout each. What
+ * one run hands over to the next counts like a layer of the stage, and in place of 2 c a cut costs what the layouts on
+ * both sides of it say. Layers that share a weight have one layout where they are in one stage. */
+#ifndef CLEAVE_SEARCH_PARTITION_H
+#define CLEAVE_SEARCH_PARTITION_H
+#include "planner/cut/chain.h"
+#include "planner/price/price.h"
+#include "planner/cut/solver.h"
+
+/* The layers of a stage between two places of the chain: runs of one layout each. */
+struct stage_runs {
+    int end, count;
+    int first[MOST_RUNS]; /* of each run; first[0] is the stage's */
+    int8_t layout[MOST_RUNS];
+};
+static inline struct stage_runs stage_run(int first, int end)
+{
+    return (struct stage_runs){ .end = end, .count = 1, .first = { first } };
+}
+static inline int stage_run_end(const struct stage_runs *runs, int run)
+{
+    return run + 1 < runs->count ? runs->first[run + 1] : runs->end;
+}
+/* Whether layers of the stage that share a weight have one layout. */
+bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs);
+/* What the stage's runs hand over to each other, to out; the number of them. */
+int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
+                    const struct layer_price *out[MOST_RUNS - 1]);
+/* How much is looked at where a model has branches: counts and not seconds, so that answers are the same everywhere. */
+struct ideal_limits {
+    int tie_places;     /* up to so many places, cuts that are equally good are compared by what crosses them */
+    int64_t trial_work; /* places looked at for each place of the chain, before what is left behind them is bounded */
+    int64_t most_work;  /* in all: then the plans so far, with a bound that holds */
+};
+struct partition_problem {
+    const struct chain *chain;
+    const struct price_table *table; /* by_stage: each stage by its own prices */
+    int stage_count, micro_batch_count;
+    const int *in_flight; /* (stage_count); in turn (mesh_count + 1, turn_count): of a stage from which on there are
+                             so many meshes, itself among them */
+    int mesh_count;       /* 0: one for each stage. Else of all stages together; stage_count 0: any number */
+    int turn_count;       /* with meshes: */
+    const int *turns;     /* (turn_count) meshes that a stage may have, ascending; table->by_turns has their prices */
+    bool spread; /* with meshes and stages: those of a stage share each micro-batch, in_flight is (stage_count); else
+                    they take turns */
+    bool phases; /* all forward passes of a stage come before all its backward ones */
+    int64_t capacity_bytes;
+    /* For partition_evaluate() alone: the capacity is that of a device, which several stages (chunks) share; NULL: each
+     * has it to itself. held_bytes: (devices) scratch, zeros. */
+    const int *device_of; /* (stage_count) */
+    int64_t *held_bytes;
+    const struct solver_method *solver; /* of the knapsacks that are solved to the end; NULL: the first of solvers[] */
+    int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
+    int64_t enough_ns;                  /* where passes are in phases, a bound of so much is good enough; 0: none is */
+    int64_t node_limit;                 /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
+    int64_t most_nodes;                 /* of all together: then it ends as where `stops` says so; 0: any number */
+    int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
+    int halves;                         /* of bound_only: how often the bound is sharpened, at most PARTITION_HALVES */
+    bool bound_only; /* no plan is looked for: bound_ns is what the relaxation proves of those below below_ns */
+    const struct ideal_limits *ideal_limits; /* NULL: the usual ones */
+    bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
+    void *self;
+};
+/* So many layers of a class take a strategy: number `at` of (class_count, strategy_count). Few of a stage's are not 0,
+ * so they are listed, in any order; behind the last comes a count of 0. */
+struct layer_count {
+    int at, count;
+};
+/* A complete answer of the formula. */
+struct partition_plan {
+    int64_t step_ns;
+    int *first_layer;            /* (stage_count) place of the chain where each begins */
+    struct layer_count **counts; /* (stage_count) lists */
+    int stage_count;             /* with meshes; else the problem's */
+    int *turn;                   /* (stage_count) index into the problem's turns, its meshes; NULL: one each */
+    struct stage_runs *runs;     /* (stage_count) where the table has layouts; else NULL */
+};
+enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
+struct partition_result {
+    bool no_memory;   /* not even the thriftiest strategies fit, all stages' memory taken together */
+    bool feasible;    /* a plan below below_ns was found */
+    bool ruled_out;   /* already the relaxation under the widest cap left none, but for the gap */
+    int64_t bound_ns; /* proven: no plan of this problem is shorter, unless it is not below below_ns. Without gap and
+                         node limit it is the optimum, or below_ns when there is none */
+    int plan_count;
+    struct partition_plan plans[PARTITION_PLANS]; /* best first, met on the way; arrays in the arena */
+    int64_t passes, knapsacks, nodes;             /* nodes: of the knapsacks that were solved to the end */
+};
+/* Fails only for want of memory. Deterministic. */
+bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                     struct error *err);
+
+/* Multipliers that alone prove a bound, by weak duality: a stage's compute path is no shorter than, for any of them,
+ * the sum over its layers of the least priced strategy, less what its limits cost. Strategies whose transient bytes are
+ * at most peaks[i] are charged for those above peaks[i - 1], and the least over i counts. */
+enum { PROOF_PEAKS = 6, PROOF_VECTORS = 6, PROOF_ROWS = 4, PROOF_BITS = 46 };
+struct partition_proof {
+    bool proven;
+    int64_t cap_ns; /* the last cap on the longest stage's time: under it nothing shorter is left */
+    int vector_count;
+    int64_t peaks[PROOF_PEAKS];                    /* bytes, ascending; the last one is the largest of all */
+    int64_t multiplier[PROOF_VECTORS][PROOF_ROWS]; /* ns per byte, and per ns of the formula's three times, times
+                                                      2^PROOF_BITS; below 2^53 */
+};
+/* Looks for so few multipliers that prove that no plan is shorter than bound_ns. out->proven false: not found, also
+ * where stages may have several meshes and for very many stages of layers. Fails only for want of memory.
+ * Deterministic. */
+bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,
+                     struct error *err);
+
+/* The plan's counts from all of them, (stages, block), block the number of a stage's. False: out of memory. */
+bool partition_set_counts(struct partition_plan *plan, struct arena *arena, const int *count, int stages, int block);
+static inline int partition_stages(const struct partition_problem *problem, const struct partition_plan *plan)
+{
+    return plan->turn ? plan->stage_count : problem->stage_count;
+}
+/* Micro-batches of the fullest of so many replicas. */
+static inline int micro_batches_in_turn(int micro_batch_count, int replicas)
+{
+    return (micro_batch_count + replicas - 1) / replicas;
+}
+/* The formula for given stages: what tests and re-ranking hold against the optimum; INT64_MAX when a stage does not
+ * fit. */
+int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);
+/* By how much a bound may lie below a step of so many ns and be good enough. */
+int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns);
+/* A bound without solving anything, for sorting and pruning: from the cheapest compute path and the shortest update of
+ * each class. */
+int64_t partition_quick_bound(const struct partition_problem *problem);
+/* The same from paths alone. */
+int64_t partition_path_bound(const struct partition_problem *problem);
+/* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
+bool partition_lacks_memory(const struct partition_problem *problem);
+/* The first of stages of layers in whatever order. */
+int64_t partition_orders_bound(const struct partition_problem *problem);
+/* Without sends, for a table by_stage, from paths and perhaps updates (partition_mixed.c). */
+int64_t partition_mixed_bound(const struct partition_problem *problem, bool updates);
+/* Where meshes share micro-batches: the longest stage's C is no shorter; else 0 (partition_mixed.c). */
+int64_t partition_mesh_path_ns(const struct partition_problem *problem);
+#endif

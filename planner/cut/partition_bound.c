@@ -1,0 +1,114 @@
+/* Bounds without solving anything, from the cheapest compute path of each class. */
+#include "base/num.h"
+#include "planner/cut/partition_parts.h"
+
+/* What the longest stage takes beyond its first micro-batch, of stages whose C come to at least `sum` and whose O to
+ * step_ns: no less than the mean. */
+static int64_t mean_beyond_first(const struct partition_problem *problem, int64_t sum, int64_t step_ns,
+                                 int64_t mesh_path_ns)
+{
+    int64_t m = problem->micro_batch_count;
+    return max_i64((m - 1) * mean_path(problem, sum, mesh_path_ns),
+                   ceil_div((m - 1) * sum + step_ns, problem->stage_count));
+}
+
+/* C and O of a layer of the class, at least, on stages with that table. */
+static void lower_to_table(const struct price_table *table, int class_index, int64_t *path, int64_t *step)
+{
+    for (int i = 0; i < table->strategy_count; i++) {
+        const struct layer_price *price = price_at(table, class_index, i);
+        *path = min_i64(*path, path_ns(price));
+        *step = min_i64(*step, price->step_ns);
+    }
+}
+
+/* C and O of all layers, at least, by the number of a stage's meshes that is best for each. */
+static void add_least(const struct partition_problem *problem, int64_t *path, int64_t *step)
+{
+    const struct price_table *table = problem->table;
+    *path = *step = 0;
+    for (int c = 0; c < problem->chain->class_count; c++) {
+        int64_t least_path = INT64_MAX, least_step = INT64_MAX;
+        for (int turn = 0; turn < (table->by_turns ? table->turn_count : 1); turn++)
+            lower_to_table(table->by_turns ? table->by_turns[turn] : table, c, &least_path, &least_step);
+        *path += problem->chain->layers_of[c] * least_path;
+        *step += problem->chain->layers_of[c] * least_step;
+    }
+}
+
+static int64_t bound_by_mean(const struct partition_problem *problem, int64_t mesh_path_ns, bool updates)
+{
+    int64_t sum, step;
+    add_least(problem, &sum, &step);
+    step = updates ? step : 0;
+    if (problem->mesh_count > 0 && !problem->spread) /* as mean_high() */
+        return sum + mean_of_turns(problem, sum, step);
+    return sum + stage_once_ns(problem) + mean_beyond_first(problem, sum, step, mesh_path_ns);
+}
+
+static int64_t quick_bound(const struct partition_problem *problem, bool updates)
+{
+    if (problem->table->by_stage)
+        return partition_mixed_bound(problem, updates) + stage_once_ns(problem);
+    return bound_by_mean(problem, partition_mesh_path_ns(problem), updates);
+}
+
+int64_t partition_quick_bound(const struct partition_problem *problem)
+{
+    return quick_bound(problem, true);
+}
+
+int64_t partition_path_bound(const struct partition_problem *problem)
+{
+    return quick_bound(problem, false);
+}
+
+int64_t partition_orders_bound(const struct partition_problem *problem)
+{
+    return bound_by_mean(problem, 0, true);
+}
+
+/* ---- memory ---- */
+
+static int64_t least_bytes(const struct chain *chain, const struct stage_place *place)
+{
+    int64_t sum = 0;
+    for (int c = 0; c < chain->class_count; c++)
+        if (chain->layers_of[c] > 0)
+            sum += chain->layers_of[c] * stage_least_bytes(place->table, c, place->in_flight);
+    return sum;
+}
+
+/* Of places that follow each other with one table the one with the fewest in flight says it for all of them. */
+static void next_place(const struct chain *chain, struct stage_place *fewest, const struct stage_place *next,
+                       int64_t *least)
+{
+    bool same = next && fewest->table == next->table;
+    if (fewest->table && !same)
+        *least = min_i64(*least, least_bytes(chain, fewest));
+    if (next && (!same || next->in_flight < fewest->in_flight))
+        *fewest = *next;
+}
+
+/* Where prices do not depend on the place, a stage may have more meshes than are left (as rows of the solver may). */
+static int fewest_left(const struct partition_problem *p, int turn)
+{
+    bool by_place = p->spread || p->table->by_place;
+    return p->mesh_count == 0 ? 0 : by_place ? p->turns[turn] : 1;
+}
+
+bool partition_lacks_memory(const struct partition_problem *p)
+{
+    int64_t least = INT64_MAX, room = p->capacity_bytes - p->table->base_bytes,
+            stages = p->stage_count > 0 ? p->stage_count : min_i64(p->mesh_count, p->chain->layer_count);
+    int rows = p->mesh_count == 0 || p->spread ? p->stage_count : 1;
+    struct stage_place fewest = { 0 }, next;
+    for (int turn = 0; turn < (p->mesh_count == 0 ? 1 : p->turn_count); turn++)
+        for (int stage = 0; stage < rows; stage++)
+            for (int left = fewest_left(p, turn); left <= p->mesh_count; left++) {
+                next = stage_place_of(p, stage, turn, left);
+                next_place(p->chain, &fewest, &next, &least);
+            }
+    next_place(p->chain, &fewest, NULL, &least);
+    return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
+}

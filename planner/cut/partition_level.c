@@ -1,0 +1,510 @@
+/* What stages at one place of the pipeline share: their prices, micro-batches, and how many are in flight. */
+#include "base/num.h"
+#include "planner/cut/partition_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t lane_ns(const struct layer_price *p)
+{
+    return p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
+}
+
+/* What the lane and the update do once a step. */
+static int64_t once_ns(const struct layer_price *p)
+{
+    return p->gather_once_ns + p->reduce_last_ns + p->step_ns;
+}
+
+int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
+{
+    return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
+}
+
+int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout)
+{
+    return price_has_layouts(problem->table) ? problem->table->cut_ns[from_layout][to_layout] : 0;
+}
+
+int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn)
+{
+    return problem->mesh_count > 0 ? price_of_meshes(problem->table, before, turn)->send_ns : 0;
+}
+
+int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end)
+{
+    return stage_end_ns(problem, before, turn) * ((first > 0) + (end < chain_last(problem->chain)));
+}
+
+int64_t stage_most_cuts_ns(const struct partition_problem *problem)
+{
+    const struct price_table *table = problem->table;
+    int64_t most = 0;
+    for (int i = 0; i < problem->mesh_count * problem->turn_count; i++)
+        if (!table->by_place || table->by_place[i])
+            most = max_i64(most, 2 * price_of_meshes(table, i / problem->turn_count, i % problem->turn_count)->send_ns);
+    for (int i = 0; price_has_layouts(table) && i < table->layout_count * table->layout_count; i++)
+        most = max_i64(most, table->cut_ns[i / table->layout_count][i % table->layout_count]);
+    return (problem->stage_count - 1) * most;
+}
+
+int64_t stage_once_ns(const struct partition_problem *problem)
+{
+    int64_t sum = problem->table->norm_exchange_ns;
+    bool apart = problem->mesh_count > 0 || price_has_layouts(problem->table); /* stage_cut_ns(), stage_ends_ns() */
+    for (int k = 0; !apart && k + 1 < problem->stage_count; k++)
+        sum += 2 * price_send_ns(problem->table, k);
+    return sum;
+}
+
+static int layout_at(const struct stage_runs *runs, int layer)
+{
+    int run = 0;
+    while (run + 1 < runs->count && runs->first[run + 1] <= layer)
+        run++;
+    return runs->layout[run];
+}
+
+bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs)
+{
+    return !chain_holds_both(chain, runs->first[0], runs->end) ||
+           layout_at(runs, chain->tied_first) == layout_at(runs, chain->tied_second);
+}
+
+int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
+                    const struct layer_price *out[MOST_RUNS - 1])
+{
+    for (int i = 1; i < runs->count; i++)
+        out[i - 1] = price_handover(table, chain->class_of[runs->first[i] - 1], runs->layout[i - 1], runs->layout[i]);
+    return runs->count - 1;
+}
+
+void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
+                bool apart)
+{
+    int64_t forward = apart ? p->forward_ns : 0, rest = path_ns(p) - forward;
+    row[ROW_MEMORY] = stage_layer_bytes(p, in_flight, joined);
+    row[ROW_FORWARD] = (m - 1) * forward;
+    row[ROW_PATH] = (m - 1) * rest + p->step_ns;
+    row[ROW_LAST] = (m - 1) * rest - p->backward_ns + p->reduce_last_ns + p->step_ns;
+    row[ROW_LANE] = m * lane_ns(p) - path_ns(p) + once_ns(p);
+}
+
+/* Of layers of one stage. */
+struct stage_totals {
+    int64_t m, in_flight;
+    bool joined, apart;
+    int64_t row[ROW_COUNT], path_ns, peak_bytes;
+};
+
+static void add_layers(struct stage_totals *totals, const struct layer_price *p, int count)
+{
+    int64_t row[ROW_COUNT];
+    stage_rows(row, p, totals->m, totals->in_flight, totals->joined, totals->apart);
+    for (int r = 0; r < ROW_COUNT; r++)
+        totals->row[r] += count * row[r];
+    totals->path_ns += count * path_ns(p);
+    totals->peak_bytes = max_i64(totals->peak_bytes, p->transient_bytes);
+}
+
+struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
+                            const struct stage_runs *runs, const struct layer_count *counts)
+{
+    const struct price_table *table = place->table;
+    int64_t m = place->micro_batches;
+    struct stage_totals totals = { .m = m,
+                                   .in_flight = place->in_flight,
+                                   .apart = phases,
+                                   .joined = chain_holds_both(chain, runs->first[0], runs->end) };
+    const struct layer_price *handover[MOST_RUNS - 1];
+    int handovers = stage_handovers(table, chain, runs, handover);
+    for (int i = 0; i < handovers; i++)
+        add_layers(&totals, handover[i], 1);
+    for (; counts->count > 0; counts++)
+        add_layers(&totals, &table->prices[counts->at], counts->count);
+    const int64_t *row = totals.row, waiting_ns = (m - 1) * stage_period_ns(table, place->in_flight, m);
+    struct stage_times times = { row[ROW_FORWARD], max_i64(row[ROW_PATH], row[ROW_LAST]) + waiting_ns, row[ROW_LANE] };
+    return (struct stage_sums){ totals.path_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes, times };
+}
+
+/* turn: index of its number of meshes. */
+struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left)
+{
+    if (problem->mesh_count == 0)
+        return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
+                                     problem->in_flight[stage] };
+    if (problem->spread)
+        return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
+                                     problem->micro_batch_count, problem->in_flight[stage] };
+    return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
+                                 micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
+                                 problem->in_flight[meshes_left * problem->turn_count + turn] };
+}
+
+/* With what the stage's device holds of those before. */
+static bool has_room(const struct partition_problem *problem, int stage, int64_t bytes)
+{
+    if (!problem->device_of)
+        return bytes <= problem->capacity_bytes;
+    int64_t *held_bytes = &problem->held_bytes[problem->device_of[stage]];
+    *held_bytes += bytes;
+    return *held_bytes <= problem->capacity_bytes;
+}
+
+int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
+{
+    const struct chain *chain = problem->chain;
+    int64_t sum = stage_once_ns(problem);
+    struct stage_times times = { INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
+    int left = problem->mesh_count;
+    int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
+    for (int k = 0; k < stages; k++) {
+        int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain),
+            turn = plan->turn ? plan->turn[k] : 0;
+        struct stage_place place = stage_place_of(problem, k, turn, left);
+        struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
+        struct stage_sums sums = stage_sum(&place, problem->phases, chain, &runs, plan->counts[k]);
+        if (!has_room(problem, k, sums.bytes))
+            return INT64_MAX;
+        sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end) +
+               (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);
+        layout = runs.layout[runs.count - 1];
+        times = stage_longer(&times, &sums.times);
+        left -= plan->turn ? problem->turns[turn] : 0;
+    }
+    return sum + stage_times_ns(&times);
+}
+
+/* ---- start ---- */
+
+/* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
+static int64_t tie_break(const struct solver *s, int level, const struct layer_price *p, int64_t worst)
+{
+    int64_t asks = s->micro_batches[level] * lane_ns(p) + once_ns(p),
+            share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
+    return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
+}
+
+static struct knapsack_option make_option(const struct solver *s, int level, const struct layer_price *p, bool joined,
+                                          int64_t tie)
+{
+    struct knapsack_option option = { .cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
+    stage_rows(option.row, p, s->micro_batches[level], s->in_flight[level], joined, s->span.apart);
+    return option;
+}
+
+static bool set_handovers(struct solver *s, int level)
+{
+    int count = s->classes * s->layouts * s->layouts;
+    struct knapsack_option *options = arena_alloc(s->arena, (size_t)count, sizeof *options);
+    s->handovers[level] = options;
+    for (int i = 0; options && i < count; i++)
+        options[i] = make_option(s, level, &s->tables[level]->handovers[i], false, 0);
+    return options != NULL;
+}
+
+bool stage_set_options(struct solver *s, int level)
+{
+    const struct price_table *table = s->tables[level];
+    int64_t m = s->micro_batches[level], worst = 0, tied_bytes = 0;
+    int block = s->classes * s->strategies;
+    if (s->options[2 * level + 1])
+        return true;
+    for (int i = 0; i < block; i++) {
+        const struct layer_price *p = &table->prices[i];
+        worst = max_i64(worst, m * lane_ns(p) + once_ns(p));
+        tied_bytes = max_i64(tied_bytes, p->tied_bytes);
+    }
+    for (int joined = 0; joined < 2; joined++) {
+        if (joined && tied_bytes == 0) { /* alike */
+            s->options[2 * level + 1] = s->options[2 * level];
+            break;
+        }
+        struct knapsack_option *options = arena_alloc(s->arena, (size_t)block, sizeof *options);
+        s->options[2 * level + joined] = options;
+        if (!options)
+            return false;
+        for (int i = 0; i < block; i++)
+            options[i] =
+                make_option(s, level, &table->prices[i], joined, tie_break(s, level, &table->prices[i], worst));
+    }
+    return s->layouts == 1 || set_handovers(s, level);
+}
+
+/* Types of devices that differ in name alone share their cells. */
+static bool same_table(const struct price_table *a, const struct price_table *b)
+{
+    size_t count = (size_t)(a->class_count * a->strategy_count);
+    return a == b || (a->class_count == b->class_count && a->strategy_count == b->strategy_count &&
+                      a->base_bytes == b->base_bytes && !memcmp(a->prices, b->prices, count * sizeof *a->prices));
+}
+
+/* A number in flight that is no larger, of few: where turns make many levels, bounds of their bytes are shared. */
+static int64_t rounded_in_flight(const struct solver *s, int level)
+{
+    enum { STEPS = 16 };
+    int64_t n = s->in_flight[level], step = 1;
+    while (n / step >= STEPS)
+        step *= 2;
+    return s->problem->mesh_count > 0 ? n / step * step : n;
+}
+
+static int64_t *make_least_bytes(struct solver *s, int level)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t n = rounded_in_flight(s, level);
+    for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
+        if (rounded_in_flight(s, like) == n && (s->turns_alike || s->tables[like] == s->tables[level]))
+            return s->least_bytes[like];
+    int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least), *of_class = s->class_price;
+    for (int c = 0; c < s->classes; c++)
+        of_class[c] = stage_least_bytes(s->tables[level], c, n);
+    for (int at = 1; least && at < s->sums; at++) {
+        int layer = chain_sum_layer(chain, at);
+        least[at] = layer < 0 ? 0 : least[at - 1] + of_class[chain->class_of[layer]];
+    }
+    return least;
+}
+
+/* -1: out of memory. */
+static int find_level(struct solver *s, const struct stage_place *place, int from)
+{
+    int64_t period = stage_period_ns(place->table, place->in_flight, place->micro_batches);
+    int level = from;
+    while (level < s->level_count &&
+           (s->in_flight[level] != place->in_flight || s->period_ns[level] != period ||
+            s->micro_batches[level] != place->micro_batches || !same_table(s->tables[level], place->table)))
+        level++;
+    if (level == s->level_count) {
+        s->tables[level] = place->table;
+        s->in_flight[level] = place->in_flight;
+        s->micro_batches[level] = place->micro_batches;
+        s->period_ns[level] = period;
+        s->least_bytes[level] = make_least_bytes(s, level);
+        s->level_count++;
+    }
+    return s->least_bytes[level] ? level : -1;
+}
+
+/* Where tables do not depend on the place, a stage's rows have one level for each number of meshes. */
+static bool set_levels_of_stages(struct solver *s)
+{
+    int meshes = s->problem->mesh_count, level = 0;
+    for (int k = 0; k < s->stages; k++)
+        for (int turn = 0; turn < s->turn_count; turn++)
+            for (int before = 0; before <= meshes; before++) {
+                bool fits = meshes == 0 || before + s->problem->turns[turn] <= meshes,
+                     known = before > 0 && !s->problem->table->by_place;
+                struct stage_place place = { 0 };
+                if (fits)
+                    place = stage_place_of(s->problem, k, turn, meshes - before);
+                if (fits && !known && (level = find_level(s, &place, 0)) < 0)
+                    return false;
+                s->level[(k * (meshes + 1) + before) * s->turn_count + turn] = level;
+            }
+    return true;
+}
+
+/* In flight grows with the meshes left, so that a level's rows follow each other, on each type of device. */
+static bool set_levels_of_turns(struct solver *s)
+{
+    int from = 0;
+    for (int turn = 0; turn < s->turn_count; turn++) {
+        int least = s->turns_alike ? 1 : s->problem->turns[turn];
+        for (int left = least; left <= s->problem->mesh_count; left++) {
+            struct stage_place place = stage_place_of(s->problem, 0, turn, left);
+            from = find_level(s, &place, left == least ? s->level_count : from);
+            if (from < 0)
+                return false;
+            for (int row = s->problem->mesh_count - left; row < s->row_count; row += s->problem->mesh_count + 1)
+                s->level[row * s->turn_count + turn] = from;
+        }
+    }
+    return true;
+}
+
+static void set_layout_least(struct solver *s, int layout, int at)
+{
+    const struct price_table *table = s->problem->table;
+    const struct chain *chain = s->problem->chain;
+    int64_t path = INT64_MAX, *sums = &s->layout_path_ns[layout * s->sums];
+    for (int i = table->layout_first[layout]; i < table->layout_first[layout + 1]; i++)
+        path = min_i64(path, path_ns(price_at(table, chain->class_of[chain_sum_layer(chain, at)], i)));
+    sums[at] = sums[at - 1] + path;
+}
+
+/* Sums of each layer's smallest C and O by a table, to path_ns and step_ns, (sums). */
+static void sum_least(const struct solver *s, const struct price_table *table, int64_t *path_ns_to, int64_t *step_ns_to)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t *path = s->class_price, *step = &s->class_price[s->classes];
+    for (int c = 0; c < s->classes; c++) {
+        path[c] = step[c] = INT64_MAX;
+        for (int i = 0; i < s->strategies; i++) {
+            const struct layer_price *p = price_at(table, c, i);
+            path[c] = min_i64(path[c], path_ns(p));
+            step[c] = min_i64(step[c], p->step_ns);
+        }
+    }
+    for (int at = 1; at < s->sums; at++) {
+        int layer = chain_sum_layer(chain, at);
+        path_ns_to[at] = layer < 0 ? 0 : path_ns_to[at - 1] + path[chain->class_of[layer]];
+        step_ns_to[at] = layer < 0 ? 0 : step_ns_to[at - 1] + step[chain->class_of[layer]];
+    }
+}
+
+/* The level's own sums: those of all, unless tables differ in what a stage's number of meshes makes of it. */
+static bool set_own_least(struct solver *s, int level)
+{
+    int like = 0;
+    while (like < level && s->tables[like] != s->tables[level])
+        like++;
+    s->own_path_ns[level] = like < level ? s->own_path_ns[like] : s->least_path_ns;
+    s->own_step_ns[level] = like < level ? s->own_step_ns[like] : s->least_step_ns;
+    if (s->problem->mesh_count == 0 || s->turns_alike || like < level)
+        return true;
+    s->own_path_ns[level] = arena_alloc(s->arena, (size_t)s->sums, sizeof **s->own_path_ns);
+    s->own_step_ns[level] = arena_alloc(s->arena, (size_t)s->sums, sizeof **s->own_step_ns);
+    if (s->own_path_ns[level] && s->own_step_ns[level])
+        sum_least(s, s->tables[level], s->own_path_ns[level], s->own_step_ns[level]);
+    return s->own_path_ns[level] && s->own_step_ns[level];
+}
+
+static bool set_least(struct solver *s)
+{
+    bool good = true;
+    sum_least(s, s->problem->table, s->least_path_ns, s->least_step_ns);
+    s->least_ns = chain_between(s->problem->chain, s->least_path_ns, 0, s->last);
+    for (int at = 1; s->layouts > 1 && at < s->sums; at++)
+        for (int i = 0; i < s->layouts; i++)
+            set_layout_least(s, i, at);
+    for (int level = 0; good && level < s->level_count; level++)
+        good = set_own_least(s, level);
+    return good;
+}
+
+/* What of a level's prices does not depend on the number in flight is that of an earlier one. */
+static bool repeats(const struct solver *s, int level)
+{
+    return level > 0 && s->tables[level] == s->tables[level - 1] &&
+           s->micro_batches[level] == s->micro_batches[level - 1];
+}
+
+/* What all of a plan's handovers can add to a Y. */
+static int64_t most_handovers_ns(const struct solver *s)
+{
+    int64_t most = 0;
+    for (int i = 0; s->layouts > 1 && i < s->classes * s->layouts * s->layouts; i++)
+        most = max_i64(most, path_ns(&s->problem->table->handovers[i]));
+    return (MOST_RUNS - 1) * s->problem->micro_batch_count * most;
+}
+
+/* Of one layer of the class. */
+static void find_most(const struct solver *s, int class_index, int64_t *path, int64_t *high)
+{
+    *path = *high = 0;
+    for (int at = 0; at < s->level_count; at++)
+        for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
+            const struct layer_price *p = price_at(s->tables[at], class_index, i);
+            const struct knapsack_option o = make_option(s, at, p, false, 0);
+            *path = max_i64(*path, path_ns(p));
+            *high = max_i64(*high, max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
+        }
+}
+
+static void set_most(struct solver *s)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t *path = s->class_price, *high = &s->class_price[s->classes];
+    for (int c = 0; c < s->classes; c++)
+        find_most(s, c, &path[c], &high[c]);
+    for (int at = 1; at < s->sums; at++) {
+        int layer = chain_sum_layer(chain, at);
+        if (layer < 0)
+            continue;
+        s->most_path_ns[at] = s->most_path_ns[at - 1] + path[chain->class_of[layer]];
+        s->most_high_ns += high[chain->class_of[layer]];
+    }
+    s->most_high_ns += most_handovers_ns(s);
+    int64_t exposed = 0;
+    for (int level = 0; level < s->level_count; level++)
+        exposed = max_i64(exposed, level_waiting_ns(s, level));
+    s->most_high_ns += exposed;
+}
+
+/* Bins of about equally many prices. */
+static bool set_bins(struct solver *s)
+{
+    int block = s->classes * s->strategies, levels = s->turns_alike ? 1 : s->level_count;
+    int count = levels * block;
+    int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
+    if (!peak)
+        return false;
+    for (int i = 0; i < count; i++)
+        peak[i] = s->tables[i / block]->prices[i % block].transient_bytes;
+    qsort(peak, (size_t)count, sizeof *peak, compare_i64);
+    s->bin_peak[0] = -1;
+    for (int b = 1; b <= BINS; b++)
+        s->bin_peak[b] = peak[(int64_t)(count - 1) * b / BINS];
+    return true;
+}
+
+/* At most so many differ: with spread each stage by its meshes, and by the types on which they lie. */
+static int most_levels(const struct partition_problem *p)
+{
+    int most = p->mesh_count > 0 ? p->mesh_count * p->turn_count : p->stage_count;
+    if (!p->spread || !p->table->by_place)
+        return most;
+    int tables = 0;
+    for (int i = 0; i < most; i++) {
+        int like = 0;
+        while (p->table->by_place[like] != p->table->by_place[i])
+            like++;
+        tables += like == i && p->table->by_place[i];
+    }
+    return p->stage_count * tables;
+}
+
+bool stage_start(struct solver *s)
+{
+    int most = most_levels(s->problem);
+    size_t sums = (size_t)s->sums, levels = (size_t)most, classes = (size_t)s->classes,
+           block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
+    s->turns_alike = s->problem->mesh_count > 0 && !s->problem->spread && !s->problem->table->by_place;
+    s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
+    s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
+    s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);
+    s->in_flight = arena_alloc(s->arena, levels, sizeof *s->in_flight);
+    s->micro_batches = arena_alloc(s->arena, levels, sizeof *s->micro_batches);
+    s->cells = arena_alloc(s->arena, levels, sizeof *s->cells);
+    s->options = arena_alloc(s->arena, levels, 2 * sizeof *s->options);
+    s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
+    s->least_path_ns = arena_alloc(s->arena, sums, sizeof *s->least_path_ns);
+    s->own_path_ns = arena_alloc(s->arena, levels, sizeof *s->own_path_ns);
+    s->own_step_ns = arena_alloc(s->arena, levels, sizeof *s->own_step_ns);
+    s->most_path_ns = arena_alloc(s->arena, sums, sizeof *s->most_path_ns);
+    s->layout_path_ns = arena_alloc(s->arena, sums, (size_t)s->layouts * sizeof *s->layout_path_ns);
+    s->handovers = arena_alloc(s->arena, levels, sizeof *s->handovers);
+    s->least_step_ns = arena_alloc(s->arena, sums, sizeof *s->least_step_ns);
+    s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
+    s->whole_vectors = arena_alloc(s->arena, levels, sizeof *s->whole_vectors);
+    s->skip_ns = s->skipped_ns = s->most_sum_ns = s->open_sum_ns = INT64_MAX;
+    s->vector_level = -1;
+    s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
+    s->groups = arena_alloc(s->arena, groups, sizeof *s->groups);
+    s->group_first = arena_alloc(s->arena, groups, sizeof *s->group_first);
+    s->class_count = arena_alloc(s->arena, groups, sizeof *s->class_count);
+    s->counts = arena_alloc(s->arena, block + MOST_RUNS, sizeof *s->counts);
+    bool good = s->vectors && s->whole_vectors && s->class_price && s->tables && s->most_path_ns && s->level &&
+                s->period_ns && s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes &&
+                s->least_path_ns && s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts &&
+                s->layout_path_ns && s->handovers && s->own_path_ns && s->own_step_ns;
+    bool by_stage = s->problem->mesh_count == 0 || s->problem->spread;
+    if (!good || !(by_stage ? set_levels_of_stages : set_levels_of_turns)(s) || !set_bins(s) ||
+        (s->layouts > 1 && !runs_start(s)))
+        return false;
+    s->mesh_path_ns = partition_mesh_path_ns(s->problem);
+    if (!set_least(s))
+        return false;
+    set_most(s);
+    return true;
+}

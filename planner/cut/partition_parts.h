@@ -1,0 +1,475 @@
+/* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
+ * under a cap, partition_level.c knows what stages cost at their places, partition_vectors.c bounds single ones and
+ * partition_stage.c solves them. A `turn` is the index of a stage's number of meshes, whether these take turns or share
+ * micro-batches. */
+#ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
+#define CLEAVE_SEARCH_PARTITION_PARTS_H
+#include "base/num.h"
+#include "planner/knapsack/knapsack.h"
+#include "planner/cut/partition.h"
+
+enum { TIE_BITS = 16 };
+#define NOTHING_FITS (INT64_MAX / 4) /* as a bound of C + Y */
+enum { ROW_MEMORY = 0, ROW_FORWARD, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
+/* VECTORS: multipliers that bound every stage. BINS: ranges of the transient bytes. RECORDS: answers kept of a stage.
+ * VECTOR_SUM_BITS: fraction of a nanosecond in a vector's sums. */
+enum { VECTORS = 6, BINS = 6, RECORDS = 8, VECTOR_SUM_BITS = 8 };
+
+/* How closely a stage is solved: its relaxation, with a beam for a good answer, to the end. */
+enum effort { EFFORT_RELAX, EFFORT_BEAM, EFFORT_END };
+
+/* What a stage adds to the longest: X, the longer of both ends behind it, and the lane's; or of all stages the longest
+ * of each. Where passes are not in phases X is 0 and all is in the ends. */
+struct stage_times {
+    int64_t forward_ns, rest_ns, lane_ns;
+};
+static inline int64_t stage_times_ns(const struct stage_times *times)
+{
+    return max_i64(times->forward_ns + times->rest_ns, times->lane_ns);
+}
+static inline bool stage_times_within(const struct stage_times *a, const struct stage_times *b)
+{
+    return a->forward_ns <= b->forward_ns && a->rest_ns <= b->rest_ns && a->lane_ns <= b->lane_ns;
+}
+static inline struct stage_times stage_longer(const struct stage_times *a, const struct stage_times *b)
+{
+    return (struct stage_times){ max_i64(a->forward_ns, b->forward_ns), max_i64(a->rest_ns, b->rest_ns),
+                                 max_i64(a->lane_ns, b->lane_ns) };
+}
+
+/* One answer about a stage's content: proven of all caps within those that it was asked with. */
+struct record {
+    struct stage_times asked;
+    int64_t lower;                  /* bound of C, INT64_MAX: nothing fits */
+    int64_t path;                   /* C of a solution; INT64_MAX: none */
+    struct stage_times rows, times; /* of it, as the rows have it, and by the formula */
+    struct layer_count *counts;     /* list, of the solution */
+};
+/* One stage content with one number in flight. */
+struct cell {
+    int record_count;
+    struct record *records;   /* (RECORDS) oldest overwritten first */
+    struct stage_times empty; /* nothing fits, or nothing was found, within these caps */
+    struct stage_times caps;  /* the present ones when it was last looked at: */
+    int64_t lower;            /* what is proven then */
+    int seen;                 /* of its level's vectors, so many of all are in that */
+    int solution;             /* the shortest that fits under it, index of a record; -1: none */
+    enum effort effort;       /* already spent at the present cap */
+    bool tried;               /* effort is set */
+    double slope;             /* of the bound when the cap falls, from the last relaxation */
+    int64_t whole;            /* proven of C + Y, whatever the cap */
+    enum effort whole_effort; /* already spent on that */
+    bool whole_tried;
+};
+/* Long chains have very many intervals, of which few are looked at. */
+enum { CHUNK_CELLS = 128 };
+struct cell_chunk {
+    struct cell *at[CHUNK_CELLS];
+};
+/* Multipliers, with the sums of each layer's least price at one level: they bound any stage in a few operations. */
+struct vector {
+    int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
+    int64_t peak_part[BINS];       /* what a bin's peak adds */
+    int64_t *sum;                  /* (layouts, sums, BINS) */
+    bool shared;                   /* the sums are those of another level, too */
+    int64_t cap_part;              /* what the caps take off, at the present cap */
+    int64_t *handover;             /* (classes, layouts, layouts) with layouts; else NULL */
+};
+struct vectors { /* of one level, the oldest replaced first: the i-th of all is at[i % VECTORS] */
+    int count, next, total;
+    struct vector at[VECTORS];
+};
+/* Where passes are in phases: only plans with X in this range, whose Y all begin with from_ns; forward passes have a
+ * row of their own, and none in the other times' rows. Not `apart`: whatever X, rows of both passes, which
+ * underestimate. */
+struct forward_span {
+    bool apart;
+    int64_t from_ns, to_ns;
+    int64_t rest_ns; /* of the longest stage's other passes, at least */
+};
+/* One way to go on from a row: a stage with that number of meshes, which ends within the row behind it. */
+struct leg {
+    int row, turn, after, level;
+    int first_end, last_end;
+    int64_t cut_ns; /* stage_end_ns() */
+};
+/* The farthest end of a level's stages from one layer on, as of one pass. */
+struct reach {
+    int64_t pass;
+    int level, end;
+};
+/* Cells by a key of what the stage holds: several runs, or layers of a chain with branches. */
+struct run_slot {
+    uint64_t key;
+    struct cell *cell; /* NULL: free */
+};
+struct run_cells {
+    size_t size, used; /* size: a power of two */
+    struct run_slot *slots;
+};
+struct solver {
+    const struct partition_problem *problem;
+    struct forward_span span;
+    int64_t nearest_ns, nearest_forward_ns; /* of the plans met: the shortest by the rows, and its X */
+    struct arena *arena;                    /* as long as the solver works */
+    struct arena *kept;                     /* the caller's: plans */
+    int classes, strategies, layers, stages;
+    int places, last; /* of the chain; last: behind all layers */
+    int sums;         /* chain_sums() */
+    int layouts;      /* 1: all layers have one */
+    /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
+     * given both, (stage, meshes). */
+    int row_count, turn_count;
+    bool turns_alike; /* replicas that take turns have the same prices wherever they are, but for their exchange */
+    int level_count, *level;           /* (rows, turns) index of the distinct in-flight count and price table */
+    const struct price_table **tables; /* (level_count) */
+    int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
+    /* made when the level is first asked for: */
+    struct cell_chunk ***cells; /* (level_count) of (interval_count * layouts / CHUNK_CELLS + 1), all made on demand */
+    struct run_cells run_cells; /* of all levels */
+    uint64_t *layout_key;       /* (layouts, sums) sums over the layers before, for keys of runs */
+    struct knapsack_option *
+        *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
+    struct knapsack_option **handovers;     /* (level_count) of (class_count, layouts, layouts); NULL without layouts */
+    int64_t *least_path_ns, *least_step_ns; /* (sums) of each layer's smallest C, O */
+    int64_t least_ns;                       /* the former of all layers */
+    int64_t **own_path_ns, **own_step_ns;   /* (level_count) of (sums) the same by the level's own table */
+    int64_t *layout_path_ns;                /* (layouts, sums) the first of each layout */
+    int64_t *most_path_ns;                  /* of its largest C of any table */
+    int64_t most_high_ns;                   /* no plan's Y is larger */
+    int64_t mesh_path_ns;                   /* partition_mesh_path_ns() */
+    int64_t **least_bytes;                  /* (level_count) of (sums); may be less than the least */
+    int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
+    int *near;                              /* (turns) scratch: where the row before led to */
+    struct leg *legs;                       /* (turns) scratch: of one row */
+    struct reach *reach;                    /* (turns, places) */
+    struct vectors *vectors;                /* (level_count) */
+    int vector_level;                       /* that got the latest vector; -1: none */
+    int64_t *class_price;                   /* (class_count, BINS) scratch, at the start of other sums too */
+    int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
+    int64_t cap_ns;                         /* Y */
+    double whole_multipliers[ROW_COUNT];    /* of the latest stage_solve_whole() */
+    struct vectors *whole_vectors;          /* (level_count) with layouts: that bound C + Y of every stage */
+    int64_t skip_ns, skipped_ns; /* plans that these prove to be no shorter than the first are not looked at, and none
+                                    of them is shorter than the second */
+    int64_t most_sum_ns,
+        open_sum_ns;         /* with branches: larger sums of C are not looked for; the least one left out so */
+    bool stopped, exhausted; /* exhausted: by the work of ideals_sweep() */
+    bool vectors_only;       /* cells are bounded by vectors alone, which are every level's: for partition_prove() */
+    int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, places) */
+    struct ideal_cut *ideal_cut;  /* of a chain with branches, in place of the best: partition_ideals.c */
+    int *cut;         /* (rows, layouts, places): end of the stage; with branches (rows), of the best cut alone */
+    int8_t *cut_turn; /* (rows, layouts, places): index of its number of meshes */
+    struct stage_runs *cut_runs; /* (rows, layouts, places): its runs; NULL without layouts */
+    int8_t *cut_next;            /* (rows, layouts, places): layout behind it; NULL without layouts */
+    struct knapsack_group *groups;
+    int *group_first, *counts, *class_count; /* group_first: index of its first option; -1: a handover */
+    struct partition_result *result;
+    struct error *err;
+};
+
+static inline int64_t path_ns(const struct layer_price *p)
+{
+    return p->forward_ns + p->backward_ns;
+}
+
+/* The most replicas that a stage can have. */
+static inline int64_t most_replicas(const struct partition_problem *problem)
+{
+    return min_i64(problem->turns[problem->turn_count - 1], problem->mesh_count);
+}
+
+/* With turns over the G meshes the longest stage takes so much beyond its first micro-batch, of least passes that come
+ * to `sum` and O to step_ns: a stage of r replicas takes Y >= (m/r - 1) C + O, and so G Y >= sum r Y >= sum (m - r) C +
+ * O. */
+static inline int64_t mean_of_turns(const struct partition_problem *problem, int64_t sum, int64_t step_ns)
+{
+    int64_t rest = max_i64(0, problem->micro_batch_count - most_replicas(problem)) * sum;
+    return ceil_div(rest + step_ns, problem->mesh_count);
+}
+
+/* C of the longest of a given number of stages, whose C come to at least so much. */
+static inline int64_t mean_path(const struct partition_problem *problem, int64_t sum, int64_t mesh_path_ns)
+{
+    int64_t mean = ceil_div(sum, problem->stage_count);
+    return problem->spread ? max_i64(mean, mesh_path_ns) : mean;
+}
+/* What a stage's times may be under the present cap. */
+static inline struct stage_times stage_caps(const struct solver *s)
+{
+    return (struct stage_times){ s->span.to_ns, s->cap_ns - s->span.from_ns, s->cap_ns };
+}
+/* Y of a record's solution, as the rows have it. */
+static inline int64_t record_high_ns(const struct solver *s, const struct record *record)
+{
+    return max_i64(s->span.from_ns + record->rows.rest_ns, record->rows.lane_ns);
+}
+/* What a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
+static inline int64_t level_waiting_ns(const struct solver *s, int level)
+{
+    return (s->micro_batches[level] - 1) * s->period_ns[level] + s->span.from_ns;
+}
+/* By so much may (m-1)(C + p) + O of a stage exceed the cap on Y. */
+static inline int64_t stage_slack_ns(const struct solver *s)
+{
+    return s->span.to_ns - s->span.from_ns;
+}
+/* So much above the bound is good enough: of a step, or of a part of it. */
+int64_t gap_ns(const struct partition_problem *problem, int64_t step_ns);
+static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
+{
+    return gap_ns(s->problem, step_ns);
+}
+/* What a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
+int64_t stage_once_ns(const struct partition_problem *problem);
+/* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(). */
+int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout);
+/* What the cuts at a stage's ends, or one of them, add to it where the number of cuts is free, or what they cost: the
+ * stage's half. before: meshes of the stages before it. */
+int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn);
+int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end);
+/* The most that all cuts can add so, where their number is given. */
+int64_t stage_most_cuts_ns(const struct partition_problem *problem);
+/* C, times and bytes of a stage of given counts. */
+struct stage_sums {
+    int64_t path_ns, bytes;
+    struct stage_times times;
+};
+/* What a stage's prices depend on beside its layers. */
+struct stage_place {
+    const struct price_table *table;
+    int64_t micro_batches, in_flight;
+};
+/* With meshes: a stage of turns[turn] meshes, from which on so many are left. */
+struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left);
+struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
+                            const struct stage_runs *runs, const struct layer_count *counts);
+/* partition_counts.c: of the same solution, in the same order; a list in the arena, NULL: out of memory. */
+bool counts_equal(const struct layer_count *a, const struct layer_count *b);
+struct layer_count *counts_copy(struct arena *arena, const struct layer_count *counts);
+/* Makes the level's options, unless it has them; false: out of memory. */
+bool stage_set_options(struct solver *s, int level);
+/* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that
+ * share a weight. apart: forward passes have a row of their own. */
+void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
+                bool apart);
+/* What a layer holds of the stage's memory; joined as above. */
+static inline int64_t stage_layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
+{
+    return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
+}
+/* The least of any strategy, its tied weights held by another layer. */
+static inline int64_t stage_least_bytes(const struct price_table *table, int class_index, int64_t in_flight)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < table->strategy_count; i++) {
+        int64_t bytes = stage_layer_bytes(price_at(table, class_index, i), in_flight, true);
+        least = bytes < least ? bytes : least;
+    }
+    return least;
+}
+/* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */
+int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m);
+/* Levels, bins; false: out of memory. */
+bool stage_start(struct solver *s);
+/* What no choice of strategies can undercut: the stage does not fit under the cap. */
+static inline bool stage_too_long(const struct solver *s, int level, int first, int end)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t m = s->micro_batches[level], path = chain_between(chain, s->own_path_ns[level], first, end);
+    int64_t bytes = chain_between(chain, s->least_bytes[level], first, end) + s->tables[level]->base_bytes;
+    int64_t step = chain_between(chain, s->own_step_ns[level], first, end);
+    int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
+    return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
+}
+/* Of a class: index of the layout's first option. */
+static inline int stage_first_option(const struct solver *s, int layout)
+{
+    return s->layouts > 1 ? s->problem->table->layout_first[layout] : layout * s->strategies;
+}
+/* partition_vectors.c: the caps of a level's rows; of C + Y, where Y counts from nothing. (ROW_COUNT) */
+void stage_row_caps(const struct solver *s, int level, int64_t *cap);
+void stage_whole_caps(const struct solver *s, int level, int64_t *cap);
+/* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
+ * `enough` is asked for. */
+int64_t stage_quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough);
+/* One more vector of a level; one that a relaxation ended with, which levels that have none yet take as well. False:
+ * out of memory. */
+bool stage_put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
+bool stage_add_vector(struct solver *s, int level, const double *multipliers);
+/* Where already the least of one row is too much, nothing was relaxed: then that row alone is the vector. */
+void stage_single_row(const struct knapsack *knapsack, double *multipliers);
+/* To be called when s->cap_ns has changed. */
+void stage_cap_changed(struct solver *s);
+/* The cell with its bound and best solution at the present cap; NULL: out of memory. */
+struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs);
+/* The same, but no cell is made for several runs: *cell NULL where there is none. *lower: what is proven at the present
+ * cap, there no more than is enough. False: out of memory. */
+bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
+                 int64_t *lower);
+/* Whether more effort can change what is known of the cell. */
+bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
+/* Nothing fits it under the present cap. */
+void stage_set_empty(const struct solver *s, struct cell *cell);
+/* Solves the cell at the present cap. */
+bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort);
+
+/* The same for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
+bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record);
+/* Multipliers of the latest stage_solve_whole(), with which C + Y of any stage of the level is bounded in a few
+ * operations; false: out of memory. */
+bool stage_whole_vector(struct solver *s, int level, struct vector *out);
+int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs);
+/* Keeps those multipliers for the level, and what all that are kept prove of C + Y. */
+bool stage_keep_whole_vector(struct solver *s, int level);
+int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs);
+
+/* partition_runs.c: the cell of several runs, or NULL. */
+struct cell *runs_cell(const struct solver *s, int level, const struct stage_runs *runs);
+/* Of runs that have none; false: out of memory. */
+bool runs_put_cell(struct solver *s, int level, const struct stage_runs *runs, struct cell *cell);
+bool runs_start(struct solver *s);
+/* One stage with layouts: the least C + Y over all runs, best first. *upper and *bound as in descend(). */
+bool runs_descend(struct solver *s, int64_t *upper, int64_t *bound);
+/* Least C of runs that are given, handovers included. */
+int64_t runs_least_path(const struct solver *s, int level, const struct stage_runs *runs);
+/* C of what the runs hand over. */
+int64_t runs_handover_path(const struct solver *s, const struct stage_runs *runs);
+
+/* A row's meshes, of all before it. */
+static inline int row_meshes(const struct solver *s, int row)
+{
+    return s->problem->mesh_count > 0 ? row % (s->problem->mesh_count + 1) : row;
+}
+/* The row behind a stage with that number of meshes; -1: there are not so many meshes, or no more stages. */
+static inline int row_after(const struct solver *s, int row, int turn)
+{
+    int meshes = s->problem->mesh_count, after;
+    if (meshes == 0)
+        return row + 1;
+    if (row_meshes(s, row) + s->problem->turns[turn] > meshes)
+        return -1;
+    after = row + s->problem->turns[turn] + (s->stages > 0 ? meshes + 1 : 0);
+    return after < s->row_count ? after : -1;
+}
+/* A stage of the best cut. */
+struct spot {
+    int stage, row, turn, level, next; /* next: layout of the stage behind */
+    struct stage_runs runs;
+};
+static inline size_t spot_index(const struct solver *s, int row, int layout, int first)
+{
+    if (s->problem->chain->branches)
+        return (size_t)row;
+    return ((size_t)row * (size_t)s->layouts + (size_t)layout) * (size_t)s->places + (size_t)first;
+}
+static inline struct spot cut_spot(const struct solver *s, int stage, int row, int layout, int first)
+{
+    struct spot at = { .stage = stage, .row = row, .runs = stage_run(first, first) };
+    if (first == s->last)
+        return at;
+    size_t index = spot_index(s, row, layout, first);
+    at.runs = s->cut_runs ? s->cut_runs[index] : stage_run(first, s->cut[index]);
+    at.next = s->cut_next ? s->cut_next[index] : 0;
+    at.turn = s->cut_turn[index];
+    at.level = s->level[row * s->turn_count + at.turn];
+    return at;
+}
+static inline bool spot_ends(const struct solver *s, const struct spot *at)
+{
+    return at->runs.first[0] == s->last;
+}
+/* for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) */
+static inline struct spot cut_first(const struct solver *s)
+{
+    int layout = 0;
+    for (int i = 1; i < s->layouts; i++)
+        if (s->best_ns[spot_index(s, 0, i, 0)] < s->best_ns[spot_index(s, 0, layout, 0)])
+            layout = i;
+    return cut_spot(s, 0, 0, layout, 0);
+}
+static inline struct spot cut_next(const struct solver *s, struct spot at)
+{
+    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.next, at.runs.end);
+}
+/* What the cut before the stage, or those at its ends, add to the sum of C. */
+static inline int64_t spot_cut_ns(const struct solver *s, const struct spot *at, int layout_before)
+{
+    return (at->stage > 0 ? stage_cut_ns(s->problem, layout_before, at->runs.layout[0]) : 0) +
+           stage_ends_ns(s->problem, row_meshes(s, at->row), at->turn, at->runs.first[0], at->runs.end);
+}
+static inline int last_layout(const struct stage_runs *runs)
+{
+    return runs->layout[runs->count - 1];
+}
+
+/* cut_sweep() of a chain with branches (partition_ideals.c): s->stopped where that is too much work. */
+bool ideals_sweep(struct solver *s, int64_t *sum);
+/* What is proven of the sum without looking at single stages; INT64_MAX: nothing fits. */
+bool ideals_rest(struct solver *s, int64_t *sum);
+void ideals_close(struct solver *s);
+/* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in
+ * s->cut. */
+bool cut_sweep(struct solver *s, int64_t *sum);
+/* Sweeps and solves the stages of the best cut until none of them is open, or all their bounds together rise by no more
+ * than slack_ns. *sum is proven in any case. */
+bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t *sum);
+/* Looks for better solutions of the stages on the best cut. */
+bool cut_polish(struct solver *s);
+/* The solutions on the best cut, but for one stage another record of its cell. */
+struct choice {
+    int stage, record; /* stage -1: the solutions of all */
+};
+/* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
+bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
+                  double *slope);
+/* A solver of the problem, its memory in scratch; to be started, and closed. */
+struct solver solver_of(const struct partition_problem *problem, struct arena *scratch, struct partition_result *result,
+                        struct error *err);
+bool solver_start(struct solver *s);
+void solver_close(struct solver *s);
+/* The best cut under a cap, by relaxations to within slack_ns, is taken as a plan where each of its stages has a
+ * solution. *sum as cut_refine(). */
+bool solver_try_cap(struct solver *s, int64_t cap_ns, int64_t slack_ns, int64_t *sum);
+
+/* Plans whose longest forward passes are in [from_ns, to_ns], the longest other passes above above_ns and at most
+ * most_ns. */
+struct box {
+    int64_t from_ns, to_ns, above_ns, most_ns;
+    int64_t sum_ns;   /* C of all stages come to at least so much; INT64_MAX: there are none of interest */
+    int64_t bound_ns; /* none of these plans is shorter */
+};
+enum { MOST_BOXES = 256 };
+struct box_list {
+    int count;
+    struct box at[MOST_BOXES];
+};
+/* Halves boxes of `all` until relaxations prove no more; out has what became of them. */
+bool solve_boxes(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+                 const struct box *all, struct box_list *out, struct error *err);
+/* Of the best plan so far; else what plans must be below. */
+static inline int64_t best_known_ns(const struct partition_problem *problem, const struct partition_result *result)
+{
+    return result->plan_count > 0 ? result->plans[0].step_ns : problem->below_ns;
+}
+/* Whether such a bound is all that is wanted. */
+static inline bool good_enough(const struct partition_problem *problem, const struct partition_result *result,
+                               int64_t bound_ns)
+{
+    int64_t best = best_known_ns(problem, result);
+    return bound_ns >= best - gap_ns(problem, best) || (problem->enough_ns > 0 && bound_ns >= problem->enough_ns);
+}
+/* What is known of the plans of a span. */
+struct solved_span {
+    int64_t bound_ns;   /* none is shorter, unless it is not below the problem's below_ns */
+    int64_t forward_ns; /* X of the shortest by the rows; INT64_MIN: none was met */
+    bool stopped;
+};
+/* Adds its plans to *result. Of a span that is apart below_ns is given. */
+bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
+                struct partition_result *result, struct solved_span *out, struct error *err);
+/* Where passes are in phases: after all plans were solved at once, closes what the rows left open. */
+bool solve_phases(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+                  const struct solved_span *all, struct error *err);
+bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns);
+#endif

@@ -1,0 +1,156 @@
+/* Where all forward passes come before all backward ones the step has two maxima: X over the forward passes, and what
+ * the ends have beyond it. For any range of X, plans with X in it have
+ *
+ *   T >= sum C + ... + max_k max( from + (m-1) B_k + ..., lane )         and (m-1) F_k <= to
+ *
+ * which is one maximum again, under one cap more, and solved like any other. What the shortest plan by that measure
+ * lacks is no more than its X lies above `from`. So the range with the least bound is cut at its X until none is left
+ * whose bound is below the best plan. Relaxations rule out most of X before (partition_boxes.c), but where there are
+ * branches. */
+#include "base/num.h"
+#include <stdlib.h>
+#include "planner/cut/partition_parts.h"
+
+enum { MOST_SPANS = 256 }; /* solved; then the bound so far */
+
+struct part {
+    struct forward_span span;
+    int64_t bound_ns; /* INT64_MAX: nothing is left of it */
+};
+struct phases {
+    int count;
+    struct part at[MOST_BOXES + 2 * MOST_SPANS];
+    int64_t floor_ns; /* of what cannot be cut further */
+    int64_t rest_ns;  /* least_passes_ns() of backward ones */
+};
+
+/* Of the longest stage, which is no shorter than the mean; with turns mean_of_turns(). */
+static int64_t least_passes_ns(const struct partition_problem *problem, bool forward)
+{
+    const struct price_table *table = problem->table;
+    int64_t sum = 0;
+    for (int l = 0; l < problem->chain->layer_count; l++) {
+        int64_t least = INT64_MAX;
+        for (int i = 0; i < table->strategy_count; i++) {
+            const struct layer_price *price = price_at(table, problem->chain->class_of[l], i);
+            least = min_i64(least, forward ? price->forward_ns : price->backward_ns);
+        }
+        sum += least;
+    }
+    if (problem->mesh_count > 0 && !problem->spread)
+        return mean_of_turns(problem, sum, 0);
+    return (problem->micro_batch_count - 1) * ceil_div(sum, problem->stage_count);
+}
+
+static void add_part(struct phases *p, int64_t from_ns, int64_t to_ns, int64_t bound_ns)
+{
+    if (from_ns <= to_ns)
+        p->at[p->count++] = (struct part){ { true, from_ns, to_ns, p->rest_ns }, bound_ns };
+}
+
+/* NULL: there is none. */
+static struct part *least_part(struct phases *p)
+{
+    struct part *least = NULL;
+    for (int i = 0; i < p->count; i++)
+        least = !least || p->at[i].bound_ns < least->bound_ns ? &p->at[i] : least;
+    return least;
+}
+
+/* Cuts the part at X of its shortest plan, which from there on is measured as it is; what lies `open_ns` and more above
+ * its beginning is likely to be ruled out at once. */
+static void cut_part(struct phases *p, struct part part, int64_t forward_ns, int64_t open_ns)
+{
+    int64_t from = part.span.from_ns, near = min_i64(forward_ns, from + open_ns);
+    if (forward_ns <= from) { /* limits of the knapsacks keep its bound low */
+        p->floor_ns = min_i64(p->floor_ns, part.bound_ns);
+        return;
+    }
+    add_part(p, from, near - 1, part.bound_ns);
+    add_part(p, near, forward_ns - 1, part.bound_ns);
+    add_part(p, forward_ns, part.span.to_ns, part.bound_ns);
+}
+
+static bool close_parts(struct phases *p, const struct partition_problem *problem, struct arena *arena,
+                        struct partition_result *result, int64_t *bound_ns, struct error *err)
+{
+    for (int solved = 0;; solved++) {
+        struct part *part = least_part(p);
+        *bound_ns = min_i64(p->floor_ns, part ? part->bound_ns : INT64_MAX);
+        if (!part || good_enough(problem, result, part->bound_ns) || solved == MOST_SPANS)
+            return true;
+        struct partition_problem shorter = *problem;
+        struct solved_span span;
+        shorter.below_ns = best_known_ns(problem, result);
+        if (!solve_span(&shorter, part->span, arena, result, &span, err))
+            return false;
+        if (span.stopped)
+            return true;
+        part->bound_ns = max_i64(part->bound_ns, span.bound_ns);
+        if (good_enough(problem, result, part->bound_ns))
+            continue;
+        struct part taken = *part;
+        int64_t best = best_known_ns(problem, result);
+        part->bound_ns = INT64_MAX;
+        cut_part(p, taken, span.forward_ns, best - taken.bound_ns);
+    }
+}
+
+static int compare_boxes(const void *a, const void *b)
+{
+    const struct box *x = a, *y = b;
+    return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+/* Boxes that share some X become one range of it. In the order of X. */
+static void add_box(struct phases *p, const struct box *box)
+{
+    struct part *last = p->count > 0 ? &p->at[p->count - 1] : NULL;
+    if (!last || box->from_ns > last->span.to_ns) {
+        p->at[p->count++] = (struct part){ { true, box->from_ns, box->to_ns, box->above_ns + 1 }, box->bound_ns };
+        return;
+    }
+    last->span.to_ns = max_i64(last->span.to_ns, box->to_ns);
+    last->span.rest_ns = min_i64(last->span.rest_ns, box->above_ns + 1);
+    last->bound_ns = min_i64(last->bound_ns, box->bound_ns);
+}
+
+/* What the boxes leave. */
+static bool open_boxes(struct phases *p, const struct partition_problem *problem, struct arena *arena,
+                       struct partition_result *result, const struct box *all, struct error *err)
+{
+    struct box_list *boxes = calloc(1, sizeof *boxes);
+    if (!boxes)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    bool good = solve_boxes(problem, arena, result, all, boxes, err);
+    qsort(boxes->at, (size_t)boxes->count, sizeof *boxes->at, compare_boxes);
+    for (int i = 0; i < boxes->count; i++)
+        if (good_enough(problem, result, boxes->at[i].bound_ns))
+            p->floor_ns = min_i64(p->floor_ns, boxes->at[i].bound_ns);
+        else
+            add_box(p, &boxes->at[i]);
+    free(boxes);
+    return good;
+}
+
+bool solve_phases(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+                  const struct solved_span *all, struct error *err)
+{
+    bool ruled_out = result->ruled_out;
+    int64_t bound_ns = all->bound_ns, least = least_passes_ns(problem, true), cut = max_i64(least, all->forward_ns);
+    if (result->no_memory || best_known_ns(problem, result) == INT64_MAX || good_enough(problem, result, bound_ns))
+        return true;
+    struct phases p = { .floor_ns = INT64_MAX, .rest_ns = least_passes_ns(problem, false) };
+    struct box whole = { least, INT64_MAX / 4, p.rest_ns - 1, INT64_MAX / 4, 0, bound_ns };
+    if (problem->chain->branches) {
+        add_part(&p, least, cut - 1, bound_ns);
+        add_part(&p, cut, INT64_MAX, bound_ns);
+    } else if (!open_boxes(&p, problem, arena, result, &whole, err)) {
+        return false;
+    }
+    if (!close_parts(&p, problem, arena, result, &bound_ns, err))
+        return false;
+    result->bound_ns = min_i64(bound_ns, best_known_ns(problem, result));
+    result->ruled_out = ruled_out;
+    return true;
+}

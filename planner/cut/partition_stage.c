@@ -1,0 +1,348 @@
+/* Single stages of the partition: cells, which keep what is known of them, and the knapsacks that solve them. A stage
+ * that is on no best cut is only bounded (partition_vectors.c). */
+#include "base/num.h"
+#include "planner/cut/partition_parts.h"
+#include <math.h>
+#include <string.h>
+
+/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. */
+enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, BEAM_NODES = 2 };
+
+/* ---- cells ---- */
+
+static bool open_level(struct solver *s, int level)
+{
+    if (s->cells[level])
+        return true;
+    size_t chunks = (size_t)s->problem->chain->interval_count * (size_t)s->layouts / CHUNK_CELLS + 1;
+    s->cells[level] = arena_alloc(s->arena, chunks, sizeof **s->cells);
+    if (!s->cells[level])
+        return false;
+    const struct vectors *known = s->vector_level >= 0 ? &s->vectors[s->vector_level] : NULL;
+    for (int v = 0; known && v < known->count; v++)
+        if (!stage_put_vector(s, level, known->at[v].multiplier))
+            return false;
+    return true;
+}
+
+/* What the records say at the present cap. */
+static void look_up(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
+{
+    const struct stage_times caps = stage_caps(s);
+    bool empty = stage_times_within(&caps, &cell->empty) && !s->vectors_only;
+    cell->caps = caps;
+    cell->tried = false;
+    cell->solution = -1;
+    cell->seen = s->vectors[level].total;
+    cell->lower = empty ? INT64_MAX : stage_quick_bound(s, level, runs, 0, INT64_MAX);
+    if (s->vectors_only)
+        return;
+    for (int i = 0; i < cell->record_count; i++) {
+        const struct record *r = &cell->records[i];
+        if (stage_times_within(&caps, &r->asked))
+            cell->lower = max_i64(cell->lower, r->lower);
+        if (r->path < INT64_MAX && stage_times_within(&r->rows, &caps) &&
+            (cell->solution < 0 || r->path < cell->records[cell->solution].path))
+            cell->solution = i;
+    }
+    if (cell->solution >= 0) /* a bound of the relaxation may round above by nothing, but not above a solution */
+        cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
+}
+
+/* What vectors say that came since. */
+static void look_again(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
+{
+    if (cell->lower < INT64_MAX)
+        cell->lower = max_i64(cell->lower, stage_quick_bound(s, level, runs, cell->seen, INT64_MAX));
+    if (cell->solution >= 0)
+        cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
+    cell->seen = s->vectors[level].total;
+}
+
+static const struct stage_times nothing = { INT64_MIN, INT64_MIN, INT64_MIN };
+
+static struct cell *new_cell(struct solver *s)
+{
+    struct cell *cell = arena_alloc(s->arena, 1, sizeof *cell);
+    if (cell)
+        *cell = (struct cell){ .empty = nothing, .caps = nothing, .solution = -1 };
+    return cell;
+}
+
+/* Of one run; NULL: out of memory. */
+static struct cell *find_cell(struct solver *s, int level, const struct stage_runs *runs)
+{
+    int interval = chain_interval(s->problem->chain, runs->first[0], runs->end),
+        index = interval * s->layouts + runs->layout[0];
+    struct cell_chunk **chunk = &s->cells[level][index / CHUNK_CELLS];
+    if (!*chunk && !(*chunk = arena_alloc(s->arena, 1, sizeof **chunk)))
+        return NULL;
+    struct cell **cell = &(*chunk)->at[index % CHUNK_CELLS];
+    if (!*cell)
+        *cell = new_cell(s);
+    return *cell;
+}
+
+/* Stages of several runs, or of any layers, are too many to be numbered: they have a cell once one is asked for. */
+static bool is_keyed(const struct solver *s, const struct stage_runs *runs)
+{
+    return runs->count > 1 || s->problem->chain->branches;
+}
+
+/* NULL: out of memory. */
+static struct cell *find_keyed_cell(struct solver *s, int level, const struct stage_runs *runs)
+{
+    struct cell *cell = runs_cell(s, level, runs);
+    if (!cell && (cell = new_cell(s)) && !runs_put_cell(s, level, runs, cell))
+        cell = NULL;
+    return cell;
+}
+
+static bool same_caps(const struct solver *s, const struct cell *cell)
+{
+    return cell->caps.lane_ns == s->cap_ns && cell->caps.rest_ns == s->cap_ns - s->span.from_ns &&
+           cell->caps.forward_ns == s->span.to_ns;
+}
+
+struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs)
+{
+    if (!s->cells[level] && !open_level(s, level))
+        return NULL;
+    struct cell *cell = is_keyed(s, runs) ? find_keyed_cell(s, level, runs) : find_cell(s, level, runs);
+    if (cell && !same_caps(s, cell))
+        look_up(s, cell, level, runs);
+    else if (cell && cell->seen != s->vectors[level].total)
+        look_again(s, cell, level, runs);
+    return cell;
+}
+
+bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
+                 int64_t *lower)
+{
+    if (!s->cells[level] && !open_level(s, level))
+        return false;
+    bool none = is_keyed(s, runs) && !runs_cell(s, level, runs);
+    *cell = none ? NULL : stage_cell(s, level, runs);
+    *lower = *cell ? (*cell)->lower : none ? stage_quick_bound(s, level, runs, 0, enough) : 0;
+    return none || *cell;
+}
+
+bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort)
+{
+    if (cell->lower == INT64_MAX || (cell->tried && cell->effort >= effort))
+        return false;
+    if (cell->solution < 0)
+        return true;
+    int64_t path = cell->records[cell->solution].path;
+    return cell->lower < path - step_tolerance(s, path);
+}
+
+/* ---- knapsacks ---- */
+
+static void count_classes(struct solver *s, const struct stage_runs *runs)
+{
+    const struct chain *chain = s->problem->chain;
+    memset(s->class_count, 0, (size_t)(s->classes * s->layouts) * sizeof *s->class_count);
+    for (int l = 0; chain->branches && l < s->layers; l++)
+        s->class_count[chain->class_of[l]] += chain_holds(chain, runs->first[0], runs->end, l);
+    for (int i = 0; !chain->branches && i < runs->count; i++)
+        for (int l = runs->first[i]; l < stage_run_end(runs, i); l++)
+            s->class_count[runs->layout[i] * s->classes + chain->class_of[l]]++;
+}
+
+/* A group for the layers of each class and layout, and one for each handover, which has no choice. */
+static struct knapsack make_knapsack(struct solver *s, int level, const struct stage_runs *runs)
+{
+    const struct chain *chain = s->problem->chain;
+    int groups = 0;
+    const struct knapsack_option *options = s->options[2 * level + chain_holds_both(chain, runs->first[0], runs->end)];
+    count_classes(s, runs);
+    for (int i = 0; i < s->classes * s->layouts; i++) {
+        int layout = i / s->classes, first = i % s->classes * s->strategies + stage_first_option(s, layout);
+        if (s->class_count[i] == 0)
+            continue;
+        s->group_first[groups] = first;
+        s->groups[groups++] =
+            (struct knapsack_group){ .count = s->class_count[i],
+                                     .option_count = stage_first_option(s, layout + 1) - stage_first_option(s, layout),
+                                     .options = &options[first] };
+    }
+    for (int i = 1; i < runs->count; i++) {
+        int from = chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1];
+        s->group_first[groups] = -1;
+        s->groups[groups++] = (struct knapsack_group){
+            .count = 1, .option_count = 1, .options = &s->handovers[level][from * s->layouts + runs->layout[i]]
+        };
+    }
+    struct knapsack knapsack = { .group_count = groups,
+                                 .row_count = ROW_COUNT,
+                                 .groups = s->groups,
+                                 .tie_bits = TIE_BITS,
+                                 .gap_ppm = s->problem->gap_ppm,
+                                 .stops = s->problem->stops,
+                                 .self = s->problem->self };
+    stage_row_caps(s, level, knapsack.cap);
+    return knapsack;
+}
+
+static struct record *new_record(struct solver *s, struct cell *cell)
+{
+    if (!cell->records)
+        cell->records = arena_alloc(s->arena, RECORDS, sizeof *cell->records);
+    if (!cell->records)
+        return NULL;
+    int at = cell->record_count < RECORDS ? cell->record_count++ : 0;
+    if (cell->record_count == RECORDS && at == 0) { /* the oldest; the rest moves up */
+        struct record oldest = cell->records[0];
+        memmove(cell->records, cell->records + 1, (RECORDS - 1) * sizeof *cell->records);
+        at = RECORDS - 1;
+        cell->records[at] = oldest;
+    }
+    return &cell->records[at];
+}
+
+/* C and times of the record's solution. */
+static void set_values(const struct solver *s, struct record *record, int level, const struct stage_runs *runs)
+{
+    const struct chain *chain = s->problem->chain;
+    struct stage_place place = { s->tables[level], s->micro_batches[level], s->in_flight[level] };
+    struct stage_sums sums = stage_sum(&place, s->span.apart, chain, runs, record->counts);
+    record->path = sums.path_ns;
+    record->rows = sums.times;
+    record->times = stage_sum(&place, s->problem->phases, chain, runs, record->counts).times;
+}
+
+/* Room for the solution's list: of each group no more than its layers, or its options, take part. */
+static struct layer_count *new_counts(struct solver *s, const struct knapsack *knapsack)
+{
+    int most = 1;
+    for (int g = 0; g < knapsack->group_count; g++)
+        most += (int)min_i64(knapsack->groups[g].count, knapsack->groups[g].option_count);
+    return arena_alloc(s->arena, (size_t)most, sizeof(struct layer_count));
+}
+
+static void list_counts(const struct solver *s, const struct knapsack *knapsack, const int *count,
+                        struct layer_count *out)
+{
+    for (int g = 0; g < knapsack->group_count; count += knapsack->groups[g++].option_count)
+        for (int i = 0; s->group_first[g] >= 0 && i < knapsack->groups[g].option_count; i++)
+            if (count[i] > 0)
+                *out++ = (struct layer_count){ s->group_first[g] + i, count[i] };
+    *out = (struct layer_count){ 0 };
+}
+
+static bool keep_answer(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs,
+                        const struct knapsack *knapsack, const struct knapsack_result *answer)
+{
+    struct record *record = new_record(s, cell);
+    if (!record)
+        return false;
+    struct layer_count *counts = record->counts;
+    bool whole = knapsack->excess_cost > 0; /* proves nothing of C alone */
+    *record = (struct record){ .asked = whole ? nothing : stage_caps(s), .path = INT64_MAX, .counts = counts };
+    record->lower = answer->bound == INT64_MAX ? INT64_MAX : max_i64(answer->bound, 0) >> TIE_BITS;
+    if (answer->cost == INT64_MAX)
+        return true;
+    if (!record->counts)
+        record->counts = new_counts(s, knapsack); /* the next solution's groups are the same */
+    if (!record->counts)
+        return false;
+    list_counts(s, knapsack, answer->counts, record->counts);
+    set_values(s, record, level, runs);
+    return true;
+}
+
+static bool solve_knapsack(struct solver *s, const struct knapsack *knapsack, enum effort effort,
+                           struct knapsack_result *answer)
+{
+    const struct solver_method *method = s->problem->solver ? s->problem->solver : solvers[0];
+    s->result->knapsacks++;
+    return effort == EFFORT_END ? method->solve(knapsack, answer, s->err) : knapsack_solve(knapsack, answer, s->err);
+}
+
+static void note_end(struct solver *s)
+{
+    const struct partition_problem *p = s->problem;
+    s->stopped =
+        s->stopped || (p->most_nodes > 0 && s->result->nodes >= p->most_nodes) || (p->stops && p->stops(p->self));
+}
+
+static int64_t node_limit(const struct solver *s, enum effort effort)
+{
+    int64_t limit = s->problem->node_limit;
+    if (effort != EFFORT_END)
+        return effort == EFFORT_RELAX ? 1 : BEAM_NODES;
+    return limit == 0 || s->result->nodes < HARD_KNAPSACKS * limit ? limit : ceil_div(limit, HARD_SHARE);
+}
+
+void stage_set_empty(const struct solver *s, struct cell *cell)
+{
+    struct stage_times caps = stage_caps(s);
+    if (!stage_times_within(&caps, &cell->empty))
+        cell->empty = caps;
+}
+
+bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort)
+{
+    struct cell *cell = stage_cell(s, level, runs);
+    note_end(s);
+    if (s->stopped)
+        return true;
+    if (!stage_set_options(s, level))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    struct knapsack knapsack = make_knapsack(s, level, runs);
+    struct knapsack_result answer = { .counts = s->counts };
+    knapsack.node_limit = node_limit(s, effort);
+    if (!solve_knapsack(s, &knapsack, effort, &answer))
+        return false;
+    s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    int64_t before = cell->lower;
+    if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (answer.status == KNAPSACK_INFEASIBLE)
+        stage_set_empty(s, cell);
+    look_up(s, cell, level, runs);
+    cell->effort = effort;
+    cell->tried = true;
+    cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
+    cell->slope = ldexp(cell->slope, -TIE_BITS);
+    if (answer.status == KNAPSACK_INFEASIBLE)
+        stage_single_row(&knapsack, answer.multipliers);
+    int64_t now = s->vectors_only ? cell->records[cell->record_count - 1].lower : cell->lower;
+    bool tells = effort == EFFORT_RELAX && (now == INT64_MAX || now - before > before / 10000);
+    return !tells || stage_add_vector(s, level, answer.multipliers) ||
+           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record)
+{
+    struct cell *cell = stage_cell(s, level, runs);
+    note_end(s);
+    *record = -1;
+    if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
+        return true;
+    if (!stage_set_options(s, level))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    struct knapsack knapsack = make_knapsack(s, level, runs);
+    struct knapsack_result answer = { .counts = s->counts };
+    knapsack.excess_cost = INT64_C(1) << TIE_BITS;
+    knapsack.excess_first = ROW_PATH;
+    stage_whole_caps(s, level, knapsack.cap);
+    knapsack.node_limit = node_limit(s, effort);
+    if (!solve_knapsack(s, &knapsack, effort, &answer))
+        return false;
+    s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    memcpy(s->whole_multipliers, answer.multipliers, sizeof s->whole_multipliers);
+    cell->whole_tried = true;
+    cell->whole_effort = effort;
+    cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? NOTHING_FITS : answer.bound >> TIE_BITS);
+    if (answer.cost == INT64_MAX)
+        return true;
+    if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    *record = cell->record_count - 1; /* new_record() fills the last place */
+    bool tried = cell->tried;
+    look_up(s, cell, level, runs);
+    cell->tried = tried;
+    return true;
+}

@@ -1,0 +1,287 @@
+/* Bounds of single stages: for fixed multipliers the Lagrangian bound is a sum over layers, so that prefix sums give it
+ * for every interval. Multipliers come from the stages that were solved. Transient bytes are binned: options up to a
+ * bin's upper end, charged for its lower end. */
+#include "base/num.h"
+#include "planner/cut/partition_parts.h"
+#include <math.h>
+#include <string.h>
+
+/* RAY_BITS: of a layer's largest price, in nanoseconds, where nothing fits. */
+enum { MULTIPLIER_BITS = 30, RAY_BITS = 36, DIGITS = 52 };
+__extension__ typedef __int128 int128;
+
+void stage_row_caps(const struct solver *s, int level, int64_t *cap)
+{
+    int64_t waiting_ns = level_waiting_ns(s, level);
+    cap[ROW_MEMORY] = s->problem->capacity_bytes - s->tables[level]->base_bytes;
+    cap[ROW_FORWARD] = s->span.to_ns;
+    cap[ROW_PATH] = s->cap_ns - waiting_ns;
+    cap[ROW_LAST] = s->cap_ns - waiting_ns;
+    cap[ROW_LANE] = s->cap_ns;
+}
+
+static int64_t price_limited(int128 value)
+{
+    int128 limit = (int128)1 << 60;
+    value >>= MULTIPLIER_BITS + TIE_BITS - VECTOR_SUM_BITS;
+    return (int64_t)(value > limit ? limit : value < -limit ? -limit : value);
+}
+
+static void set_cap_part(const struct solver *s, struct vector *v, int level)
+{
+    int64_t cap[ROW_COUNT];
+    int128 total = 0;
+    stage_row_caps(s, level, cap);
+    for (int r = 0; r < ROW_COUNT; r++)
+        total += (int128)v->multiplier[r] * cap[r];
+    v->cap_part = price_limited(total) + 1;
+}
+
+void stage_cap_changed(struct solver *s)
+{
+    for (int level = 0; level < s->level_count; level++)
+        for (int v = 0; v < s->vectors[level].count; v++)
+            set_cap_part(s, &s->vectors[level].at[v], level);
+}
+
+/* In 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
+static int64_t priced(const struct vector *v, const struct knapsack_option *option)
+{
+    int128 price = (int128)option->cost * (INT64_C(1) << MULTIPLIER_BITS);
+    for (int r = 0; r < ROW_COUNT; r++)
+        price += (int128)v->multiplier[r] * option->row[r];
+    return price_limited(price);
+}
+
+/* Least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
+static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int layout,
+                         int64_t *out)
+{
+    const struct knapsack_option *options = &s->options[2 * level + 1][class_index * s->strategies];
+    const int64_t limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
+    for (int b = 0; b < BINS; b++)
+        out[b] = limit;
+    for (int i = stage_first_option(s, layout); i < stage_first_option(s, layout + 1); i++) {
+        int64_t rounded = priced(v, &options[i]);
+        for (int b = 0; b < BINS; b++)
+            if (options[i].peak <= s->bin_peak[b + 1])
+                out[b] = min_i64(out[b], rounded);
+    }
+}
+
+static bool set_handover_sums(struct solver *s, struct vector *v, int level)
+{
+    int count = s->classes * s->layouts * s->layouts;
+    if (!v->handover)
+        v->handover = arena_alloc(s->arena, (size_t)count, sizeof *v->handover);
+    for (int i = 0; v->handover && i < count; i++)
+        v->handover[i] = priced(v, &s->handovers[level][i]);
+    return v->handover != NULL;
+}
+
+static bool set_sums(struct solver *s, struct vector *v, int level)
+{
+    const struct chain *chain = s->problem->chain;
+    if (!v->sum || v->shared)
+        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * (size_t)s->sums, sizeof *v->sum);
+    v->shared = false;
+    if (!v->sum || !stage_set_options(s, level) || (s->layouts > 1 && !set_handover_sums(s, v, level)))
+        return false;
+    for (int b = 0; b < BINS; b++)
+        v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
+    for (int layout = 0; layout < s->layouts; layout++) {
+        int64_t *sum = &v->sum[layout * s->sums * BINS];
+        for (int c = 0; c < s->classes; c++)
+            least_prices(s, v, level, c, layout, &s->class_price[c * BINS]);
+        for (int at = 1; at < s->sums; at++) {
+            int layer = chain_sum_layer(chain, at);
+            for (int b = 0; b < BINS; b++)
+                sum[at * BINS + b] =
+                    layer < 0 ? 0 : sum[(at - 1) * BINS + b] + s->class_price[chain->class_of[layer] * BINS + b];
+        }
+    }
+    return true;
+}
+
+/* The same of a chain with branches, where a place's sums are those of the towers. */
+static int64_t vector_bound_of_branches(const struct solver *s, const struct vector *v, int first, int end)
+{
+    const struct branches *b = s->problem->chain->branches;
+    int64_t price[BINS], least = INT64_MAX;
+    memcpy(price, v->peak_part, sizeof price);
+    for (int t = 0; t < b->tower_count; t++) {
+        const int64_t *low = &v->sum[(b->tower_first[t] + branches_at(b, first, t)) * BINS],
+                      *high = &v->sum[(b->tower_first[t] + branches_at(b, end, t)) * BINS];
+        for (int i = 0; i < BINS; i++)
+            price[i] += high[i] - low[i];
+    }
+    for (int i = 0; i < BINS; i++)
+        least = min_i64(least, price[i]);
+    return (least - v->cap_part) >> VECTOR_SUM_BITS;
+}
+
+/* A bound of C from one vector. */
+int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t least = INT64_MAX, handovers = 0;
+    if (chain->branches)
+        return vector_bound_of_branches(s, v, runs->first[0], runs->end);
+    for (int i = 1; i < runs->count; i++)
+        handovers += v->handover[(chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1]) * s->layouts +
+                                 runs->layout[i]];
+    for (int b = 0; b < BINS; b++) {
+        int64_t price = v->peak_part[b] + handovers;
+        for (int i = 0; i < runs->count; i++) {
+            const int64_t *sum = &v->sum[runs->layout[i] * s->sums * BINS + b];
+            price += sum[stage_run_end(runs, i) * BINS] - sum[runs->first[i] * BINS];
+        }
+        least = min_i64(least, price);
+    }
+    return (least - v->cap_part) >> VECTOR_SUM_BITS;
+}
+
+int64_t stage_quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough)
+{
+    const struct vectors *vectors = &s->vectors[level];
+    int64_t bound = runs_least_path(s, level, runs),
+            most = chain_between(s->problem->chain, s->most_path_ns, runs->first[0], runs->end) +
+                   runs_handover_path(s, runs);
+    for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total && bound < enough; i++)
+        bound = max_i64(bound, stage_vector_bound(s, &vectors->at[i % VECTORS], runs));
+    return bound > most ? INT64_MAX : bound; /* no choice is so long */
+}
+
+/* A neighbour's vector with the same sums, since memory is not priced, and all else is as here; NULL: there is none. */
+static struct vector *like_vector(const struct solver *s, int level, const struct vector *v)
+{
+    for (int like = level - 1; like <= level + 1 && v->multiplier[ROW_MEMORY] == 0 && s->layouts == 1; like += 2) {
+        if (like < 0 || like >= s->level_count || s->tables[like] != s->tables[level] ||
+            s->micro_batches[like] != s->micro_batches[level])
+            continue;
+        for (int i = 0; i < s->vectors[like].count; i++)
+            if (!memcmp(s->vectors[like].at[i].multiplier, v->multiplier, sizeof v->multiplier))
+                return &s->vectors[like].at[i];
+    }
+    return NULL;
+}
+
+bool stage_put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
+{
+    struct vectors *vectors = &s->vectors[level];
+    struct vector *v = &vectors->at[vectors->next], *like;
+    memcpy(v->multiplier, multiplier, sizeof v->multiplier);
+    if ((like = like_vector(s, level, v))) {
+        v->sum = like->sum;
+        v->shared = like->shared = true;
+        memset(v->peak_part, 0, sizeof v->peak_part);
+    } else if (!set_sums(s, v, level)) {
+        return false;
+    }
+    set_cap_part(s, v, level);
+    vectors->next = (vectors->next + 1) % VECTORS;
+    vectors->total++;
+    vectors->count = (int)max_i64(vectors->count, vectors->next == 0 ? VECTORS : vectors->next);
+    return true;
+}
+
+static int64_t multiplier_of(double multiplier)
+{
+    return (int64_t)fmin(fmax(ldexp(multiplier, MULTIPLIER_BITS), 0), 0x1p60);
+}
+
+/* Where nothing fits multipliers grow without limit; all are scaled down together, so that they still say the same of
+ * like stages and no price meets the limit of its sums. */
+static double ray_scale(const struct solver *s, int level, const double *multipliers)
+{
+    const struct knapsack_option *options = s->options[2 * level + 1];
+    double largest = 0;
+    for (int i = 0; i < s->classes * s->strategies; i++) {
+        double price = 0;
+        for (int r = 0; r < ROW_COUNT; r++)
+            price += fmax(multipliers[r], 0) * fabs((double)options[i].row[r]);
+        largest = fmax(largest, price);
+    }
+    return fmin(1, ldexp(1, RAY_BITS + TIE_BITS) / fmax(largest, 1));
+}
+
+void stage_single_row(const struct knapsack *knapsack, double *multipliers)
+{
+    for (int r = 0; r < ROW_COUNT; r++)
+        if (multipliers[r] > 0)
+            return;
+    for (int r = 0; r < ROW_COUNT; r++) {
+        double least = 0, peak = INFINITY;
+        for (int g = 0; g < knapsack->group_count; g++) {
+            const struct knapsack_group *group = &knapsack->groups[g];
+            int64_t row = INT64_MAX;
+            for (int i = 0; i < group->option_count; i++) {
+                row = min_i64(row, group->options[i].row[r]);
+                peak = fmin(peak, (double)group->options[i].peak);
+            }
+            least += (double)group->count * (double)row;
+        }
+        if (least + (r == ROW_MEMORY ? peak : 0) > (double)knapsack->cap[r])
+            multipliers[r] = 0x1p60; /* ray_scale() makes it smaller */
+    }
+}
+
+bool stage_add_vector(struct solver *s, int level, const double *multipliers)
+{
+    int64_t multiplier[ROW_COUNT];
+    double scale = ray_scale(s, level, multipliers), most = 0;
+    for (int r = 0; r < ROW_COUNT; r++)
+        most = fmax(most, multipliers[r]);
+    scale = fmin(scale, ldexp(1, DIGITS - MULTIPLIER_BITS) / fmax(most, 1));
+    for (int r = 0; r < ROW_COUNT; r++)
+        multiplier[r] = multiplier_of(multipliers[r] * scale);
+    for (int to = 0; to < s->level_count; to++)
+        if (s->cells[to] && (to == level || s->vectors[to].count == 0 || s->vectors_only) &&
+            !stage_put_vector(s, to, multiplier))
+            return false;
+    s->vector_level = level;
+    return true;
+}
+
+void stage_whole_caps(const struct solver *s, int level, int64_t *cap)
+{
+    stage_row_caps(s, level, cap);
+    cap[ROW_PATH] = cap[ROW_LAST] = -level_waiting_ns(s, level);
+    cap[ROW_LANE] = 0;
+}
+
+/* Y is the largest of three: shares of them that sum up to no more than 1 bound it. */
+bool stage_whole_vector(struct solver *s, int level, struct vector *out)
+{
+    int64_t cap[ROW_COUNT], left = INT64_C(1) << (TIE_BITS + MULTIPLIER_BITS);
+    int128 total = 0;
+    out->multiplier[ROW_MEMORY] = multiplier_of(s->whole_multipliers[ROW_MEMORY]);
+    out->multiplier[ROW_FORWARD] = multiplier_of(s->whole_multipliers[ROW_FORWARD]);
+    for (int r = ROW_PATH; r < ROW_COUNT; r++) {
+        out->multiplier[r] = min_i64(multiplier_of(s->whole_multipliers[r]), left);
+        left -= out->multiplier[r];
+    }
+    stage_whole_caps(s, level, cap);
+    for (int r = 0; r < ROW_COUNT; r++)
+        total += (int128)out->multiplier[r] * cap[r];
+    out->cap_part = price_limited(total) + 1;
+    return set_sums(s, out, level);
+}
+
+bool stage_keep_whole_vector(struct solver *s, int level)
+{
+    struct vectors *vectors = &s->whole_vectors[level];
+    if (!stage_whole_vector(s, level, &vectors->at[vectors->next]))
+        return false;
+    vectors->next = (vectors->next + 1) % VECTORS;
+    vectors->count = vectors->count < VECTORS ? vectors->count + 1 : VECTORS;
+    return true;
+}
+
+int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs)
+{
+    int64_t bound = 0;
+    for (int v = 0; v < s->whole_vectors[level].count; v++)
+        bound = max_i64(bound, stage_vector_bound(s, &s->whole_vectors[level].at[v], runs));
+    return bound;
+}

@@ -1,0 +1,487 @@
+#include "planner/estimate/estimate_parts.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/program/schedule.h"
+#include "planner/estimate/pipeline.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool counts_as_model_work(enum kernel kernel)
+{
+    return kernel_facts[kernel].multiplies || kernel_facts[kernel].attends;
+}
+
+/* Extents of the whole step, padding of the vocabulary left out: nobody asked for that work. */
+static void whole_extents(const struct graph *graph, const struct segment *segment, int64_t extents[MAX_AXES])
+{
+    for (int i = 0; i < MAX_AXES; i++) {
+        extents[i] = i < segment->axis_count ? segment->axes[i].size : 1;
+        if (i < segment->axis_count && segment->axes[i].tag == TAG_VOCAB)
+            extents[i] = graph->vocab_size;
+    }
+}
+
+double graph_model_flops(const struct graph *graph)
+{
+    double flops = 0; /* a step of a thousand billion parameters has more than 2^63 */
+    for (int s = 0; s < graph->segment_count; s++) {
+        const struct segment *segment = &graph->segments[s];
+        int64_t extents[MAX_AXES];
+        if (!counts_as_model_work(segment->kernel))
+            continue;
+        whole_extents(graph, segment, extents);
+        bool input_gradient = false, weight_gradient = false;
+        for (int i = 0; i < segment->in_count; i++)
+            input_gradient = input_gradient || graph_needs_gradient(graph, segment->in[i].id);
+        for (int i = 0; i < segment->weight_count; i++)
+            weight_gradient = weight_gradient || !graph->weights[segment->weight[i].id].frozen;
+        double forward = (double)segment_flops(segment, PHASE_FORWARD, extents);
+        flops += forward;
+        bool attends = kernel_facts[segment->kernel].attends;
+        if (input_gradient) /* attention's kernel makes the scores again: not work of the model */
+            flops += attends ? 2 * forward : (double)segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
+        if (weight_gradient && !attends)
+            flops += (double)segment_flops(segment, PHASE_BACKWARD_WEIGHT, extents);
+    }
+    return flops;
+}
+
+static struct estimate *estimate_new(int stage_count)
+{
+    struct estimate *estimate = calloc(1, sizeof *estimate);
+    if (!estimate)
+        return NULL;
+    struct prediction *p = &estimate->prediction;
+    p->stage_count = stage_count;
+    p->breakdown_count = TIME_KIND_COUNT;
+    p->breakdown_names = time_kind_names;
+    p->peak_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->peak_bytes);
+    p->available_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->available_bytes);
+    p->breakdown_ns = arena_alloc(&estimate->arena, TIME_KIND_COUNT, sizeof *p->breakdown_ns);
+    p->host_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->host_bytes);
+    if (p->peak_bytes && p->available_bytes && p->breakdown_ns && p->host_bytes)
+        return estimate;
+    estimate_free(estimate);
+    return NULL;
+}
+
+int64_t estimate_peak_bytes(const struct prediction *p)
+{
+    int64_t peak = 0;
+    for (int s = 0; s < p->stage_count; s++)
+        peak = max_i64(peak, p->peak_bytes[s]);
+    return peak;
+}
+
+void estimate_free(struct estimate *estimate)
+{
+    if (!estimate)
+        return;
+    arena_free(&estimate->arena);
+    free(estimate);
+}
+
+static void note_origin(struct prediction *p, const struct cost *cost)
+{
+    p->analytic = p->analytic || cost->origin == ORIGIN_ANALYTIC;
+    p->measured = p->measured || cost->origin != ORIGIN_ANALYTIC;
+    p->extrapolated = p->extrapolated || cost->extrapolated;
+}
+
+/* Without a profile all is analytic; with one, the first micro-batch already has every kind of work that the step has.
+ */
+static void find_origins(struct prediction *p, const struct program *program, const struct facts *facts)
+{
+    if (!facts->profile) {
+        p->analytic = true;
+        return;
+    }
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            if (instr->micro > 0)
+                continue;
+            struct cost cost = cost_instr(facts, program, s, instr);
+            if (cost.ns > 0)
+                note_origin(p, &cost);
+        }
+}
+
+static int64_t last_finish(const struct rank_timeline *rank)
+{
+    int64_t last = 0;
+    for (int i = 0; i < rank->span_count; i++)
+        last = max_i64(last, rank->spans[i].finish_ns);
+    return last;
+}
+
+static int latest_rank(const struct timeline *timeline)
+{
+    int latest = 0;
+    for (int r = 1; r < timeline->rank_count; r++)
+        if (last_finish(&timeline->ranks[r]) > last_finish(&timeline->ranks[latest]))
+            latest = r;
+    return latest;
+}
+
+/* What the report says of the step beside its time: of how many micro-batches it is; tokens of the batch, model FLOPs
+ * over the dense peak of all devices. Processor cores have none: the catalogue's is an assumption that real ones
+ * exceed. */
+static void fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
+                       const struct facts *facts)
+{
+    struct prediction *p = &estimate->prediction;
+    double step_s = (double)p->step_ns / 1e9, peak = 0; /* of all devices */
+    bool has_peak = true;
+    for (int type = 0; type < facts->cluster->type_count; type++) {
+        has_peak = has_peak && !facts->cluster->types[type].device.shared_host;
+        peak += facts->cluster->types[type].device.matmul_flops_per_s[plan->dtype] *
+                cluster_ranks_of(facts->cluster, type, 0, plan->rank_count);
+    }
+    p->micro_batches_simulated =
+        estimate->micro_batches_simulated < plan->micro_batch_count ? estimate->micro_batches_simulated : 0;
+    estimate->model_flops = graph_model_flops(graph);
+    if (p->step_ns <= 0)
+        return;
+    p->tokens_per_s_per_device = (double)graph->batch * (double)graph->sequence / step_s / plan->rank_count;
+    if (has_peak && peak > 0)
+        p->mfu = estimate->model_flops / step_s / peak;
+}
+
+/* QUADRATIC: placing the buffers of a stage is quadratic in its length; of so many instructions it takes as long as all
+ * else does. */
+enum { QUADRATIC = 500 };
+
+static int64_t stage_effort(int64_t instr_count)
+{
+    return instr_count + instr_count * instr_count / QUADRATIC;
+}
+
+static int64_t effort_of(const struct program *program)
+{
+    int64_t effort = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        effort += stage_effort(program->stages[s].instr_count);
+    return effort;
+}
+
+/* Whether the program takes at least so long already before layout has made its bytes wait for each other. Simulating
+ * is cheaper than layout. */
+static bool is_beaten(struct estimate *estimate, const struct program *program, const struct facts *facts,
+                      const struct judging *judging, int64_t worth_ns, struct error *err)
+{
+    struct timeline *timeline = NULL;
+    if (worth_ns == INT64_MAX && !judging->shortened)
+        return true;
+    if (!simulate(&timeline, facts, program, err))
+        return false;
+    estimate->apart_ns = timeline->step_ns;
+    estimate->beaten = timeline->step_ns >= worth_ns;
+    timeline_free(timeline);
+    return true;
+}
+
+/* Lays the program out and simulates it. */
+static bool measure(struct estimate *estimate, struct program *program, const struct facts *facts,
+                    const struct judging *judging, struct error *err)
+{
+    struct timeline *timeline = NULL;
+    if (!program_layout(program, err))
+        return false;
+    estimate_fill_memory(&estimate->prediction, program, facts, judging);
+    if (!judging->always && !estimate->prediction.fits)
+        return true;
+    if (!simulate(&timeline, facts, program, err))
+        return false;
+    find_origins(&estimate->prediction, program, facts);
+    estimate->prediction.step_ns = timeline->step_ns;
+    timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+    timeline_free(timeline);
+    return true;
+}
+
+/* Everything but the rates, which need the true batch. worth_ns: INT64_MAX, or what a step must stay below. */
+static bool judge(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                  const struct judging *judging, int64_t worth_ns, struct error *err)
+{
+    struct program *program = NULL;
+    struct estimate *estimate = estimate_new(plan->stage_count);
+    if (!estimate)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    bool good =
+        program_lower(&program, graph, plan, err) && is_beaten(estimate, program, facts, judging, worth_ns, err);
+    if (good) {
+        estimate->effort = effort_of(program);
+        estimate->program_instrs = program_instrs(program);
+        estimate->micro_batches_simulated = plan->micro_batch_count;
+        good = estimate->beaten || measure(estimate, program, facts, judging, err);
+    }
+    program_free(program);
+    if (good)
+        *out = estimate;
+    else
+        estimate_free(estimate);
+    return good;
+}
+
+bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                   struct error *err)
+{
+    if (!judge(out, graph, plan, facts, &(struct judging){ .always = true }, INT64_MAX, err))
+        return false;
+    fill_rates(*out, graph, plan, facts);
+    return true;
+}
+
+bool estimate_shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
+                      int micro_batches, struct error *err)
+{
+    struct plan *shorter = *out = plan_copy(plan);
+    if (!shorter)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
+    shorter->micro_batch_count = micro_batches;
+    return plan_graph(graph, model, shorter, err) && plan_check(shorter, *graph, err);
+}
+
+static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
+                            int micro_batches, const struct facts *facts, const struct judging *judging,
+                            int64_t worth_ns, struct error *err)
+{
+    struct graph *graph = NULL;
+    struct plan *shorter = NULL;
+    bool good = estimate_shorten(&shorter, &graph, model, plan, micro_batches, err) &&
+                judge(out, graph, shorter, facts, judging, worth_ns, err);
+    graph_free(graph);
+    plan_free(shorter);
+    return good;
+}
+
+int estimate_micro_batch_unit(const struct plan *plan)
+{
+    int turns = 1;
+    for (int s = 0; s < plan->stage_count; s++)
+        turns = (int)max_i64(turns, stage_turns(plan, s));
+    return turns * schedule_unit(schedules[plan->schedule], plan->stage_count);
+}
+
+/* Of the stage's activations so many have places when a step has so many micro-batches. */
+static int places(const struct plan *plan, int stage, int micro_batches)
+{
+    struct schedule_place place = schedule_place_even(plan->stage_count, stage, micro_batches, 0);
+    return schedule_held(schedules[plan->schedule], &place);
+}
+
+/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. Of more
+ * places than are held at once the layout makes some use for other things, so short steps are estimated whole. */
+enum { STEADY_WHOLE = 64 };
+static int alike_micro_batches(const struct plan *plan, int few)
+{
+    for (; few < plan->micro_batch_count; few++) {
+        bool alike = true;
+        for (int s = 0; s < plan->stage_count && alike; s++)
+            alike = places(plan, s, few) == places(plan, s, plan->micro_batch_count);
+        if (alike)
+            break;
+    }
+    return few;
+}
+
+int estimate_settled_micro_batches(const struct plan *plan)
+{
+    int in_flight = 0, turns = 1;
+    for (int s = 0; s < plan->stage_count; s++) {
+        struct schedule_place place = schedule_place_of(plan, s);
+        in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
+        turns = (int)max_i64(turns, stage_turns(plan, s));
+    }
+    int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), estimate_micro_batch_unit(plan));
+    return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
+}
+
+/* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
+ */
+static void lengthen(struct prediction *p, int64_t more)
+{
+    int64_t repeated = p->step_ns - p->breakdown_ns[TIME_OPTIMIZER] - p->breakdown_ns[TIME_BUBBLE], left = more;
+    for (int i = 0; i < TIME_KIND_COUNT && repeated > 0; i++) {
+        int64_t share = i == TIME_OPTIMIZER || i == TIME_BUBBLE
+                            ? 0
+                            : (int64_t)((double)more * (double)p->breakdown_ns[i] / (double)repeated);
+        p->breakdown_ns[i] += share;
+        left -= share;
+    }
+    p->breakdown_ns[TIME_BUBBLE] += left;
+    p->step_ns += more;
+}
+
+/* What the further micro-batches take, whose prices are more_ns beside few_ns of the others. Where steps run into each
+ * other nothing fills or drains, and all are as much longer, or shorter, than their prices as the few were. */
+static int64_t longer_ns(const struct plan *plan, const struct prediction *few, int64_t few_ns, int64_t more_ns)
+{
+    if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
+        return more_ns;
+    return (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns);
+}
+
+static int64_t effort_with(const struct plan *plan, int64_t micro_batches)
+{
+    enum { LAYER_INSTRS = 16 }; /* of a layer for one micro-batch; gathers and tensor parallelism make it 40 */
+    int64_t effort = 0;
+    for (int s = 0; s < plan->stage_count; s++)
+        effort += stage_effort(LAYER_INSTRS * micro_batches * plan->stages[s].layer_count);
+    return effort;
+}
+
+/* Steps of so little effort are judged whole: of tiny models, whose few buffers pack in leaps, nothing else can be
+ * promised. */
+enum { WHOLE_EFFORT = 100000 };
+
+bool estimate_shortens(const struct plan *plan)
+{
+    return estimate_settled_micro_batches(plan) < plan->micro_batch_count &&
+           effort_with(plan, plan->micro_batch_count) > WHOLE_EFFORT;
+}
+
+int64_t estimate_effort(const struct plan *plan)
+{
+    return effort_with(plan, min_i64(estimate_settled_micro_batches(plan), plan->micro_batch_count));
+}
+
+/* As if it had been judged on few micro-batches: how much a plan is worth does not hang on how exactly it is looked at.
+ */
+static int64_t effort_of_few(const struct plan *plan, int64_t effort)
+{
+    return (int64_t)((double)effort * (double)estimate_effort(plan) /
+                     (double)effort_with(plan, plan->micro_batch_count));
+}
+
+/* Micro-batches of the two steps that tell the pace of all others, in multiples of those that settle. */
+enum { PERIOD_BEGINS = 2, PERIODS_END = 5, WORTH_IT = 2 };
+
+static bool is_periodic(const struct plan *plan)
+{
+    return plan->micro_batch_count >= WORTH_IT * PERIODS_END * estimate_settled_micro_batches(plan) &&
+           !schedules[plan->schedule]->asynchronous;
+}
+
+bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
+                            const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    int settled = estimate_settled_micro_batches(plan), few = PERIOD_BEGINS * settled,
+        period = PERIODS_END * settled - few;
+    if (!is_periodic(plan))
+        return estimate_plan(out, graph, plan, facts, err);
+    struct estimate *shorter = NULL, *longer = NULL;
+    struct judging judging = { .always = true, .rooms = 1, .left_out = plan->micro_batch_count - few - period };
+    bool ok = judge_shortened(&shorter, model, plan, few, facts, &judging, INT64_MAX, err) &&
+              judge_shortened(&longer, model, plan, few + period, facts, &judging, INT64_MAX, err);
+    if (ok) {
+        int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
+        int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
+        lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
+        fill_rates(longer, graph, plan, facts);
+        ok = estimate_settle(longer, model, plan, facts, err);
+    }
+    if (ok) {
+        *out = longer;
+        longer = NULL;
+    }
+    estimate_free(shorter);
+    estimate_free(longer);
+    return ok;
+}
+
+/* About the effort of so many micro-batches, by what the estimate's took. */
+static int64_t effort_like(const struct estimate *few, const struct plan *plan, int64_t micro_batches)
+{
+    int64_t each = few->program_instrs / plan->stage_count;
+    return plan->stage_count * stage_effort(each * micro_batches / few->micro_batches_simulated);
+}
+
+bool estimate_whole(struct estimate **estimate, const struct model *model, const struct graph *graph,
+                    const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    enum { SOON = 10000000 };
+    const struct estimate *few = *estimate;
+    struct estimate *whole = NULL;
+    int periodic = is_periodic(plan) ? PERIODS_END * estimate_settled_micro_batches(plan) : plan->micro_batch_count;
+    bool soon = effort_like(few, plan, plan->micro_batch_count) <= SOON;
+    if (few->prediction.micro_batches_simulated == 0 || (!soon && effort_like(few, plan, periodic) > SOON))
+        return true;
+    if (!(soon ? estimate_plan(&whole, graph, plan, facts, err)
+               : estimate_plan_periodic(&whole, model, graph, plan, facts, err)))
+        return false;
+    bool fits = whole->prediction.fits;
+    estimate_free(fits ? *estimate : whole);
+    *estimate = fits ? whole : *estimate;
+    return true;
+}
+
+/* DOUBT_SHARE: where the few take one part in so many more or less than the walk says, their pace is simulated, not
+ * walked; so it is where waits for bytes that are used again take one in WAITS_SHARE, since those of later
+ * micro-batches may be longer. LONG_SHARE: so much of what the walk says of the others may be too much. */
+enum { DOUBT_SHARE = 32, WAITS_SHARE = 64, LONG_SHARE = 4 };
+
+static bool is_doubted(const struct plan *plan, const struct estimate *few, int64_t few_ns)
+{
+    int64_t off_ns = few->prediction.step_ns - few_ns, waits_ns = few->prediction.step_ns - few->apart_ns;
+    return !schedules[plan->schedule]->asynchronous &&
+           (llabs(off_ns) > few_ns / DOUBT_SHARE || waits_ns > few_ns / WAITS_SHARE);
+}
+
+/* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. Of chunks,
+ * whose passes come in a longer pattern, more are looked at. */
+static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct model *model, const struct plan *plan,
+                          const struct facts *facts, struct error *err)
+{
+    struct estimate *longer = NULL;
+    int count = few->micro_batches_simulated, unit = 2 * estimate_micro_batch_unit(plan);
+    int share = plan->chunk_count > 1 ? 2 : 8;
+    int period = (int)min_i64(round_up(ceil_div(count, share), unit), plan->micro_batch_count - count);
+    if (!judge_shortened(&longer, model, plan, count + period, facts, &(struct judging){ .always = true }, INT64_MAX,
+                         err))
+        return false;
+    double each = (double)(longer->prediction.step_ns - few->prediction.step_ns) / period;
+    *more_ns = max_i64(0, (int64_t)(each * (plan->micro_batch_count - count)));
+    few->effort += longer->effort;
+    estimate_free(longer);
+    return true;
+}
+
+bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
+                          const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                          const struct facts *facts, int64_t worth_ns, struct error *err)
+{
+    int few = estimate_settled_micro_batches(plan);
+    int64_t all_ns = 0, few_ns = 0, more_ns = 0;
+    bool shortens = estimate_shortens(plan);
+    if (shortens) {
+        if (!pipeline_step_ns(&all_ns, plan, chain, table, facts, plan->micro_batch_count, err) ||
+            !pipeline_step_ns(&few_ns, plan, chain, table, facts, few, err))
+            return false;
+        more_ns = max_i64(0, all_ns - few_ns);
+    }
+    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - (more_ns - more_ns / LONG_SHARE);
+    struct judging judging = shortens ? estimate_judging_shortened(plan) : (struct judging){ 0 };
+    if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
+                 : !judge(out, graph, plan, facts, &judging, worth, err))
+        return false;
+    if (!shortens)
+        (*out)->effort = effort_of_few(plan, (*out)->effort);
+    if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
+        bool good = true;
+        if (is_doubted(plan, *out, few_ns))
+            good = simulate_more(&more_ns, *out, model, plan, facts, err);
+        else
+            more_ns = longer_ns(plan, &(*out)->prediction, few_ns, more_ns);
+        if (!good) {
+            estimate_free(*out);
+            return false;
+        }
+        lengthen(&(*out)->prediction, more_ns);
+    }
+    (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
+    fill_rates(*out, graph, plan, facts);
+    return true;
+}

@@ -1,0 +1,86 @@
+/* What a plan costs: its program, laid out and simulated. The simulation is the judge of every plan; the search's
+ * formula only proposes. */
+#ifndef CLEAVE_SEARCH_ESTIMATE_H
+#define CLEAVE_SEARCH_ESTIMATE_H
+#include "planner/plan/plan_json.h"
+#include "planner/sim/simulate.h"
+
+struct estimate {
+    struct arena arena;
+    struct prediction
+        prediction;     /* arrays in the arena; the breakdown is by enum time_kind, of the stage with the latest end */
+    double model_flops; /* floating-point operations of one step that the model needs: no recomputation, no vocabulary
+                            padding */
+    int micro_batches_simulated; /* below the plan's own: the rest repeats the steady state */
+    int64_t program_instrs;      /* of the program that was simulated */
+    int64_t apart_ns;            /* of a shortened step, or one that is to be worth it: were no bytes used twice; when
+                                    beaten, of the whole step */
+    bool beaten;                 /* not worth it: neither memory nor time were looked at further */
+    int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
+};
+
+/**
+ * Lowers, lays out and simulates the whole plan.
+ *
+ * The plan must have passed plan_check() for the graph. *out is the caller's: estimate_free(). prediction.fits says
+ * whether every stage's arena fits into a device; a plan that does not fit still has a time. Fails when lowering or the
+ * simulation does.
+ */
+bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                   struct error *err);
+struct chain;
+struct price_table;
+struct model;
+/**
+ * The same for a plan of very many micro-batches, without prices: simulates two shorter steps, of twice and five times
+ * as many micro-batches as settle (all in flight and two more), and goes on by their difference: within 0.25 % of the
+ * whole, 0.5 % with two copies of the model (tests/test_estimate.c, periodic_estimate_agrees). Simulates the whole plan
+ * where that saves little; estimate->micro_batches_simulated says which.
+ */
+bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
+                            const struct plan *plan, const struct facts *facts, struct error *err);
+/**
+ * The same at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once and two
+ * more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the others.
+ * Simulates the whole plan where that saves nothing. Of a plan that does not fit only the memory is told, and no time.
+ * Of one that takes worth_ns and more (INT64_MAX: any is welcome) only that: it is beaten.
+ *
+ * model is what graph was built from; chain and table price the plan's layers.
+ */
+bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
+                          const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                          const struct facts *facts, int64_t worth_ns, struct error *err);
+/**
+ * A second look at the memory of a plan that is chosen or hardly fits: that of the whole step, or of as many
+ * micro-batches as are soon laid out, replaces what few of them promise. model: the plan's.
+ */
+bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
+                     const struct facts *facts, struct error *err);
+/**
+ * In place of an estimate of few micro-batches the whole plan's, or else the periodic one, where it is soon made and
+ * the plan fits. graph: the plan's, of the model.
+ */
+bool estimate_whole(struct estimate **estimate, const struct model *model, const struct graph *graph,
+                    const struct plan *plan, const struct facts *facts, struct error *err);
+/**
+ * The memory that estimate_plan_steady() and estimate_settle() tell in the end, alone and without facts: into bytes,
+ * (stages). It is the arena where the whole program is laid out, and between the arena and 2 % more where few
+ * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
+ */
+bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err);
+/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
+ * Replicas and copies of the model each see a share of them. */
+int estimate_settled_micro_batches(const struct plan *plan);
+/* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
+int64_t estimate_effort(const struct plan *plan);
+/* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */
+bool estimate_shortens(const struct plan *plan);
+/* What of so many bytes estimate_plan_steady() lets the program of such a plan have. */
+int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan);
+void estimate_free(struct estimate *estimate);                    /* accepts NULL */
+int64_t estimate_peak_bytes(const struct prediction *prediction); /* of its fullest stage */
+
+/* Usable bytes of the type of device that has most; of each stage: cost_stage_available_bytes(). */
+/* Floating-point operations that one step of the model needs (see struct estimate). */
+double graph_model_flops(const struct graph *graph);
+#endif

@@ -1,0 +1,167 @@
+/* What a plan needs: the bytes of its program's layout, or what those of few micro-batches promise. */
+#include "planner/estimate/estimate_parts.h"
+#include "base/num.h"
+#include "planner/program/schedule.h"
+
+enum { ROOM_SHARE = 64 };
+
+/* Where places repeat with every step, what a round of them leaves over moves the rest about. */
+static int usual_rooms(const struct plan *plan)
+{
+    return schedules[plan->schedule]->asynchronous ? 3 : 1;
+}
+
+/* Most bytes b for which b and its rooms are no more than these. */
+int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
+{
+    int rooms = usual_rooms(plan);
+    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
+}
+
+static int64_t with_rooms(int64_t bytes, int rooms)
+{
+    return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;
+}
+
+/* What persists of further micro-batches: a loss each. */
+static int64_t losses_bytes(const struct program *program, int stage, int further)
+{
+    int micros = program->plan->micro_batch_count;
+    int64_t bytes = 0;
+    for (int m = 0; m < micros; m++) {
+        int loss = program_loss(program, stage, m);
+        bytes += loss < 0 ? 0 : round_up(program->buffers[loss].bytes, ARENA_ALIGNMENT_BYTES);
+    }
+    return bytes / micros * further;
+}
+
+static int64_t promised_bytes(const struct program *program, int stage, const struct judging *judging)
+{
+    return with_rooms(program->stages[stage].arena_bytes, judging->rooms) +
+           losses_bytes(program, stage, judging->left_out);
+}
+
+/* Host memory, likewise: none where nobody offloads. */
+static void fill_host(struct prediction *p, const struct program *program, const struct facts *facts, int rooms)
+{
+    int64_t most = 0;
+    p->host_available_bytes = INT64_MAX;
+    if (!p->host_bytes)
+        return; /* none with fewer micro-batches either */
+    for (int s = 0; s < p->stage_count; s++) {
+        int64_t available = cost_stage_host_bytes(facts, program->plan, s);
+        p->host_bytes[s] = with_rooms(program->stages[s].host_bytes, rooms);
+        p->host_available_bytes = min_i64(p->host_available_bytes, available);
+        p->fits = p->fits && p->host_bytes[s] <= available;
+        most = max_i64(most, p->host_bytes[s]);
+    }
+    p->host_bytes = most > 0 ? p->host_bytes : NULL;
+}
+
+void estimate_fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
+                          const struct judging *judging)
+{
+    p->fits = true;
+    for (int s = 0; s < program->stage_count; s++) {
+        p->available_bytes[s] = cost_stage_available_bytes(facts, program->plan, s);
+        p->peak_bytes[s] = promised_bytes(program, s, judging);
+        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
+    }
+    fill_host(p, program, facts, judging->rooms);
+}
+
+static struct judging judging_of(const struct plan *plan, int micro_batches)
+{
+    return (struct judging){ .shortened = true,
+                             .rooms = usual_rooms(plan),
+                             .left_out = plan->micro_batch_count - micro_batches };
+}
+
+struct judging estimate_judging_shortened(const struct plan *plan)
+{
+    return judging_of(plan, estimate_settled_micro_batches(plan));
+}
+
+/* A program of so many instructions is laid out in a tenth of a second. */
+enum { SETTLE_INSTRS = 20000 };
+
+/* Micro-batches take turns in a stage's places: after so many all stages are where they were. Of many places, most are.
+ */
+static int64_t turns_in_places(const struct plan *plan)
+{
+    enum { MOST_TURNS = 64 };
+    int64_t turns = estimate_micro_batch_unit(plan);
+    for (int s = 0; s < plan->stage_count; s++) {
+        struct schedule_place place = schedule_place_of(plan, s);
+        int64_t held = schedule_held(schedules[plan->schedule], &place);
+        int64_t both = turns / common_divisor(turns, held) * held;
+        turns = both <= MOST_TURNS ? both : turns;
+    }
+    return turns;
+}
+
+/* Of how many micro-batches the second look is, after one at few that took so many instructions; 0: none is worth it.
+ * The last ones find the places that those of the whole step find. */
+static int settling_micro_batches(const struct plan *plan, int64_t few_instrs, int few)
+{
+    int64_t all = plan->micro_batch_count, most = SETTLE_INSTRS * (int64_t)few / max_i64(few_instrs, 1);
+    if (few == all || most >= all)
+        return few == all ? 0 : (int)all;
+    int64_t turns = turns_in_places(plan), more = all - ceil_div(all - most, turns) * turns;
+    return more < 2 * few ? 0 : (int)more;
+}
+
+/* The plan's program, or that of fewer micro-batches, laid out. */
+struct layouts {
+    struct graph *graph;
+    struct plan *plan;
+    struct program *program;
+    struct judging judging;
+};
+
+static bool lay_out(struct layouts *l, const struct model *model, const struct plan *plan, int micro_batches,
+                    struct error *err)
+{
+    *l = (struct layouts){ 0 };
+    if (micro_batches < plan->micro_batch_count)
+        l->judging = judging_of(plan, micro_batches);
+    return estimate_shorten(&l->plan, &l->graph, model, plan, micro_batches, err) &&
+           program_lower(&l->program, l->graph, l->plan, err) && program_layout(l->program, err);
+}
+
+static void layouts_free(struct layouts *l)
+{
+    program_free(l->program);
+    graph_free(l->graph);
+    plan_free(l->plan);
+}
+
+bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
+                     const struct facts *facts, struct error *err)
+{
+    struct layouts l;
+    int more = settling_micro_batches(plan, estimate->program_instrs, estimate->micro_batches_simulated);
+    if (more == 0)
+        return true;
+    bool good = lay_out(&l, model, plan, more, err);
+    if (good)
+        estimate_fill_memory(&estimate->prediction, l.program, facts, &l.judging);
+    layouts_free(&l);
+    return good;
+}
+
+bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err)
+{
+    struct layouts l;
+    int few = estimate_shortens(plan) ? estimate_settled_micro_batches(plan) : plan->micro_batch_count;
+    bool good = lay_out(&l, model, plan, few, err);
+    int more = good ? settling_micro_batches(plan, program_instrs(l.program), few) : 0;
+    if (more > 0) {
+        layouts_free(&l);
+        good = lay_out(&l, model, plan, more, err);
+    }
+    for (int s = 0; s < plan->stage_count && good; s++)
+        bytes[s] = promised_bytes(l.program, s, &l.judging);
+    layouts_free(&l);
+    return good;
+}

@@ -1,0 +1,25 @@
+/* What estimate.c and estimate_memory.c share. */
+#ifndef CLEAVE_SEARCH_ESTIMATE_PARTS_H
+#define CLEAVE_SEARCH_ESTIMATE_PARTS_H
+#include "planner/estimate/estimate.h"
+
+/* How a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches; and
+ * what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more may
+ * pack a little worse, and what they leave behind. */
+struct judging {
+    bool always, shortened;
+    int rooms, left_out; /* micro-batches */
+};
+
+/* Of a plan that is judged on few micro-batches. */
+struct judging estimate_judging_shortened(const struct plan *plan);
+/* The bytes of a program that is laid out, against the devices'. */
+void estimate_fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
+                          const struct judging *judging);
+/* Numbers of micro-batches that leave no replica without work and that the schedule takes are multiples of it. */
+int estimate_micro_batch_unit(const struct plan *plan);
+/* The same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on failure
+ * too. */
+bool estimate_shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
+                      int micro_batches, struct error *err);
+#endif

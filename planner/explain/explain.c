@@ -1,0 +1,445 @@
+#include "planner/explain/explain.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/space/space_choice.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHOLE_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
+enum { MAX_PROGRAMS = 4 };    /* lowered plans kept at once: the program of a long pipeline takes 100 MB and more */
+
+static bool out_of_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+}
+
+void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
+                    const struct search_options *options)
+{
+    *out = (struct explainer){ .model = model, .facts = facts, .options = *options, .whole_limit = WHOLE_LIMIT };
+    out->options.top = 1;
+    out->options.no_advice = true;
+    if (options->calls.now_ns)
+        out->start_ns = options->calls.now_ns(options->calls.self);
+}
+
+void explainer_close(struct explainer *e)
+{
+    for (int i = 0; i < e->account_count; i++)
+        account_free(e->accounts[i]);
+    for (int i = 0; i < e->known_count; i++)
+        explained_free(e->known[i].explained);
+    for (int i = 0; i < e->heard_count; i++)
+        plan_free(e->heard[i].plan);
+    arena_free(&e->arena);
+}
+
+/* Nanoseconds left; INT64_MAX: no limit. */
+static int64_t time_left(struct explainer *e)
+{
+    const struct search_calls *calls = &e->options.calls;
+    if (calls->cancelled && calls->cancelled(calls->self))
+        return 0;
+    if (e->options.time_limit_ns <= 0 || !calls->now_ns)
+        return INT64_MAX;
+    return max_i64(0, e->options.time_limit_ns - (calls->now_ns(calls->self) - e->start_ns));
+}
+
+bool explainer_ends(struct explainer *e)
+{
+    e->ended = e->ended || time_left(e) == 0;
+    return e->ended;
+}
+
+/* ---- plans, lowered once ---- */
+
+static bool same_plan(const struct plan *a, const struct plan *b)
+{
+    return a->layer_count == b->layer_count && a->batch == b->batch && a->sequence == b->sequence &&
+           plan_hash(a) == plan_hash(b);
+}
+
+/* Its place in the store; -1: it is not there. */
+static int find_known(const struct explainer *e, const struct plan *plan)
+{
+    int i = 0;
+    while (i < e->known_count && !same_plan(e->known[i].explained->plan, plan))
+        i++;
+    return i < e->known_count ? i : -1;
+}
+
+bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err)
+{
+    int at = find_known(e, plan);
+    if (at < 0) {
+        struct known_plan *known = arena_more(&e->arena, e->known, e->known_count, &e->known_capacity, sizeof *known);
+        if (!known)
+            return out_of_memory(err);
+        e->known = known;
+        at = e->known_count;
+        known[at] = (struct known_plan){ .own.kind = SOLUTION_ENDED };
+        if (!explained_open(&known[at].explained, e->model, plan, err))
+            return false;
+        e->known_count++;
+    }
+    *out = e->known[at].explained;
+    return true;
+}
+
+static void note_own(struct explainer *e, const struct explained *explained, const struct solution *own)
+{
+    struct known_plan *known = &e->known[find_known(e, explained->plan)];
+    if (!known->own.whole)
+        known->own = *own;
+}
+
+/* Drops the programs that were not asked for lately, all but the newest few. */
+static void drop_programs(struct explainer *e)
+{
+    for (;;) {
+        struct explained *oldest = NULL;
+        int count = 0;
+        for (int i = 0; i < e->known_count; i++) {
+            struct explained *explained = e->known[i].explained;
+            if (!explained->program)
+                continue;
+            count++;
+            oldest = !oldest || explained->used < oldest->used ? explained : oldest;
+        }
+        if (count <= MAX_PROGRAMS)
+            return;
+        explained_drop(oldest);
+    }
+}
+
+static bool lower_again(struct explainer *e, const struct explained *explained, struct error *err)
+{
+    for (int i = 0; i < e->known_count; i++)
+        if (e->known[i].explained == explained) {
+            e->known[i].explained->used = ++e->uses;
+            drop_programs(e);
+            return explained_lower(e->known[i].explained, err);
+        }
+    return fail_kind(err, ERROR_BUG, "explain: a plan that is not in the store");
+}
+
+static int64_t work_of(const struct plan *plan)
+{
+    return (int64_t)plan->layer_count * plan->micro_batch_count;
+}
+
+bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
+                       struct account *out, struct error *err)
+{
+    struct account **accounts =
+        arena_more(&e->arena, e->accounts, e->account_count, &e->account_capacity, sizeof(struct account *));
+    struct account *account = arena_alloc(&e->arena, 1, sizeof *account);
+    if (!accounts || !account)
+        return out_of_memory(err);
+    e->accounts = accounts;
+    if (!lower_again(e, explained, err) || !account_open(account, explained, facts, err))
+        return false;
+    e->accounts[e->account_count++] = account;
+    e->whole_limit = max_i64(e->whole_limit, 2 * work_of(explained->plan));
+    *out = *account;
+    return true;
+}
+
+/* ---- solving ---- */
+
+struct space explain_space(const struct plan *plan)
+{
+    struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
+    space.bucket = (struct allowed){ 1, { plan->bucket_bytes } };
+    space.clip_norm = plan->clip_norm;
+    return space;
+}
+
+static bool impossible(struct explainer *e, const char *why, struct solution *out, struct error *err)
+{
+    out->kind = SOLUTION_NONE;
+    out->why = arena_strdup(&e->arena, strncmp(why, "plan: ", 6) ? why : why + 6);
+    return out->why || out_of_memory(err);
+}
+
+static bool nothing(struct explainer *e, const struct error *why, struct solution *out, struct error *err)
+{
+    if (why->kind == ERROR_ENVIRONMENT && explainer_ends(e)) {
+        out->kind = SOLUTION_ENDED;
+        return true;
+    }
+    if (why->kind != ERROR_INPUT)
+        return fail_kind(err, why->kind, "%s", why->message);
+    return impossible(e, why->message, out, err);
+}
+
+static struct solution predicted(const struct explained *explained, const struct prediction *p)
+{
+    struct solution s = {
+        .kind = SOLUTION_PLAN, .explained = explained, .step_ns = p->step_ns, .peak_bytes = estimate_peak_bytes(p)
+    };
+    memcpy(s.time_ns, p->breakdown_ns, sizeof s.time_ns);
+    return s;
+}
+
+/* What a search under the explainer's facts has found becomes known, what it has heard passes over. */
+static bool take_result(struct explainer *e, struct search_result *result, struct error *err)
+{
+    for (int i = 0; i < result->plan_count; i++) {
+        const struct search_plan *plan = &result->plans[i];
+        const struct explained *explained = NULL;
+        if (!explainer_plan(e, plan->plan, &explained, err))
+            return false;
+        struct solution own = predicted(explained, &plan->estimate->prediction);
+        note_own(e, explained, &own);
+        e->known[find_known(e, plan->plan)].formula_ns = plan->formula_ns;
+    }
+    for (int i = 0; i < result->heard_count; i++) {
+        struct heard_plan *heard = arena_more(&e->arena, e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
+        if (!heard)
+            return out_of_memory(err);
+        e->heard = heard;
+        heard[e->heard_count++] = result->heard[i];
+        result->heard[i].plan = NULL;
+    }
+    return true;
+}
+
+/* Of a search in the space, in the time that is left. */
+static struct search_options options_in(struct explainer *e, const struct space *space)
+{
+    struct search_options options = e->options;
+    options.space = *space;
+    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    return options;
+}
+
+/* By itself a search has all threads; several share them out. */
+struct queries {
+    struct explainer *e;
+    struct query *list;
+    int count;
+};
+
+static void run_query(void *context, int index)
+{
+    const struct queries *all = context;
+    struct query *query = &all->list[index];
+    if (time_left(all->e) == 0)
+        return;
+    struct search_options options = options_in(all->e, &query->space);
+    options.unproven = true;
+    if (all->count > 1) {
+        options.calls.parallel_for = NULL;
+        options.calls.progress = NULL;
+        options.calls.spent_ns = NULL;
+    }
+    query->asked = true;
+    if (!search_run(&query->result, all->e->model, query->facts, &options, &query->error))
+        query->result = NULL;
+}
+
+static void ask(struct explainer *e, struct query *queries, int count)
+{
+    const struct search_calls *calls = &e->options.calls;
+    struct queries all = { e, queries, count };
+    if (calls->parallel_for && count > 1)
+        calls->parallel_for(calls->self, count, run_query, &all);
+    else
+        for (int i = 0; i < count; i++)
+            run_query(&all, i);
+}
+
+static bool take_result_of(struct explainer *e, struct query *query, struct solution *out, struct error *err)
+{
+    struct search_result *result = query->result;
+    *out = (struct solution){ .kind = SOLUTION_ENDED };
+    e->ended = e->ended || !query->asked;
+    if (!query->asked)
+        return true;
+    if (!result)
+        return nothing(e, &query->error, out, err);
+    bool good = !result->why || impossible(e, result->why, out, err);
+    out->kind = result->why ? SOLUTION_NONE : SOLUTION_NO_MEMORY;
+    if (result->feasible) {
+        const struct explained *explained = NULL;
+        good = explainer_plan(e, result->plans[0].plan, &explained, err);
+        *out = predicted(explained, &result->plans[0].estimate->prediction);
+    }
+    return good && (query->facts != e->facts || take_result(e, result, err));
+}
+
+static void take_account(struct solution *out, const struct account *account)
+{
+    out->whole = true;
+    out->step_ns = account->step_ns;
+    out->peak_bytes = explained_peak_bytes(out->explained);
+    memcpy(out->time_ns, account->time_ns[account->last_stage], sizeof out->time_ns);
+}
+
+/* By the search's own prediction. */
+static bool take_found(struct explainer *e, struct query *query, struct solution *out, struct error *err)
+{
+    bool good = take_result_of(e, query, out, err);
+    search_result_free(query->result);
+    query->result = NULL;
+    return good;
+}
+
+static bool take_solved(struct explainer *e, struct query *query, struct solution *out, struct error *err)
+{
+    struct account account;
+    bool good = take_found(e, query, out, err);
+    if (!good || out->kind != SOLUTION_PLAN || work_of(out->explained->plan) > e->whole_limit)
+        return good;
+    if (!explainer_account(e, out->explained, query->facts, &account, err))
+        return false;
+    take_account(out, &account);
+    if (query->facts == e->facts)
+        note_own(e, out->explained, out);
+    return true;
+}
+
+bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                    struct error *err)
+{
+    struct query query = { .space = *space, .facts = facts };
+    ask(e, &query, 1);
+    return take_found(e, &query, out, err);
+}
+
+bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                      struct error *err)
+{
+    enum { FEW_RANKED = 8, WIDE_GAP_PPM = 50000 };
+    struct search_options options = e->options;
+    struct space plain = *space;
+    if (space_is_default(space, SPACE_SCHEDULE) && space_is_default(space, SPACE_INTERLEAVE) &&
+        space_is_default(space, SPACE_EXTRA)) {
+        plain.schedule = (struct allowed){ 1, { 0 } };
+        plain.extra = (struct allowed){ 1, { 0 } };
+    }
+    e->options.rank_count = FEW_RANKED;
+    e->options.gap_ppm = max_i64(e->options.gap_ppm, WIDE_GAP_PPM);
+    bool good = explainer_find(e, &plain, facts, out, err);
+    e->options = options;
+    return good;
+}
+
+bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                     struct error *err)
+{
+    struct query query = { .space = *space, .facts = facts };
+    ask(e, &query, 1);
+    return take_solved(e, &query, out, err);
+}
+
+bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
+                         struct error *err)
+{
+    bool good = true;
+    for (int first = 0; good && first < count && !explainer_ends(e); first += MOST_QUERIES) {
+        int end = first + MOST_QUERIES < count ? first + MOST_QUERIES : count;
+        ask(e, &queries[first], end - first);
+        for (int i = first; i < end; i++) {
+            struct solution solution;
+            good = good && take_solved(e, &queries[i], &solution, err) && answer(self, i, &solution, err);
+            search_result_free(queries[i].result); /* where nobody has taken it */
+        }
+    }
+    return good;
+}
+
+bool explainer_base(struct explainer *e, struct solution *out, struct error *err)
+{
+    if (!e->has_base && !explainer_solve(e, &e->options.space, e->facts, &e->base, err))
+        return false;
+    e->has_base = e->base.kind != SOLUTION_ENDED;
+    *out = e->base;
+    return true;
+}
+
+static bool is_same_job(const struct explainer *e, const struct plan *plan)
+{
+    const struct space *space = &e->options.space;
+    return plan->batch == space->batch && (space->sequence == 0 || plan->sequence == space->sequence) &&
+           plan->rank_count == e->facts->cluster->device_count;
+}
+
+bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err)
+{
+    struct account account;
+    const struct explained *explained = NULL;
+    int at = find_known(e, plan);
+    *out = at < 0 ? (struct solution){ .kind = SOLUTION_ENDED } : e->known[at].own;
+    if (out->whole || !is_same_job(e, plan) || work_of(plan) > e->whole_limit)
+        return true;
+    if (!explainer_plan(e, plan, &explained, err) || !explainer_account(e, explained, e->facts, &account, err))
+        return false;
+    *out = (struct solution){ .kind = SOLUTION_NO_MEMORY, .whole = true };
+    if (account.fits) {
+        *out = (struct solution){ .kind = SOLUTION_PLAN, .explained = explained };
+        take_account(out, &account);
+    }
+    note_own(e, explained, out);
+    return true;
+}
+
+bool explainer_start(struct explainer *e, struct search_result *result, struct error *err)
+{
+    const struct search_plan *first = &result->plans[0];
+    const struct explained *explained = NULL;
+    if (!take_result(e, result, err) || !explainer_plan(e, first->plan, &explained, err) ||
+        !explainer_judge(e, first->plan, &e->base, err))
+        return false;
+    if (e->base.kind != SOLUTION_PLAN) /* the search says that it fits */
+        e->base = predicted(explained, &first->estimate->prediction);
+    e->has_base = true;
+    return true;
+}
+
+static int compare_heard(const void *a, const void *b)
+{
+    const struct heard_plan *x = a, *y = b;
+    return (x->least_ns > y->least_ns) - (x->least_ns < y->least_ns);
+}
+
+void explainer_sort_heard(struct explainer *e)
+{
+    if (e->heard_count > 0) /* else there is no array */
+        qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
+}
+
+bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out, struct error *err)
+{
+    if (!explainer_judge(e, heard->plan, out, err))
+        return false;
+    int at = find_known(e, heard->plan);
+    if (at >= 0)
+        e->known[at].formula_ns = heard->formula_ns;
+    return true;
+}
+
+bool explain_nearest(struct explainer *e, const struct space *space, const struct facts *facts,
+                     struct search_result **out, struct error *err)
+{
+    struct error why = { 0 };
+    *out = NULL;
+    if (explainer_ends(e))
+        return true;
+    struct search_options options = options_in(e, space);
+    options.nearest_only = true;
+    return search_run(out, e->model, facts, &options, &why) || why.kind == ERROR_INPUT ||
+           fail_kind(err, why.kind, "%s", why.message);
+}
+
+bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
+                     struct error *err)
+{
+    struct search_result *result = NULL;
+    if (!explain_nearest(e, space, facts, &result, err))
+        return false;
+    *bytes = result ? search_missing_bytes(result) : 0;
+    search_result_free(result);
+    return true;
+}

@@ -1,0 +1,206 @@
+/* Why this plan: what re-solving under other restrictions and other facts says of it. Everything here asks search_run()
+ * again and compares by one measure, the whole plan simulated (explain_account.h). Deterministic unless time limit or
+ * cancellation end it; then lists are shorter, and `ended` says so. */
+#ifndef CLEAVE_SEARCH_EXPLAIN_H
+#define CLEAVE_SEARCH_EXPLAIN_H
+#include "planner/explain/explain_account.h"
+#include "planner/explain/explain_facts.h"
+#include "planner/search/search.h"
+
+enum solution_kind {
+    SOLUTION_PLAN,
+    SOLUTION_NO_MEMORY, /* configurations, but no plan that fits */
+    SOLUTION_NONE,      /* no configuration: `why` says what does not divide */
+    SOLUTION_ENDED      /* time limit or cancellation */
+};
+/* What a search under some space and facts found. */
+struct solution {
+    enum solution_kind kind;
+    const struct explained *explained; /* SOLUTION_PLAN, else NULL; borrowed from the explainer */
+    int64_t step_ns, peak_bytes;       /* SOLUTION_PLAN; of the fullest stage */
+    int64_t time_ns[TIME_KIND_COUNT];  /* adds up to step_ns: of the stage that ends last */
+    bool whole;                        /* all micro-batches were simulated; else as many as the search simulates */
+    int64_t missing_bytes;             /* SOLUTION_NO_MEMORY, where looked for: explain_missing() */
+    const char *why;                   /* SOLUTION_NONE; in the explainer's arena */
+};
+
+struct known_plan {
+    struct explained *explained;
+    struct solution own; /* under the explainer's facts; SOLUTION_ENDED: nobody has looked */
+    int64_t formula_ns;  /* 0: no search has told */
+};
+struct explainer {
+    struct arena arena;
+    const struct model *model;
+    const struct facts *facts;
+    struct search_options options; /* space, clock, cancellation; the time limit is of everything together */
+    int64_t start_ns;
+    bool ended;
+    int64_t whole_limit; /* layers x micro-batches up to which found plans are simulated as a whole */
+    int64_t uses;
+    int known_count, known_capacity, heard_count, heard_capacity;
+    struct known_plan *known; /* every plan met, once; the programs of a few */
+    struct heard_plan *heard; /* what searches under the explainer's facts have heard besides */
+    bool has_base;
+    struct solution base; /* explainer_base() */
+    struct account **accounts;
+    int account_count, account_capacity;
+};
+/* Borrowed: model, facts. options->space is what alternatives may choose from. */
+void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
+                    const struct search_options *options);
+void explainer_close(struct explainer *explainer);
+/* Whether time limit or cancellation end it now. */
+bool explainer_ends(struct explainer *explainer);
+/* The plan in the explainer's store. */
+bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err);
+/* Its account under other facts; freed with the explainer. */
+bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
+                       struct account *out, struct error *err);
+/* Searches, and simulates the whole plan that it finds, unless that is much longer than the plans explained so far.
+ * That nothing is found is an answer. Fails for want of memory and our bugs. */
+bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                     struct error *err);
+/* A search that is to be made: of a space, under some facts. The rest is the explainer's. */
+struct query {
+    struct space space;
+    const struct facts *facts;
+    bool asked;                   /* else time was over before */
+    struct search_result *result; /* NULL: `error` says why */
+    struct error error;
+};
+/* So many searches are made at once where there are threads: each takes memory of its own. */
+enum { MOST_QUERIES = 6 };
+/* Told what explainer_solve() says of the query at the index. Fails as it does. */
+typedef bool answer_function(void *self, int index, const struct solution *solution, struct error *err);
+/* Solves them, in waves of MOST_QUERIES, each in the time that is left. The answers come one after the other, in order,
+ * and do not depend on threads. */
+bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
+                         struct error *err);
+/* The same by the search's own prediction. */
+bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                    struct error *err);
+/* The same with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
+bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                      struct error *err);
+/* The whole space under the explainer's facts; searched once. */
+bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
+/* The whole space was searched already: the result's plans become known, and what it has heard passes over. */
+bool explainer_start(struct explainer *e, struct search_result *result, struct error *err);
+/* What a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it does
+ * not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search has told. */
+bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
+/* The same of one that a search has heard; in e->heard, the shortest first: explainer_sort_heard(). */
+bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out,
+                           struct error *err);
+void explainer_sort_heard(struct explainer *e);
+/* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
+ */
+struct space explain_space(const struct plan *plan);
+
+/* ---- what the plan chose, as the search's keys name it ---- */
+struct choice {
+    int pipeline, tensor, context, data, expert, schedule, prefetch; /* pipeline: replicas that take turns count once */
+    int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
+    bool sequence_parallel;
+    int layers, weighted;           /* graph layers; those with weights */
+    int zero[4];                    /* layers with weights by ZeRO stage in effect (plan_zero_on()) */
+    int recompute[RECOMPUTE_COUNT]; /* all layers */
+};
+struct choice choice_of(const struct plan *plan, const struct graph *graph);
+
+/* ---- why not another ---- */
+enum { MAX_ALTERNATIVES = 16, MAX_WHAT_IFS = 48 };
+struct alternative {
+    const char *kind; /* "other pipeline degree", "no ZeRO", ... */
+    struct solution solution;
+};
+struct alternatives {
+    int count;
+    struct alternative list[MAX_ALTERNATIVES];
+};
+/* The best plan of each kind that this one is not: one choice excluded or fixed, all else free; of what is found for
+ * it, for other kinds and in the whole space the shortest. */
+bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
+                          struct error *err);
+/* A search's answer that holds nothing but the nearest plan, which is what search_infeasible() speaks of; NULL: time is
+ * over, or there is none. The caller frees it. */
+bool explain_nearest(struct explainer *e, const struct space *space, const struct facts *facts,
+                     struct search_result **out, struct error *err);
+/* What the plan of the space that comes nearest lacks on its fullest stage, as search_infeasible() says it; 0: there is
+ * none, or it fits. */
+bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
+                     struct error *err);
+
+/* ---- what if ---- */
+enum resource {
+    RESOURCE_MEMORY,
+    RESOURCE_COMPUTE,
+    RESOURCE_LINKS,
+    RESOURCE_NODE,
+    RESOURCE_BATCH,
+    RESOURCE_DEVICES,
+    RESOURCE_MICRO,
+    RESOURCE_COUNT
+};
+extern const char *const resource_names[RESOURCE_COUNT + 1];
+struct what_if {
+    enum resource resource;
+    const char *name;    /* "10 % more memory"; in the explainer's arena */
+    const char *cluster; /* of RESOURCE_DEVICES what to give as --cluster; NULL: there is no short form, or more */
+    double factor;       /* of the resource: 1.1, 0.9, 2 */
+    int64_t value;       /* devices, sequences of a micro-batch or of the batch, bytes; 0 where none */
+    struct solution solution;
+    const struct explained *best; /* the best plan known under it; NULL: none */
+    int64_t step_ns;              /* its step, 0: none. Of twice the batch: half of its step */
+    double change;                /* of the step against `base_ns`: negative is faster */
+};
+struct what_ifs {
+    int64_t base_ns; /* the shorter of the plan's step and of what the search finds */
+    struct solution base;
+    int asked, count; /* count: answered, fewer where time was over */
+    struct what_if list[MAX_WHAT_IFS];
+};
+/**
+ * Re-solves with memory +-10 %, each level of links twice as fast, 10 % more compute, nodes twice as wide, twice the
+ * batch, one more node, fewer and twice the devices, those of each type alone, and each micro-batch near the plan's.
+ * Where devices and batch stay, the plans already known compete too, so that more of a resource is never worse.
+ */
+bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err);
+/* The constraint (memory, node, batch) whose lifting buys most, at least a thousandth of the step; NULL: none does. */
+const struct what_if *explain_binding(const struct what_ifs *what_ifs);
+/* The shortest on fewer devices, if it is shorter than on all; NULL: none is. */
+const struct what_if *explain_fewer(const struct what_ifs *what_ifs);
+
+/* ---- robustness ---- */
+struct regret {
+    double amount;     /* 0.05: +-5 % */
+    int draws, unfit;  /* unfit: draws in which the plan does not fit any more */
+    int unsolved;      /* draws in which no plan fits at all; counted in unfit too */
+    int changed;       /* fitting draws in which another plan is better */
+    double mean, most; /* (time of this plan - best) / best over the draws in which it fits */
+};
+/* Noise of every compute rate, link level and the usable memory, seeded. The best is the shortest of what re-solving
+ * finds and of all plans known, this one included: regret is never negative. */
+bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
+                    struct regret *out, struct error *err);
+
+/* ---- several plans ---- */
+struct point {
+    struct solution solution;
+    int devices;
+    int64_t peak_bytes, step_ns;
+    int of_type[MAX_TYPES]; /* devices of each type of the explainer's cluster */
+    const char *cluster;    /* they, as --cluster takes them, or in words where that has no short form */
+};
+enum { MAX_POINTS = 96 };
+struct frontier {
+    int count;
+    struct point points[MAX_POINTS]; /* none is worse than another in both; shortest step first */
+};
+/* Step against peak memory: what is known, with the alternatives to the whole space's plan; and re-solved with ever
+ * less memory, each time at least 1/32 below the last peak. */
+bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
+/* Step against devices of each type: the cluster_parts(), downwards until nothing fits. */
+bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err);
+#endif

@@ -1,0 +1,246 @@
+#include "planner/explain/explain_account.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/program/access.h"
+#include "planner/program/lives.h"
+#include "planner/cost/cost.h"
+#include "planner/sim/simulate.h"
+#include <stdlib.h>
+
+const char *const memory_kind_names[MEMORY_KIND_COUNT + 1] = {
+    [MEMORY_WEIGHTS] = "weights",         [MEMORY_OPTIMIZER] = "optimizer", [MEMORY_GRADIENTS] = "gradients",
+    [MEMORY_ACTIVATIONS] = "activations", [MEMORY_GATHERED] = "gathered",   [MEMORY_TRANSIENT] = "transient",
+    [MEMORY_WORKSPACE] = "workspace",     [MEMORY_GAPS] = "gaps",
+};
+
+static enum memory_kind kind_of(enum buffer_kind kind)
+{
+    switch (kind) {
+    case BUFFER_WEIGHT:
+        return MEMORY_WEIGHTS;
+    case BUFFER_STATE:
+    case BUFFER_STATE_USE:
+    case BUFFER_SCALAR:
+        return MEMORY_OPTIMIZER;
+    case BUFFER_WEIGHT_GRADIENT:
+    case BUFFER_GRADIENT:
+        return MEMORY_GRADIENTS;
+    case BUFFER_VALUE:
+        return MEMORY_ACTIVATIONS;
+    case BUFFER_WEIGHT_USE:
+        return MEMORY_GATHERED;
+    case BUFFER_VALUE_GRADIENT:
+    case BUFFER_TEMPORARY:
+    case BUFFER_KIND_COUNT:
+        break;
+    }
+    return MEMORY_TRANSIENT;
+}
+
+/* Bytes that a buffer takes in its arena: up to where the next one may begin. */
+static int64_t taken_bytes(const struct buffer *buffer)
+{
+    return round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
+}
+
+/* ---- when each buffer has its bytes to itself ---- */
+
+/* What works in place hands bytes over: the source has them until just before, the destination from there on. */
+static void hand_over(const struct program *program, int stage, struct life *lives)
+{
+    const struct stage_program *list = &program->stages[stage];
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        for (int slot = 0; slot < access_slots(instr); slot++) {
+            int from = lives_taken_over(program, lives, stage, i, slot);
+            struct access into;
+            if (from < 0 || !access_at(program, instr, slot, &into) ||
+                program->buffers[from].offset != program->buffers[into.buffer].offset)
+                continue;
+            struct life *source = &lives[from], *destination = &lives[into.buffer];
+            destination->held = source->held > destination->held ? source->held : destination->held;
+            source->held = i - 1;
+        }
+    }
+}
+
+/* What nobody touches has a place at the first moment. */
+static struct life alive(const struct life *life)
+{
+    return life->first < 0 ? (struct life){ 0, 0, 0, 0 } : *life;
+}
+
+/* The instruction at which most bytes of the stage's temporary buffers live. change: (instructions + 1), zeroes. */
+static int fullest_moment(const struct program *program, int stage, const struct life *lives, int64_t *change)
+{
+    int64_t now = 0, most = -1;
+    int moment = 0;
+    for (int b = 0; b < program->buffer_count; b++) {
+        const struct buffer *buffer = &program->buffers[b];
+        if (buffer->stage != stage || buffer->persistent || buffer->host)
+            continue;
+        struct life life = alive(&lives[b]);
+        if (life.held < life.since)
+            continue; /* handed over where it began */
+        change[life.since] += taken_bytes(buffer);
+        change[life.held + 1] -= taken_bytes(buffer);
+    }
+    for (int i = 0; i < program->stages[stage].instr_count; i++) {
+        now += change[i];
+        if (now > most) {
+            most = now;
+            moment = i;
+        }
+    }
+    return moment;
+}
+
+/* The number of different micro-batches among the activations of the moment; seen: (micro-batches), zeroes. */
+static bool count_micro(const struct buffer *buffer, bool *seen)
+{
+    if (buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0 || seen[buffer->micro])
+        return false;
+    return seen[buffer->micro] = true;
+}
+
+static void fill_stage(const struct program *program, int stage, const struct life *lives, int moment, bool *seen,
+                       struct stage_memory *out)
+{
+    const struct stage_program *list = &program->stages[stage];
+    int64_t sum = round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES);
+    *out = (struct stage_memory){ .peak_bytes = list->arena_bytes, .peak_instr = moment, .peak_layer = -1 };
+    out->bytes[MEMORY_WORKSPACE] = sum;
+    if (list->instr_count > 0)
+        out->peak_layer = list->instrs[moment].layer;
+    for (int b = 0; b < program->buffer_count; b++) {
+        const struct buffer *buffer = &program->buffers[b];
+        struct life life = alive(&lives[b]);
+        if (buffer->stage != stage || buffer->host ||
+            (!buffer->persistent && (moment < life.since || moment > life.held)))
+            continue;
+        out->bytes[kind_of(buffer->kind)] += taken_bytes(buffer);
+        sum += taken_bytes(buffer);
+        out->in_flight += count_micro(buffer, seen);
+    }
+    out->bytes[MEMORY_GAPS] = list->arena_bytes - sum;
+}
+
+static bool stage_memory(const struct program *program, int stage, const struct life *lives, struct stage_memory *out)
+{
+    int64_t *change = calloc((size_t)program->stages[stage].instr_count + 2, sizeof *change);
+    bool *seen = calloc((size_t)program->plan->micro_batch_count + 1, sizeof *seen);
+    bool ok = change && seen;
+    if (ok)
+        fill_stage(program, stage, lives, fullest_moment(program, stage, lives, change), seen, out);
+    free(change);
+    free(seen);
+    return ok;
+}
+
+bool program_memory(const struct program *program, struct stage_memory *stages, struct error *err)
+{
+    struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
+    if (!lives)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory for %d buffers", program->buffer_count);
+    bool ok = program_lives(program, lives, err);
+    for (int s = 0; ok && s < program->stage_count; s++) {
+        hand_over(program, s, lives);
+        ok = stage_memory(program, s, lives, &stages[s]) || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    }
+    free(lives);
+    return ok;
+}
+
+/* ---- one plan ---- */
+
+void explained_free(struct explained *explained)
+{
+    if (!explained)
+        return;
+    program_free(explained->program);
+    graph_free(explained->graph);
+    plan_free(explained->plan);
+    free(explained->memory);
+    free(explained);
+}
+
+bool explained_lower(struct explained *e, struct error *err)
+{
+    if (e->program)
+        return true;
+    return program_lower(&e->program, e->graph, e->plan, err) && program_layout(e->program, err) &&
+           program_memory(e->program, e->memory, err);
+}
+
+void explained_drop(struct explained *explained)
+{
+    program_free(explained->program);
+    explained->program = NULL;
+}
+
+static bool fill_explained(struct explained *e, const struct model *model, const struct plan *plan, struct error *err)
+{
+    e->plan = plan_copy(plan);
+    e->memory = calloc((size_t)plan->stage_count, sizeof *e->memory);
+    if (!e->plan || !e->memory)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    return plan_graph(&e->graph, model, plan, err) && plan_check(e->plan, e->graph, err);
+}
+
+bool explained_open(struct explained **out, const struct model *model, const struct plan *plan, struct error *err)
+{
+    struct explained *explained = calloc(1, sizeof *explained);
+    if (!explained)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    if (!fill_explained(explained, model, plan, err)) {
+        explained_free(explained);
+        return false;
+    }
+    *out = explained;
+    return true;
+}
+
+int64_t explained_peak_bytes(const struct explained *explained)
+{
+    int64_t peak = 0;
+    for (int s = 0; s < explained->plan->stage_count; s++)
+        peak = max_i64(peak, explained->memory[s].peak_bytes);
+    return peak;
+}
+
+int64_t account_left_bytes(const struct account *account, int stage)
+{
+    return account->available_bytes[stage] - account->memory[stage].peak_bytes;
+}
+
+bool account_open(struct account *out, const struct explained *explained, const struct facts *facts, struct error *err)
+{
+    struct timeline *timeline = NULL;
+    struct account account = { .stage_count = explained->plan->stage_count, .memory = explained->memory };
+    account.time_ns = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.time_ns);
+    account.available_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.available_bytes);
+    if (!account.time_ns || !account.available_bytes)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    if (!simulate(&timeline, facts, explained->program, err)) {
+        account_free(&account);
+        return false;
+    }
+    account.step_ns = timeline->step_ns;
+    account.last_stage = timeline->ranks[timeline_last_rank(timeline)].stage;
+    for (int r = 0; r < timeline->rank_count; r++)
+        timeline_breakdown(explained->program, timeline, r, account.time_ns[timeline->ranks[r].stage]);
+    for (int s = 0; s < account.stage_count; s++) {
+        account.available_bytes[s] = cost_stage_available_bytes(facts, explained->plan, s);
+        if (account_left_bytes(&account, s) < account_left_bytes(&account, account.full_stage))
+            account.full_stage = s;
+    }
+    account.fits = account_left_bytes(&account, account.full_stage) >= 0;
+    timeline_free(timeline);
+    *out = account;
+    return true;
+}
+
+void account_free(struct account *account)
+{
+    arena_free(&account->arena);
+}

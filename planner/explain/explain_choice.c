@@ -1,0 +1,335 @@
+/* What a plan chose, why not another, and which plans differ. */
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "planner/explain/explain.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Degrees of the widest layer of the stage. */
+static void choose_degrees(struct choice *c, const struct plan *plan, const struct plan_stage *stage)
+{
+    c->tensor = c->context = c->data = c->expert = 1;
+    for (int l = stage->first_layer; l < stage->first_layer + stage->layer_count; l++) {
+        int tensor = 1, context = 1, data = 1, expert = 1;
+        for (int a = 0; a < plan->atom_count; a++) {
+            const struct dimension *dimension = dimensions[plan->layers[l].dim[a]];
+            int *degree = dimension->splits_batch ? &data : dimension->lane == LANE_CP ? &context : &tensor;
+            *degree *= plan->layers[l].dim[a] == DIM_none ? 1 : stage->atom[a];
+            expert *= dimension->lane == LANE_EP ? stage->atom[a] : 1;
+            c->sequence_parallel |= plan->layers[l].dim[a] == DIM_tp_sp && stage->atom[a] > 1;
+        }
+        c->tensor = tensor > c->tensor ? tensor : c->tensor;
+        c->context = context > c->context ? context : c->context;
+        c->expert = expert > c->expert ? expert : c->expert;
+        c->data = data > c->data ? data : c->data;
+    }
+}
+
+struct choice choice_of(const struct plan *plan, const struct graph *graph)
+{
+    struct choice c = { .schedule = plan->schedule, .prefetch = plan->prefetch, .layers = plan->layer_count };
+    for (int s = 0; s < plan->stage_count; s++)
+        c.pipeline += plan->stages[s].turn == 0;
+    choose_degrees(&c, plan, &plan->stages[0]);
+    for (int s = 1; s < plan->stage_count; s++) { /* where they differ, those of the stage with the most tensor ranks */
+        struct choice own = c;
+        choose_degrees(&own, plan, &plan->stages[s]);
+        c = own.tensor > c.tensor ? own : c;
+    }
+    c.micro = max_i64(1, plan->batch / plan->micro_batch_count / c.data);
+    for (int l = 0; l < plan->layer_count; l++) {
+        c.recompute[plan->layers[l].recompute]++;
+        if (!graph_layer_has_weights(graph, l))
+            continue;
+        c.weighted++;
+        c.zero[plan_zero_on(plan, &plan->stages[stage_of_layer(plan, l)], l)]++;
+    }
+    return c;
+}
+
+/* ---- why not another ---- */
+
+/* Divisors of n up to `most` that the user allows, without `own`: the 24 nearest to it by ratio. */
+static struct allowed others(const struct allowed *base, int64_t n, int64_t most, int64_t own)
+{
+    struct allowed all = { 0 };
+    for (int64_t d = 1; d <= n && d <= most; d++) {
+        if (n % d != 0 || d == own || !allows(base, d))
+            continue;
+        if (all.count == SPACE_VALUES) { /* the list ascends: drop the first while own is above it */
+            if (d > own * own / max_i64(1, all.values[0]))
+                break;
+            memmove(&all.values[0], &all.values[1], (SPACE_VALUES - 1) * sizeof all.values[0]);
+            all.count--;
+        }
+        all.values[all.count++] = d;
+    }
+    return all;
+}
+
+static bool fix(struct allowed *allowed, int64_t value)
+{
+    if (!allows(allowed, value))
+        return false;
+    *allowed = (struct allowed){ 1, { value } };
+    return true;
+}
+
+/* In all stages, also where they may have tensor degrees of their own. */
+static bool fix_tensor(struct space *space, int64_t value)
+{
+    space->spread_tensor = (struct allowed){ 1, { 1 } };
+    return fix(&space->tensor, value);
+}
+
+static bool restrict_to(struct allowed *allowed, struct allowed values)
+{
+    *allowed = values;
+    return values.count > 0;
+}
+
+/* Synchronous schedules but the plan's own; the user's if any are named. */
+static bool other_schedules(struct space *space, int own)
+{
+    struct allowed list = { 0 };
+    for (int s = 0; schedules[s] && list.count < SPACE_VALUES; s++)
+        if (s != own && !schedules[s]->asynchronous && allows(&space->schedule, s))
+            list.values[list.count++] = s;
+    return restrict_to(&space->schedule, list);
+}
+
+/* ZeRO-3 shards something only where ranks share shards: data-parallel ones of a stage's mesh, unless context-parallel
+ * ranks or several meshes may do so, too. */
+static bool with_shards(struct space *space, const struct cluster *cluster)
+{
+    if (names_several(&space->context) || names_several(&space->spread))
+        return true;
+    return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
+}
+
+enum kind {
+    OTHER_PIPELINE,
+    OTHER_TENSOR,
+    OTHER_MICRO,
+    OTHER_SCHEDULE,
+    NO_PIPELINE,
+    NO_TENSOR,
+    PURE_DATA,
+    NO_ZERO,
+    ZERO_3,
+    NO_RECOMPUTATION,
+    FULL_RECOMPUTATION,
+    WITH_SEQUENCE,
+    WITHOUT_SEQUENCE,
+    KINDS
+};
+static const char *const kind_names[KINDS] = {
+    [OTHER_PIPELINE] = "other pipeline degree",
+    [OTHER_TENSOR] = "other tensor degree",
+    [OTHER_MICRO] = "other micro-batch",
+    [OTHER_SCHEDULE] = "other schedule",
+    [NO_PIPELINE] = "no pipeline",
+    [NO_TENSOR] = "no tensor parallelism",
+    [PURE_DATA] = "pure data parallel",
+    [NO_ZERO] = "no ZeRO",
+    [ZERO_3] = "ZeRO-3 everywhere",
+    [NO_RECOMPUTATION] = "no recomputation",
+    [FULL_RECOMPUTATION] = "full recomputation",
+    [WITH_SEQUENCE] = "with sequence parallelism",
+    [WITHOUT_SEQUENCE] = "without sequence parallelism",
+};
+
+/* Restricts the space to the kind; false: the plan is of it already, or the user's restrictions leave nothing of it. */
+static bool apply(enum kind kind, const struct choice *c, const struct cluster *cluster, struct space *s)
+{
+    int devices = cluster->device_count;
+    switch (kind) {
+    case OTHER_PIPELINE:
+        return restrict_to(&s->pipeline, others(&s->pipeline, devices, c->layers, c->pipeline));
+    case OTHER_TENSOR:
+        s->spread_tensor = (struct allowed){ 1, { 1 } };
+        return restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), c->tensor));
+    case OTHER_MICRO:
+        return restrict_to(&s->micro, others(&s->micro, s->batch, s->batch, c->micro));
+    case OTHER_SCHEDULE:
+        return c->pipeline > 1 && fix(&s->pipeline, c->pipeline) && other_schedules(s, c->schedule);
+    case NO_PIPELINE:
+        return c->pipeline > 1 && fix(&s->pipeline, 1);
+    case NO_TENSOR:
+        return c->tensor > 1 && fix_tensor(s, 1);
+    case PURE_DATA:
+        return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix_tensor(s, 1);
+    case NO_ZERO:
+        return c->zero[0] < c->weighted && fix(&s->zero, 0);
+    case ZERO_3:
+        return c->zero[3] < c->weighted && with_shards(s, cluster) && fix(&s->zero, 3);
+    case NO_RECOMPUTATION:
+        return c->recompute[RECOMPUTE_NONE] < c->layers && fix(&s->recompute, RECOMPUTE_NONE);
+    case FULL_RECOMPUTATION:
+        return c->recompute[RECOMPUTE_FULL] < c->layers && fix(&s->recompute, RECOMPUTE_FULL);
+    case WITH_SEQUENCE:
+        return c->tensor > 1 && !c->sequence_parallel && fix(&s->sequence_parallel, 1) &&
+               restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), 1));
+    case WITHOUT_SEQUENCE:
+        return c->tensor > 1 && c->sequence_parallel && fix(&s->sequence_parallel, 0);
+    case KINDS:
+        break;
+    }
+    return false;
+}
+
+/* The alternatives, and for each a space in which everything is free that does not make a plan one of its kind. */
+struct contest {
+    struct explainer *e;
+    struct alternatives *out;
+    struct space kinds[MAX_ALTERNATIVES];
+    struct error *err;
+};
+
+/* Whether so much of the plan as choices tell lies in the space. */
+static bool is_among(const struct choice *c, const struct space *space)
+{
+    bool among = allows(&space->pipeline, c->pipeline) && allows(&space->tensor, c->tensor) &&
+                 allows(&space->micro, c->micro) && allows(&space->schedule, c->schedule) &&
+                 (c->tensor == 1 || allows(&space->sequence_parallel, c->sequence_parallel));
+    for (int zero = 0; zero < 4; zero++)
+        among = among && (c->zero[zero] == 0 || allows(&space->zero, zero));
+    for (int mode = 0; mode < RECOMPUTE_COUNT; mode++)
+        among = among && (c->recompute[mode] == 0 || allows(&space->recompute, mode));
+    return among;
+}
+
+/* Whether a plan that took so long would be shown for some kind. */
+static bool would_win(const struct contest *contest, const struct choice *c, int64_t step_ns)
+{
+    for (int i = 0; i < contest->out->count; i++) {
+        const struct solution *shown = &contest->out->list[i].solution;
+        if ((shown->kind != SOLUTION_PLAN || step_ns < shown->step_ns) && (!c || is_among(c, &contest->kinds[i])))
+            return true;
+    }
+    return false;
+}
+
+static void compete(struct contest *contest, const struct choice *c, const struct solution *solution)
+{
+    for (int i = 0; i < contest->out->count; i++) {
+        struct solution *shown = &contest->out->list[i].solution;
+        if (is_among(c, &contest->kinds[i]) && (shown->kind != SOLUTION_PLAN || solution->step_ns < shown->step_ns))
+            *shown = *solution;
+    }
+}
+
+/* The kinds that there are for the plan. */
+struct kinds {
+    struct contest *contest;
+    int count;
+    const char *name[MAX_ALTERNATIVES];
+    struct space free_space[MAX_ALTERNATIVES];
+    struct query query[MAX_ALTERNATIVES];
+};
+
+static void list_kinds(struct kinds *kinds, const struct choice *own)
+{
+    const struct explainer *e = kinds->contest->e;
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct query *query = &kinds->query[kinds->count];
+        struct space *free_space = &kinds->free_space[kinds->count];
+        *query = (struct query){ .space = e->options.space, .facts = e->facts };
+        *free_space = (struct space){ .batch = query->space.batch };
+        kinds->name[kinds->count] = kind_names[kind];
+        kinds->count += apply((enum kind)kind, own, e->facts->cluster, &query->space) &&
+                        apply((enum kind)kind, own, e->facts->cluster, free_space);
+    }
+}
+
+static bool answer_kind(void *self, int index, const struct solution *solution, struct error *err)
+{
+    struct kinds *kinds = self;
+    struct contest *contest = kinds->contest;
+    struct explainer *e = contest->e;
+    const struct space *free_space = &kinds->free_space[index];
+    struct alternative *a = &contest->out->list[contest->out->count];
+    *a = (struct alternative){ kinds->name[index], *solution };
+    if (a->solution.kind == SOLUTION_ENDED)
+        return true;
+    if (a->solution.kind == SOLUTION_NO_MEMORY &&
+        !explain_missing(e, &kinds->query[index].space, e->facts, &a->solution.missing_bytes, err))
+        return false;
+    if (a->solution.kind == SOLUTION_PLAN) {
+        struct choice found = choice_of(a->solution.explained->plan, a->solution.explained->graph);
+        if (!is_among(&found, free_space)) /* as where rules say otherwise of some layers */
+            a->solution = (struct solution){ .kind = SOLUTION_NONE };
+    }
+    contest->kinds[contest->out->count++] = *free_space;
+    return true;
+}
+
+static bool solve_kinds(struct contest *contest, const struct choice *own)
+{
+    struct kinds *kinds = arena_alloc(&contest->e->arena, 1, sizeof *kinds);
+    if (!kinds)
+        return fail_kind(contest->err, ERROR_ENVIRONMENT, "explain: out of memory");
+    kinds->contest = contest;
+    list_kinds(kinds, own);
+    return explainer_solve_all(contest->e, kinds->query, kinds->count, answer_kind, kinds, contest->err);
+}
+
+/* What was found for other kinds may be of this one, too. */
+static bool let_known_compete(struct contest *contest)
+{
+    struct explainer *e = contest->e;
+    for (int i = 0; i < e->known_count && !explainer_ends(e); i++) {
+        const struct explained *known = e->known[i].explained;
+        struct choice c = choice_of(known->plan, known->graph);
+        struct solution own;
+        if (!would_win(contest, &c, 0))
+            continue;
+        if (!explainer_judge(e, known->plan, &own, contest->err))
+            return false;
+        if (own.kind == SOLUTION_PLAN)
+            compete(contest, &c, &own);
+    }
+    return true;
+}
+
+static bool let_compete(struct contest *contest, const struct heard_plan *heard)
+{
+    struct graph *graph = NULL;
+    struct solution own;
+    if (!would_win(contest, NULL, heard->least_ns))
+        return true;
+    if (!plan_graph(&graph, contest->e->model, heard->plan, contest->err))
+        return false;
+    struct choice c = choice_of(heard->plan, graph);
+    graph_free(graph);
+    if (!would_win(contest, &c, heard->least_ns))
+        return true;
+    if (!explainer_judge_heard(contest->e, heard, &own, contest->err))
+        return false;
+    if (own.kind == SOLUTION_PLAN)
+        compete(contest, &c, &own);
+    return true;
+}
+
+/* So may what searches have simulated on their way. The shortest first: they spare others the simulation. */
+static bool let_heard_compete(struct contest *contest)
+{
+    struct explainer *e = contest->e;
+    explainer_sort_heard(e);
+    for (int i = 0; i < e->heard_count && !explainer_ends(e); i++)
+        if (!let_compete(contest, &e->heard[i]))
+            return false;
+    return true;
+}
+
+bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
+                          struct error *err)
+{
+    struct choice choice = choice_of(plan->plan, plan->graph);
+    struct contest contest = { .e = e, .out = out, .err = err };
+    struct solution base;
+    *out = (struct alternatives){ 0 };
+    if (!explainer_base(e, &base, err))
+        return false;
+    return solve_kinds(&contest, &choice) && let_known_compete(&contest) && let_heard_compete(&contest);
+}

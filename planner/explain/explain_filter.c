@@ -1,0 +1,29 @@
+/* Constraints by name, and the deletion filter over sets of them. */
+#include "planner/explain/explain_conflict.h"
+
+const char *constraint_name(enum constraint constraint)
+{
+    if (constraint < CONSTRAINT_NODE)
+        return space_choice_names[constraint - CONSTRAINT_CHOICE];
+    return constraint == CONSTRAINT_NODE      ? "node"
+           : constraint == CONSTRAINT_BATCH   ? "batch"
+           : constraint == CONSTRAINT_DEVICES ? "devices"
+                                              : "memory";
+}
+
+bool irreducible_set(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
+                     void *self, uint32_t *out, struct error *err)
+{
+    uint32_t set = all;
+    for (int i = 0; i < 32; i++) {
+        uint32_t without = set & ~(UINT32_C(1) << i);
+        bool solved = false;
+        if (without == set)
+            continue;
+        if (!has_solution(self, without, &solved, err))
+            return false;
+        set = solved ? set : without;
+    }
+    *out = set;
+    return true;
+}

@@ -1,0 +1,368 @@
+/* Sensitivities and robustness: the same question under other facts. */
+#include "base/num.h"
+#include "planner/explain/explain.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *const resource_names[RESOURCE_COUNT + 1] = {
+    [RESOURCE_MEMORY] = "memory",     [RESOURCE_COMPUTE] = "compute", [RESOURCE_LINKS] = "links",
+    [RESOURCE_NODE] = "node",         [RESOURCE_BATCH] = "batch",     [RESOURCE_DEVICES] = "devices",
+    [RESOURCE_MICRO] = "micro-batch",
+};
+
+#define BINDING_SHARE 1e-3 /* a constraint binds when lifting it buys so much of the step */
+
+/* A plan already known takes the place of the best so far where it fits and is shorter. */
+static bool compete(struct explainer *e, const struct explained *plan, const struct facts *facts,
+                    const struct explained **best, int64_t *step_ns, struct error *err)
+{
+    struct account account;
+    if (!plan)
+        return true;
+    if (!explainer_account(e, plan, facts, &account, err))
+        return false;
+    if (!account.fits || account.step_ns >= *step_ns)
+        return true;
+    *step_ns = account.step_ns;
+    *best = plan;
+    return true;
+}
+
+/* ---- sensitivities ---- */
+
+/* same_job: devices and batch are the plan's, so plans already known may compete. */
+struct asked {
+    struct what_if what_if;
+    struct varied varied;
+    bool same_job;
+};
+struct asking {
+    struct explainer *e;
+    const struct explained *plan;
+    struct what_ifs *out;
+    struct error *err;
+    int count;
+    struct asked *list; /* (MAX_WHAT_IFS) */
+    struct query *queries;
+};
+
+static const char *name_of(struct explainer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *name_of(struct explainer *e, const char *format, ...)
+{
+    char line[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    return arena_strdup(&e->arena, line);
+}
+
+/* To be solved with the others. What such facts cannot be is left out. */
+static bool ask(struct asking *a, struct what_if what_if, const struct space *space, const struct variation *variation,
+                bool same_job)
+{
+    struct error why = { 0 };
+    if (a->count == MAX_WHAT_IFS)
+        return true;
+    if (!what_if.name)
+        return fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
+    struct asked *asked = &a->list[a->count];
+    *asked = (struct asked){ .what_if = what_if, .same_job = same_job };
+    if (!varied_open(&asked->varied, a->e->facts, variation, &why))
+        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+    a->queries[a->count++] = (struct query){ .space = *space, .facts = &asked->varied.facts };
+    return true;
+}
+
+/* Appends what was found. */
+static bool answer(void *self, int index, const struct solution *solution, struct error *err)
+{
+    struct asking *a = self;
+    const struct asked *asked = &a->list[index];
+    const struct query *query = &a->queries[index];
+    struct what_if *w = &a->out->list[a->out->count];
+    int64_t step_ns = INT64_MAX;
+    if (solution->kind == SOLUTION_ENDED)
+        return true;
+    *w = asked->what_if;
+    w->solution = *solution;
+    if (solution->kind == SOLUTION_PLAN) {
+        step_ns = solution->step_ns;
+        w->best = solution->explained;
+    }
+    if (asked->same_job && !(compete(a->e, a->plan, query->facts, &w->best, &step_ns, err) &&
+                             compete(a->e, a->out->base.explained, query->facts, &w->best, &step_ns, err)))
+        return false;
+    if (step_ns < INT64_MAX) {
+        int64_t times = query->space.batch / a->plan->plan->batch;
+        w->step_ns = times > 1 ? step_ns / times : step_ns;
+        w->change = (double)w->step_ns / (double)a->out->base_ns - 1;
+    }
+    a->out->count++;
+    return true;
+}
+
+static bool ask_rates(struct asking *a)
+{
+    const struct space *space = &a->e->options.space;
+    const struct cluster *cluster = a->e->facts->cluster;
+    struct variation v = variation_none();
+    for (int more = 1; more >= 0; more--) {
+        v.memory = more ? 1.1 : 0.9;
+        struct what_if w = { .resource = RESOURCE_MEMORY,
+                             .name = name_of(a->e, "10 %% %s memory", more ? "more" : "less"),
+                             .factor = v.memory };
+        if (!ask(a, w, space, &v, true))
+            return false;
+    }
+    v = variation_none();
+    v.matmul = v.attention = v.vector = 1.1;
+    if (!ask(a, (struct what_if){ RESOURCE_COMPUTE, name_of(a->e, "10 %% faster computation"), .factor = 1.1 }, space,
+             &v, true))
+        return false;
+    for (int i = 0; i < cluster->level_count; i++) {
+        if (i > 0 && cluster->type_count == 1 && cluster->types[0].levels[i].fanout == 1)
+            continue;
+        v = variation_none();
+        v.bandwidth[i] = 2;
+        struct what_if w = { .resource = RESOURCE_LINKS,
+                             .name = name_of(a->e, "links of level %s twice as fast", cluster->types[0].levels[i].name),
+                             .factor = 2 };
+        if (!ask(a, w, space, &v, true))
+            return false;
+    }
+    return true;
+}
+
+static bool ask_structure(struct asking *a)
+{
+    struct variation v = variation_none();
+    v.widen = 2;
+    if (!ask(a,
+             (struct what_if){ RESOURCE_NODE, name_of(a->e, "nodes of twice the devices, half as many"), .factor = 2 },
+             &a->e->options.space, &v, false))
+        return false;
+    struct space space = a->e->options.space;
+    space.batch *= 2;
+    v = variation_none();
+    return ask(a,
+               (struct what_if){ RESOURCE_BATCH, name_of(a->e, "twice the batch, per half"), .factor = 2,
+                                 .value = space.batch },
+               &space, &v, false);
+}
+
+/* Degrees that name the number of devices cannot be kept with more or fewer of them. */
+static struct space without_data(const struct explainer *e)
+{
+    struct space space = e->options.space;
+    space.data.count = 0;
+    return space;
+}
+
+/* Which devices those are. */
+static const char *devices_name(struct explainer *e, const struct varied *varied)
+{
+    int count = varied->cluster->device_count;
+    if (e->facts->cluster->type_count > 1)
+        return name_of(e, "%s", varied->words);
+    return name_of(e, "%d device%s", count, count == 1 ? "" : "s");
+}
+
+static bool ask_devices(struct asking *a, const struct variation *v)
+{
+    const struct cluster *cluster = a->e->facts->cluster;
+    struct space space = without_data(a->e);
+    struct varied varied;
+    struct error why = { 0 };
+    if (!varied_open(&varied, a->e->facts, v, &why))
+        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+    int devices = varied.cluster->device_count;
+    struct what_if w = { .resource = RESOURCE_DEVICES,
+                         .name = devices_name(a->e, &varied),
+                         .cluster = varied.typed ? arena_strdup(&a->e->arena, varied.typed) : NULL,
+                         .factor = (double)devices / cluster->device_count,
+                         .value = devices };
+    bool good = w.cluster || !varied.typed || fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
+    varied_free(&varied);
+    return good && ask(a, w, &space, v, false);
+}
+
+static bool ask_size(struct asking *a, int units, int times)
+{
+    struct variation v = variation_none();
+    v.units = units;
+    v.times = times;
+    return ask_devices(a, &v);
+}
+
+/* The first half, quarter and eighth, of the devices of one node where that is less; of several types each alone, and
+ * of three each two. */
+static bool ask_parts(struct asking *a)
+{
+    const struct cluster *cluster = a->e->facts->cluster;
+    struct variation parts[MOST_PARTS];
+    int units = cluster_units(cluster), size = cluster_unit_devices(cluster, 0), count = 0;
+    bool mixed = cluster->type_count > 1;
+    for (int u = units / 2; u >= 1 && u >= units / 8 && !mixed; u /= 2)
+        if (!ask_size(a, u, 1))
+            return false;
+    for (int d = size / 2; d >= 1 && d >= cluster->device_count / 8 && !mixed; d /= 2) {
+        struct variation v = variation_none();
+        v.units = 1;
+        v.devices = d;
+        if (!ask_devices(a, &v))
+            return false;
+    }
+    count = mixed ? cluster_parts(cluster, parts) : 0;
+    for (int i = 1; i < count; i++)
+        if (parts[i].types != parts[i - 1].types && !ask_devices(a, &parts[i]))
+            return false;
+    return true;
+}
+
+/* One node more, twice as many, and parts. */
+static bool ask_frontier(struct asking *a)
+{
+    const struct cluster *cluster = a->e->facts->cluster;
+    if (cluster->level_count > 1 && !ask_size(a, cluster_units(cluster) + 1, 1))
+        return false;
+    if (cluster->device_count <= MAX_DEVICES / 2 && !ask_size(a, 0, 2))
+        return false;
+    return ask_parts(a);
+}
+
+static bool ask_micro(struct asking *a, const struct choice *c)
+{
+    const int64_t near[] = { c->micro % 2 ? 0 : c->micro / 2, c->micro * 2, c->micro * 4 };
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        struct space space = a->e->options.space;
+        struct variation v = variation_none();
+        if (near[i] < 1 || space.batch % near[i] != 0 || !allows(&space.micro, near[i]))
+            continue;
+        space.micro = (struct allowed){ 1, { near[i] } };
+        struct what_if w = { .resource = RESOURCE_MICRO,
+                             .name = name_of(a->e, "micro-batches of %lld per data rank", (long long)near[i]),
+                             .factor = (double)near[i] / (double)c->micro,
+                             .value = near[i] };
+        if (!ask(a, w, &space, &v, false))
+            return false;
+    }
+    return true;
+}
+
+bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err)
+{
+    struct choice choice = choice_of(plan->plan, plan->graph);
+    struct asking asking = { e,
+                             plan,
+                             out,
+                             err,
+                             0,
+                             arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.list),
+                             arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.queries) };
+    struct account own;
+    *out = (struct what_ifs){ 0 };
+    if (!asking.list || !asking.queries)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    if (!explainer_account(e, plan, e->facts, &own, err) || !explainer_base(e, &out->base, err))
+        return false;
+    out->base_ns = own.step_ns;
+    if (out->base.kind == SOLUTION_PLAN && (out->base.step_ns < out->base_ns || !own.fits))
+        out->base_ns = out->base.step_ns;
+    bool good = ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking);
+    out->asked = asking.count;
+    good = good && explainer_solve_all(e, asking.queries, asking.count, answer, &asking, err);
+    for (int i = 0; i < asking.count; i++)
+        varied_free(&asking.list[i].varied);
+    return good;
+}
+
+const struct what_if *explain_binding(const struct what_ifs *what_ifs)
+{
+    const struct what_if *best = NULL;
+    for (int i = 0; i < what_ifs->count; i++) {
+        const struct what_if *w = &what_ifs->list[i];
+        bool constraint =
+            w->resource == RESOURCE_MEMORY || w->resource == RESOURCE_NODE || w->resource == RESOURCE_BATCH;
+        if (constraint && w->factor > 1 && w->step_ns > 0 && w->change <= -BINDING_SHARE &&
+            (!best || w->change < best->change))
+            best = w;
+    }
+    return best;
+}
+
+const struct what_if *explain_fewer(const struct what_ifs *what_ifs)
+{
+    const struct what_if *best = NULL;
+    for (int i = 0; i < what_ifs->count; i++) {
+        const struct what_if *w = &what_ifs->list[i];
+        if (w->resource == RESOURCE_DEVICES && w->factor < 1 && w->step_ns > 0 && w->change < 0 &&
+            (!best || w->step_ns < best->step_ns))
+            best = w;
+    }
+    return best;
+}
+
+/* ---- robustness ---- */
+
+struct drawing {
+    struct explainer *e;
+    const struct explained *plan;
+    struct regret *out;
+    double sum;
+    struct query queries[MOST_QUERIES];
+};
+
+static bool answer_draw(void *self, int index, const struct solution *best, struct error *err)
+{
+    struct drawing *d = self;
+    struct regret *out = d->out;
+    struct account own;
+    if (best->kind == SOLUTION_ENDED)
+        return true;
+    if (!explainer_account(d->e, d->plan, d->queries[index].facts, &own, err))
+        return false;
+    out->draws++;
+    out->unsolved += best->kind != SOLUTION_PLAN && !own.fits;
+    out->unfit += !own.fits;
+    if (!own.fits)
+        return true;
+    int64_t least_ns = own.step_ns;
+    if (best->kind == SOLUTION_PLAN)
+        least_ns = min_i64(least_ns, best->step_ns);
+    double regret = (double)(own.step_ns - least_ns) / (double)max_i64(1, least_ns);
+    d->sum += regret;
+    out->changed += regret > 0;
+    out->most = regret > out->most ? regret : out->most;
+    return true;
+}
+
+/* So many draws at once, from that seed on. */
+static bool draw(struct drawing *d, uint64_t seed, int count, struct error *err)
+{
+    struct varied varied[MOST_QUERIES];
+    int opened = 0;
+    bool good = true;
+    for (; good && opened < count; opened += good) {
+        struct variation v = variation_noise(seed + (uint64_t)opened, d->out->amount);
+        good = varied_open(&varied[opened], d->e->facts, &v, err);
+        d->queries[opened] = (struct query){ .space = d->e->options.space, .facts = &varied[opened].facts };
+    }
+    good = good && explainer_solve_all(d->e, d->queries, count, answer_draw, d, err);
+    for (int i = 0; i < opened; i++)
+        varied_free(&varied[i]);
+    return good;
+}
+
+bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
+                    struct regret *out, struct error *err)
+{
+    struct drawing drawing = { .e = e, .plan = plan, .out = out };
+    *out = (struct regret){ .amount = amount };
+    for (int i = 0; i < draws && !explainer_ends(e); i += MOST_QUERIES)
+        if (!draw(&drawing, seed + (uint64_t)i, draws - i < MOST_QUERIES ? draws - i : MOST_QUERIES, err))
+            return false;
+    if (out->draws > out->unfit)
+        out->mean = drawing.sum / (out->draws - out->unfit);
+    return true;
+}

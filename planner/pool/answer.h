@@ -1,0 +1,173 @@
+/* The search for a plan: every outer configuration bounded, the promising ones solved exactly by the formula
+ * (partition.h), the best of each family ranked at full length (pipeline.h) and judged by simulation (estimate.h). Pure
+ * and deterministic: what the caller gives as callbacks decides only when to stop early. */
+#ifndef CLEAVE_POOL_ANSWER_H
+#define CLEAVE_POOL_ANSWER_H
+#include "planner/tables/certificate_hash.h"
+#include "planner/estimate/estimate.h"
+#include "planner/cut/partition.h"
+#include "planner/cut/solver.h"
+#include "planner/space/space.h"
+
+struct model;
+
+/* What a search does, one after the other. */
+enum search_phase {
+    PHASE_BOUNDS,   /* every configuration gets a floor, or its first bound */
+    PHASE_PROOF,    /* those that could be best are solved: at its end the formula's optimum is proven to the gap */
+    PHASE_FAMILIES, /* so are the best of other families, for the judge */
+    PHASE_RANKS,    /* candidates become plans and are ranked */
+    PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
+    PHASE_BESIDE,   /* so are the best of schedules beside those that the closed form bounds */
+    PHASE_POLISH,   /* so are neighbours of the best of all, and what joins the ends */
+    PHASE_LANES,    /* the bound of simulated steps is raised where it is far below the best */
+    PHASE_PROVE,    /* the bound of each configuration is proven by few multipliers, for the certificate */
+    SEARCH_PHASE_COUNT
+};
+extern const char *const search_phase_names[SEARCH_PHASE_COUNT + 1];
+struct search_calls {
+    void *self;
+    int64_t (*now_ns)(void *self);                                        /* monotonic; may be NULL: no time limit */
+    int64_t (*spent_ns)(void *self);                                      /* processor time so far; may be NULL */
+    bool (*cancelled)(void *self);                                        /* may be NULL */
+    void (*progress)(void *self, int solved, int total, int64_t best_ns); /* may be NULL */
+    /* body(context, i) for i in 0..count-1, on any threads, all done at return; may be NULL: one after the other. The
+     * answer does not depend on it. now_ns and cancelled are called from those threads. */
+    void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
+    int threads; /* of parallel_for; below 2: one */
+};
+struct search_options {
+    struct space space;
+    int top;                            /* plans wanted, at least 1 */
+    int rank_count;                     /* plans ranked by the pipeline; 0: 128 */
+    const struct solver_method *solver; /* of solvers[]; NULL: the first */
+    int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
+    int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
+                              and where there is no plan yet one is looked for among what plainly fits */
+    bool no_advice;        /* when nothing fits, do not look for what would */
+    bool thrifty;      /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
+    bool any_plan;     /* the first that fits will do */
+    bool tight;        /* what misses by little is laid out whole before it is turned down */
+    bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
+    bool unproven; /* no multipliers for the certificate, and only the first simulated bound: it is not handed out */
+    bool keep_all; /* no pruning by bounds: for tests and comparisons */
+    struct search_calls calls;
+};
+
+/* Of the formula, over the whole space: no plan in it is shorter than bound_ns by the formula. What this proves and
+ * what not: the formula counts every layer's compute path and the whole traffic of a stage, but lets gathers and
+ * reductions of ZeRO hide behind any computation of the stage, wherever it is. The simulation lets them hide only where
+ * they are, so plans with much ZeRO-3 traffic take longer than the formula says, and the plan chosen by the simulation
+ * may be another than the formula's best: the best of several families (stages, tensor degree) are simulated, and the
+ * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
+ * be gained. */
+/* What became of a configuration whose bound did not rule it out. LEFT: it was not settled when time was over, UNSEEN:
+ * it had no first bound then. */
+struct config_record {
+    int config; /* index */
+    enum config_fate fate;
+    bool loose;                          /* solved by a relaxation over loose_table() */
+    int64_t first_ns;                    /* its first bound */
+    const char *name;                    /* config_name(); with a proof only */
+    const struct partition_proof *proof; /* of the whole's bound; NULL: it takes solving */
+};
+/* Configurations that follow each other, without a proof of their own. */
+struct config_range {
+    enum config_fate fate;
+    int first, last; /* indices */
+};
+
+struct certificate {
+    int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
+    int64_t formula_ns;     /* the chosen plan's own value */
+    int64_t best_ns;        /* the formula's value of the best plan by it */
+    const char *best;       /* that plan's configuration */
+    struct plan *best_plan; /* the plan itself, the result's; NULL: the first plan is it */
+    int64_t memory_bytes;   /* of a device that plans may use */
+    /* Gaps say nothing, and are not written, where their bound is 0. */
+    double proof_gap;   /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
+    double formula_gap; /* (formula_ns - bound_ns) / bound_ns: the chosen plan by the formula; more than proof_gap where
+                           the simulation prefers it to the formula's best */
+    double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */
+    int64_t simulated_bound_ns; /* no plan of the space is simulated shorter, whatever its schedule (busy_bound.h); 0:
+                                   the search ended before all configurations were looked at */
+    double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
+    bool complete;   /* no configuration is left or unseen, and simulated_bound_ns is about those beside too */
+    bool ended;      /* by time limit or cancellation, wherever it was */
+    bool plain_only; /* time was over before the configurations were listed, or (crowded) there are very many: all this
+                        is about those with one mesh for each stage and one layout for all layers */
+    bool crowded;
+    /* By fate, which add up to configurations; pruned_bound: ruled out by their first bound, and no record's; refused:
+     * lowering had no program for it. */
+    int64_t configurations, pruned_memory, pruned_bound, solved, refused, left, unseen;
+    int64_t beside; /* further ones that the formula does not bound (space_configs_beside()): simulated_bound_ns is
+                       about them too, bound_ns is not */
+    int64_t ideals; /* of a model with branches: order ideals of its layers, whose chains are the cuts that all this is
+                       about; 0: only the cuts of the file's order; -1: the layers have one order only */
+    int64_t orders_bound_ns; /* with ideals 0: no plan in any order of the layers is shorter by the formula; 0: nothing
+                                is proven of them */
+    struct certificate_hash hash; /* of the configurations that were looked at */
+    int record_count;             /* all configurations but those that their bound ruled out */
+    struct config_record *records;
+    int range_count; /* the records without a proof, ascending */
+    struct config_range *ranges;
+    bool coarse; /* there were too many: some hold what its first bound rules out, too, or what had another fate */
+    int64_t knapsacks, nodes, passes;             /* nodes: of knapsacks solved to the end */
+    int64_t candidates, ranked, judged, rejected; /* rejected: did not fit after layout */
+};
+struct search_plan {
+    struct plan *plan;
+    struct config config;
+    int64_t formula_ns, ranked_ns;
+    struct estimate *estimate;
+};
+/* One that the judge heard, and what it is simulated to take at least: the search may have had better ones. */
+struct heard_plan {
+    struct plan *plan; /* the result's */
+    int64_t least_ns, formula_ns;
+    int64_t peak_bytes; /* about, of the fullest stage; 0: beaten before anyone looked whether it fits */
+};
+/* What could be otherwise so that something fits. In this order they are looked for: the costliest last. */
+enum advice_kind {
+    ADVICE_BATCH,    /* sequences */
+    ADVICE_MICRO,    /* sequences; where the user restricts it, else micro-batches of one were tried */
+    ADVICE_SEQUENCE, /* tokens */
+    ADVICE_DEVICES,  /* in all: whole multiples of the nodes */
+    ADVICE_MEMORY,   /* bytes of a device, those that it keeps for itself among them */
+    ADVICE_COUNT
+};
+extern const char *const advice_names[ADVICE_COUNT]; /* advice.c */
+struct advice {
+    int64_t now, value; /* value 0: none was found */
+    struct plan *plan;  /* that fits then, if nothing else changes; NULL: none was found. The result's */
+    bool ended;         /* by time limit or cancellation, before all were tried */
+};
+/* Where nothing fits: what the nearest plan needs on the devices of one type. */
+struct shortage {
+    const char *device;                    /* the type's; borrowed from the facts */
+    int stage;                             /* of those on the type the one that needs most; -1: none lies on it */
+    int64_t needed_bytes, available_bytes; /* on each device of the type */
+};
+struct search_result {
+    struct arena arena;
+    bool feasible;
+    const char *why; /* the space has no configuration: what does not divide, and what to type; else NULL */
+    int plan_count;  /* best first by simulated step; at most options.top */
+    struct search_plan *plans;
+    int heard_count; /* those of `plans` may be among them */
+    struct heard_plan *heard;
+    struct certificate certificate;
+    int64_t phase_ns[SEARCH_PHASE_COUNT]; /* processor time; zeroes without calls.spent_ns */
+    /* When nothing fits: the plan that needs least, and where. */
+    struct {
+        struct plan *plan; /* NULL when feasible */
+        int stage;
+        int64_t needed_bytes, available_bytes;
+        int64_t promised_bytes; /* with so much usable the search finds it: few micro-batches leave some room */
+        int type_count;
+        struct shortage types[MAX_TYPES];   /* (type_count) in the cluster's order */
+        const char *cluster;                /* the name of the one searched: its short form or its file's */
+        struct advice advice[ADVICE_COUNT]; /* by enum advice_kind; zeroes with no_advice */
+    } nearest;
+};
+#endif

@@ -1,0 +1,205 @@
+/* Plans that lead by rank are improved by the walk: other cuts, and which of like layers takes which strategy. The
+ * formula knows neither the links at a cut nor what crosses it, nor that order. */
+#include "base/num.h"
+#include "planner/pool/run.h"
+#include "planner/estimate/swaps.h"
+
+/* LEADERS: of so many configurations, and choices of strategies where the formula bounds them, the cuts are moved; of
+ * small models of MANY_LEADERS, as far as VISITS go. VISITS, MOST_VISITS, SWAP_VISITS: of layers by the walk for all,
+ * for each, and for the order of each. */
+enum {
+    LEADERS = 12,
+    MANY_LEADERS = 64,
+    ALIKE = 3,
+    MOST_VISITS = 1 << 18,
+    VISITS = LEADERS * MOST_VISITS,
+    SWAP_VISITS = 1 << 15
+};
+
+/* Layers that a walk through the plan visits. */
+static int64_t visits_of(const struct candidate *c)
+{
+    return (int64_t)c->plan->micro_batch_count * c->plan->layer_count;
+}
+
+/* ---- cuts ---- */
+
+/* Whether the one that was moved, if it has a plan, takes the other's place; the other's plan is freed. */
+static bool take_better(struct candidate *c, struct candidate *moved)
+{
+    bool better = moved->plan && moved->ranked_ns < c->ranked_ns;
+    plan_free(better ? c->plan : moved->plan);
+    if (better)
+        *c = *moved;
+    return better;
+}
+
+/* Moves of one kind, numbered from 0 on. */
+struct move_kind {
+    int (*count)(const struct config *config);
+    bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+    bool again; /* one that helped may help once more */
+};
+
+static const struct move_kind by_cuts = { cut_move_count, search_make_cut_move, true },
+                              by_strategies = { strategy_move_count, search_make_strategy_move, false };
+
+/* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
+ */
+static bool try_moves(struct run *run, const struct candidate *c, const struct move_kind *kind, int at, int all,
+                      int count, int kept, struct candidate *tried)
+{
+    struct candidate ranked[SEARCH_MOST_AT_ONCE];
+    int place[SEARCH_MOST_AT_ONCE], plans = 0;
+    for (int i = 0; i < count; i++) {
+        if (!kind->make(run, c, (at + i) % all, kept, &tried[i])) {
+            for (int k = 0; k < i; k++)
+                plan_free(tried[k].plan);
+            return false;
+        }
+        place[plans] = i;
+        if (tried[i].plan)
+            ranked[plans++] = tried[i];
+    }
+    if (!search_rank_moved(run, ranked, plans))
+        return false;
+    for (int i = 0; i < plans; i++)
+        tried[place[i]] = ranked[i];
+    return true;
+}
+
+/* Makes moves of a kind, one after the other, as long as the walk says that it helps. *c has a plan of its own. Several
+ * are tried at once; those behind one that helps were in vain. */
+static bool descend(struct run *run, struct candidate *c, const struct move_kind *kind, int kept, int64_t *visits)
+{
+    int64_t each = visits_of(c);
+    int all = kind->count(&run->configs[c->config]);
+    for (int still = 0, at = 0; still < all && *visits >= each;) {
+        struct candidate tried[SEARCH_MOST_AT_ONCE];
+        int count = (int)min_i64(search_at_once(run), min_i64(all - still, *visits / each));
+        bool better = false;
+        if (!try_moves(run, c, kind, at, all, count, kept, tried))
+            return false;
+        for (int i = 0; i < count; i++) {
+            if (better) {
+                plan_free(tried[i].plan);
+                continue;
+            }
+            better = take_better(c, &tried[i]);
+            *visits -= each;
+            still = better ? 0 : still + 1;
+            at = better && kind->again ? at : (at + 1) % all;
+        }
+    }
+    return true;
+}
+
+static bool move_cuts(struct run *run, struct candidate *c, int kept, int64_t *visits)
+{
+    return descend(run, c, &by_cuts, kept, visits);
+}
+
+static bool move_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
+{
+    return descend(run, c, &by_strategies, kept, visits);
+}
+
+static bool may_change(const struct run *run, const struct candidate *c)
+{
+    (void)run;
+    return c->table->strategy_count > 1;
+}
+
+/* Where the walk says no more than the formula, and it is the formula's kind of schedule, other cuts are no better. */
+static bool may_move(const struct run *run, const struct candidate *c)
+{
+    enum { ALIKE_PERCENT = 5 };
+    return c->plan->stage_count > 1 &&
+           (c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * ALIKE_PERCENT ||
+            !config_is_bounded(&run->configs[c->config]));
+}
+
+/* ---- orders of strategies ---- */
+
+/* *c has a plan of its own. */
+static bool swap_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
+{
+    (void)visits; /* it has its own, since it is for all plans */
+    int64_t before_ns = c->ranked_ns;
+    bool changed = false;
+    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, SWAP_VISITS, &changed, run->err))
+        return false;
+    c->plan_hash = search_plan_hash(c->plan);
+    if (!changed || !search_is_new(run, kept, c))
+        return true;
+    if (!search_walk(run, c))
+        return false;
+    c->ranked_ns = min_i64(before_ns, c->ranked_ns);
+    return true;
+}
+
+static bool may_swap(const struct run *run, const struct candidate *c)
+{
+    return swaps_exist(c->plan, &run->bench.chain);
+}
+
+/* ---- leaders ---- */
+struct climb {
+    bool (*may)(const struct run *run, const struct candidate *c);
+    /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). *visits: so many are left. */
+    bool (*improve)(struct run *run, struct candidate *c, int kept, int64_t *visits);
+    bool each; /* of all plans, not only of one for each configuration and choice of strategies that leads */
+};
+
+/* Of schedules beside the formula's, cuts say more than which strategies there were to choose from: there some of one
+ * configuration climb, whatever their part. */
+static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
+{
+    bool any_part = !config_is_bounded(&run->configs[c->config]);
+    int alike = 0;
+    for (int i = 0; i < count; i++)
+        alike += search_leads_alike(run, climbed[i].config, c->config) && (any_part || climbed[i].part == c->part);
+    return alike >= (any_part && search_is_small(run) ? ALIKE : 1);
+}
+
+static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
+{
+    struct candidate climbed[MANY_LEADERS];
+    int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
+    int most = search_is_small(run) ? MANY_LEADERS : LEADERS;
+    int64_t left = VISITS;
+    for (int i = 0; i < ranked && count < most && left > 0 && !search_stops(run); i++) {
+        struct candidate c = run->candidates[i];
+        if (c.config < first_config || c.judged || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
+            (!climb->each && has_climbed(run, climbed, count, &c)))
+            continue;
+        if (!climb->each)
+            climbed[count++] = c;
+        c.plan = plan_copy(c.plan);
+        if (!c.plan)
+            return search_out_of_memory(run->err);
+        int64_t given = min_i64(left, MOST_VISITS), visits = given;
+        if (!climb->improve(run, &c, kept, &visits)) {
+            plan_free(c.plan);
+            return false;
+        }
+        left -= given - visits;
+        if (c.ranked_ns == run->candidates[i].ranked_ns)
+            plan_free(c.plan);
+        else if (!search_keep(run, &c, &kept))
+            return false;
+    }
+    search_sort_ranked(run, kept);
+    return true;
+}
+
+bool search_climb(struct run *run, int first_config)
+{
+    static const struct climb climbs[] = { { may_change, move_strategies, false },
+                                           { may_move, move_cuts, false },
+                                           { may_swap, swap_strategies, true } };
+    for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
+        if (!improve_leaders(run, first_config, &climbs[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,280 @@
+/* The host's memory, which the formula does not count: offloading costs it nothing. Where layout finds that too much is
+ * kept there, the configuration is solved again with a price for it, which is raised until what is kept is little
+ * enough: a Lagrangian multiplier of the constraint that the formula lacks. */
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "planner/pool/run.h"
+#include <string.h>
+
+/* PRICES: powers of two of a price of so many bytes (1 << PRICED_BITS) in ns. */
+enum { PRICES = 32, PRICED_BITS = 20, PRICED_GAP_PPM = 1000 };
+
+/* Bytes that a layer keeps on the host, with n micro-batches in flight: what a device keeps less than without. */
+static int64_t kept_bytes(const struct price_table *table, int at, int64_t n)
+{
+    int strategy = at % table->strategy_count;
+    struct plan_layer plain = table->strategies[strategy].layer;
+    plain.offload = OFFLOAD_NONE;
+    int without = price_strategy(table, &plain);
+    if (without < 0 || without == strategy)
+        return 0;
+    const struct layer_price *with = &table->prices[at], *base = with + (without - strategy);
+    return max_i64(0, base->weight_bytes - with->weight_bytes + n * (base->saved_bytes - with->saved_bytes));
+}
+
+/* Micro-batches that stage k of the solution has in flight. */
+static int64_t in_flight(const struct partition_problem *problem, const struct partition_plan *solution, int k)
+{
+    if (!solution->turn || problem->spread)
+        return problem->in_flight[k];
+    int meshes = 0;
+    for (int i = k; i < solution->stage_count; i++)
+        meshes += problem->table->turns[solution->turn[i]];
+    return problem->in_flight[meshes * problem->table->turn_count + solution->turn[k]];
+}
+
+/* Of the stage that keeps most. */
+static int64_t most_kept(const struct run *run, const struct partition_problem *problem, const struct candidate *c)
+{
+    const struct config *config = &run->configs[c->config];
+    const struct partition_plan *solution = &c->solution;
+    int pieces = partition_stages(problem, solution), copies = schedules[config->schedule]->copies ? 2 : 1;
+    int64_t most = 0;
+    for (int stage = 0; stage < pieces; stage++) {
+        int64_t bytes = 0;
+        for (int k = 0; k < pieces; k++) {
+            const struct price_table *own = solution->turn ? c->table->by_turns[solution->turn[k]] : c->table;
+            if ((solution->turn ? k : config_stage(config, k)) != stage)
+                continue;
+            for (const struct layer_count *at = solution->counts[k]; at->count > 0; at++)
+                bytes += at->count * kept_bytes(own, at->at, in_flight(problem, solution, k));
+        }
+        most = max_i64(most, bytes);
+    }
+    return most * copies;
+}
+
+static bool offloads(const struct price_table *table)
+{
+    for (int i = 0; i < table->strategy_count; i++)
+        if (table->strategies[i].layer.offload != OFFLOAD_NONE)
+            return true;
+    return false;
+}
+
+bool search_host_bytes(struct run *run, const struct candidate *c, int64_t *bytes)
+{
+    struct partition_problem problem;
+    *bytes = 0;
+    if (!offloads(c->table))
+        return true;
+    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+        return false;
+    *bytes = most_kept(run, &problem, c);
+    return true;
+}
+
+/* ---- solving with a price ---- */
+
+static struct price_table *with_price(struct arena *arena, const struct price_table *table, int64_t price_ns, int64_t n)
+{
+    int count = table->class_count * table->strategy_count;
+    struct price_table *dear = arena_alloc(arena, 1, sizeof *dear);
+    struct layer_price *prices = arena_alloc(arena, (size_t)count, sizeof *prices);
+    if (!dear || !prices)
+        return NULL;
+    *dear = *table;
+    dear->prices = prices;
+    for (int i = 0; i < count; i++) {
+        prices[i] = table->prices[i];
+        prices[i].step_ns += (int64_t)((double)kept_bytes(table, i, n) / (1 << PRICED_BITS) * (double)price_ns);
+    }
+    const struct price_table **by_turns = NULL;
+    if (table->by_turns && !(by_turns = arena_alloc(arena, (size_t)table->turn_count, sizeof *by_turns)))
+        return NULL;
+    for (int i = 0; by_turns && i < table->turn_count; i++)
+        if (!(by_turns[i] = with_price(arena, table->by_turns[i], price_ns, n)))
+            return NULL;
+    dear->by_turns = by_turns;
+    return dear;
+}
+
+/* The best of the candidate's configuration where the host's memory has a price. *found: there is one, c->solution. */
+static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns, bool *found)
+{
+    struct partition_problem problem;
+    struct partition_result result;
+    struct arena scratch = { 0 };
+    *found = false;
+    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+        return false;
+    int64_t n = in_flight(&problem, &c->solution, 0);
+    problem.table = with_price(&scratch, c->table, price_ns, n);
+    problem.gap_ppm = max_i64(problem.gap_ppm, PRICED_GAP_PPM);
+    if (run->result->plan_count == 0)
+        problem.stops = NULL; /* short, and without it there may be no answer at all */
+    bool good =
+        problem.table ? partition_solve(&problem, &run->arena, &result, run->err) : search_out_of_memory(run->err);
+    *found = good && result.plan_count > 0;
+    if (*found)
+        c->solution = result.plans[0];
+    arena_free(&scratch);
+    return good && (!*found || search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns));
+}
+
+/* A solution with what it keeps on the host. */
+struct answer {
+    struct candidate c;
+    int64_t bytes;
+};
+
+/* *fits: answer->c has a solution that keeps no more than that. */
+static bool try_price(struct run *run, struct answer *answer, int64_t price_ns, int64_t most_bytes, bool *fits)
+{
+    bool found = false;
+    *fits = false;
+    if (!solve_priced(run, &answer->c, price_ns, &found) ||
+        (found && !search_host_bytes(run, &answer->c, &answer->bytes)))
+        return false;
+    *fits = found && answer->bytes <= most_bytes && answer->c.solution.step_ns < INT64_MAX;
+    return true;
+}
+
+/* The solutions of neighbouring powers of two, *much of a price that is too low and *little of one that is not; *found:
+ * there is one. */
+static bool enclose(struct run *run, struct answer *much, struct answer *little, int64_t most_bytes, bool *found)
+{
+    *found = false;
+    for (int low = -1, high = PRICES; high - low > 1;) {
+        struct answer answer = *much;
+        int middle = low + (high - low) / 2;
+        bool fits = false;
+        if (!try_price(run, &answer, (int64_t)1 << middle, most_bytes, &fits))
+            return false;
+        *found = *found || fits;
+        *(fits ? little : much) = answer;
+        *(fits ? &high : &low) = middle;
+    }
+    return true;
+}
+
+/* ---- from one solution towards the other ---- */
+
+/* Layers that are alike change their strategies all at one price. So the solution that keeps little enough is changed
+ * piece by piece to strategies of the other one, as many layers at a time as may be, as long as that shortens it. */
+struct shift {
+    struct run *run;
+    struct arena *arena; /* of what is tried */
+    struct answer *at;
+    int64_t most_bytes;
+    int pieces, block;
+    int *count; /* (pieces, block) of the solution */
+    bool *used; /* (block) by any piece of either solution */
+};
+
+static bool open_shift(struct shift *s, struct run *run, struct arena *arena, const struct answer *much,
+                       struct answer *little, int64_t most_bytes)
+{
+    struct partition_problem problem;
+    const struct price_table *table = little->c.table;
+    if (!search_problem(run, little->c.config, table, little->c.capacity_bytes, &problem))
+        return false;
+    *s = (struct shift){ .run = run, .arena = arena, .at = little, .most_bytes = most_bytes };
+    s->pieces = partition_stages(&problem, &little->c.solution);
+    s->block = table->class_count * table->strategy_count;
+    s->count = arena_alloc(arena, (size_t)(s->pieces * s->block), sizeof *s->count);
+    s->used = arena_alloc(arena, (size_t)s->block, sizeof *s->used);
+    if (!s->count || !s->used)
+        return search_out_of_memory(run->err);
+    for (int k = 0; k < s->pieces; k++)
+        for (const struct layer_count *of = little->c.solution.counts[k]; of->count > 0; of++) {
+            s->count[k * s->block + of->at] = of->count;
+            s->used[of->at] = true;
+        }
+    for (int k = 0; k < partition_stages(&problem, &much->c.solution); k++)
+        for (const struct layer_count *of = much->c.solution.counts[k]; of->count > 0; of++)
+            s->used[of->at] = true;
+    return true;
+}
+
+/* `layers` of a piece go from one strategy to another; *better: that fits, and is shorter. */
+static bool try_shift(struct shift *s, int *count, int from, int to, int layers, bool *better)
+{
+    struct answer moved = *s->at;
+    count[from] -= layers;
+    count[to] += layers;
+    if (!partition_set_counts(&moved.c.solution, s->arena, s->count, s->pieces, s->block))
+        return search_out_of_memory(s->run->err);
+    if (!search_evaluate(s->run, &moved.c, moved.c.capacity_bytes, &moved.c.solution.step_ns) ||
+        !search_host_bytes(s->run, &moved.c, &moved.bytes))
+        return false;
+    *better = moved.bytes <= s->most_bytes && moved.c.solution.step_ns < s->at->c.solution.step_ns;
+    if (*better) {
+        *s->at = moved;
+        return true;
+    }
+    count[from] += layers;
+    count[to] -= layers;
+    return true;
+}
+
+/* Of one class. *any: something was shifted. */
+static bool shift_class(struct shift *s, int *count, int first, int layers, bool *any)
+{
+    int strategies = s->at->c.table->strategy_count;
+    for (int from = first; from < first + strategies; from++)
+        for (int to = first; to < first + strategies; to++) {
+            bool better = true;
+            if (from == to || !s->used[from] || !s->used[to])
+                continue;
+            while (better && count[from] >= layers) {
+                if (!try_shift(s, count, from, to, layers, &better))
+                    return false;
+                *any = *any || better;
+            }
+        }
+    return true;
+}
+
+static bool shift_all(struct shift *s)
+{
+    enum { MOST_LAYERS = 64 };
+    const struct price_table *table = s->at->c.table;
+    for (int layers = MOST_LAYERS; layers > 0;) {
+        bool any = false;
+        for (int k = 0; k < s->pieces; k++)
+            for (int class_index = 0; class_index < table->class_count; class_index++)
+                if (!shift_class(s, &s->count[k * s->block], class_index * table->strategy_count, layers, &any))
+                    return false;
+        if (!any)
+            layers /= 2;
+    }
+    return true;
+}
+
+/* *at changed towards the other solution. */
+static bool shift_towards(struct run *run, const struct answer *much, struct answer *at, int64_t most_bytes)
+{
+    struct shift s;
+    struct arena scratch = { 0 };
+    bool good = open_shift(&s, run, &scratch, much, at, most_bytes) && shift_all(&s) &&
+                (partition_set_counts(&at->c.solution, &run->arena, s.count, s.pieces, s.block) ||
+                 search_out_of_memory(run->err));
+    arena_free(&scratch);
+    return good;
+}
+
+bool search_solve_for_host(struct run *run, struct candidate *c, int64_t most_bytes, bool *found)
+{
+    struct answer much = { *c, INT64_MAX }, little = much;
+    *found = false;
+    if (c->table->by_stage || c->table->by_place || price_has_layouts(c->table))
+        return true;
+    if (!enclose(run, &much, &little, most_bytes, found))
+        return false;
+    if (!*found)
+        return true;
+    bool good = shift_towards(run, &much, &little, most_bytes);
+    c->solution = little.c.solution;
+    return good;
+}

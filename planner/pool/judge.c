@@ -1,0 +1,494 @@
+/* The simulation judges: first the best of each family while it may still win, then what the budget allows. One after
+ * the other, since each verdict may spare the next: a program is large, and few are worth lowering. */
+#include "base/num.h"
+#include "planner/cost/cost.h"
+#include "planner/pool/run.h"
+#include <string.h>
+
+/* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration and choice of strategies; where
+ * it is off by more, WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree)
+ * is simulated while it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging
+ * (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand
+ * where that lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_TRIES, DEAR_BUDGETS: see search_judge_more(). */
+enum {
+    JUDGED_FAMILIES = 4,
+    MAX_SHRINKS = 6,
+    LATE_JUDGED = 2, /* when time is over and there is no plan, so many more are judged */
+    SHRUNK_GAP_PPM = 1000,
+    ROOM_PERMILLE = 2,
+    DOUBT_PERCENT = 10,
+    WRONG_BUDGETS = 3,
+    FAMILY_BUDGETS = 12,
+    MORE_BUDGETS = 2,
+    DEAR = 2,
+    DEAR_TRIES = 6,
+    DEAR_BUDGETS = 16,
+    DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
+};
+static const int64_t judge_budget = 700000;
+#define HOST_MARGIN 1.02 /* of what is expected to be kept on the host */
+
+/* plan_check wants the graph with the plan's own vocabulary padding. */
+bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
+                     struct estimate **out, struct error *err)
+{
+    struct graph *graph = NULL;
+    bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
+                estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table, run->bench.facts,
+                                     worth_ns, err);
+    graph_free(graph);
+    return good;
+}
+
+static bool is_listed(const struct search_result *result, const struct plan *plan)
+{
+    for (int i = 0; i < result->plan_count; i++)
+        if (plan_hash(result->plans[i].plan) == plan_hash(plan))
+            return true;
+    return false;
+}
+
+bool search_list_plan(struct search_result *result, const struct search_plan *plan, int top)
+{
+    int place = result->plan_count;
+    int64_t step_ns = plan->estimate->prediction.step_ns;
+    while (place > 0 && result->plans[place - 1].estimate->prediction.step_ns > step_ns)
+        place--;
+    if (place == top || is_listed(result, plan->plan))
+        return false;
+    if (result->plan_count == top) {
+        struct search_plan *last = &result->plans[--result->plan_count];
+        plan_free(last->plan);
+        estimate_free(last->estimate);
+    }
+    memmove(&result->plans[place + 1], &result->plans[place],
+            (size_t)(result->plan_count - place) * sizeof *result->plans);
+    result->plans[place] = *plan;
+    result->plan_count++;
+    return true;
+}
+
+/* Takes the estimate over. */
+static bool insert_plan(struct run *run, const struct candidate *c, struct estimate *estimate)
+{
+    struct search_plan plan = { plan_copy(c->plan), run->configs[c->config], c->solution.step_ns, c->ranked_ns,
+                                estimate };
+    bool good = plan.plan || search_out_of_memory(run->err);
+    if (good)
+        plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
+    if (good && search_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1)))
+        return true;
+    plan_free(plan.plan);
+    estimate_free(estimate);
+    return good;
+}
+
+/* Whether the other one fits into what is promised to the candidate of the same configuration. */
+static bool fits_as(struct run *run, const struct candidate *c, const struct candidate *other, bool *fits)
+{
+    struct candidate tight = *other;
+    int64_t step_ns = 0;
+    if (!search_tighten(run, &tight, c->kept_bytes) ||
+        !search_evaluate(run, &tight, min_i64(c->capacity_bytes, other->capacity_bytes), &step_ns))
+        return false;
+    *fits = step_ns < INT64_MAX;
+    return true;
+}
+
+/* Other candidates of the same configuration that need more than is promised now: its new solution speaks for them. */
+static bool drop_larger(struct run *run, const struct candidate *c)
+{
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        struct candidate *other = &run->candidates[i];
+        bool fits = true;
+        if (other == c || other->judged || other->config != c->config)
+            continue;
+        if (!fits_as(run, c, other, &fits))
+            return false;
+        other->judged = !fits;
+    }
+    return true;
+}
+
+/* The candidate's configuration solved anew with less memory. *found: its best plan took the candidate's place. */
+static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity_bytes, bool *found)
+{
+    struct partition_problem problem;
+    struct partition_result result;
+    *found = false;
+    c->capacity_bytes = capacity_bytes;
+    if (!search_promised(run, c, capacity_bytes, &problem))
+        return false;
+    problem.gap_ppm = max_i64(problem.gap_ppm, SHRUNK_GAP_PPM);
+    if (run->result->plan_count == 0)
+        problem.stops = NULL; /* short, and without it there may be no answer at all */
+    if (!partition_solve(&problem, &run->arena, &result, run->err))
+        return false;
+    if (result.plan_count == 0)
+        return true;
+    plan_free(c->plan);
+    c->solution = result.plans[0];
+    *found = true;
+    return search_make_plan(run, c);
+}
+
+/* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
+ * when nothing fits into that. */
+static bool shrink(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    bool found = false;
+    if (!search_promise_less(run, c, p))
+        return false;
+    c->judged = true;
+    if (!drop_larger(run, c))
+        return false;
+    if (++c->shrinks > MAX_SHRINKS)
+        return true;
+    if (!solve_smaller(run, c, c->capacity_bytes, &found))
+        return false;
+    c->judged = !found;
+    return true;
+}
+
+/* A plan that needs the room which a shortened program must leave will hardly fit: where one that leaves it is nearly
+ * as good, it is judged instead. */
+static bool make_room(struct run *run, struct candidate *c)
+{
+    int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
+    bool found = false;
+    if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
+        return true;
+    c->roomy = true;
+    if (!search_evaluate(run, c, promised, &step_ns) || step_ns < INT64_MAX)
+        return step_ns < INT64_MAX;
+    struct candidate smaller = *c;
+    smaller.plan = NULL;
+    if (!solve_smaller(run, &smaller, promised, &found))
+        return false;
+    if (!found || smaller.ranked_ns > c->ranked_ns + c->ranked_ns / 1000 * ROOM_PERMILLE) {
+        plan_free(smaller.plan);
+        return true;
+    }
+    plan_free(c->plan);
+    *c = smaller;
+    return drop_larger(run, c);
+}
+
+static int64_t best_step(const struct run *run)
+{
+    return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
+}
+
+static bool family_heard(const struct run *run, const struct candidate *c)
+{
+    for (int i = 0; i < run->result->certificate.ranked; i++)
+        if (run->candidates[i].heard && search_same_family(run, run->candidates[i].config, c->config))
+            return true;
+    return false;
+}
+
+int64_t search_told_ns(const struct candidate *c)
+{
+    return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
+}
+
+/* How alike two candidates are in what the walk gets wrong: 0 not, 3 the same configuration and strategies. */
+static int likeness(const struct run *run, const struct candidate *a, const struct candidate *b)
+{
+    const struct config *x = &run->configs[a->config], *y = &run->configs[b->config];
+    if (x->schedule != y->schedule || !search_same_family(run, a->config, b->config))
+        return 0;
+    return a->part != b->part ? 1 : a->config != b->config ? 2 : 3;
+}
+
+int64_t search_expected_ns(const struct run *run, const struct candidate *c)
+{
+    const struct candidate *like = NULL;
+    bool met = false;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        const struct candidate *other = &run->candidates[i];
+        int alike = other->judged ? likeness(run, other, c) : 0;
+        met = met || alike == 3;
+        if (alike > 0 && search_told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
+            like = other;
+    }
+    double ns = (double)c->ranked_ns;
+    if (like && like->ranked_ns > 0)
+        ns *= (double)search_told_ns(like) / (double)like->ranked_ns;
+    return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
+}
+
+/* The candidate of the best rank of a family of which no plan that fits was simulated; NULL: none. */
+static struct candidate *next_fresh(struct run *run)
+{
+    struct candidate *next = NULL;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        struct candidate *c = &run->candidates[i];
+        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !family_heard(run, c))
+            next = c;
+    }
+    return next;
+}
+
+/* The candidate that is expected to be best of those that nobody has judged. hopeful: only what may win; most_effort:
+ * that takes about so much at most. */
+static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_effort)
+{
+    struct candidate *next = NULL;
+    int64_t least_ns = 0;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        struct candidate *c = &run->candidates[i];
+        int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
+        if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)) || estimate_effort(c->plan) > most_effort)
+            continue;
+        int64_t ns = search_expected_ns(run, c);
+        if (!next || ns < least_ns) {
+            next = c;
+            least_ns = ns;
+        }
+    }
+    return next;
+}
+
+/* While some take no more than half of what is left of the budget, none that takes more: it would be heard in place of
+ * many. */
+static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t left)
+{
+    struct candidate *next = next_kind(run, hopeful, left / 2);
+    return next ? next : next_kind(run, hopeful, INT64_MAX);
+}
+
+/* A plan that takes so long would not be among the best. */
+static int64_t worth(const struct run *run)
+{
+    int top = (int)max_i64(run->options->top, 1);
+    const struct search_plan *last = &run->result->plans[top - 1];
+    return run->result->plan_count < top ? INT64_MAX : last->estimate->prediction.step_ns;
+}
+
+/* Of the stage that keeps most. */
+static int64_t host_bytes(const struct prediction *p)
+{
+    int64_t most = 0;
+    for (int s = 0; p->host_bytes && s < p->stage_count; s++)
+        most = max_i64(most, p->host_bytes[s]);
+    return most;
+}
+
+/* Where more is expected to be kept on the host than it has, the candidate's configuration is solved anew; it is judged
+ * where that finds nothing. */
+static bool make_host_room(struct run *run, struct candidate *c, int64_t available_bytes)
+{
+    int64_t bytes = 0;
+    bool found = false;
+    if (run->host_rate <= 0)
+        return true;
+    if (!search_host_bytes(run, c, &bytes))
+        return false;
+    int64_t most_bytes = (int64_t)((double)available_bytes / run->host_rate);
+    if (bytes <= most_bytes)
+        return true;
+    if (!search_solve_for_host(run, c, most_bytes, &found))
+        return false;
+    c->judged = !found;
+    if (!found)
+        return true;
+    plan_free(c->plan);
+    c->plan = NULL;
+    return search_make_plan(run, c);
+}
+
+static int64_t host_available(const struct run *run, const struct plan *plan)
+{
+    int64_t least = INT64_MAX;
+    for (int s = 0; s < plan->stage_count; s++)
+        least = min_i64(least, cost_stage_host_bytes(run->bench.facts, plan, s));
+    return least;
+}
+
+/* Less memory on the device would not help. */
+static bool keep_less(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    int64_t bytes = 0;
+    c->judged = true;
+    if (!search_host_bytes(run, c, &bytes))
+        return false;
+    if (bytes == 0 || ++c->shrinks > MAX_SHRINKS)
+        return true;
+    run->host_rate = (double)host_bytes(p) / (double)bytes * HOST_MARGIN;
+    return make_host_room(run, c, p->host_available_bytes);
+}
+
+/* So far off that the order of ranks says little. */
+static bool is_wrong(const struct candidate *c)
+{
+    int64_t off_ns = search_told_ns(c) - c->ranked_ns;
+    return search_told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
+}
+
+/* So little below what there is that a step of more micro-batches may not fit after all; or so little above that it
+ * may, where such a plan is asked for. */
+static bool may_turn(const struct prediction *p, bool tight)
+{
+    enum { MARGIN_SHARE = 8 };
+    int below = 0, above = 0;
+    for (int s = 0; s < p->stage_count; s++) {
+        int64_t margin = p->available_bytes[s] / MARGIN_SHARE;
+        below += p->peak_bytes[s] <= p->available_bytes[s] - margin;
+        above += p->peak_bytes[s] > p->available_bytes[s] + margin;
+    }
+    return p->fits ? below < p->stage_count : tight && above == 0;
+}
+
+static bool settle(const struct run *run, const struct plan *plan, struct estimate *estimate)
+{
+    return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
+}
+
+/* The second look. What did not fit at the first has no time yet. */
+static bool look_again(struct run *run, const struct candidate *c, struct estimate **estimate)
+{
+    struct graph *graph = NULL;
+    bool fitted = (*estimate)->prediction.fits;
+    if (!settle(run, c->plan, *estimate))
+        return false;
+    if (fitted || !(*estimate)->prediction.fits)
+        return true;
+    estimate_free(*estimate);
+    *estimate = NULL;
+    bool good = plan_graph(&graph, run->bench.model, c->plan, run->err) &&
+                estimate_plan_periodic(estimate, run->bench.model, graph, c->plan, run->bench.facts, run->err) &&
+                settle(run, c->plan, *estimate);
+    graph_free(graph);
+    return good;
+}
+
+static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
+{
+    struct estimate *estimate = NULL;
+    if (!search_estimate(run, c->plan, c->table, worth(run), &estimate, run->err))
+        return false;
+    run->result->certificate.judged++;
+    *spent += estimate->effort;
+    if (estimate->beaten) {
+        c->judged = c->heard = true;
+        c->beaten_ns = estimate->apart_ns;
+        estimate_free(estimate);
+        return true;
+    }
+    if (may_turn(&estimate->prediction, run->options->tight) && !look_again(run, c, &estimate)) {
+        estimate_free(estimate);
+        return false;
+    }
+    if (estimate->prediction.fits) {
+        c->judged = c->heard = true;
+        c->simulated_ns = estimate->prediction.step_ns;
+        c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
+        return insert_plan(run, c, estimate);
+    }
+    run->result->certificate.rejected++;
+    bool on_host = host_bytes(&estimate->prediction) > estimate->prediction.host_available_bytes;
+    bool good = on_host ? keep_less(run, c, &estimate->prediction) : shrink(run, c, &estimate->prediction);
+    estimate_free(estimate);
+    return good;
+}
+
+static bool hear(struct run *run, struct candidate *c, int64_t *spent)
+{
+    if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
+        return false;
+    return c->judged || simulate_one(run, c, spent);
+}
+
+/* One after the other until enough are heard. */
+bool search_judge(struct run *run)
+{
+    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = judge_budget;
+    for (int families = 0, late = 0; !search_has_any(run);) {
+        bool enough = run->result->plan_count >= top;
+        if (search_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
+            return true;
+        bool more = families < JUDGED_FAMILIES && on_families < FAMILY_BUDGETS * judge_budget;
+        struct candidate *c = more ? next_fresh(run) : NULL;
+        bool fresh = c && c->ranked_ns < best_step(run);
+        if (!fresh)
+            c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
+        if (!c && spent < judge_budget / DOUBTLESS)
+            c = next_affordable(run, false, judge_budget - spent);
+        if (!c)
+            return true;
+        if (!hear(run, c, fresh ? &on_families : &spent))
+            return false;
+        families += fresh && c->heard;
+        if (is_wrong(c))
+            budget = WRONG_BUDGETS * judge_budget;
+    }
+    return true;
+}
+
+/* The next one that leads by rank, whatever it takes up to DEAR_BUDGETS; NULL: none does. */
+static struct candidate *next_dear(struct run *run, bool hopeful)
+{
+    struct candidate *c = next_kind(run, hopeful, DEAR_BUDGETS * judge_budget);
+    return c && c->ranked_ns < best_step(run) ? c : NULL;
+}
+
+/* Of those that have come since: what may win and MORE_BUDGETS allow; then so many that lead by rank until DEAR fit, or
+ * DEAR_TRIES were looked at. */
+bool search_judge_more(struct run *run)
+{
+    int64_t spent = 0;
+    for (int dear = 0, tries = 0; !search_stops(run);) {
+        bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
+        struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * judge_budget - spent);
+        bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;
+        if (is_dear)
+            c = next_dear(run, hopeful);
+        if (!c)
+            return true;
+        if (!hear(run, c, &spent))
+            return false;
+        dear += is_dear && c->heard;
+    }
+    return true;
+}
+
+bool search_judge_better(struct run *run, int64_t *spent, bool *better)
+{
+    int64_t before_ns = best_step(run);
+    *better = false;
+    while (!*better && *spent < judge_budget && !search_stops(run)) {
+        struct candidate *c = next_kind(run, true, judge_budget - *spent);
+        if (!c)
+            return true;
+        if (!hear(run, c, spent))
+            return false;
+        *better = best_step(run) < before_ns;
+    }
+    return true;
+}
+
+static bool settle_whole(const struct run *run, struct search_plan *plan)
+{
+    struct graph *graph = NULL;
+    bool good = plan_graph(&graph, run->bench.model, plan->plan, run->err) &&
+                estimate_whole(&plan->estimate, run->bench.model, graph, plan->plan, run->bench.facts, run->err);
+    graph_free(graph);
+    return good && settle(run, plan->plan, plan->estimate);
+}
+
+bool search_settle(struct run *run)
+{
+    struct search_plan *plans = run->result->plans;
+    for (int i = 0; i < run->result->plan_count; i++) {
+        struct search_plan *plan = &plans[i];
+        if (!(search_stops(run) ? settle(run, plan->plan, plan->estimate) : settle_whole(run, plan)))
+            return false;
+        for (struct search_plan own = *plan;
+             plan > plans && own.estimate->prediction.step_ns < plan[-1].estimate->prediction.step_ns; plan--) {
+            plan[0] = plan[-1];
+            plan[-1] = own;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,280 @@
+/* A candidate's plan changed a little: cuts moved by a layer, strategies of a piece or of all, another configuration
+ * with the same cuts and strategies. Strategies keep their places. */
+#include "planner/program/schedule.h"
+#include "planner/estimate/assemble.h"
+#include "planner/pool/run.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What a plan's stages hold, and its value by the formula: INT64_MAX when by the formula it does not fit. */
+static bool count_plan(struct run *run, struct candidate *c)
+{
+    const struct plan *plan = c->plan;
+    const struct chain *chain = &run->bench.chain;
+    const struct config *config = &run->configs[c->config];
+    int strategies = c->table->strategy_count, block = c->table->class_count * strategies,
+        pieces = config_pieces(config);
+    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)pieces, sizeof(int)) };
+    int *count = calloc((size_t)pieces * (size_t)block, sizeof *count);
+    bool good = solution.first_layer && count;
+    for (int l = 0, k = 0, place = 0; good && l < plan->layer_count; l++) {
+        int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
+        if (k + 1 < pieces && search_piece(config, plan, k + 1).first == l)
+            solution.first_layer[++k] = place;
+        count[k * block + chain->class_of[layer] * strategies + pick]++;
+        place = chain_extend(chain, place, layer);
+    }
+    good = good && partition_set_counts(&solution, &run->arena, count, pieces, block);
+    free(count);
+    c->solution = solution;
+    return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : search_out_of_memory(run->err);
+}
+
+/* *out with a plan of its own. */
+static bool copy(struct run *run, const struct candidate *from, struct candidate *out)
+{
+    *out = *from;
+    out->plan = plan_copy(from->plan);
+    return out->plan || search_out_of_memory(run->err);
+}
+
+static void drop_plan(struct candidate *c)
+{
+    plan_free(c->plan);
+    c->plan = NULL;
+}
+
+/* *out has a plan. That stays where it was changed, is not among the first `kept`, and fits by the formula. */
+static bool finish(struct run *run, bool changed, int kept, struct candidate *out)
+{
+    bool good = true, wanted = changed;
+    if (wanted) {
+        out->plan_hash = search_plan_hash(out->plan);
+        wanted = search_is_new(run, kept, out);
+    }
+    if (wanted)
+        good = count_plan(run, out);
+    if (!good || !wanted || out->solution.step_ns == INT64_MAX)
+        drop_plan(out);
+    return good;
+}
+
+bool search_rank_moved(struct run *run, struct candidate *moved, int count)
+{
+    if (search_walk_all(run, moved, count))
+        return true;
+    for (int i = 0; i < count; i++)
+        drop_plan(&moved[i]);
+    return false;
+}
+
+/* ---- cuts ---- */
+
+int cut_move_count(const struct config *config)
+{
+    int cuts = config_pieces(config) - 1;
+    return cuts * (cuts + 1);
+}
+
+struct cut_move cut_move_at(const struct config *config, int index)
+{
+    int places = config_pieces(config) - 1, width = 1, place = index / 2;
+    for (; place >= places; place -= places--)
+        width++;
+    return (struct cut_move){ place + 1, place + width, index % 2 == 0 ? -1 : 1 };
+}
+
+/* False: a piece would have no layer left. */
+static bool shift_cuts(const struct config *config, struct plan *plan, const struct cut_move *move)
+{
+    for (int piece = move->first - 1; piece <= move->last; piece++) {
+        struct layer_range layers = search_piece(config, plan, piece);
+        layers.first += piece >= move->first ? move->by : 0;
+        layers.count += piece == move->first - 1 ? move->by : piece == move->last ? -move->by : 0;
+        if (layers.count <= 0)
+            return false;
+        schedule_set_piece(plan, piece, layers);
+    }
+    return true;
+}
+
+bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
+                      struct candidate *out)
+{
+    return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
+}
+
+bool search_make_cut_move(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+{
+    struct cut_move move = cut_move_at(&run->configs[from->config], index);
+    return search_move_cuts(run, from, &move, kept, out);
+}
+
+/* ---- orders ---- */
+
+/* Gives each layer its place anew: those between come one place later. */
+static void move_layer(struct plan *plan, int from, int to)
+{
+    int layer = plan->order[from];
+    struct plan_layer own = plan->layers[from];
+    memmove(&plan->order[to + 1], &plan->order[to], (size_t)(from - to) * sizeof *plan->order);
+    memmove(&plan->layers[to + 1], &plan->layers[to], (size_t)(from - to) * sizeof *plan->layers);
+    plan->order[to] = layer;
+    plan->layers[to] = own;
+}
+
+/* Whether all that the layer reads is before the place. */
+static bool may_stand(const struct graph *graph, const struct plan *plan, int layer, int place)
+{
+    const struct graph_layer *own = &graph->layers[layer];
+    int met = 0;
+    for (int l = 0; l < place; l++)
+        for (int i = 0; i < own->input_count; i++)
+            met += plan_layer_at(plan, l) == own->input_layers[i];
+    return met == own->input_count;
+}
+
+static int piece_at(const struct config *config, const struct plan *plan, int place)
+{
+    int piece = config_pieces(config) - 1;
+    while (search_piece(config, plan, piece).first > place)
+        piece--;
+    return piece;
+}
+
+/* The layer at the place becomes the last of an earlier piece. False: it may not, or its own would be empty. */
+static bool bring_layer(const struct config *config, const struct graph *graph, struct plan *plan, int place, int piece)
+{
+    struct layer_range target = search_piece(config, plan, piece);
+    int end = target.first + target.count, own = piece_at(config, plan, place);
+    if (own <= piece || search_piece(config, plan, own).count == 1 ||
+        !may_stand(graph, plan, plan_layer_at(plan, place), end))
+        return false;
+    move_layer(plan, place, end);
+    for (int k = piece; k <= own; k++) {
+        struct layer_range layers = search_piece(config, plan, k);
+        layers.first += k > piece;
+        layers.count += (k == piece) - (k == own);
+        schedule_set_piece(plan, k, layers);
+    }
+    return true;
+}
+
+/* An order to change, if only the file's. */
+static bool open_order(struct plan *plan)
+{
+    int *order = arena_alloc(&plan->arena, (size_t)plan->layer_count, sizeof *order);
+    for (int l = 0; order && l < plan->layer_count; l++)
+        order[l] = plan_layer_at(plan, l);
+    plan->order = order;
+    return order != NULL;
+}
+
+bool search_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out)
+{
+    const struct config *config = &run->configs[from->config];
+    const struct chain *chain = &run->bench.chain;
+    bool changed = false;
+    int first = -1;
+    if (!copy(run, from, out))
+        return false;
+    if (!open_order(out->plan)) {
+        plan_free(out->plan);
+        return search_out_of_memory(run->err);
+    }
+    for (int l = 0; l < out->plan->layer_count; l++) {
+        int layer = out->plan->order[l];
+        if (!chain_is_tied(chain, layer))
+            continue;
+        if (first < 0)
+            first = piece_at(config, out->plan, l);
+        else if (config_stage(config, piece_at(config, out->plan, l)) != config_stage(config, first))
+            changed |= bring_layer(config, chain->graph, out->plan, l, first);
+    }
+    changed = changed && plan_set_order(out->plan, out->plan->order);
+    return finish(run, changed, kept, out);
+}
+
+/* ---- strategies ---- */
+
+enum { ZEROS = 4, KINDS = ZEROS + RECOMPUTE_COUNT };
+
+int strategy_move_count(const struct config *config)
+{
+    int pieces = config_pieces(config);
+    return (pieces > 1 ? pieces + 1 : 1) * KINDS;
+}
+
+struct strategy_move strategy_move_at(int index)
+{
+    int kind = index % KINDS;
+    bool zero = kind < ZEROS;
+    return (struct strategy_move){ index / KINDS - 1, zero ? kind : -1, zero ? -1 : kind - ZEROS };
+}
+
+/* Whether any layer is changed; those without such a strategy stay as they are. */
+static bool set_strategies(const struct candidate *c, const struct config *config, const struct strategy_move *move)
+{
+    struct plan *plan = c->plan;
+    struct layer_range layers = { 0, plan->layer_count };
+    bool changed = false;
+    if (move->piece >= 0)
+        layers = search_piece(config, plan, move->piece);
+    for (int l = layers.first; l < layers.first + layers.count; l++) {
+        struct plan_layer own = plan->layers[l];
+        own.zero = (int8_t)(move->zero >= 0 ? move->zero : own.zero);
+        own.recompute = (int8_t)(move->recompute >= 0 ? move->recompute : own.recompute);
+        if (plan_layer_equal(&own, &plan->layers[l]) || price_strategy(c->table, &own) < 0)
+            continue;
+        plan->layers[l] = own;
+        changed = true;
+    }
+    return changed;
+}
+
+bool search_make_strategy_move(struct run *run, const struct candidate *from, int index, int kept,
+                               struct candidate *out)
+{
+    struct strategy_move move = strategy_move_at(index);
+    return copy(run, from, out) && finish(run, set_strategies(out, &run->configs[from->config], &move), kept, out);
+}
+
+/* ---- configurations ---- */
+
+/* Its layers in the other's order, each in its piece and with its strategy, as far as the mesh lets it. False: there is
+ * no such strategy. */
+static bool take_layers(const struct run *run, struct candidate *c, const struct candidate *from)
+{
+    const struct config *config = &run->configs[c->config], *other = &run->configs[from->config];
+    for (int k = 0; k < config_pieces(config); k++)
+        schedule_set_piece(c->plan, k, search_piece(other, from->plan, k));
+    for (int l = 0; l < c->plan->layer_count; l++) {
+        struct plan_layer own = from->plan->layers[l];
+        memcpy(own.dim, c->plan->layers[l].dim, sizeof own.dim);
+        c->plan->layers[l] = own;
+        if (price_strategy(c->table, &own) < 0)
+            return false;
+    }
+    return true;
+}
+
+bool search_move_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out)
+{
+    *out = *from;
+    out->config = config;
+    out->plan = NULL;
+    if (!workbench_table(&run->bench, &run->configs[config], false, &out->table, run->err))
+        return false;
+    if (!out->table || config_pieces(&run->configs[config]) != config_pieces(&run->configs[from->config]))
+        return true;
+    if (!search_tighten(run, out, from->kept_bytes))
+        return false;
+    out->plan = plan_from_config(run->bench.space, &run->configs[config], run->bench.graph);
+    if (!out->plan || (from->plan->order && !plan_set_order(out->plan, from->plan->order))) {
+        plan_free(out->plan);
+        return search_out_of_memory(run->err);
+    }
+    bool taken = take_layers(run, out, from);
+    search_settle_prefetch(run, out->plan);
+    return finish(run, taken, kept, out);
+}

@@ -1,0 +1,250 @@
+/* The plan that the judge found best, and others that are expected to come near it, improved by the judge itself: cuts
+ * moved by a layer, strategies of a piece or of all changed, and the same cuts and strategies under configurations that
+ * differ in one thing. The walk that ranks plans is off by a few percent, much alike for plans that differ in so
+ * little, and had its say in what it moved before; so here only the simulation decides. */
+#include "base/num.h"
+#include "planner/pool/run.h"
+#include <stdlib.h>
+
+/* NEAR_PERCENT: what the walk finds so much longer than the best is not simulated. WALK_VISITS: of layers by the walk
+ * in a round, for each kind of neighbours. ROUNDS: so many plans have their neighbours looked at, ALIKE: of each
+ * configuration. MOST_NEAR: see list_near(). WORTH_SHARE: a gain of one part in so many is worth the budget anew. */
+enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, MOST_NEAR = 192, ROUNDS = 48, ALIKE = 8, WORTH_SHARE = 512 };
+
+static int64_t best_step(const struct run *run)
+{
+    return run->result->plans[0].estimate->prediction.step_ns;
+}
+
+/* Keeps the candidate where it may win, and is new still; its plan is taken over or freed. */
+static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int *kept)
+{
+    c->judged = c->heard = c->roomy = c->polished = false;
+    c->simulated_ns = c->beaten_ns = 0;
+    c->shrinks = 0;
+    if (c->ranked_ns <= most_ns && search_is_new(run, *kept, c))
+        return search_keep(run, c, kept);
+    plan_free(c->plan);
+    return true;
+}
+
+/* Whether they differ in one thing: the mesh, with what follows from it, the size of micro-batches, the schedule with
+ * what is in flight, or prefetch. */
+static bool is_near(const struct config *a, const struct config *b)
+{
+    bool mesh = mesh_equal(&a->mesh, &b->mesh);
+    int differ = !mesh + (a->micro != b->micro && (mesh || a->micro_batch_count != b->micro_batch_count)) +
+                 (a->schedule != b->schedule || a->extra != b->extra) + (a->prefetch != b->prefetch);
+    return differ == 1 && b->meshes == 0 && b->runs < 2 && a->bucket_bytes == b->bucket_bytes &&
+           a->order.index == b->order.index && config_loss_chunks(a) == config_loss_chunks(b);
+}
+
+/* A plan's neighbours of which the walk says no more than most_ns become candidates. */
+struct round {
+    const struct candidate *from;
+    int64_t most_ns, visits_left;
+    int kept, near_count;
+    struct ordered *near; /* (near_count) configurations, by index */
+};
+/* Neighbours of one kind, by number. */
+struct neighbours {
+    int (*count)(const struct run *run, const struct round *round);
+    bool (*make)(struct run *run, const struct round *round, int index, struct candidate *out);
+};
+
+static int cut_count(const struct run *run, const struct round *round)
+{
+    return cut_move_count(&run->configs[round->from->config]);
+}
+
+static bool move_cuts(struct run *run, const struct round *round, int index, struct candidate *out)
+{
+    return search_make_cut_move(run, round->from, index, round->kept, out);
+}
+
+static int strategy_count(const struct run *run, const struct round *round)
+{
+    return strategy_move_count(&run->configs[round->from->config]);
+}
+
+static bool move_strategies(struct run *run, const struct round *round, int index, struct candidate *out)
+{
+    return search_make_strategy_move(run, round->from, index, round->kept, out);
+}
+
+static int near_count(const struct run *run, const struct round *round)
+{
+    (void)run;
+    return round->near_count;
+}
+
+static bool move_config(struct run *run, const struct round *round, int index, struct candidate *out)
+{
+    return search_move_config(run, round->from, round->near[index].index, round->kept, out);
+}
+
+static const struct neighbours kinds[] = { { cut_count, move_cuts },
+                                           { strategy_count, move_strategies },
+                                           { near_count, move_config } };
+
+static int compare_busy(const void *left, const void *right)
+{
+    const struct ordered *a = left, *b = right;
+    return a->bound_ns != b->bound_ns ? (a->bound_ns > b->bound_ns) - (a->bound_ns < b->bound_ns) : a->index - b->index;
+}
+
+static int compare_index(const void *left, const void *right)
+{
+    const struct ordered *a = left, *b = right;
+    return a->index - b->index;
+}
+
+/* Near configurations that could be simulated shorter than the best plan; of more than MOST_NEAR those with the least
+ * to do, since each has to be priced. */
+static bool list_near(struct run *run, struct round *round)
+{
+    int all = run->config_count + run->beside_count;
+    struct ordered *near = malloc((size_t)all * sizeof *near);
+    if (!near)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < all; i++)
+        if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < best_step(run))
+            near[round->near_count++] = (struct ordered){ run->busy_ns[i], i, false };
+    if (round->near_count > MOST_NEAR) {
+        qsort(near, (size_t)round->near_count, sizeof *near, compare_busy);
+        round->near_count = MOST_NEAR;
+        qsort(near, MOST_NEAR, sizeof *near, compare_index);
+    }
+    round->near = near;
+    return true;
+}
+
+/* Whether the walk may look at one more. */
+static bool may_visit(struct round *round)
+{
+    const struct plan *plan = round->from->plan;
+    round->visits_left -= (int64_t)plan->micro_batch_count * plan->layer_count;
+    return round->visits_left >= 0;
+}
+
+/* The next few of a kind, from *at on, that have plans; not ranked. *at: -1 when there are no more. */
+static bool make_next(struct run *run, struct round *round, const struct neighbours *kind, int *at,
+                      struct candidate *made, int *count)
+{
+    int all = kind->count(run, round), most = search_at_once(run);
+    for (*count = 0; *at < all && *count < most && may_visit(round); ++*at) {
+        if (!kind->make(run, round, *at, &made[*count])) {
+            while (--*count >= 0)
+                plan_free(made[*count].plan);
+            return false;
+        }
+        *count += made[*count].plan != NULL;
+    }
+    *at = *count < most ? -1 : *at;
+    return true;
+}
+
+static bool look_around(struct run *run, struct round *round, const struct neighbours *kind)
+{
+    for (int at = 0, count; at >= 0 && !search_stops(run);) {
+        struct candidate made[SEARCH_MOST_AT_ONCE];
+        if (!make_next(run, round, kind, &at, made, &count) || !search_rank_moved(run, made, count))
+            return false;
+        bool good = true;
+        for (int i = 0; i < count; i++)
+            if (good)
+                good = consider(run, &made[i], round->most_ns, &round->kept);
+            else
+                plan_free(made[i].plan);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+/* The candidate that became the best plan; NULL: it is another search's. */
+static struct candidate *find_best(const struct run *run)
+{
+    const struct search_plan *best = &run->result->plans[0];
+    for (int i = 0; i < run->candidate_count; i++) {
+        struct candidate *c = &run->candidates[i];
+        if (c->heard && c->simulated_ns == best->estimate->prediction.step_ns &&
+            config_equal_but(&run->configs[c->config], &best->config, 0))
+            return c;
+    }
+    return NULL;
+}
+
+static bool has_neighbours(const struct run *run, const struct candidate *c)
+{
+    return !c->polished && search_has_pieces(run, c);
+}
+
+static bool was_polished(const struct run *run, const struct candidate *like)
+{
+    int polished = 0;
+    for (int i = 0; i < run->candidate_count; i++)
+        polished += run->candidates[i].polished && search_leads_alike(run, run->candidates[i].config, like->config);
+    return polished >= ALIKE;
+}
+
+/* The best plan; else of all that were judged the one that comes nearest to it, where not enough of its configuration
+ * were; NULL: none is near. */
+static struct candidate *find_next(const struct run *run)
+{
+    struct candidate *best = find_best(run), *next = NULL;
+    int64_t best_ns = best_step(run);
+    int64_t least_ns = best_ns + best_ns / 100 * NEAR_PERCENT;
+    if (best && has_neighbours(run, best))
+        return best;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        struct candidate *c = &run->candidates[i];
+        if (!c->heard || !has_neighbours(run, c) || search_expected_ns(run, c) >= least_ns || was_polished(run, c))
+            continue;
+        next = c;
+        least_ns = search_expected_ns(run, c);
+    }
+    return next;
+}
+
+/* The plan's neighbours, as far as the walk lets them win. *found: there are some. */
+static bool find_neighbours(struct run *run, const struct candidate *like, bool *found)
+{
+    const struct candidate from = *like; /* candidates move */
+    int before = (int)run->result->certificate.ranked;
+    struct round round = { .from = &from,
+                           .most_ns = from.ranked_ns + from.ranked_ns / 100 * NEAR_PERCENT,
+                           .kept = before };
+    for (int i = 0; i < before; i++)
+        run->candidates[i].judged = true; /* they had their turn */
+    bool good = list_near(run, &round);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
+        round.visits_left = WALK_VISITS;
+        good = look_around(run, &round, &kinds[i]);
+    }
+    free(round.near);
+    *found = round.kept > before;
+    search_sort_ranked(run, round.kept);
+    return good;
+}
+
+bool search_polish(struct run *run)
+{
+    if (run->result->plan_count == 0 || run->options->keep_all)
+        return true;
+    int64_t spent = 0, worth_ns = best_step(run); /* spent since the best was so long */
+    for (int round = 0; round < ROUNDS && !search_stops(run); round++) {
+        struct candidate *next = find_next(run);
+        bool found;
+        if (!next)
+            return true;
+        next->polished = true;
+        if (!find_neighbours(run, next, &found) || (found && !search_judge_better(run, &spent, &found)))
+            return false;
+        if (best_step(run) < worth_ns - worth_ns / WORTH_SHARE) {
+            worth_ns = best_step(run);
+            spent = 0;
+        }
+    }
+    return true;
+}

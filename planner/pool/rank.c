@@ -1,0 +1,276 @@
+/* What the formula proposed becomes plans, and the pipeline ranks them. */
+#include "base/num.h"
+#include "planner/program/clock.h"
+#include "planner/program/schedule.h"
+#include "planner/estimate/assemble.h"
+#include "planner/estimate/pipeline.h"
+#include "planner/pool/run.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_RANKED = 128, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2 };
+
+static int compare_formula(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->solution.step_ns != y->solution.step_ns)
+        return x->solution.step_ns < y->solution.step_ns ? -1 : 1;
+    return (x->config > y->config) - (x->config < y->config);
+}
+
+/* The best of every family come first, then all by the formula. */
+static int compare_place(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    bool first_x = x->place < FAMILY_RANKED, first_y = y->place < FAMILY_RANKED;
+    if (first_x != first_y)
+        return first_x ? -1 : 1;
+    return compare_formula(a, b);
+}
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->ranked_ns != y->ranked_ns)
+        return x->ranked_ns < y->ranked_ns ? -1 : 1;
+    return compare_formula(a, b);
+}
+
+void search_sort_ranked(struct run *run, int kept)
+{
+    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
+    run->result->certificate.candidates = run->candidate_count;
+    run->result->certificate.ranked = kept;
+}
+
+void search_settle_prefetch(const struct run *run, struct plan *plan)
+{
+    const struct space *space = run->bench.space;
+    for (int l = 0; l < plan->layer_count; l++)
+        if (plan->layers[l].zero == 3)
+            return;
+    plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
+}
+
+bool search_is_new(const struct run *run, int kept, const struct candidate *c)
+{
+    for (int i = 0; i < kept; i++)
+        if (run->candidates[i].plan && run->candidates[i].plan_hash == c->plan_hash)
+            return false;
+    return true;
+}
+
+uint64_t search_plan_hash(const struct plan *plan)
+{
+    struct plan even = *plan;
+    even.clock = CLOCK_EVEN;
+    return plan_hash(&even);
+}
+
+static bool walk_by(const struct run *run, const struct candidate *c, enum plan_clock clock, int64_t *step_ns,
+                    struct error *err)
+{
+    c->plan->clock = clock;
+    return pipeline_step_ns(step_ns, c->plan, &run->bench.chain, c->table, run->bench.facts, c->plan->micro_batch_count,
+                            err);
+}
+
+/* By the clock that makes it shortest. */
+static bool walk(const struct run *run, struct candidate *c, struct error *err)
+{
+    int64_t step_ns = 0;
+    if (!walk_by(run, c, CLOCK_EVEN, &c->ranked_ns, err) || !posts_early(c->plan))
+        return err->kind == ERROR_NONE;
+    if (!walk_by(run, c, CLOCK_WORK, &step_ns, err))
+        return false;
+    c->plan->clock = step_ns < c->ranked_ns ? CLOCK_WORK : CLOCK_EVEN;
+    c->ranked_ns = min_i64(c->ranked_ns, step_ns);
+    return true;
+}
+
+bool search_walk(struct run *run, struct candidate *c)
+{
+    return walk(run, c, run->err);
+}
+
+struct walks {
+    const struct run *run;
+    struct candidate *candidates;
+    struct error *errors; /* by candidate */
+};
+
+static void walk_one(void *context, int index)
+{
+    const struct walks *walks = context;
+    walk(walks->run, &walks->candidates[index], &walks->errors[index]);
+}
+
+bool search_walk_all(struct run *run, struct candidate *candidates, int count)
+{
+    struct walks walks = { run, candidates, calloc((size_t)max_i64(count, 1), sizeof *walks.errors) };
+    if (!walks.errors)
+        return search_out_of_memory(run->err);
+    search_parallel(run, count, walk_one, &walks);
+    for (int i = 0; i < count && run->err->kind == ERROR_NONE; i++)
+        *run->err = walks.errors[i];
+    free(walks.errors);
+    return run->err->kind == ERROR_NONE;
+}
+
+/* The closed form gives each chunk its share of the memory, but a plan may share it out otherwise. */
+static bool share_devices(struct run *run, struct arena *arena, const struct config *config, int64_t capacity_bytes,
+                          struct partition_problem *problem)
+{
+    int pieces = config_pieces(config), *device_of = arena_alloc(arena, (size_t)pieces, sizeof *device_of);
+    problem->held_bytes = arena_alloc(arena, (size_t)config->stages, sizeof *problem->held_bytes);
+    if (!device_of || !problem->held_bytes)
+        return search_out_of_memory(run->err);
+    for (int k = 0; k < pieces; k++)
+        device_of[k] = config_stage(config, k);
+    problem->device_of = device_of;
+    problem->capacity_bytes = capacity_bytes;
+    return true;
+}
+
+bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)
+{
+    struct partition_problem problem;
+    if (!search_promised(run, c, capacity_bytes, &problem))
+        return false;
+    const struct config *config = &run->configs[c->config];
+    struct arena scratch = { 0 };
+    bool good = !config_shares_devices(config) || share_devices(run, &scratch, config, capacity_bytes, &problem);
+    if (good)
+        *step_ns = partition_evaluate(&problem, &c->solution);
+    arena_free(&scratch);
+    return good;
+}
+
+struct layer_range search_piece(const struct config *config, const struct plan *plan, int piece)
+{
+    return stage_chunk(plan, config_stage(config, piece), piece / config->stages);
+}
+
+bool search_keep(struct run *run, const struct candidate *c, int *kept)
+{
+    int count = run->candidate_count;
+    if (!search_add_candidate(run, c)) {
+        plan_free(c->plan);
+        return false;
+    }
+    run->candidates[count] = run->candidates[*kept]; /* plans stay at the front */
+    run->candidates[(*kept)++] = *c;
+    return true;
+}
+
+static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
+{
+    struct candidate c;
+    const struct cut_move move = { cut, cut, by };
+    if (!search_move_cuts(run, from, &move, *kept, &c))
+        return false;
+    return !c.plan || (search_rank_moved(run, &c, 1) && search_keep(run, &c, kept));
+}
+
+bool search_has_pieces(const struct run *run, const struct candidate *c)
+{
+    return run->configs[c->config].meshes == 0 && !price_has_layouts(c->table);
+}
+
+/* The best plans with one cut moved by a layer: the judge wants some to choose from. */
+static bool add_neighbours(struct run *run, int *kept, int least)
+{
+    for (int i = 0; i < *kept && *kept < least; i++)
+        for (int cut = 1; cut < config_pieces(&run->configs[run->candidates[i].config]) && *kept < least &&
+                          search_has_pieces(run, &run->candidates[i]);
+             cut++)
+            for (int by = -1; by <= 1; by += 2) {
+                struct candidate from = run->candidates[i];
+                if (!try_neighbour(run, &from, cut, by, kept))
+                    return false;
+            }
+    return true;
+}
+
+static void number_families(struct run *run)
+{
+    for (int i = 0; i < run->candidate_count; i++) {
+        int place = 0;
+        for (int k = i - 1; k >= 0 && place == 0; k--)
+            if (search_same_family(run, run->candidates[k].config, run->candidates[i].config))
+                place = run->candidates[k].place + 1;
+        run->candidates[i].place = place;
+    }
+}
+
+static bool make_plan(struct run *run, struct candidate *c)
+{
+    c->plan = plan_from_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
+                                  c->table, &c->solution);
+    if (!c->plan)
+        return search_out_of_memory(run->err);
+    search_settle_prefetch(run, c->plan);
+    c->plan_hash = search_plan_hash(c->plan);
+    return true;
+}
+
+/* Candidates that become plans move to the front; their number is ranked. */
+bool search_rank(struct run *run)
+{
+    int wanted = run->options->rank_count > 0 ? run->options->rank_count : DEFAULT_RANKED, kept = 0;
+    qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
+    number_families(run);
+    for (int i = 0; i < run->candidate_count; i++) {
+        plan_free(run->candidates[i].plan);
+        run->candidates[i].plan = NULL;
+    }
+    qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_place);
+    for (int i = 0; i < run->candidate_count && kept < wanted; i++) {
+        struct candidate c = run->candidates[i];
+        if (!make_plan(run, &c))
+            return false;
+        if (!search_is_new(run, kept, &c)) {
+            plan_free(c.plan);
+            continue;
+        }
+        run->candidates[i] = run->candidates[kept];
+        run->candidates[kept++] = c;
+    }
+    if (!search_walk_all(run, run->candidates, kept))
+        return false;
+    if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
+        return false;
+    search_sort_ranked(run, kept);
+    return true;
+}
+
+bool search_rank_more(struct run *run, int first)
+{
+    int ranked = (int)run->result->certificate.ranked, kept = ranked;
+    for (int i = first; i < run->candidate_count; i++) {
+        struct candidate c = run->candidates[i];
+        if (!make_plan(run, &c))
+            return false;
+        if (!search_is_new(run, kept, &c)) {
+            plan_free(c.plan);
+            continue;
+        }
+        run->candidates[i] = run->candidates[kept];
+        run->candidates[kept++] = c;
+    }
+    if (!search_walk_all(run, run->candidates + ranked, kept - ranked))
+        return false;
+    search_sort_ranked(run, kept);
+    return true;
+}
+
+bool search_make_plan(struct run *run, struct candidate *c)
+{
+    if (!make_plan(run, c))
+        return false;
+    if (search_walk(run, c))
+        return true;
+    plan_free(c->plan);
+    c->plan = NULL;
+    return false;
+}

@@ -1,0 +1,108 @@
+/* Memory that the layout needs beyond what the formula counts, charged to the stages that lack it: a table whose stages
+ * keep that much more for themselves, so that its solutions leave as much free there and nothing elsewhere. */
+#include "base/num.h"
+#include "planner/pool/run.h"
+
+enum { STEPS = 1024 }; /* of a device's memory: few tables differ */
+
+static int64_t lacks_bytes(const struct prediction *p, int stage)
+{
+    int64_t step = p->available_bytes[stage] / STEPS + 1;
+    return round_up(max_i64(0, p->peak_bytes[stage] - p->available_bytes[stage]), step);
+}
+
+static struct price_table *keep_more(struct arena *arena, const struct price_table *from, int64_t bytes)
+{
+    struct price_table *table = arena_alloc(arena, 1, sizeof *table);
+    if (!table)
+        return NULL;
+    *table = *from;
+    table->by_stage = NULL;
+    table->base_bytes += bytes;
+    return table;
+}
+
+/* That of an earlier piece where it is the same. */
+static const struct price_table *table_of_piece(struct arena *arena, const struct price_table *from,
+                                                const struct price_table **pieces, int piece, int64_t bytes)
+{
+    const struct price_table *own = price_of_stage(from, piece);
+    for (int k = 0; k < piece; k++)
+        if (price_of_stage(from, k) == own && pieces[k]->base_bytes == own->base_bytes + bytes)
+            return pieces[k];
+    return bytes > 0 ? keep_more(arena, own, bytes) : own;
+}
+
+bool search_tighten(struct run *run, struct candidate *c, const int64_t *kept_bytes)
+{
+    const struct config *config = &run->configs[c->config];
+    int count = config_pieces(config);
+    c->kept_bytes = kept_bytes;
+    c->tight = NULL;
+    if (!kept_bytes)
+        return true;
+    const struct price_table **pieces = arena_alloc(&run->arena, (size_t)count, sizeof *pieces);
+    struct price_table *table = keep_more(&run->arena, c->table, 0);
+    if (!pieces || !table)
+        return search_out_of_memory(run->err);
+    for (int k = 0; k < count; k++) {
+        int64_t bytes = ceil_div(kept_bytes[config_stage(config, k)], config_chunks(config));
+        if (!(pieces[k] = table_of_piece(&run->arena, c->table, pieces, k, bytes)))
+            return search_out_of_memory(run->err);
+    }
+    table->by_stage = pieces;
+    c->tight = table;
+    return true;
+}
+
+bool search_promised(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out)
+{
+    return search_problem(run, c->config, c->tight ? c->tight : c->table, capacity_bytes, out);
+}
+
+/* By so many times what stages lack. */
+static const int64_t *keep_what_lacks(struct run *run, const struct candidate *c, const struct prediction *p, int times)
+{
+    int64_t *bytes = arena_alloc(&run->arena, (size_t)p->stage_count, sizeof *bytes);
+    for (int k = 0; bytes && k < p->stage_count; k++)
+        bytes[k] = (c->kept_bytes ? c->kept_bytes[k] : 0) + times * lacks_bytes(p, k);
+    return bytes;
+}
+
+/* Until the formula, which may see less than the layout, does not let the same plan pass again. */
+static bool tighten_stages(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    struct candidate tight = *c;
+    int64_t step_ns = 0;
+    for (int times = 1; step_ns < INT64_MAX; times++) {
+        const int64_t *kept_bytes = keep_what_lacks(run, c, p, times);
+        if (!kept_bytes)
+            return search_out_of_memory(run->err);
+        if (!search_tighten(run, &tight, kept_bytes) || !search_evaluate(run, &tight, c->capacity_bytes, &step_ns))
+            return false;
+    }
+    *c = tight;
+    return true;
+}
+
+/* So much less for all stages that the layout's surplus fits as well, and the same plan does not pass again. */
+static bool shrink_all(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    enum { STEP_SHARE = 200 };
+    int64_t permille = 1005, step_ns = 0;
+    for (int k = 0; k < p->stage_count; k++)
+        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
+    c->capacity_bytes = c->capacity_bytes / permille * 1000;
+    for (;; c->capacity_bytes -= c->capacity_bytes / STEP_SHARE + 1) {
+        if (!search_evaluate(run, c, c->capacity_bytes, &step_ns))
+            return false;
+        if (step_ns == INT64_MAX)
+            return true;
+    }
+}
+
+bool search_promise_less(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    bool by_stage = run->configs[c->config].meshes == 0; /* else which stage has which meshes is decided with the cut */
+    return (by_stage ? tighten_stages : shrink_all)(run, c, p);
+}

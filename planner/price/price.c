@@ -1,0 +1,587 @@
+/* Prices by lowering. The folded model, each block twice, is lowered in one stage with two micro-batches; every layer's
+ * share of the program is its price (sample.c). What the search adds up is therefore what lowering, lifetimes and cost
+ * say, and nothing is written twice. */
+#include "planner/price/price.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/price/price_parts.h"
+#include <string.h>
+
+enum { SAMPLE_ROOM_BYTES = 1 << 27 };
+
+int price_strategy(const struct price_table *table, const struct plan_layer *layer)
+{
+    for (int i = 0; i < table->strategy_count; i++)
+        if (plan_layer_equal(&table->strategies[i].layer, layer))
+            return i;
+    return -1;
+}
+
+/* ---- the book ---- */
+
+/* Two copies of each block give a layer its like before and behind it. */
+static bool fold_model(struct price_book *book)
+{
+    struct model *folded = arena_alloc(&book->arena, 1, sizeof *folded);
+    struct model_block *blocks = arena_alloc(&book->arena, (size_t)book->model->block_count, sizeof *blocks);
+    if (!folded || !blocks)
+        return false;
+    *folded = *book->model;
+    for (int b = 0; b < folded->block_count; b++) {
+        blocks[b] = folded->blocks[b];
+        blocks[b].count = (int)min_i64(2, blocks[b].count);
+    }
+    folded->blocks = blocks;
+    book->folded = folded;
+    return true;
+}
+
+bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
+                     int64_t sequence, enum dtype dtype, bool clips, struct error *err)
+{
+    *book = (struct price_book){ .model = model,
+                                 .facts = facts,
+                                 .class_count = class_count,
+                                 .sequence = sequence,
+                                 .dtype = dtype,
+                                 .clips = clips,
+                                 .sample_room_bytes = SAMPLE_ROOM_BYTES };
+    if (fold_model(book))
+        return true;
+    price_book_close(book);
+    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+}
+
+void price_book_close(struct price_book *book)
+{
+    for (struct sample *sample = book->samples, *next; sample; sample = next) {
+        next = *sample_next(sample);
+        sample_free(sample);
+    }
+    for (size_t i = 0; i < sizeof book->kept / sizeof *book->kept; i++)
+        graph_free(book->kept[i].graph);
+    arena_free(&book->arena);
+    *book = (struct price_book){ 0 };
+}
+
+static int sample_micro_batches(const struct price_key *key)
+{
+    return key->alone ? 1 : 2;
+}
+
+static bool is_graph_of(const struct kept_graph *kept, int64_t batch, const struct price_key *key)
+{
+    return kept->graph && kept->graph->batch == batch && kept->vocab_multiple == key->vocab_multiple;
+}
+
+static bool want_graph(struct price_book *book, const struct price_key *key, struct error *err)
+{
+    enum { KEPT = sizeof book->kept / sizeof *book->kept, FEW = 4, FEW_CLASSES = 64 };
+    int64_t batch = sample_micro_batches(key) * mesh_data(&key->mesh) * key->micro;
+    int at = 0, last = (book->class_count <= FEW_CLASSES ? KEPT : FEW) - 1; /* of different layers each is large */
+    while (at < last && !is_graph_of(&book->kept[at], batch, key))
+        at++;
+    struct kept_graph wanted = book->kept[at];
+    if (!is_graph_of(&wanted, batch, key)) {
+        graph_free(wanted.graph);
+        wanted = (struct kept_graph){ .vocab_multiple = key->vocab_multiple };
+    }
+    memmove(&book->kept[1], &book->kept[0], (size_t)at * sizeof wanted);
+    book->kept[0] = wanted;
+    book->graph = NULL;
+    if (!wanted.graph &&
+        !graph_build(&book->kept[0].graph, book->folded, batch, book->sequence, key->vocab_multiple, err))
+        return false;
+    book->graph = book->kept[0].graph;
+    return book->graph->class_count == book->class_count ||
+           fail_kind(err, ERROR_BUG, "search: the folded model does not have all %d classes of layers",
+                     book->class_count);
+}
+
+/* The longest unused go when all take too much memory: models of thousands of different layers have such samples. */
+static void make_room(struct price_book *book)
+{
+    size_t bytes = 0;
+    struct sample *sample;
+    for (struct sample **at = &book->samples; (sample = *at);) {
+        bytes += sample_bytes(sample);
+        if (bytes <= book->sample_room_bytes) {
+            at = sample_next(sample);
+            continue;
+        }
+        *at = *sample_next(sample);
+        sample_free(sample);
+    }
+}
+
+/* A sample of the sizes asked for: one that was lowered for others, or a new one. The last asked for is the first of
+ * the list. */
+static bool find_sample(struct sample **out, struct price_book *book, const struct price_key *key,
+                        const struct sample_shape *shape, struct error *err)
+{
+    if (!want_graph(book, key, err))
+        return false;
+    struct sample **at = &book->samples;
+    while (*at && !(sample_matches(*at, shape) && sample_resize(*at, book->graph, &key->mesh)))
+        at = sample_next(*at);
+    *out = *at;
+    if (*out) {
+        *at = *sample_next(*out);
+    } else {
+        make_room(book);
+        if (!sample_open(out, book->graph, shape, err))
+            return false;
+    }
+    *sample_next(*out) = book->samples;
+    book->samples = *out;
+    return true;
+}
+
+bool price_want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
+                       const struct plan_layer *layer, int stages, struct error *err)
+{
+    struct sample_shape shape = { .mesh = key->mesh,
+                                  .layer = *layer,
+                                  .stages = stages,
+                                  .micro_batches = sample_micro_batches(key),
+                                  .prefetch = layer->zero >= 3 ? key->prefetch : 0, /* nothing else is gathered */
+                                  .loss_chunks = key->loss_chunks,
+                                  .vocab_multiple = key->vocab_multiple,
+                                  .bucket_bytes = key->bucket_bytes,
+                                  .dtype = book->dtype,
+                                  .clips = book->clips };
+    return find_sample(out, book, key, &shape, err);
+}
+
+/* ---- the table ---- */
+
+void price_merge(struct layer_price *into, const struct layer_price *price, bool largest)
+{
+    enum { FIELDS = sizeof *into / sizeof(int64_t) };
+    int64_t mine[FIELDS], other[FIELDS];
+    memcpy(mine, into, sizeof mine);
+    memcpy(other, price, sizeof other);
+    for (int i = 0; i < FIELDS; i++)
+        mine[i] = largest ? max_i64(mine[i], other[i]) : min_i64(mine[i], other[i]);
+    memcpy(into, mine, sizeof mine);
+}
+
+struct price_table *price_copy_table(struct arena *arena, const struct price_table *table)
+{
+    struct price_table *copy = arena_alloc(arena, 1, sizeof *copy);
+    size_t prices = (size_t)(table->class_count * table->strategy_count);
+    if (!copy)
+        return NULL;
+    *copy = *table;
+    copy->prices = arena_alloc(arena, prices, sizeof *copy->prices);
+    if (copy->prices)
+        memcpy(copy->prices, table->prices, prices * sizeof *copy->prices);
+    return copy->prices ? copy : NULL;
+}
+
+bool price_offloads(const struct price_table *table)
+{
+    bool any = false;
+    for (int i = 0; i < table->strategy_count; i++)
+        any = any || layer_offloads_activations(&table->strategies[i].layer);
+    return any;
+}
+
+static int64_t pick(int64_t a, int64_t b, bool most)
+{
+    return most ? max_i64(a, b) : min_i64(a, b);
+}
+
+bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most)
+{
+    struct price_table *joined = *into;
+    if (!joined)
+        return (*into = price_copy_table(arena, table)) != NULL;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        price_merge(&joined->prices[i], &table->prices[i], most);
+    joined->send_ns = pick(joined->send_ns, table->send_ns, most);
+    joined->norm_exchange_ns = pick(joined->norm_exchange_ns, table->norm_exchange_ns, most);
+    joined->base_bytes = pick(joined->base_bytes, table->base_bytes, most);
+    return true;
+}
+
+static bool is_turn(const struct price_table *table, int turn, const struct plan_stage *stage, int replicas)
+{
+    return table->turn_mesh ? memcmp(table->turn_mesh[turn].size, stage->atom, sizeof stage->atom) == 0
+                            : table->turns[turn] == replicas;
+}
+
+const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage)
+{
+    if (!table->by_turns)
+        return price_of_stage(table, stage);
+    const struct plan_stage *own = &plan->stages[stage];
+    int turn = 0, replicas = stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn,
+        meshes = table->turn_mesh ? stage_rank_count(plan, stage) / table->mesh_ranks : replicas;
+    while (turn + 1 < table->turn_count && !is_turn(table, turn, own, replicas))
+        turn++;
+    return price_of_meshes(table, table->reversed ? table->mesh_count - first - meshes : first, turn);
+}
+
+/* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but where a bound is asked
+ * the cheaper one. */
+static void merge_price(struct layer_price *into, const struct layer_price *p)
+{
+    struct layer_price cheaper = *into;
+    price_merge(&cheaper, p, false);
+    price_merge(into, p, true);
+    into->least = cheaper.least;
+}
+
+/* Gathers at the place of use stand on the compute path: nothing hides them. */
+static struct layer_price without_prefetch(struct layer_price p)
+{
+    p.forward_ns += p.gather_forward_ns;
+    p.backward_ns += p.gather_backward_ns;
+    p.gradient_ns += p.gather_backward_ns;
+    p.step_ns += p.gather_once_ns;
+    p.gather_once_ns = p.rest_forward_ns = p.rest_backward_ns = 0;
+    p.gather_forward_ns = p.gather_backward_ns = p.tied_gather_forward_ns = p.tied_gather_backward_ns =
+        p.tied_gather_once_ns = 0;
+    return p;
+}
+
+/* Only tensor, context and expert parallelism put transfers on the compute path. */
+static bool only_computes(const struct mesh *mesh)
+{
+    return mesh_tensor(mesh) * mesh_context(mesh) * mesh_expert(mesh) == 1;
+}
+
+/* For a bound a rank that shares nothing speaks for those that do: where only kernels stand on the path, sharding saves
+ * no more of it than the adding to gradients. */
+static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
+{
+    *sharded = key->bound_only && layer->zero > 0 && only_computes(&key->mesh);
+    struct price_key own = key->bound_only && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
+    own.accumulates = key->accumulates && !*sharded;
+    return own;
+}
+
+/* Of which a path through passes counts all, wherever stages meet: not so what is recomputed, nor the weights'. */
+static int64_t counted_ns(const struct least_price *least)
+{
+    return least->forward_ns + least->input_ns + least->gap_ns;
+}
+
+/* Of two ways to run a layer. What is in different passes counts as waiting does, of which it is open in which pass. */
+static struct least_price least_of_either(const struct layer_price *a, const struct layer_price *b)
+{
+    struct layer_price least = *a;
+    price_merge(&least, b, false);
+    least.least.gap_ns = 0;
+    least.least.gap_ns = min_i64(counted_ns(&a->least), counted_ns(&b->least)) - counted_ns(&least.least);
+    return least.least;
+}
+
+static enum sample_detail detail_of(const struct price_key *key)
+{
+    return !key->bound_only ? SAMPLE_ALL : key->keeps ? SAMPLE_KEPT : SAMPLE_PATHS;
+}
+
+/* A stage may end between the product and the loss, which leaves the loss whole: *whole are the prices by layer of the
+ * folded graph then, in the arena. */
+static bool price_whole_loss(struct layer_price **whole, struct arena *arena, struct price_book *book,
+                             const struct price_key *key, const struct plan_layer *layer, struct error *err)
+{
+    struct price_key whole_key = *key;
+    struct sample *sample;
+    int64_t workspace = 0;
+    whole_key.loss_chunks = 1;
+    if (!price_want_sample(&sample, book, &whole_key, layer, 1, err))
+        return false;
+    size_t layers = (size_t)book->graph->layer_count;
+    *whole = arena_alloc(arena, layers, sizeof **whole);
+    if (!*whole)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, detail_of(key), &workspace),
+           layers * sizeof **whole);
+    return true;
+}
+
+/* own: of the sample. sharded: the key's ranks share the weights, of which the sample's one rank has all. */
+static void price_one(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
+                      const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
+{
+    const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
+                                                       detail_of(key), &table->workspace_bytes[strategy]);
+    for (int l = 0; l < book->graph->layer_count; l++) {
+        struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
+        if (sharded)
+            price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
+        int class_index = book->graph->layers[l].class_index;
+        if (whole)
+            price.least = least_of_either(&price, &whole[l]);
+        merge_price(&table->prices[class_index * table->strategy_count + strategy], &price);
+    }
+}
+
+static bool price_layer(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
+                        struct error *err)
+{
+    bool sharded;
+    struct plan_layer layer = table->strategies[strategy].layer;
+    struct price_key own = key_of_one(key, &layer, &sharded);
+    struct arena scratch = { 0 };
+    struct sample *sample;
+    struct layer_price *whole = NULL;
+    layer.zero = sharded ? 0 : layer.zero;
+    if (own.alone)
+        memcpy(layer.dim, own.mesh.dim, sizeof layer.dim);
+    bool good = (key->loss_chunks < 2 || price_whole_loss(&whole, &scratch, book, &own, &layer, err)) &&
+                price_want_sample(&sample, book, &own, &layer, 1, err);
+    if (good)
+        price_one(table, strategy, book, key, &own, sharded, sample, whole);
+    arena_free(&scratch);
+    return good;
+}
+
+/* Takes the prices of a strategy that gathers nothing, so that the prefetch does not matter. */
+static bool price_alike(struct price_table *table, int strategy, const struct price_table *like)
+{
+    if (!like || table->strategies[strategy].layer.zero >= 3)
+        return false;
+    for (int c = 0; c < table->class_count; c++) {
+        const struct layer_price *p = price_at(like, c, strategy);
+        if (p->gather_forward_ns > 0 || p->gather_backward_ns > 0)
+            return false;
+    }
+    for (int c = 0; c < table->class_count; c++)
+        table->prices[c * table->strategy_count + strategy] = *price_at(like, c, strategy);
+    table->workspace_bytes[strategy] = like->workspace_bytes[strategy];
+    return true;
+}
+
+/* Whether there are layers and devices for a stage behind. */
+static bool has_second_stage(const struct price_book *book, const struct price_key *key)
+{
+    return book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
+}
+
+struct plan_layer price_plain_layer(const int8_t *dims)
+{
+    struct plan_layer plain = { .slices = 1 };
+    memcpy(plain.dim, dims, sizeof plain.dim);
+    return plain;
+}
+
+/* The first layer's output, sent to a second stage by the same lowering. */
+static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
+                       struct error *err)
+{
+    struct sample *sample;
+    struct plan_layer plain = price_plain_layer(key->mesh.dim);
+    if (key->bound_only || !has_second_stage(book, key))
+        return true;
+    if (!price_want_sample(&sample, book, key, &plain, 2, err))
+        return false;
+    table->send_ns = sample_send_ns(sample, book->facts, 0, &table->send_bytes);
+    return true;
+}
+
+/* One number of each rank, whatever the configuration: all use all devices. */
+static int64_t norm_exchange_ns(const struct price_book *book)
+{
+    return cost_collective(book->facts, OP_NORM_REDUCE, element_bytes(book->dtype, ELEMENT_STATISTIC),
+                           book->facts->cluster->device_count, 0, 1, 1)
+        .ns;
+}
+
+/* More than any: the first member takes its place. */
+static struct least_price no_least(void)
+{
+    struct least_price none;
+    int64_t most[sizeof none / sizeof(int64_t)];
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++)
+        most[i] = INT64_MAX;
+    memcpy(&none, most, sizeof none);
+    return none;
+}
+
+/* Recomputation is there to save memory. Where a layer takes less time with it, by waiting less for its reduction since
+ * the next one to go backward recomputes, or by a bucket that is cut elsewhere, that is its neighbours' decision. Not
+ * what the walk of the loss makes, in place of the forward pass. */
+static void keep_times(struct layer_price *price, const struct layer_price *plain, bool walks_loss)
+{
+    int64_t later_ns = min_i64(plain->forward_ns - price->forward_ns, price->backward_ns - plain->backward_ns);
+    int64_t forward_ns = plain->forward_ns - (walks_loss ? max_i64(0, later_ns) : 0);
+    price->forward_ns = max_i64(price->forward_ns, forward_ns);
+    price->backward_ns = max_i64(price->backward_ns, plain->backward_ns);
+    price->wait_ns = max_i64(price->wait_ns, plain->wait_ns);
+    price->gather_forward_ns = max_i64(price->gather_forward_ns, plain->gather_forward_ns);
+    price->gather_backward_ns = max_i64(price->gather_backward_ns, plain->gather_backward_ns);
+    price->gather_once_ns = max_i64(price->gather_once_ns, plain->gather_once_ns);
+    price->reduce_ns = max_i64(price->reduce_ns, plain->reduce_ns);
+    price->reduce_last_ns = max_i64(price->reduce_last_ns, plain->reduce_last_ns);
+    price->step_ns = max_i64(price->step_ns, plain->step_ns);
+}
+
+/* Of so many strategies. */
+static bool open_table(struct price_table *table, struct arena *arena, const struct price_book *book,
+                       const struct strategy *strategies, int count, struct error *err)
+{
+    *table =
+        (struct price_table){ .class_count = book->class_count, .strategy_count = count, .strategies = strategies };
+    table->prices = arena_alloc(arena, (size_t)(book->class_count * count), sizeof *table->prices);
+    table->workspace_bytes = arena_alloc(arena, (size_t)count, sizeof *table->workspace_bytes);
+    if (!table->prices || !table->workspace_bytes)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    for (int i = 0; i < book->class_count * count; i++)
+        table->prices[i].least = no_least();
+    return true;
+}
+
+/* The same strategy without recomputation is priced for it where the table does not have it before: prices do not
+ * depend on what else is allowed. */
+static bool keep_times_of(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
+                          struct error *err)
+{
+    struct strategy plain = table->strategies[strategy];
+    struct arena scratch = { 0 };
+    struct price_table other, *from = table;
+    if (plain.layer.recompute == RECOMPUTE_NONE || key->bound_only)
+        return true;
+    plain.layer.recompute = RECOMPUTE_NONE;
+    int like = price_strategy(table, &plain.layer);
+    bool good = true;
+    if (like < 0 || like > strategy) {
+        like = 0;
+        from = &other;
+        good = open_table(&other, &scratch, book, &plain, 1, err) && price_layer(&other, 0, book, key, err);
+    }
+    for (int c = 0; good && c < table->class_count; c++)
+        keep_times(&table->prices[c * table->strategy_count + strategy], price_at(from, c, like), key->loss_chunks > 1);
+    arena_free(&scratch);
+    return good;
+}
+
+bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
+                  const struct strategy *strategies, int strategy_count, const struct price_table *like,
+                  struct error *err)
+{
+    struct price_table table;
+    if (!open_table(&table, arena, book, strategies, strategy_count, err))
+        return false;
+    for (int i = 0; i < strategy_count; i++) {
+        if (!price_alike(&table, i, like) && !price_layer(&table, i, book, key, err))
+            return false;
+        if (!keep_times_of(&table, i, book, key, err))
+            return false;
+        table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
+    }
+    if (book->clips && !key->bound_only)
+        table.norm_exchange_ns = norm_exchange_ns(book);
+    if (like) {
+        table.send_ns = like->send_ns;
+        table.send_bytes = like->send_bytes;
+    } else if (!price_send(&table, book, key, err))
+        return false;
+    *out = table;
+    return true;
+}
+
+/* ---- between layouts ---- */
+
+/* Every second layer's dims are the other ones: those of `first` come first. */
+static bool want_alternating(struct sample **out, struct price_book *book, const struct price_key *key,
+                             const struct layout_change *pair, int first, int stages, struct error *err)
+{
+    struct sample_shape shape = { .mesh = key->mesh,
+                                  .layer = price_plain_layer(pair->dims[first]),
+                                  .alternates = true,
+                                  .other = price_plain_layer(pair->dims[1 - first]),
+                                  .stages = stages,
+                                  .micro_batches = sample_micro_batches(key),
+                                  .loss_chunks = key->loss_chunks,
+                                  .vocab_multiple = key->vocab_multiple,
+                                  .bucket_bytes = key->bucket_bytes,
+                                  .dtype = book->dtype,
+                                  .clips = book->clips };
+    return find_sample(out, book, key, &shape, err);
+}
+
+/* What two layers of one layout hand over is in their prices already. */
+static void add_handover(struct layer_price *into, const struct layer_price *mixed, const struct layer_price *from,
+                         const struct layer_price *to, int64_t transient_bytes)
+{
+    int64_t forward = mixed->forward_ns - min_i64(from->forward_ns, to->forward_ns),
+            backward = mixed->backward_ns - min_i64(from->backward_ns, to->backward_ns);
+    into->forward_ns = max_i64(into->forward_ns, forward);
+    into->backward_ns = max_i64(into->backward_ns, backward);
+    into->saved_bytes = max_i64(into->saved_bytes, mixed->saved_bytes - from->saved_bytes);
+    into->transient_bytes = max_i64(into->transient_bytes, transient_bytes);
+}
+
+/* What each layer hands over where both layers have one layout. */
+static bool plain_handovers(struct layer_price *out, struct price_book *book, const struct price_key *key,
+                            const int8_t *dims, struct error *err)
+{
+    struct sample *sample;
+    struct plan_layer plain = price_plain_layer(dims);
+    int64_t workspace = 0;
+    if (!price_want_sample(&sample, book, key, &plain, 1, err))
+        return false;
+    sample_prices(sample, book->facts, &book->kernels, key->accumulates, SAMPLE_ALL, &workspace);
+    for (int l = 0; l < book->graph->layer_count; l++)
+        out[l] = sample_handover(sample, l);
+    return true;
+}
+
+/* Of the two samples with the layouts in turn each has every second change from one to the other. */
+static bool pair_handovers(struct layout_change *pair, struct price_book *book, const struct price_key *key,
+                           struct layer_price *const plain[2], struct error *err)
+{
+    for (int first = 0; first < 2; first++) {
+        struct sample *sample;
+        int64_t workspace = 0;
+        if (!want_alternating(&sample, book, key, pair, first, 1, err))
+            return false;
+        const struct layer_price *by_layer =
+            sample_prices(sample, book->facts, &book->kernels, key->accumulates, SAMPLE_ALL, &workspace);
+        for (int l = 0; l + 1 < book->graph->layer_count; l++) {
+            int from = (first + l) % 2;
+            struct layer_price mixed = sample_handover(sample, l);
+            add_handover(&pair->handovers[from][book->graph->layers[l].class_index], &mixed, &plain[from][l],
+                         &plain[1 - from][l], max_i64(by_layer[l].transient_bytes, by_layer[l + 1].transient_bytes));
+        }
+    }
+    return true;
+}
+
+static bool pair_cuts(struct layout_change *pair, struct price_book *book, const struct price_key *key,
+                      struct error *err)
+{
+    int64_t bytes = 0;
+    pair->cut_ns[0] = pair->cut_ns[1] = 0;
+    if (!has_second_stage(book, key))
+        return true;
+    for (int first = 0; first < 2; first++) {
+        struct sample *sample;
+        if (!want_alternating(&sample, book, key, pair, first, 2, err))
+            return false;
+        for (int stage = 0; stage < 2; stage++)
+            pair->cut_ns[first] += sample_send_ns(sample, book->facts, stage, &bytes);
+    }
+    return true;
+}
+
+bool price_layout_change(struct layout_change *pair, struct price_book *book, const struct price_key *key,
+                         struct error *err)
+{
+    struct arena scratch = { 0 };
+    if (!want_graph(book, key, err))
+        return false;
+    size_t layers = (size_t)book->graph->layer_count;
+    struct layer_price *plain[2] = { arena_alloc(&scratch, layers, sizeof **plain),
+                                     arena_alloc(&scratch, layers, sizeof **plain) };
+    bool good = (plain[0] && plain[1]) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    for (int i = 0; good && i < 2; i++)
+        good = plain_handovers(plain[i], book, key, pair->dims[i], err);
+    good = good && pair_handovers(pair, book, key, plain, err) && pair_cuts(pair, book, key, err);
+    arena_free(&scratch);
+    return good;
+}

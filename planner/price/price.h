@@ -1,0 +1,259 @@
+/* What one layer costs under one strategy: the search's integers, all from lowering that very layer. */
+#ifndef CLEAVE_SEARCH_PRICE_H
+#define CLEAVE_SEARCH_PRICE_H
+#include "planner/cost/cost.h"
+#include "planner/space/mesh.h"
+
+struct model;
+
+
+/* What any schedule has to run at least, whatever stands around the layer: for bounds of the simulated step. ns of one
+ * rank. */
+struct least_price {
+    int64_t forward_ns, input_ns, weight_ns; /* kernels of the first micro-batch, without recomputation; backward by
+                                                input and by weight */
+    int64_t adding_ns;                       /* more by weight, of each micro-batch behind the first */
+    int64_t update_ns;                       /* compute lane, once, after all kernels: norm and updates */
+    int64_t refresh_ns;                      /* dp lane, once, after these: to hand out what was updated */
+    int64_t lane_micro_ns;                   /* dp lane, for each micro-batch */
+    int64_t lane_once_ns;                    /* dp lane, once */
+    int64_t joined_ns;                       /* of lane_micro_ns what gathers save that share a transfer */
+    int64_t again_ns;                        /* compute lane, for each micro-batch: what is recomputed */
+    int64_t gap_ns; /* the compute lane waits so long in each micro-batch for transfers between two kernels of the
+                       layer in one pass; or, where the loss may be whole or walked, works so much more in
+                       either of them */
+    int64_t enter_gap_ns, return_gap_ns; /* and so long before the first of them, forward and backward: where stages
+                                            meet, perhaps less */
+    int64_t held_bytes;                  /* beside those of all other layers, when a micro-batch turns around */
+    int64_t resident_bytes;              /* of those what is there at all times */
+    int64_t kept_bytes, enter_bytes; /* of those what each micro-batch in flight keeps: of the layer's own values, and
+                                        of what the layer before hands it, unless that one offloads it */
+    int64_t put_off_bytes; /* of its own values and their gradients, what the weights' gradients are made of: there
+                              between a backward pass by input of all layers and one by weight */
+};
+
+/* ns of one micro-batch on one rank. Compute is the path through kernels and the collectives that they wait for (tensor
+ * and context parallel); the data-parallel lane runs beside it. */
+struct layer_price {
+    int64_t forward_ns, backward_ns;               /* compute path; recomputation is part of backward */
+    int64_t wait_ns;                               /* of backward: for reductions, were all layers decided like this */
+    int64_t gather_forward_ns, gather_backward_ns; /* dp lane, every micro-batch: ZeRO-3 gathers */
+    int64_t gather_once_ns;                        /* dp lane, once: gathers of ZeRO-3 that stay for the step */
+    int64_t rest_forward_ns, rest_backward_ns;     /* what is left of each, at least, when its last gather is there */
+    int64_t reduce_ns;                             /* dp lane, every micro-batch: ZeRO-2 and 3 reductions */
+    int64_t reduce_last_ns;                        /* dp lane, once: after the last backward */
+    int64_t step_ns;                               /* once: norm, optimizer, and gathers after it */
+    int64_t norm_ns;                               /* of step_ns what comes before all ranks know the norm */
+    int64_t gradient_ns;                           /* from the beginning of backward to the first weight's gradient */
+    int64_t reduce_tail_ns;                        /* dp lane: the longest single reduction, at worst the last */
+    int64_t weight_bytes;  /* persistent: weights, accumulators, states; and weights that stay gathered for the step */
+    int64_t version_bytes; /* of weight_bytes what a further version of the weights takes again */
+    int64_t tied_bytes;    /* persistent too, unless the stage holds the weight's first user as well */
+    int64_t saved_bytes;   /* per micro-batch in flight */
+    int64_t transient_bytes;                /* largest extra need while the layer runs */
+    int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
+    /* Of weights that later layers use too: gradients of one rank, at the first as at the last of these layers; and
+     * what the first layer's price above holds for the others. */
+    int64_t tied_gradient_bytes;
+    int64_t tied_gather_forward_ns, tied_gather_backward_ns, tied_reduce_ns;
+    int64_t tied_gather_once_ns; /* of gather_once_ns what the others gather again on another stage */
+    struct least_price least;    /* of the cheapest member of the class */
+    /* What the path, and the lane, lose in a pass by each ns that the lane moves data: they share links. For the walk:
+     * the closed form leaves it out. */
+    int64_t path_loss_forward_ppm, path_loss_backward_ppm, lane_loss_forward_ppm, lane_loss_backward_ppm;
+};
+
+/* Number by number the larger, or the smaller; a price is nothing but int64_t, as are its parts. */
+void price_merge(struct layer_price *into, const struct layer_price *price, bool largest);
+
+struct price_table {
+    int class_count, strategy_count;
+    const struct strategy *strategies; /* (strategy_count) */
+    struct layer_price *prices;        /* (class_count, strategy_count) */
+    int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
+    int64_t send_ns;          /* one boundary value to the next stage: the mean over a configuration's cuts (cuts.h) */
+    int64_t send_bytes;       /* the first layer's value, as one rank sends it; 0: not known */
+    int64_t norm_exchange_ns; /* once, between all ranks of the cluster; 0: nothing is clipped */
+    int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
+    /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
+     * every number here is the least of theirs. NULL: this table is every stage's. */
+    const struct price_table *const *by_stage;
+    /* (turn_count) Where stages may have several meshes: the table of those with turns[i] of them, of all of which
+     * every number here is the least. Of replicas that take turns it has their exchange of gradients. Of meshes that
+     * share each micro-batch it has what their ranks do together, with decisions of its own where less can be sharded.
+     * NULL: none do; a table for bounds of replicas that take turns has none either. */
+    int turn_count;
+    const int *turns;
+    const struct price_table *const *by_turns;
+    const struct mesh *turn_mesh; /* (turn_count) of such a stage, where its meshes share each micro-batch; else NULL */
+    int mesh_ranks, mesh_count;   /* of one mesh; of all stages together */
+    bool reversed;                /* the pipeline begins at the cluster's end */
+    /* (mesh_count, turn_count) On a cluster of several types: of stages with so many meshes before them in the
+     * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
+     * meshes left. Else NULL: by_turns has all. */
+    const struct price_table *const *by_place;
+    /* Where layers may have different layouts, in at most run_count runs of a stage; layout_count 0: all have one. */
+    int layout_count, run_count;
+    int layout_first[MOST_LAYOUTS + 1]; /* strategies of layout i: from [i] to before [i + 1] */
+    /* (class_count, layout_count, layout_count) What lies between a layer of the class and a next one of another
+     * layout in its stage: collectives there and back, and what they make. Nothing where layouts are equal. */
+    const struct layer_price *handovers;
+    int64_t cut_ns[MOST_LAYOUTS][MOST_LAYOUTS]; /* sends there and back between stages, by the layouts at the cut */
+};
+/* What a micro-batch keeps the compute lane of a stage for, by a layer. */
+static inline int64_t least_kernels_ns(const struct least_price *least)
+{
+    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->gap_ns +
+           least->enter_gap_ns + least->return_gap_ns;
+}
+/* What a step's data-parallel lane moves for a layer at least, on all stages that hold a copy of it; each of them may
+ * join its first gathers. */
+static inline int64_t least_lane_ns(const struct least_price *least, int64_t micro_batches, int copies)
+{
+    int64_t joined = copies * least->joined_ns, passes = micro_batches * least->lane_micro_ns;
+    return (passes > joined ? passes - joined : 0) + least->lane_once_ns;
+}
+static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
+{
+    return table->by_stage ? table->by_stage[stage] : table;
+}
+/* Of a stage with so many meshes before it and turns[turn] of its own. */
+static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int turn)
+{
+    return table->by_place ? table->by_place[before * table->turn_count + turn] : table->by_turns[turn];
+}
+/* Whether layers may keep what backward reads in host memory. */
+bool price_offloads(const struct price_table *table);
+/* offloads: whether any layer of the table may. */
+static inline int64_t price_kept_bytes(const struct least_price *least, bool offloads)
+{
+    return least->kept_bytes + (offloads ? 0 : least->enter_bytes);
+}
+/* What layers of the plan's stage cost. */
+const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);
+/* A boundary value from the stage to the next: the slower end's. */
+static inline int64_t price_send_ns(const struct price_table *table, int stage)
+{
+    int64_t here = price_of_stage(table, stage)->send_ns, there = price_of_stage(table, stage + 1)->send_ns;
+    return here > there ? here : there;
+}
+static inline const struct layer_price *price_at(const struct price_table *table, int class_index, int strategy)
+{
+    return &table->prices[class_index * table->strategy_count + strategy];
+}
+static inline bool price_has_layouts(const struct price_table *table)
+{
+    return table->layout_count > 1;
+}
+static inline int price_layouts(const struct price_table *table)
+{
+    return price_has_layouts(table) ? table->layout_count : 1;
+}
+static inline int price_layout_of(const struct price_table *table, int strategy)
+{
+    int layout = 0;
+    while (price_has_layouts(table) && strategy >= table->layout_first[layout + 1])
+        layout++;
+    return layout;
+}
+static inline const struct layer_price *price_handover(const struct price_table *table, int class_index, int from,
+                                                       int to)
+{
+    return &table->handovers[(class_index * table->layout_count + from) * table->layout_count + to];
+}
+/* A copy with prices of its own; NULL: out of memory. */
+struct price_table *price_copy_table(struct arena *arena, const struct price_table *table);
+/* *into becomes the least or the most of both, number by number; a copy, where there is none yet. false: out of memory.
+ */
+bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
+/* The strategy that decides as the layer does, or -1. */
+int price_strategy(const struct price_table *table, const struct plan_layer *layer);
+
+/* What a price depends on beside the strategy. */
+struct price_key {
+    int type; /* of the cluster's: the devices are taken to be all of it */
+    struct mesh mesh;
+    int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
+    int64_t vocab_multiple;
+    int prefetch, loss_chunks;
+    int64_t bucket_bytes; /* gradients are reduced in buckets of so much */
+    bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
+    bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
+    bool keeps;       /* with it: strategies that keep less, too, and what micro-batches keep */
+    bool alone;       /* with it: ranks with sequences of their own share nothing */
+};
+
+bool price_key_equal(const struct price_key *a, const struct price_key *b);
+uint64_t price_key_hash(const struct price_key *key);
+/* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
+struct price_key price_key_alone(const struct price_key *key);
+
+/* What kernels took last on one mesh: strategies share most of them. */
+struct kernel_costs {
+    const struct facts *facts;
+    const struct graph *graph;
+    int64_t batch, vocab_multiple; /* the graph's */
+    int micro_batches;
+    struct mesh mesh;
+    struct kernel_cost {
+        uint64_t kernel; /* 0: none */
+        int64_t ns;
+    } at[1 << 8];
+};
+/* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
+ * resized. Not for several threads. */
+struct price_book {
+    struct arena arena;
+    const struct model *model; /* borrowed, as facts */
+    const struct facts *facts;
+    int class_count; /* of the unfolded graph */
+    int64_t sequence;
+    enum dtype dtype;
+    bool clips; /* gradients by their global norm */
+    struct model *folded;
+    struct kept_graph {
+        struct graph *graph;
+        int64_t vocab_multiple;
+    } kept[32];                /* the folded model for the batches and paddings last asked for, the newest first */
+    const struct graph *graph; /* that one */
+    struct sample *samples;
+    struct kernel_costs kernels;
+    size_t sample_room_bytes; /* what samples take together before the longest unused go */
+};
+bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
+                     int64_t sequence, enum dtype dtype, bool clips, struct error *err);
+void price_book_close(struct price_book *book);
+/**
+ * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the
+ * table's arrays are borrowed from the caller and the arena. Fails when lowering does.
+ *
+ * like   NULL, or what the same strategies cost where only the prefetch is another one, at least 1, or for a bound the
+ * first of them where data-parallel ranks share nothing: what gathers nothing is not priced again
+ */
+bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
+                  const struct strategy *strategies, int strategy_count, const struct price_table *like,
+                  struct error *err);
+/* What a layer takes at least, whatever it decides: of a micro-batch, and for updates once. */
+struct price_floor {
+    int64_t path_ns, step_ns;
+};
+/* (micro_count, classes) Lowers each to that of layers that nothing is sharded of, in so many slices, in micro-batches
+ * of so many sequences; to zeroes where times are measured. key: of one sequence in a micro-batch and of ranks that
+ * share nothing. */
+bool price_lower_floors(struct price_floor *floors, struct price_book *book, const struct price_key *key, int slices,
+                        const int64_t *micros, int micro_count, struct error *err);
+/* Bytes of the whole graph's layers on one rank that shares nothing and decides nothing, with the activations of all
+ * sequences at once. key: as for floors. */
+bool price_whole_bytes(int64_t *bytes, struct price_book *book, const struct price_key *key, const struct graph *whole,
+                       struct error *err);
+/* Between layers that shard nothing and differ in nothing but the dimensions of the key's atoms: handovers there and
+ * back, (class_count) each, after a layer of the class; and sends there and back over a cut, [0] from the first to the
+ * second. */
+struct layout_change {
+    const int8_t *dims[2]; /* (MAX_ATOMS) */
+    struct layer_price *handovers[2];
+    int64_t cut_ns[2];
+};
+bool price_layout_change(struct layout_change *pair, struct price_book *book, const struct price_key *key,
+                         struct error *err);
+#endif

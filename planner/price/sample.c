@@ -1,0 +1,595 @@
+/* Compute path: instructions of the compute, tp, cp and ep lanes on a clock of their own; a layer's price is by how
+ * much it moves the clock forward in the first micro-batch, with what later ones add to gradients. dp lane: sums; a
+ * bucket is shared out over its weights by bytes.
+ *
+ * What backward may have to wait for in the dp lane follows from lifetimes and not from one placement of bytes: a
+ * reduction's source keeps its bytes until the compute lane has left the next layer (lives.h), so from then on the
+ * compute lane waits for it. No placement waits for more. */
+#include "planner/price/sample_parts.h"
+#include "planner/program/access.h"
+#include "planner/program/loss_walk.h"
+#include "base/num.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct sample **sample_next(struct sample *sample)
+{
+    return &sample->next;
+}
+
+/* ---- lowering ---- */
+
+static void set_sizes(struct sample *s, const struct graph *graph, const struct mesh *mesh)
+{
+    int ranks = mesh_ranks(mesh);
+    s->graph = graph;
+    s->plan->batch = graph->batch;
+    s->plan->rank_count = s->plan->stage_count * ranks;
+    for (int k = 0; k < s->plan->stage_count; k++) {
+        s->plan->stages[k].first_rank = k * ranks;
+        memcpy(s->plan->stages[k].atom, mesh->size, sizeof mesh->size);
+    }
+}
+
+static bool make_plan(struct sample *s, const struct graph *graph)
+{
+    const struct sample_shape *shape = &s->shape;
+    struct plan *plan = s->plan = plan_new(shape->stages, graph->layer_count);
+    if (!plan)
+        return false;
+    plan->sequence = graph->sequence;
+    plan->vocab_multiple = shape->vocab_multiple;
+    plan->dtype = shape->dtype;
+    plan->micro_batch_count = shape->micro_batches;
+    plan->atom_count = shape->mesh.atom_count;
+    plan->prefetch = shape->prefetch;
+    plan->loss_chunks = shape->loss_chunks;
+    plan->bucket_bytes = shape->bucket_bytes;
+    plan->clip_norm = shape->clips;
+    for (int k = 0; k < shape->stages; k++) {
+        plan->stages[k].first_layer = k;
+        plan->stages[k].layer_count = k + 1 < shape->stages ? 1 : graph->layer_count - k;
+    }
+    for (int l = 0; l < graph->layer_count; l++)
+        plan->layers[l] = shape->alternates && l % 2 == 1 ? shape->other : shape->layer;
+    set_sizes(s, graph, &shape->mesh);
+    return true;
+}
+
+/* Hands out weights, whole or in shards. */
+static bool hands_out(const struct instr *instr)
+{
+    return instr->op == OP_ALL_GATHER || instr->op == OP_BROADCAST;
+}
+
+static bool reduces_each_time(const struct instr *instr)
+{
+    return instr->lane == LANE_DP && !hands_out(instr) && instr->micro >= 0 && instr->phase != PHASE_STEP;
+}
+
+/* Where there is one micro-batch, transfers of the step stand between those of the pass, which they are to leave alone.
+ */
+static bool is_listed(const struct sample *s, const struct instr *instr)
+{
+    if (instr->phase == PHASE_STEP)
+        return s->shape.micro_batches > 1 || instr->lane == LANE_COMPUTE;
+    return instr->micro <= 0;
+}
+
+static void find_turn(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    s->turn = list->instr_count;
+    for (int i = list->instr_count - 1; i >= 0; i--)
+        if (list->instrs[i].micro == 0 && !instr_is_forward(&list->instrs[i]))
+            s->turn = i;
+}
+
+bool sample_keeps(const struct sample *s, int buffer)
+{
+    const struct life *life = &s->lives[buffer];
+    return !s->program->buffers[buffer].is_weight && life->first < s->turn && life->last >= s->turn;
+}
+
+/* Bytes that another takes over must not count twice; those of what is saved count as saved from beginning to end. */
+static void take_over(struct sample *s, int index, int from, int into)
+{
+    struct life *source = &s->lives[from], *taker = &s->lives[into];
+    if (sample_keeps(s, from) || s->within_saved[from]) {
+        s->within_saved[into] = true;
+    } else if (taker->last > index) {
+        taker->first = taker->since = index + 1;
+        taker->held = taker->held > source->held ? taker->held : source->held;
+        source->held = index;
+    }
+}
+
+static void skip_taken_over(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct access into;
+    for (int i = 0; i < list->instr_count; i++)
+        for (int slot = -1; (slot = access_after(s->program, &list->instrs[i], slot, &into)) >= 0;) {
+            int from = into.writes ? lives_taken_over(s->program, s->lives, 0, i, slot) : -1;
+            if (from >= 0)
+                take_over(s, i, from, into.buffer);
+        }
+}
+
+/* A lane runs in order: what hands out weights comes when the reductions before it are done. */
+static void list_behind(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int last[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        last[lane] = -1;
+    for (int i = 0; i < list->instr_count; i++) {
+        if (reduces_each_time(&list->instrs[i]))
+            last[list->instrs[i].lane] = i;
+        s->behind[i] = last[list->instrs[i].lane];
+    }
+}
+
+static void list_instructions(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        int release = -1;
+        if (!is_listed(s, instr))
+            continue;
+        s->listed[s->list_count++] = i;
+        if (instr->micro == 0 && instr->phase != PHASE_STEP)
+            s->end = i + 1;
+        for (int k = 0; reduces_each_time(instr) && k < instr->pair_count; k++) {
+            int source = s->program->pairs[instr->pair_first + k].source;
+            if (source >= 0 && !s->program->buffers[source].persistent)
+                release = s->lives[source].held + 1;
+        }
+        if (release < 0)
+            continue;
+        s->release[s->release_count] = release;
+        s->releasing[s->release_count++] = i;
+    }
+}
+
+static void list_buffers(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int step = list->instr_count;
+    while (step > 0 && list->instrs[step - 1].phase == PHASE_STEP)
+        step--;
+    for (int b = 0; b < s->program->buffer_count; b++) {
+        const struct buffer *buffer = &s->program->buffers[b];
+        bool early = s->lives[b].first >= 0 && s->lives[b].first < s->end;
+        if (buffer->persistent || early || s->lives[b].last >= step || s->plan->stage_count > 1)
+            s->sized[s->sized_count++] = b;
+    }
+}
+
+static bool open_arrays(struct sample *s)
+{
+    size_t instrs = (size_t)s->program->stages[0].instr_count, buffers = (size_t)s->program->buffer_count;
+    struct arena *a = &s->arena;
+    s->weight_layer = arena_alloc(a, (size_t)s->graph->weight_count, sizeof *s->weight_layer);
+    s->listed = arena_alloc(a, instrs, sizeof *s->listed);
+    s->release = arena_alloc(a, instrs, sizeof *s->release);
+    s->releasing = arena_alloc(a, instrs, sizeof *s->releasing);
+    s->behind = arena_alloc(a, instrs, sizeof *s->behind);
+    s->sized = arena_alloc(a, buffers, sizeof *s->sized);
+    s->lives = arena_alloc(a, buffers, sizeof *s->lives);
+    s->kept_layer = arena_alloc(a, buffers, sizeof *s->kept_layer);
+    s->within_saved = arena_alloc(a, buffers, sizeof *s->within_saved);
+    s->put_off = arena_alloc(a, (size_t)s->graph->value_count, 2 * sizeof *s->put_off);
+    s->duration = arena_alloc(a, instrs, sizeof *s->duration);
+    s->finish = arena_alloc(a, instrs, sizeof *s->finish);
+    s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
+    s->passes = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->passes);
+    s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
+    s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
+    return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
+           s->kept_layer && s->within_saved && s->put_off && s->duration && s->finish && s->change && s->passes &&
+           s->by_layer && s->copies;
+}
+
+static bool dissect(struct sample *s, struct error *err)
+{
+    if (!open_arrays(s))
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    for (int i = s->graph->segment_count - 1; i >= 0; i--)
+        for (int k = 0; k < s->graph->segments[i].weight_count; k++)
+            s->weight_layer[s->graph->segments[i].weight[k].id] = s->graph->segments[i].layer;
+    if (!program_lives(s->program, s->lives, err))
+        return false;
+    find_turn(s);
+    skip_taken_over(s);
+    list_instructions(s);
+    list_behind(s);
+    list_buffers(s);
+    return (sample_list_kept(s) && sample_list_alike(s)) ||
+           fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+}
+
+bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err)
+{
+    struct sample *s = calloc(1, sizeof *s);
+    if (!s)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    s->shape = *shape;
+    bool good = make_plan(s, graph) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    good = good && plan_check(s->plan, graph, err) && program_lower(&s->program, graph, s->plan, err) &&
+           program_split_lives(s->program, err) && dissect(s, err);
+    if (good)
+        *out = s;
+    else
+        sample_free(s);
+    return good;
+}
+
+size_t sample_bytes(const struct sample *s)
+{
+    return program_bytes(s->program) + arena_bytes(&s->arena);
+}
+
+void sample_free(struct sample *s)
+{
+    if (!s)
+        return;
+    program_free(s->program);
+    plan_free(s->plan);
+    arena_free(&s->arena);
+    free(s);
+}
+
+bool sample_matches(const struct sample *s, const struct sample_shape *shape)
+{
+    const struct sample_shape *own = &s->shape;
+    bool same = own->mesh.atom_count == shape->mesh.atom_count && own->stages == shape->stages &&
+                own->micro_batches == shape->micro_batches && own->prefetch == shape->prefetch &&
+                own->loss_chunks == shape->loss_chunks && own->vocab_multiple == shape->vocab_multiple &&
+                own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype && own->clips == shape->clips &&
+                plan_layer_equal(&own->layer, &shape->layer) && own->alternates == shape->alternates &&
+                (!shape->alternates || plan_layer_equal(&own->other, &shape->other));
+    for (int i = 0; same && i < shape->mesh.atom_count; i++) {
+        int size = shape->mesh.size[i], mine = own->mesh.size[i];
+        bool deals = dimension_deals_batch(dimensions[shape->layer.dim[i]]) &&
+                     (!shape->alternates || dimension_deals_batch(dimensions[shape->other.dim[i]]));
+        same = deals ? (size > 1) == (mine > 1) : size == mine;
+    }
+    return same;
+}
+
+bool sample_resize(struct sample *s, const struct graph *graph, const struct mesh *mesh)
+{
+    set_sizes(s, graph, mesh);
+    return program_resize(s->program, graph, s->plan, s->sized, s->sized_count);
+}
+
+/* ---- time ---- */
+
+/* What a weight's transfer serves is its layer; of a bucket each weight pays its share. */
+static int64_t *share_of(const struct sample *s, struct layer_price *price, const struct instr *instr)
+{
+    if (!hands_out(instr))
+        return instr->phase == PHASE_STEP ? &price->reduce_last_ns : &price->reduce_ns;
+    if (instr->phase == PHASE_STEP)
+        return &price->step_ns;
+    if (s->kept_layer[s->program->pairs[instr->pair_first].destination] >= 0)
+        return &price->gather_once_ns;
+    return instr_is_forward(instr) ? &price->gather_forward_ns : &price->gather_backward_ns;
+}
+
+static int pair_layer(const struct sample *s, const struct instr *instr, int pair, int64_t *bytes)
+{
+    const struct pair *p = &s->program->pairs[instr->pair_first + pair];
+    int number = p->destination >= 0 ? p->destination : p->source;
+    const struct buffer *buffer = &s->program->buffers[number];
+    *bytes = max_i64(buffer->bytes, 1);
+    if (s->kept_layer[number] >= 0)
+        return s->kept_layer[number];
+    return buffer->is_weight ? s->weight_layer[buffer->id] : sample_layer_of(s, instr);
+}
+
+/* Where another layer than that is served, which uses one of its weights; else NULL. Once gathered it serves both. */
+static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int pair, int layer)
+{
+    struct layer_price *price = &s->by_layer[layer];
+    int buffer = s->program->pairs[instr->pair_first + pair].destination;
+    bool tied = false, shared = false;
+    for (int k = 0; k < s->tie_count; k++) {
+        tied = tied || s->ties[k].layer == instr->layer;
+        shared = shared || s->ties[k].buffer == buffer;
+    }
+    if (buffer >= 0 && s->kept_layer[buffer] >= 0)
+        return shared && hands_out(instr) ? &price->tied_gather_once_ns : NULL;
+    if (!tied || instr->layer == layer || instr->phase == PHASE_STEP)
+        return NULL;
+    if (!hands_out(instr))
+        return &price->tied_reduce_ns;
+    return instr_is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
+}
+
+/* least_ns: of what the lane has to move at least; joined_ns: less of it beside others. */
+static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t least_ns, int64_t joined_ns)
+{
+    int64_t total = 0, bytes = 0;
+    for (int i = 0; i < instr->pair_count; i++) {
+        pair_layer(s, instr, i, &bytes);
+        total += bytes;
+    }
+    for (int i = 0; i < instr->pair_count; i++) {
+        int layer = pair_layer(s, instr, i, &bytes);
+        struct layer_price *price = &s->by_layer[layer];
+        int64_t *tied = tied_share_of(s, instr, i, layer);
+        int64_t share = instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
+        *share_of(s, price, instr) += share;
+        if (tied)
+            *tied += share;
+        else
+            sample_add_lane(price, share_of(s, price, instr),
+                            (int64_t)((double)least_ns * (double)bytes / (double)total));
+        price->least.joined_ns += (int64_t)((double)joined_ns * (double)bytes / (double)total + 1);
+        if (!hands_out(instr))
+            price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
+    }
+}
+
+int sample_path_layer_of(const struct sample *s, const struct instr *instr)
+{
+    bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
+    if (!adds_up || !instr_is_forward(instr) || instr->pair_count == 0)
+        return sample_layer_of(s, instr);
+    const struct buffer *source = &s->program->buffers[s->program->pairs[instr->pair_first].source];
+    int maker = source->kind == BUFFER_VALUE ? s->graph->values[source->id].producer : -1;
+    return maker >= 0 ? s->graph->segments[maker].layer : sample_layer_of(s, instr);
+}
+
+static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, bool reductions)
+{
+    struct layer_price *price = &s->by_layer[sample_path_layer_of(s, instr)];
+    bool step = instr->phase == PHASE_STEP || instr->micro < 0;
+    if (step && !reductions) {
+        price->step_ns += moved;
+        price->norm_ns += instr->op == OP_NORM ? moved : 0;
+    } else if (!step && instr_is_forward(instr) && !reductions)
+        price->forward_ns += moved;
+    else if (!step && !instr_is_forward(instr) && reductions)
+        price->backward_ns += moved;
+}
+
+/* The first weight's gradient is there at `now`, and the layer's backward has begun at `began`. One that chunks of the
+ * loss add up is there with the last, and between them another layer has run. */
+static void note_gradient(struct sample *s, const struct instr *instr, int64_t began, int64_t now)
+{
+    struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
+    if (instr->op != OP_COMPUTE || instr->phase != PHASE_BACKWARD_WEIGHT)
+        return;
+    if (segment_is_walked(&s->graph->segments[instr->segment], &s->program->assignments[instr->segment]))
+        price->gradient_ns = sample_pass_of(s, instr)->passed_ns;
+    else if (price->gradient_ns == 0)
+        price->gradient_ns = now - began;
+}
+
+/* The reductions whose bytes are free by now, of them that end last: until then the path waits. */
+struct freed {
+    int next, last; /* last: -1: none */
+};
+
+static void later(const struct sample *s, int *last, int instr)
+{
+    if (*last < 0 || s->finish[instr] > s->finish[*last])
+        *last = instr;
+}
+
+static void free_bytes(const struct sample *s, int instr, struct freed *freed)
+{
+    for (; freed->next < s->release_count && s->release[freed->next] <= instr; freed->next++)
+        later(s, &freed->last, s->releasing[freed->next]);
+}
+
+/* When the instruction can begin for all that its lane and the path do; *reduction: the one for which it waits longest,
+ * be it for its result or for what comes behind it in its lane; -1: none. */
+static int64_t ready_ns(const struct sample *s, const struct instr *instr, int64_t lane_ns, int *reduction)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t ready = lane_ns;
+    for (int w = 0; w < instr->wait_count; w++) {
+        int other = list->waits[instr->wait_first + w], behind = sample_on_path(instr) ? s->behind[other] : -1;
+        if (behind >= 0 && s->finish[other] == s->finish[behind])
+            later(s, reduction, behind);
+        else
+            ready = max_i64(ready, s->finish[other]);
+    }
+    return ready;
+}
+
+/* The gathers that the path instruction waits for, or the one that is issued. moved_ns: of the path, by the former. */
+static void note_gathers(struct sample *s, int index, int64_t moved_ns)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    const struct instr *instr = &list->instrs[index];
+    struct layer_pass *g = sample_pass_of(s, instr);
+    if (instr->phase == PHASE_STEP)
+        return;
+    if (!sample_on_path(instr) && hands_out(instr))
+        s->change[index] = g->issued_ns += s->duration[index];
+    if (!sample_on_path(instr))
+        return;
+    for (int w = 0; w < instr->wait_count; w++) {
+        int other = list->waits[instr->wait_first + w];
+        if (!sample_on_path(&list->instrs[other]) && hands_out(&list->instrs[other]))
+            g->lag_ns = max_i64(g->lag_ns, s->change[other] - g->passed_ns);
+    }
+    g->passed_ns += moved_ns;
+}
+
+/* Weights come one after another, and each is needed when the path has come to it. */
+static int64_t rest_ns(const struct layer_pass *g)
+{
+    return g->issued_ns > 0 ? max_i64(0, g->passed_ns + g->lag_ns - g->issued_ns) : 0;
+}
+
+static void settle_gathers(struct sample *s)
+{
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        s->by_layer[l].rest_backward_ns = rest_ns(&s->passes[2 * l]);
+        s->by_layer[l].rest_forward_ns = rest_ns(&s->passes[2 * l + 1]);
+    }
+}
+
+/* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
+ * off without, backward with them: what the path waits for a reduction is the price of the layer whose it is. */
+static void walk(struct sample *s, bool reductions)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t lane[LANE_COUNT] = { 0 }, clock = 0, began = 0;
+    struct freed freed = { .last = -1 };
+    for (int k = 0, layer = -1; k < s->list_count; k++) {
+        int i = s->listed[k], reduction = -1;
+        const struct instr *instr = &list->instrs[i];
+        if (reductions && instr->phase != PHASE_STEP)
+            free_bytes(s, i, &freed);
+        reduction = freed.last;
+        int64_t start = ready_ns(s, instr, lane[instr->lane], &reduction);
+        if (!sample_on_path(instr)) {
+            if (!reductions)
+                note_gathers(s, i, 0);
+            s->finish[i] = lane[instr->lane] = start + (reductions && reduces_each_time(instr) ? s->duration[i] : 0);
+            continue;
+        }
+        int64_t waits = reduction < 0 ? 0 : max_i64(0, s->finish[reduction] - max_i64(start, clock));
+        if (waits > 0)
+            start = s->finish[reduction];
+        s->finish[i] = lane[instr->lane] = start + s->duration[i];
+        int64_t moved = max_i64(0, s->finish[i] - clock - waits);
+        if (!instr_is_forward(instr) && instr->layer != layer) {
+            layer = instr->layer;
+            began = clock;
+        }
+        clock += waits + moved;
+        move_layer(s, instr, moved, reductions);
+        if (waits > 0) {
+            struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[reduction])];
+            price->backward_ns += waits;
+            price->wait_ns += waits;
+        }
+        if (!reductions) {
+            note_gathers(s, i, moved);
+            note_gradient(s, instr, began, clock);
+        }
+    }
+}
+
+static bool copies_host(const struct instr *instr)
+{
+    return instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN;
+}
+
+static void add_copy(struct sample *s, const struct instr *instr, int64_t ns)
+{
+    struct copies *copies = &s->copies[sample_layer_of(s, instr)];
+    bool out = instr->lane == LANE_COPY_OUT;
+    if (instr->phase == PHASE_STEP)
+        *(out ? &copies->step_out_ns : &copies->step_in_ns) += ns;
+    else
+        *(out ? &copies->out_ns : &copies->in_ns) += ns;
+}
+
+/* A layer's copies hide behind its own passes alone: how much of its neighbours' time is left for them depends on what
+ * these decide. In the step both ways run at once, and count where they last longer than the updates. */
+static void settle_copies(struct sample *s)
+{
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        struct layer_price *price = &s->by_layer[l];
+        const struct copies *copies = &s->copies[l];
+        price->forward_ns = max_i64(price->forward_ns, copies->out_ns);
+        price->backward_ns = max_i64(price->backward_ns, copies->in_ns);
+        price->step_ns = max_i64(price->step_ns, max_i64(copies->step_out_ns, copies->step_in_ns));
+    }
+}
+
+void sample_price_path(struct sample *s)
+{
+    walk(s, false);
+    walk(s, true);
+    settle_gathers(s);
+}
+
+void sample_forget_prices(struct sample *s)
+{
+    memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
+    memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
+    memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
+}
+
+static void price_times(struct sample *s, const struct facts *facts, struct kernel_costs *known, bool accumulates,
+                        bool path_only)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    sample_price_instrs(s, facts, known, path_only);
+    for (int k = 0; !path_only && k < s->list_count; k++) {
+        int i = s->listed[k];
+        const struct instr *instr = &list->instrs[i];
+        if (copies_host(instr))
+            add_copy(s, instr, s->duration[i]);
+        else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
+            share_out(s, instr, s->duration[i], sample_least_transfer_ns(s, facts, instr, s->duration[i]),
+                      hands_out(instr) ? sample_joined_ns(s, facts, instr, s->duration[i]) : 0);
+    }
+    sample_price_least(s);
+    if (accumulates)
+        sample_price_adding(s, facts);
+    sample_price_path(s);
+    settle_copies(s);
+    if (!path_only)
+        sample_price_links(s, facts);
+}
+
+const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,
+                                        bool accumulates, enum sample_detail detail, int64_t *workspace_bytes)
+{
+    sample_forget_prices(s);
+    price_times(s, facts, known, accumulates, detail != SAMPLE_ALL);
+    *workspace_bytes = sample_price_memory(s, detail);
+    return s->by_layer;
+}
+
+/* The buffer that the instruction makes of another of the same value, of activations or gradients; else -1. */
+static int converted_buffer(const struct sample *s, const struct instr *instr)
+{
+    if (instr->pair_count == 0 || (!op_info[instr->op].collective && instr->op != OP_SLICE))
+        return -1;
+    int buffer = s->program->pairs[instr->pair_first].destination;
+    return buffer < 0 || s->program->buffers[buffer].is_weight ? -1 : buffer;
+}
+
+struct layer_price sample_handover(const struct sample *s, int layer)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int value = s->graph->layers[layer].output_value;
+    struct layer_price price = { 0 };
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        int buffer = converted_buffer(s, instr);
+        if (buffer >= 0 && s->program->buffers[buffer].id == value)
+            *(instr_is_forward(instr) ? &price.forward_ns : &price.backward_ns) += s->duration[s->listed[k]];
+    }
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        if (!buffer->host && !buffer->persistent && buffer->id == value && sample_keeps(s, s->sized[k]))
+            price.saved_bytes += buffer->bytes;
+    }
+    return price;
+}
+
+int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage, int64_t *bytes)
+{
+    const struct stage_program *list = &s->program->stages[stage];
+    int64_t ns = 0;
+    for (int i = *bytes = 0; i < list->instr_count; i++)
+        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0) {
+            ns += cost_instr_ns(facts, s->program, stage, &list->instrs[i]);
+            *bytes += s->program->buffers[s->program->pairs[list->instrs[i].pair_first].source].bytes;
+        }
+    return ns;
+}

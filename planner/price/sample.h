@@ -1,0 +1,53 @@
+/* One strategy for all layers of a folded model, lowered once and taken apart into prices as often as sizes change. */
+#ifndef CLEAVE_SEARCH_SAMPLE_H
+#define CLEAVE_SEARCH_SAMPLE_H
+#include "planner/price/price.h"
+
+/* What decides which instructions there are. Of atoms that split the batch only counts whether they have more than one
+ * rank. */
+struct sample_shape {
+    struct mesh mesh;
+    struct plan_layer layer;
+    bool alternates; /* every second layer, the second the first of them, is decided as `other` instead */
+    struct plan_layer other;
+    int stages;        /* 1; 2 to see what crosses: the first layer alone on the first */
+    int micro_batches; /* 2; 1 where only the compute path of what is not sharded is asked for */
+    int prefetch, loss_chunks;
+    int64_t vocab_multiple, bucket_bytes;
+    enum dtype dtype;
+    bool clips; /* gradients by their global norm */
+};
+struct sample;
+/* How much is asked for. PATHS: nothing that waits for the data-parallel lane, no temporary memory, and of the step
+ * what it takes however many ranks share it; KEPT: and what micro-batches keep. */
+enum sample_detail { SAMPLE_PATHS, SAMPLE_KEPT, SAMPLE_ALL };
+/* graph: of the shape's micro-batches on its mesh. Fails when lowering does. */
+bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err);
+void sample_free(struct sample *sample); /* accepts NULL */
+/* Whether the sample's instructions are those of the shape. */
+bool sample_matches(const struct sample *sample, const struct sample_shape *shape);
+/* Makes it the program of a mesh of the same shape and of the graph's batch; false: lowering must say (a new sample).
+ * The graph is borrowed until the next call. */
+bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
+/**
+ * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
+ * memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that is
+ * not the first.
+ */
+const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
+                                        bool accumulates, enum sample_detail detail, int64_t *workspace_bytes);
+/* Of a sample of one micro-batch of one sequence: what such micro-batches take at least, of which times follow from
+ * rates (cost_is_by_rates()). False: out of memory. */
+bool sample_open_floors(struct sample *sample, const struct facts *facts);
+/* What a micro-batch of so many sequences takes at least by layer of the folded graph, in the sample's memory until the
+ * next call: forward_ns and backward_ns, and step_ns of updates. */
+const struct layer_price *sample_floors(struct sample *sample, int64_t micro);
+/* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
+int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
+/* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the
+ * bytes of all its layouts that are kept for backward. Other members are 0. */
+struct layer_price sample_handover(const struct sample *sample, int layer);
+size_t sample_bytes(const struct sample *sample);
+/* Samples of one book are a list. */
+struct sample **sample_next(struct sample *sample);
+#endif

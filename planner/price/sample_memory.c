@@ -1,0 +1,274 @@
+/* Bytes of a lowered sample, layer by layer. */
+#include "planner/price/sample_parts.h"
+#include "base/num.h"
+#include "planner/program/access.h"
+#include <string.h>
+
+/* ---- what is there beyond one micro-batch ---- */
+
+/* Gathered before the end of the first micro-batch and read by the second, in a sample that keeps any. */
+static bool stays_gathered(const struct sample *s, int buffer)
+{
+    const struct life *life = &s->lives[buffer];
+    return s->program->buffers[buffer].kind == BUFFER_WEIGHT_USE && life->first >= 0 && life->first < s->end &&
+           life->last >= s->end;
+}
+
+static void list_kept(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct access access;
+    for (int b = 0; b < s->program->buffer_count; b++)
+        s->kept_layer[b] = -1;
+    for (int i = 0; i < s->end && layer_keeps_gathered(&s->shape.layer); i++)
+        for (int slot = -1; list->instrs[i].op == OP_COMPUTE &&
+                            (slot = access_after(s->program, &list->instrs[i], slot, &access)) >= 0;)
+            if (s->kept_layer[access.buffer] < 0 && stays_gathered(s, access.buffer))
+                s->kept_layer[access.buffer] = sample_layer_of(s, &list->instrs[i]);
+}
+
+/* The layer has a gathered copy of its own, in a layout of its own. */
+static bool keeps_own(const struct sample *s, int weight, int layer)
+{
+    for (int b = 0; b < s->program->buffer_count; b++)
+        if (s->kept_layer[b] == layer && s->program->buffers[b].id == weight)
+            return true;
+    return false;
+}
+
+/* The buffers that hold a weight which a later layer uses too, or only their number. */
+static int list_ties_of(const struct sample *s, int weight, int layer, struct tie *ties)
+{
+    int count = 0;
+    bool own = keeps_own(s, weight, layer);
+    for (int b = 0; b < s->program->buffer_count; b++) {
+        const struct buffer *buffer = &s->program->buffers[b];
+        bool holds = buffer->persistent && !buffer->host, keeps = !own && s->kept_layer[b] >= 0;
+        if (!buffer->is_weight || buffer->id != weight || !(holds || keeps))
+            continue;
+        if (ties)
+            ties[count] = (struct tie){ b, layer };
+        count++;
+    }
+    return count;
+}
+
+/* Later users of weights, or only their number. Few weights have any. */
+static int list_ties(const struct sample *s, struct tie *ties)
+{
+    int count = 0;
+    for (int i = 0; i < s->graph->segment_count; i++) {
+        const struct segment *user = &s->graph->segments[i];
+        for (int k = 0; k < user->weight_count; k++)
+            if (user->layer != s->weight_layer[user->weight[k].id])
+                count += list_ties_of(s, user->weight[k].id, user->layer, ties ? &ties[count] : NULL);
+    }
+    return count;
+}
+
+bool sample_list_kept(struct sample *s)
+{
+    list_kept(s);
+    s->tie_count = list_ties(s, NULL);
+    s->ties = arena_alloc(&s->arena, (size_t)s->tie_count, sizeof *s->ties);
+    if (!s->ties)
+        return false;
+    list_ties(s, s->ties);
+    return true;
+}
+
+static void price_kept(struct sample *s)
+{
+    for (int k = 0; k < s->sized_count; k++)
+        if (s->kept_layer[s->sized[k]] >= 0)
+            s->by_layer[s->kept_layer[s->sized[k]]].weight_bytes += s->program->buffers[s->sized[k]].bytes;
+}
+
+static void price_persistent(struct sample *s)
+{
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        if (!buffer->persistent || !buffer->is_weight || buffer->host)
+            continue;
+        struct layer_price *price = &s->by_layer[s->weight_layer[buffer->id]];
+        price->weight_bytes += buffer->bytes;
+        if (buffer->kind == BUFFER_WEIGHT && !s->program->graph->weights[buffer->id].frozen)
+            price->version_bytes += buffer->bytes;
+    }
+    for (int k = 0; k < s->tie_count; k++)
+        s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;
+}
+
+/* Replicas exchange the gradients that are left for the update. */
+static void price_exchange(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        if (instr->op != OP_UPDATE)
+            continue;
+        const struct pair *pair = &s->program->pairs[instr->pair_first];
+        const struct buffer *gradient = &s->program->buffers[pair->source];
+        struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
+        price->exchange_bytes += gradient->bytes;
+        price->exchange_parts++;
+        bool tied = false;
+        for (int t = 0; t < s->tie_count; t++)
+            if (s->ties[t].buffer == pair->source) {
+                s->by_layer[s->ties[t].layer].tied_gradient_bytes += gradient->bytes;
+                tied = true;
+            }
+        price->tied_gradient_bytes += tied ? gradient->bytes : 0;
+    }
+}
+
+/* Where a value is counted that is kept for backward, whatever the layer's neighbours decide; NULL: nowhere. What
+ * leaves a layer is kept by the next one of a chain, if that reads it last. What is offloaded stays only where a
+ * micro-batch turns around at once. */
+static int64_t *kept_of(struct sample *s, int buffer, bool chain)
+{
+    const struct buffer *b = &s->program->buffers[buffer];
+    const struct graph *graph = s->graph;
+    if (b->kind != BUFFER_VALUE || graph->values[b->id].producer < 0 || layer_offloads_activations(&s->shape.layer))
+        return NULL;
+    int maker = graph->segments[graph->values[b->id].producer].layer,
+        reader = sample_layer_of(s, &s->program->stages[0].instrs[s->lives[buffer].last]);
+    if (graph->layers[maker].output_value != b->id)
+        return reader == maker ? &s->by_layer[maker].least.kept_bytes : NULL;
+    return chain && reader == maker + 1 ? &s->by_layer[reader].least.enter_bytes : NULL;
+}
+
+/* Whether the buffer holds a value of the layer that reads it, or its gradient, whole. */
+static bool is_own(const struct sample *s, int buffer, int layer)
+{
+    const struct buffer *b = &s->program->buffers[buffer];
+    int maker = b->is_weight || b->id < 0 ? -1 : s->graph->values[b->id].producer;
+    return (b->kind == BUFFER_VALUE || b->kind == BUFFER_VALUE_GRADIENT) && maker >= 0 &&
+           s->graph->segments[maker].layer == layer && b->part_count == 1;
+}
+
+/* Where a value's buffers are listed, or its gradient's. */
+static int put_off_place(const struct buffer *buffer)
+{
+    return 2 * buffer->id + (buffer->kind == BUFFER_VALUE);
+}
+
+/* Of each value, and of its gradient, the bytes of the first micro-batch's smallest buffer. */
+static void list_least_bytes(struct sample *s)
+{
+    for (int i = 0; i < 2 * s->graph->value_count; i++)
+        s->put_off[i] = INT64_MAX;
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *b = &s->program->buffers[s->sized[k]];
+        bool counts = (b->kind == BUFFER_VALUE || b->kind == BUFFER_VALUE_GRADIENT) && !b->is_weight && b->id >= 0;
+        int64_t *least = counts && b->micro == 0 ? &s->put_off[put_off_place(b)] : NULL;
+        if (least)
+            *least = min_i64(*least, b->part_count == 1 ? b->bytes : 0);
+    }
+}
+
+/* What a pass by weight reads, each value and each gradient once. */
+static void price_put_off(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct access access;
+    if (layer_offloads_activations(&s->shape.layer))
+        return;
+    list_least_bytes(s);
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        int layer = sample_layer_of(s, instr);
+        bool counts = instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT && instr->micro == 0;
+        for (int slot = 0; counts && slot < access_slots(instr); slot++) {
+            if (!access_at(s->program, instr, slot, &access) || !access.reads || !is_own(s, access.buffer, layer))
+                continue;
+            const struct buffer *buffer = &s->program->buffers[access.buffer];
+            int64_t *bytes = &s->put_off[put_off_place(buffer)];
+            s->by_layer[layer].least.put_off_bytes += min_i64(*bytes, buffer->bytes);
+            *bytes = 0;
+        }
+    }
+}
+
+/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
+static void price_temporary(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t alive = 0, none = 0;
+    bool chain = graph_is_chain(s->graph);
+    memset(s->change, 0, ((size_t)s->end + 1) * sizeof *s->change);
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        struct life life = s->lives[s->sized[k]];
+        if (buffer->persistent || buffer->host || s->kept_layer[s->sized[k]] >= 0 || life.first < 0 ||
+            life.first >= s->end || s->within_saved[s->sized[k]])
+            continue;
+        if (sample_keeps(s, s->sized[k])) {
+            s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
+            int64_t *kept = kept_of(s, s->sized[k], chain);
+            *(kept ? kept : &none) += buffer->bytes;
+            continue;
+        }
+        s->change[life.since] += buffer->bytes;
+        if (life.held + 1 < s->end)
+            s->change[life.held + 1] -= buffer->bytes;
+    }
+    for (int i = 0; i < s->end; i++) {
+        struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[i])];
+        alive += s->change[i];
+        if (list->instrs[i].micro == 0)
+            price->transient_bytes = max_i64(price->transient_bytes, alive);
+    }
+}
+
+/* What comes from the host for the step lives when no activation does: it counts where it is more than those. */
+static void price_fetched(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t alive = 0;
+    memset(s->change, 0, ((size_t)list->instr_count + 1) * sizeof *s->change);
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        struct life life = s->lives[s->sized[k]];
+        if (buffer->kind != BUFFER_STATE_USE || life.first < 0)
+            continue;
+        s->change[life.since] += buffer->bytes;
+        s->change[life.held + 1] -= buffer->bytes;
+    }
+    for (int i = 0; i < list->instr_count; i++) {
+        struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[i])];
+        alive += s->change[i];
+        price->transient_bytes = max_i64(price->transient_bytes, alive);
+    }
+}
+
+static int64_t workspace(const struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t most = 0;
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        if (instr->op == OP_COMPUTE)
+            most = max_i64(most, instr_scratch_elements(s->program, 0, instr));
+    }
+    return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
+}
+
+int64_t sample_price_memory(struct sample *s, enum sample_detail detail)
+{
+    price_persistent(s);
+    price_kept(s);
+    if (detail != SAMPLE_PATHS)
+        price_temporary(s);
+    if (detail != SAMPLE_ALL)
+        return 0;
+    price_put_off(s);
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        s->by_layer[l].least.resident_bytes = s->by_layer[l].weight_bytes;
+        s->by_layer[l].least.held_bytes = s->by_layer[l].weight_bytes + s->by_layer[l].saved_bytes;
+    }
+    if (layer_offloads_optimizer(&s->shape.layer))
+        price_fetched(s);
+    price_exchange(s);
+    return workspace(s);
+}

@@ -1,0 +1,111 @@
+/* What the sample*.c share: a lowered sample and what is kept of it. */
+#ifndef CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
+#define CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
+#include "planner/program/lives.h"
+#include "planner/price/sample.h"
+
+struct tie {
+    int buffer, layer;
+}; /* the layer uses a weight that an earlier one holds, or keeps gathered for both */
+
+/* Copies of one layer on the lanes to and from host memory. */
+struct copies {
+    int64_t out_ns, in_ns;           /* every micro-batch */
+    int64_t step_out_ns, step_in_ns; /* once */
+};
+
+/* One layer's pass: its gathers, as far as the list has come, and what the path sends. */
+struct layer_pass {
+    int64_t issued_ns; /* of the lane */
+    int64_t passed_ns; /* of the path */
+    int64_t lag_ns;    /* the most that is issued by a moment when the path needs it, without what has passed */
+    /* What the path's transfers and the lane's lose to each other while the lane is busy. */
+    int64_t path_loss_ns, lane_loss_ns;
+};
+
+struct sample {
+    struct sample *next;
+    struct arena arena;
+    struct sample_shape shape;
+    const struct graph *graph; /* borrowed */
+    struct plan *plan;
+    struct program *program;
+    int *weight_layer;        /* (weights) first layer that uses it */
+    int *listed, list_count;  /* instructions of the first micro-batch and of the step, ascending */
+    int *sized, sized_count;  /* buffers that these touch or that live beside them */
+    int *release, *releasing; /* (list_count) reductions in the dp lane: from which instruction on bytes may wait for
+                                 it, ascending */
+    int release_count;
+    int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
+    struct life *lives; /* (buffers) */
+    int *like; /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
+    uint64_t *kernel;   /* (instructions) which kernel it is, whatever the sizes; of what costs as much as another: 0 */
+    int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
+    int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
+    bool *within_saved; /* (buffers) lies in bytes that count as saved */
+    int64_t *put_off;   /* (values, 2) bytes that backward by weight reads and are not counted yet: gradients, values */
+    struct tie *ties;
+    int tie_count;
+    /* filled anew for each size */
+    int64_t *duration, *finish;   /* (instructions) */
+    struct layer_pass *passes;    /* (layers, 2): backward, forward */
+    int64_t *change;              /* (instructions + 2) of gathers: all of the layer and pass up to it; then bytes that
+                                     come and go */
+    struct layer_price *by_layer; /* (layers) */
+    struct copies *copies;        /* (layers) */
+    /* (instructions) For floors of one size: what each takes, and of that what no size goes below; and at least for
+     * each further sequence. NULL: not asked for yet. */
+    int64_t *first_ns, *launch_ns;
+    double *more_ns;
+};
+
+static inline bool sample_on_path(const struct instr *instr)
+{
+    return instr->lane == LANE_COMPUTE || instr_serves_layer(instr);
+}
+static inline int sample_layer_of(const struct sample *s, const struct instr *instr)
+{
+    return instr->layer >= 0 && instr->layer < s->graph->layer_count ? instr->layer : 0;
+}
+
+static inline struct layer_pass *sample_pass_of(const struct sample *s, const struct instr *instr)
+{
+    return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
+}
+
+/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
+ * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
+int sample_path_layer_of(const struct sample *s, const struct instr *instr);
+/* Sets all prices to 0. */
+void sample_forget_prices(struct sample *sample);
+/* Prices the path by the durations, and how long each pass's gathers still take behind it. */
+void sample_price_path(struct sample *sample);
+/* Lists which kernels are which, and which cost the same. False: out of memory. */
+bool sample_list_alike(struct sample *sample);
+/* Fills in durations; path_only: of what does not stand on the path 0, and of the step what it takes however many ranks
+ * share it. known: as for sample_prices(). */
+void sample_price_instrs(struct sample *sample, const struct facts *facts, struct kernel_costs *known, bool path_only);
+/* Makes them those of the micro-batches after the first, which add to the gradients that it left. */
+void sample_price_adding(struct sample *sample, const struct facts *facts);
+/* Adds to by_layer what any program has to do at least, for bounds; of the durations of the first micro-batch, which
+ * adds to no gradient that another has left. */
+void sample_price_least(struct sample *sample);
+/* What the transfer of ns adds to the data-parallel lane at least, whatever shares a bucket with it: what fills one
+ * takes no less with others, what does not may be a part of a larger one. 0 with a profile, whose curves may bend, and
+ * on other lanes. */
+int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
+                                 int64_t ns);
+/* How much less a gather of a pass may take that shares its transfer with another layer's, as the first of a stage do.
+ */
+int64_t sample_joined_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t ns);
+/* Counts it, of what is also counted in *into. */
+void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns);
+/* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */
+bool sample_keeps(const struct sample *s, int buffer);
+/* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
+bool sample_list_kept(struct sample *sample);
+/* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
+int64_t sample_price_memory(struct sample *sample, enum sample_detail detail);
+/* Fills in what transfers of path and data-parallel lane lose to each other where they share links. */
+void sample_price_links(struct sample *sample, const struct facts *facts);
+#endif

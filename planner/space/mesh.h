@@ -1,0 +1,35 @@
+/* The mesh of a stage and what its atoms stand for: the outer choice of a plan that all its stages share. */
+#ifndef CLEAVE_SEARCH_MESH_H
+#define CLEAVE_SEARCH_MESH_H
+#include "planner/plan/plan.h"
+
+struct mesh {
+    int atom_count;        /* at most MAX_ATOMS */
+    int size[MAX_ATOMS];   /* ranks; the last atom is the innermost; unused ones are 1 */
+    int8_t dim[MAX_ATOMS]; /* enum dimension_index that layers give the atom unless their strategy says otherwise */
+};
+struct mesh mesh_none(void); /* no atoms, one rank */
+/* Appends an atom inside those that are there. */
+void mesh_add(struct mesh *mesh, int size, enum dimension_index dim);
+int mesh_ranks(const struct mesh *mesh);
+/* With one atom for neighbours of one dimension. */
+struct mesh mesh_joined(const struct mesh *mesh);
+bool mesh_equal(const struct mesh *a, const struct mesh *b);
+/* Degrees: ranks that work on one sequence's heads and columns; that have sequences of their own; that share a sequence
+ * by its tokens. */
+int mesh_tensor(const struct mesh *mesh);
+int mesh_data(const struct mesh *mesh);
+int mesh_context(const struct mesh *mesh);
+int mesh_expert(const struct mesh *mesh); /* of those with sequences of their own, ranks that share out the experts */
+/* Whether a tensor-parallel atom shares out the sequence too. */
+bool mesh_sequence_parallel(const struct mesh *mesh);
+/* Ranks over which ZeRO could shard. */
+int mesh_shards(const struct mesh *mesh);
+/* What every layer decides for itself. */
+struct strategy {
+    struct plan_layer layer;
+};
+/* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage.
+ * MOST_SPREAD: meshes of all stages together, where a stage's share each micro-batch. */
+enum { MOST_LAYOUTS = 4, MOST_RUNS = 3, MOST_SPREAD = 128 };
+#endif

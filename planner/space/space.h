@@ -1,0 +1,257 @@
+/* What the search may choose from: restrictions by the user, and the outer configurations that are legal for model and
+ * cluster. */
+#ifndef CLEAVE_SEARCH_SPACE_H
+#define CLEAVE_SEARCH_SPACE_H
+#include "planner/facts/profile.h"
+#include "planner/program/schedule.h"
+#include "planner/space/group_order.h"
+#include "planner/space/mesh.h"
+
+enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64 };
+/* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
+enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
+extern const char *const mesh_order_names[ORDER_COUNT + 1];
+
+/* Allowed values of one choice; count 0: all legal ones. */
+struct allowed {
+    int count;
+    int64_t values[SPACE_VALUES];
+};
+bool allows(const struct allowed *allowed, int64_t value);
+/* Whether a value above 1 is named. */
+bool names_several(const struct allowed *allowed);
+
+/* What some layers may choose from, instead of what all others may. */
+enum layer_choice {
+    LAYER_ZERO,
+    LAYER_RECOMPUTE,
+    LAYER_OFFLOAD,
+    LAYER_SLICES,
+    LAYER_RESHARD,
+    LAYER_REPLICATE,
+    LAYER_HSDP,
+    LAYER_TP, /* with `layouts` those of one plan may differ; else its ranks are what all rules allow */
+    LAYER_SP,
+    LAYER_CHOICES
+};
+extern const char *const layer_choice_names[LAYER_CHOICES + 1];
+struct layer_rule {
+    int first, last; /* layers of the graph, both included */
+    enum layer_choice choice;
+    struct allowed allowed; /* at least one value */
+};
+enum { SPACE_RULES = 16 };
+
+struct space {
+    int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
+    enum dtype dtype;
+    double clip_norm;                             /* gradients are scaled down to this global norm; 0: not */
+    struct allowed pipeline, tensor, data, micro; /* degrees; sequences of one micro-batch per data-parallel rank */
+    struct allowed zero, recompute, offload;      /* 0..3; enum recompute; enum offload */
+    struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
+    struct allowed sequence_parallel;             /* 0, 1 */
+    struct allowed context, context_dimension;    /* degrees; enum dimension_index of those with a cp lane */
+    struct allowed data_dimension;                /* enum dimension_index: dimension_is_data() */
+    struct allowed tensor_dimension;              /* enum dimension_index: dimension_is_tensor() */
+    struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
+    struct allowed shard_group;   /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
+    struct allowed reshard;       /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */
+    struct allowed replicate;     /* sets of operators that are not sharded, of layers that are; 0: all are */
+    struct allowed slices;        /* rounds of sliceable operators */
+    struct allowed order;         /* enum mesh_order */
+    struct allowed interleave;    /* chunks per stage; none: 1, or 2 where the schedule wants some, and 4 beside */
+    struct allowed extra;         /* extra_in_flight: warm-up beyond the schedule's own; none: 0, and beside 1 and 2 */
+    struct allowed turns;         /* replicas of a stage that take whole micro-batches in turn; at least one value */
+    struct allowed spread;        /* meshes of a stage that share each micro-batch; at least one value */
+    struct allowed spread_tensor; /* so many times the tensor-parallel ranks in a stage of several meshes, the fewer
+                                     data-parallel ones; at least one value */
+    struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
+                               the largest counts; 1: one layout for all layers of the plan. At least one value */
+    struct allowed loss_chunks; /* of tokens, in which head and loss run; at least one value */
+    struct allowed bucket;      /* bytes of gradients that are reduced together, 0: one by one; at least one value */
+    int rule_count;
+    struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
+};
+/* All of it: buckets of 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, gathered
+ * weights given up after each pass, prefetch 0 to 2, synchronous schedules, tensor-parallel ranks as neighbours,
+ * data-parallel ones without a server; no context parallelism, no slices, ZeRO over all data-parallel ranks, one mesh
+ * for each stage, one layout for all layers, the loss at once. */
+struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
+enum { USUAL_BUCKET_BYTES = 25 << 20 };
+/* The size of buckets that is tried first. */
+static inline int64_t space_bucket_bytes(const struct space *space)
+{
+    return space->bucket.values[0];
+}
+/* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
+const struct schedule *space_without_clipping(const struct space *space);
+
+/* One outer configuration: stages x the ranks of the mesh = devices. Where stages may have several meshes, meshes x the
+ * ranks of the mesh, and how stages share out the meshes is decided with the cut: each of a stage's takes whole
+ * micro-batches in turn, or all share each micro-batch and are one mesh of so many times the ranks: of the data ranks,
+ * but for a factor of them that multiplies the tensor-parallel ones. */
+struct config {
+    struct mesh mesh;
+    int meshes;  /* 0: one for each stage; else of all stages together, and stages 0: any number */
+    bool spread; /* with meshes, and stages: those of a stage share each micro-batch; else they take turns */
+    int stages, schedule, prefetch, micro_batch_count;
+    int chunks;               /* of the model on each stage; below 1: one */
+    int extra;                /* extra_in_flight */
+    int loss_chunks;          /* below 1: one */
+    int turn_count;           /* with meshes: */
+    const int *turns;         /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
+    const int *tensor_times;  /* (turn_count) with `spread`, ascending for a number of meshes: divides it */
+    int most_tensor;          /* of all stages, where it may differ: of the vocabulary's padding. 0: the mesh's */
+    int64_t micro;            /* sequences of a micro-batch on a data rank; with `spread` where a stage has one mesh */
+    int64_t bucket_bytes;     /* of gradients that are reduced together; 0: one by one */
+    struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
+    int runs;         /* of layers with one layout each that a stage has at most; below 2: all layers have the mesh's */
+    int layout_count; /* with runs: */
+    int8_t layout[MOST_LAYOUTS][MAX_ATOMS]; /* dimensions of atoms; the first is the mesh's, the most tensor-parallel */
+};
+/* What a comparison leaves out. */
+enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4 };
+/* Whether two configurations of one list are equal but for that, a sum of BUT_. */
+bool config_equal_but(const struct config *a, const struct config *b, int but);
+/* The configuration in which all layers have that one of its layouts. */
+struct config config_of_layout(const struct config *config, int layout);
+static inline int config_chunks(const struct config *config)
+{
+    return config->chunks > 1 ? config->chunks : 1;
+}
+/* Whether its stages have several parts of one model, which have a device's memory in common. */
+bool config_shares_devices(const struct config *config);
+static inline int config_loss_chunks(const struct config *config)
+{
+    return config->loss_chunks > 1 ? config->loss_chunks : 1;
+}
+static inline int config_meshes(const struct config *config)
+{
+    return config->meshes > 0 ? config->meshes : config->stages;
+}
+/* Stages of the plan's file, each replica counted. */
+static inline int config_replicas(const struct config *config)
+{
+    return config->spread ? config->stages : config_meshes(config);
+}
+/* The configuration of a stage that has turns[turn] of the meshes to itself; one of `spread`. */
+struct config config_of_spread(const struct config *config, int turn);
+/* Pieces into which the layers are cut, and the stage that has one. */
+static inline int config_pieces(const struct config *config)
+{
+    return schedule_pieces(schedules[config->schedule], config->stages, config_chunks(config));
+}
+static inline int config_stage(const struct config *config, int piece)
+{
+    return schedule_stage(schedules[config->schedule], config->stages, piece);
+}
+static inline int config_tensor(const struct config *config)
+{
+    return mesh_tensor(&config->mesh);
+}
+static inline int config_data(const struct config *config)
+{
+    return mesh_data(&config->mesh);
+}
+/* One padding of the vocabulary for all layers of the plan. */
+int64_t config_vocab_multiple(const struct config *config, const struct graph *graph);
+/* Where the ranks of a stage begin: of so many meshes, with `before` meshes before them in the pipeline; of the stage
+ * with that number, where each has one. */
+static inline int config_rank_at(const struct config *config, int before, int meshes)
+{
+    int ranks = mesh_ranks(&config->mesh);
+    return group_order_rank(&config->order, before * ranks, meshes * ranks);
+}
+static inline int config_first_rank(const struct config *config, int stage)
+{
+    return config_rank_at(config, stage, 1);
+}
+/* To what the vocabulary is padded, so that so many tensor-parallel ranks share it. */
+int64_t vocab_multiple_of(const struct graph *graph, int tensor);
+
+/* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows
+ * divide; key and value heads may be fewer and are then replicated. */
+bool tensor_legal(const struct graph *graph, int tensor);
+/* What they would share, and do not divide. */
+struct obstacle {
+    int layer;
+    enum axis_tag tag; /* TAG_HEAD, or TAG_FFN */
+    int64_t size;
+};
+/* Where so many tensor ranks fail; false: they do not, or there is nothing at all to share. */
+bool tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out);
+
+/* Degrees of a mesh, and the dimensions that stand for them. */
+struct degrees {
+    int tensor, context, data;
+    int expert; /* of the data-parallel ranks; below 2: experts are not shared out */
+    enum dimension_index tensor_dimension, context_dimension, data_dimension;
+};
+/* group: data-parallel ranks of one atom; the others make an atom outside of it. Context-parallel ranks lie between
+ * data- and tensor-parallel ones, expert-parallel ones are the innermost data-parallel ones. It must be mesh_legal().
+ */
+struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int group);
+/* Whether degrees divide and the mesh has no more than MAX_ATOMS. */
+bool mesh_legal(const struct degrees *degrees, int group);
+/* The most ranks that can share out the experts of every layer: all degrees divide it. 1: there are none. */
+int64_t expert_most(const struct graph *graph);
+/* Whether context-parallel atoms find something to split in every heavy operator: else their ranks would all do the
+ * same. */
+bool context_legal(const struct graph *graph, const struct mesh *mesh);
+
+/* What the layer may choose from: its rule's values, or everybody's. */
+const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice);
+/* Whether the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where nothing
+ * is gathered, any resharding. */
+bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice);
+/* Whether one of these values is the group of data-parallel ranks over which the layer shards on the mesh: 0 is all
+ * ranks that could. */
+bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, const struct plan_layer *layer);
+/* Which layers have equal rules: the rules that count for the layer, as bits. */
+unsigned space_rules_of(const struct space *space, int layer);
+/* What any layer may choose from; everything where count is 0. */
+struct allowed space_any_layer(const struct space *space, enum layer_choice choice);
+
+/* Every strategy that the space allows some layer on the mesh, to out (NULL: only counted); their number. What makes no
+ * difference is listed once: without sharding there are no groups of shards, without ZeRO-3 nothing is kept gathered,
+ * slices serve to gather and reduce less at a time. Dimensions take the place of others that split alike
+ * (dimension_replica()). */
+int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
+/* What shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends of
+ * ZeRO, and slices, whose transfers run beside each other's computations; keeps: and whatever decides how much is kept.
+ * Unsharded ones first, then as many sharded ones where the mesh has ranks for it. */
+int space_ends(const struct space *space, const struct mesh *mesh, bool keeps, struct strategy *out);
+
+/* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
+ * failure; several meshes of a stage are one without a bounded schedule. */
+bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
+                   const struct graph *graph, const struct cluster *cluster, struct error *err);
+/* The closed form bounds the schedules that are `bounded`, with no more in flight than they say. Where a space has
+ * such, configurations of several stages with other synchronous schedules, or with more in flight, stand beside them:
+ * candidates for the judge, of which the closed form proves nothing. */
+bool config_is_bounded(const struct config *config);
+bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,
+                          const struct graph *graph, const struct cluster *cluster, struct error *err);
+/* When to end a listing before it is whole: it is time, or there are more than so many. */
+struct space_stop {
+    bool (*stops)(void *self);
+    void *self;
+    int most;
+};
+enum { SPACE_MOST_LISTED = 400000 }; /* beyond which a narrower space is searched, where there is one */
+/* Like it; *ended: so before all were listed, and *out holds none. */
+bool space_configs_until(struct config **out, int *count, struct arena *arena, const struct space *space,
+                         const struct graph *graph, const struct cluster *cluster, const struct space_stop *stop,
+                         bool *ended, struct error *err);
+/* How many there would be. */
+int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster);
+/* The nearest batch below or above the space's that has a configuration; 0: there is none, or it takes long to find. */
+int64_t space_nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                            bool above);
+/* Whether any of the configurations has data-parallel ranks that make groups of shards as the space names them; the
+ * failure says which there are. */
+bool space_check_groups(const struct space *space, const struct config *configs, int count, struct error *err);
+/* Why there was none: which restriction to lift. Always false. */
+bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                         struct error *err);
+#endif

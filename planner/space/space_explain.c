@@ -1,0 +1,182 @@
+/* Why a space has no configuration, and what to type instead. */
+#include "base/num.h"
+#include "base/text.h"
+#include "planner/space/space.h"
+#include <stdio.h>
+
+static const char *wants_of(const struct schedule *schedule)
+{
+    if (schedule->interleaves)
+        return schedule->by_stages ? "several chunks on each of at least 2 stages, a layer for each chunk, and "
+                                     "micro-batches that are a multiple of the stages"
+                                   : "several chunks on each of at least 2 stages, and a layer for each chunk";
+    return schedule->asynchronous ? "one chunk per stage, and at least as many micro-batches as stages"
+                                  : "one chunk per stage";
+}
+
+/* True: it is not the named schedules' fault; any other would not do either. */
+static bool explain_schedules(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                              struct error *err)
+{
+    struct space others = *space;
+    others.schedule.count = 0;
+    if (space->schedule.count == 0 || space_count(&others, graph, cluster) == 0)
+        return true;
+    const struct schedule *schedule = schedules[space->schedule.values[0]];
+    bool extra = !schedule->takes_extra && space->extra.count > 0 && !allows(&space->extra, 0);
+    char found[64] = "";
+    if (extra)
+        snprintf(found, sizeof found, ", found extra-in-flight %lld", (long long)space->extra.values[0]);
+    else if (space->pipeline.count == 1)
+        snprintf(found, sizeof found, ", found pp %lld", (long long)space->pipeline.values[0]);
+    return fail(err,
+                "plan: schedule %s goes with no configuration of the other fixed choices: it wants %s%s; leave some of "
+                "them out of --fix and --space",
+                schedule->name, extra ? "no more in flight than its order has" : wants_of(schedule), found);
+}
+
+/* "1024 or 1040", behind `before` and before `after`; nothing where no batch near this one would do. */
+static void write_nearest_batches(char *out, size_t size, const char *before, const char *after,
+                                  const struct space *space, const struct graph *graph, const struct cluster *cluster)
+{
+    long long below = space_nearest_batch(space, graph, cluster, false),
+              above = space_nearest_batch(space, graph, cluster, true);
+    out[0] = '\0';
+    if (below > 0 && above > 0)
+        snprintf(out, size, "%s%lld or %lld%s", before, below, above, after);
+    else if (below > 0 || above > 0)
+        snprintf(out, size, "%s%lld%s", before, below > 0 ? below : above, after);
+}
+
+/* Of stages with several meshes. */
+static const char *several_wanted(const struct space *space)
+{
+    if (!allows(&space->turns, 1))
+        return "; turns are at most the micro-batches, and the most of them times the stages, of a layer or more each, "
+               "at least the devices over tensor x data";
+    return allows(&space->spread, 1) ? ""
+                                     : "; spread divides the micro-batch, and the most of it times the stages is at "
+                                       "least the devices over tensor x data";
+}
+
+/* ---- degrees that cannot be, whatever the others are ---- */
+
+static bool tensor_possible(int64_t tensor, const struct graph *graph, const struct cluster *cluster)
+{
+    return tensor <= cluster_node_size(cluster) && cluster->device_count % tensor == 0 &&
+           tensor_legal(graph, (int)tensor);
+}
+
+static void explain_tensor(struct text *out, const struct space *space, const struct graph *graph,
+                           const struct cluster *cluster)
+{
+    int node = cluster_node_size(cluster);
+    struct obstacle obstacle;
+    for (int i = 0; i < space->tensor.count; i++)
+        if (tensor_possible(space->tensor.values[i], graph, cluster))
+            return;
+    if (space->tensor.count == 0)
+        return;
+    text_add(out, "; tp: expected 1");
+    for (int tensor = 2; tensor <= node; tensor++)
+        if (tensor_possible(tensor, graph, cluster))
+            text_printf(out, ", %d", tensor);
+    if (space->tensor.values[0] > node)
+        text_printf(out, ", within a node of %d devices", node);
+    else if (tensor_obstacle(graph, (int)space->tensor.values[0], &obstacle))
+        text_printf(out, ", which divide the %lld %s of layer %s", (long long)obstacle.size,
+                    obstacle.tag == TAG_HEAD ? "heads" : "feed-forward columns", graph->layers[obstacle.layer].name);
+    else
+        text_printf(out, ", which divide %d devices", cluster->device_count);
+    text_printf(out, ", found %lld", (long long)space->tensor.values[0]);
+}
+
+/* Of the degrees with one value the product. */
+static void explain_product(struct text *out, const struct space *space, int devices)
+{
+    static const char *const names[] = { "pp", "tp", "cp", "dp" };
+    const struct allowed *const degrees[] = { &space->pipeline, &space->tensor, &space->context, &space->data };
+    struct text product = { 0 };
+    int64_t ranks = 1;
+    bool all = true;
+    for (int i = 0; i < 4; i++) {
+        all = all && degrees[i]->count == 1;
+        if (degrees[i]->count != 1 || degrees[i]->values[0] == 1)
+            continue;
+        text_printf(&product, "%s%s %lld", product.length > 0 ? " x " : "", names[i], (long long)degrees[i]->values[0]);
+        ranks = min_i64(ranks, INT32_MAX) * degrees[i]->values[0];
+    }
+    bool one_mesh = !names_several(&space->turns) && !names_several(&space->spread);
+    if (one_mesh && (all ? ranks != devices : devices % ranks != 0))
+        text_printf(out, "; %s: expected %s%d devices, found %lld", product.data ? product.data : "each degree 1",
+                    all ? "" : "a divisor of ", devices, (long long)ranks);
+    text_free(&product);
+}
+
+bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                         struct error *err)
+{
+    struct space free_space = space_default(space->batch, space->sequence, space->dtype);
+    bool any = space_count(&free_space, graph, cluster) > 0;
+    if (any && !explain_schedules(space, graph, cluster, err))
+        return false;
+    char batches[128];
+    if (any) {
+        struct text degrees = { 0 };
+        explain_tensor(&degrees, space, graph, cluster);
+        explain_product(&degrees, space, cluster->device_count);
+        write_nearest_batches(batches, sizeof batches, ", or give --batch ", "", space, graph, cluster);
+        fail(err,
+             "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
+             "x pipeline x data "
+             "must be %d, data must divide the batch%s%s%s%s); leave some of them out of --fix and --space%s",
+             cluster->device_count, (long long)space->batch, cluster->device_count,
+             space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
+                                           "micro-batches that are a multiple of the stages"
+                                         : "",
+             !allows(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
+             several_wanted(space), degrees.data ? degrees.data : "", batches);
+        text_free(&degrees);
+        return false;
+    }
+    write_nearest_batches(batches, sizeof batches, "; ", " sequences would do", space, graph, cluster);
+    if (!batches[0])
+        write_nearest_batches(batches, sizeof batches, "; ", " sequences would do without --fix and --space",
+                              &free_space, graph, cluster);
+    return fail(err,
+                "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "
+                "divisor of heads and "
+                "feed-forward width, inside a node), stages (at most %d layers) and a divisor of the batch is %d%s",
+                (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count, batches);
+}
+
+/* Stages of several meshes have other data degrees than their configuration's. */
+static bool has_groups(const struct config *config, int64_t group)
+{
+    return config->spread || group == 0 || config_data(config) % group == 0;
+}
+
+/* None of the groups can be in any configuration: the first of them is at fault. */
+static bool check_groups(const struct allowed *groups, const struct config *configs, int count, struct error *err)
+{
+    int most = 1;
+    for (int c = 0; c < count; c++) {
+        most = (int)max_i64(most, config_data(&configs[c]));
+        for (int i = 0; i < groups->count; i++)
+            if (has_groups(&configs[c], groups->values[i]))
+                return true;
+    }
+    return groups->count == 0 ||
+           fail(err,
+                "plan: hsdp: expected a divisor of the data-parallel ranks, of which there are at most %d, found %lld; "
+                "give another, or leave it out of --fix and --space",
+                most, (long long)groups->values[0]);
+}
+
+bool space_check_groups(const struct space *space, const struct config *configs, int count, struct error *err)
+{
+    for (int r = 0; r < space->rule_count; r++)
+        if (space->rules[r].choice == LAYER_HSDP && !check_groups(&space->rules[r].allowed, configs, count, err))
+            return false;
+    return check_groups(&space->shard_group, configs, count, err);
+}

@@ -1,0 +1,29 @@
+/* What a certificate is about, as two numbers: which configurations its space has, and what they cost. */
+#ifndef CLEAVE_SEARCH_CERTIFICATE_HASH_H
+#define CLEAVE_SEARCH_CERTIFICATE_HASH_H
+#include "planner/price/price.h"
+#include "base/json.h"
+#include "planner/space/space.h"
+
+struct certificate_hash {
+    uint64_t space, prices;
+    /* Neighbours in the space often share their prices. */
+    const struct price_table *last; /* NULL: none yet */
+    uint64_t last_prices;
+};
+/* What layers may choose is in it from the start. */
+struct certificate_hash certificate_hash_start(const struct space *space);
+/* Of how many order ideals of the layers it speaks, as in struct certificate; -1 changes nothing. */
+void certificate_hash_orders(struct certificate_hash *hash, int64_t ideals);
+/* To be called for each configuration in the order of the space. table: its prices for bounds; NULL: it has no
+ * program. */
+void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table);
+
+enum { CERTIFICATE_DIGEST_BYTES = 17 };
+/* Of all members of a certificate but its digest: against damage, not against forgery. False: out of memory. */
+bool certificate_digest(char out[CERTIFICATE_DIGEST_BYTES], const struct json *certificate);
+/* The number as certificates write it. */
+void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash);
+enum config_fate { FATE_SOLVED, FATE_MEMORY, FATE_REFUSED, FATE_LEFT, FATE_UNSEEN, FATE_COUNT };
+extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory", "refused", "left", "unseen" */
+#endif

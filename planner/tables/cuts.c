@@ -1,0 +1,68 @@
+#include "planner/tables/cuts.h"
+#include <string.h>
+
+/* A table that differs in its sends alone. */
+struct cut {
+    struct cut *next;
+    const struct price_table *from;
+    struct price_table table;
+};
+
+static struct plan *stages_of(const struct config *config)
+{
+    struct plan *plan = plan_new(config->stages, 1);
+    for (int k = 0; plan && k < config->stages; k++) {
+        plan->stages[k].first_rank = config_first_rank(config, k);
+        memcpy(plan->stages[k].atom, config->mesh.size, sizeof config->mesh.size);
+    }
+    if (plan) {
+        plan->rank_count = config->stages * mesh_ranks(&config->mesh);
+        plan->atom_count = config->mesh.atom_count;
+    }
+    return plan;
+}
+
+static int64_t mean_send_ns(const struct facts *facts, const struct plan *plan, int64_t bytes)
+{
+    int64_t sum = 0;
+    int cuts = plan->stage_count - 1;
+    for (int k = 0; k < cuts; k++)
+        sum += cost_between_stages(facts, plan, k, k + 1, bytes).ns;
+    return (sum + cuts / 2) / cuts;
+}
+
+/* The table, and those of its stages, with such sends; NULL: out of memory. */
+static const struct price_table *with_sends(struct workbench *bench, const struct price_table *from, int64_t send_ns,
+                                            int pieces)
+{
+    for (struct cut *cut = bench->cuts; cut; cut = cut->next)
+        if (cut->from == from && cut->table.send_ns == send_ns)
+            return &cut->table;
+    struct cut *cut = arena_alloc(&bench->arena, 1, sizeof *cut);
+    const struct price_table **stages = arena_alloc(&bench->arena, (size_t)pieces, sizeof *stages);
+    if (!cut || !stages)
+        return NULL;
+    *cut = (struct cut){ .from = from, .table = *from };
+    cut->table.send_ns = send_ns;
+    for (int k = 0; from->by_stage && k < pieces; k++)
+        if (!(stages[k] = with_sends(bench, from->by_stage[k], send_ns, 0)))
+            return NULL;
+    cut->table.by_stage = from->by_stage ? stages : NULL;
+    cut->next = bench->cuts;
+    bench->cuts = cut;
+    return &cut->table;
+}
+
+bool cuts_table(struct workbench *bench, const struct config *config, const struct price_table **table,
+                struct error *err)
+{
+    if (config->stages < 2 || (*table)->send_bytes == 0)
+        return true;
+    struct plan *plan = stages_of(config);
+    if (plan)
+        *table =
+            with_sends(bench, *table, mean_send_ns(bench->facts, plan, (*table)->send_bytes), config_pieces(config));
+    bool good = plan && *table;
+    plan_free(plan);
+    return good || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}

@@ -1,0 +1,458 @@
+#include "planner/tables/workbench.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/program/schedule.h"
+#include "planner/tables/cuts.h"
+#include "planner/tables/layouts.h"
+#include "planner/tables/spread.h"
+#include "planner/tables/turns.h"
+#include "planner/tables/types.h"
+#include <string.h>
+
+/* Layers that share a weight: the first and the last user; -1: none do. Of several such weights the widest counts.
+ * Returns it, -1: none. */
+static int find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
+{
+    int64_t widest = 0;
+    int found = -1;
+    for (int w = 0; w < graph->weight_count; w++)
+        weight_first[w] = -1;
+    for (int s = 0; s < graph->segment_count; s++)
+        for (int i = 0; i < graph->segments[s].weight_count; i++) {
+            int weight = graph->segments[s].weight[i].id, layer = graph->segments[s].layer;
+            if (weight_first[weight] < 0) {
+                weight_first[weight] = layer;
+            } else if (weight_first[weight] != layer && weight_elements(&graph->weights[weight]) >= widest) {
+                widest = weight_elements(&graph->weights[weight]);
+                *tied_first = weight_first[weight];
+                *tied_second = layer;
+                found = weight;
+            }
+        }
+    return found;
+}
+
+/* NULL: out of memory. */
+static const bool *list_users(const struct graph *graph, int weight, struct arena *arena)
+{
+    bool *users = arena_alloc(arena, (size_t)graph->layer_count, sizeof *users);
+    for (int s = 0; users && s < graph->segment_count; s++)
+        for (int i = 0; i < graph->segments[s].weight_count; i++)
+            users[graph->segments[s].layer] |= graph->segments[s].weight[i].id == weight;
+    return users;
+}
+
+/* Layers are of one class when they are alike and the same rules count for them. */
+static bool build_classes(struct workbench *bench, int *class_of)
+{
+    const struct graph *graph = bench->graph;
+    bench->class_layer = arena_alloc(&bench->arena, (size_t)graph->layer_count, sizeof *bench->class_layer);
+    if (!bench->class_layer)
+        return false;
+    if (bench->space->rule_count == 0)
+        bench->class_count = graph->class_count;
+    for (int l = 0; l < graph->layer_count; l++) {
+        class_of[l] = graph->layers[l].class_index;
+        if (bench->space->rule_count == 0)
+            continue;
+        class_of[l] = 0;
+        while (class_of[l] < bench->class_count) {
+            int like = bench->class_layer[class_of[l]];
+            if (graph->layers[like].class_index == graph->layers[l].class_index &&
+                space_rules_of(bench->space, like) == space_rules_of(bench->space, l))
+                break;
+            class_of[l]++;
+        }
+        if (class_of[l] == bench->class_count)
+            bench->class_layer[bench->class_count++] = l;
+    }
+    return true;
+}
+
+/* Asynchronous schedules refuse values that skip stages, which other orders have more of. */
+static bool only_the_files_order(const struct space *space)
+{
+    for (int i = 0; i < space->schedule.count; i++)
+        if (schedules[space->schedule.values[i]]->asynchronous)
+            return true;
+    return false;
+}
+
+static bool add_branches(struct workbench *bench, struct error *err)
+{
+    const struct graph *graph = bench->graph;
+    struct dag_edge *edges = arena_alloc(&bench->arena, (size_t)graph->layer_count, MAX_LAYER_INPUTS * sizeof *edges);
+    int count = 0;
+    if (!edges)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (int l = 0; l < graph->layer_count; l++)
+        for (int i = 0; i < graph->layers[l].input_count; i++)
+            edges[count++] = (struct dag_edge){ graph->layers[l].input_layers[i], l };
+    return chain_add_branches(&bench->chain, &bench->arena, edges, count,
+                              only_the_files_order(bench->space) ? graph->layer_count + 1 : CHAIN_IDEALS, err);
+}
+
+static bool build_chain(struct workbench *bench, struct error *err)
+{
+    const struct graph *graph = bench->graph;
+    int first = -1, second = -1, *class_of = arena_alloc(&bench->arena, (size_t)graph->layer_count, sizeof *class_of);
+    int *weight_first = arena_alloc(&bench->arena, (size_t)graph->weight_count, sizeof *weight_first);
+    if (!class_of || !weight_first)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (!build_classes(bench, class_of))
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    int weight = find_tied(graph, weight_first, &first, &second);
+    if (!chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, bench->class_count, first, second,
+                     err))
+        return false;
+    bench->chain.graph = graph;
+    bench->chain.tied = list_users(graph, weight, &bench->arena);
+    if (!bench->chain.tied)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    bench->line = bench->chain;
+    return graph_is_chain(graph) || add_branches(bench, err);
+}
+
+static bool check_choices(const struct space *space, struct error *err)
+{
+    bool zero = false, recompute = false;
+    for (int i = 0; i <= 3; i++)
+        zero = zero || allows(&space->zero, i);
+    for (int i = 0; i < RECOMPUTE_COUNT; i++)
+        recompute = recompute || allows(&space->recompute, i);
+    if (space->bucket.count == 0)
+        return fail(err, "plan: bucket: expected the size of buckets of gradients, such as --fix bucket=4MiB, found "
+                         "none");
+    return (zero && recompute) || fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 "
+                                            "to 3, recompute none, selective or full");
+}
+
+static bool check_offload(const struct space *space, const struct cluster *cluster, struct error *err)
+{
+    struct allowed offloads = space_any_layer(space, LAYER_OFFLOAD);
+    for (int offload = OFFLOAD_NONE; offload < OFFLOAD_COUNT; offload++)
+        if (allows(&offloads, offload) && !cost_host_link(cluster, (enum offload)offload, err))
+            return false;
+    return true;
+}
+
+static bool check_rules(const struct space *space, const struct graph *graph, struct error *err)
+{
+    for (int i = 0; i < space->rule_count; i++)
+        if (space->rules[i].last >= graph->layer_count)
+            return fail(err, "plan: layer[%d-%d].%s: model %s has layers 0 to %d", space->rules[i].first,
+                        space->rules[i].last, layer_choice_names[space->rules[i].choice], graph->model_name,
+                        graph->layer_count - 1);
+    return true;
+}
+
+bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
+                    const struct space *space, struct error *err)
+{
+    *bench = (struct workbench){ .model = model, .facts = facts, .space = space };
+    int64_t multiple = model->opaque ? 1 : 128;
+    if (check_choices(space, err) && check_offload(space, facts->cluster, err) &&
+        graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
+        check_rules(space, bench->graph, err) && build_chain(bench, err) &&
+        price_book_open(&bench->book, model, facts, bench->graph->class_count, bench->graph->sequence, space->dtype,
+                        space->clip_norm > 0, err) &&
+        types_open(bench, err))
+        return true;
+    workbench_close(bench);
+    return false;
+}
+
+void workbench_close(struct workbench *bench)
+{
+    types_close(bench);
+    price_book_close(&bench->book);
+    graph_free(bench->graph);
+    arena_free(&bench->arena);
+    *bench = (struct workbench){ 0 };
+}
+
+struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only)
+{
+    struct price_key key = { .type = type,
+                             .mesh = config->mesh,
+                             .micro = config->micro,
+                             .vocab_multiple = config_vocab_multiple(config, bench->graph),
+                             .prefetch = config->prefetch,
+                             .bucket_bytes = config->bucket_bytes,
+                             .loss_chunks = config_loss_chunks(config),
+                             .accumulates = config->micro_batch_count > 1 };
+    if (!bound_only)
+        return key;
+    key.prefetch = 1; /* the compute path depends neither on it, nor on buckets or the number of data-parallel ranks */
+    key.bucket_bytes = space_bucket_bytes(bench->space);
+    key.bound_only = true;
+    for (int i = 0; i < key.mesh.atom_count; i++)
+        if (dimension_deals_batch(dimensions[key.mesh.dim[i]]) && key.mesh.size[i] > 2)
+            key.mesh.size[i] = 2;
+    return mesh_shards(&key.mesh) > 1 ? key : price_key_alone(&key);
+}
+
+static struct priced **bucket_of(struct workbench *bench, const struct price_key *key)
+{
+    size_t buckets = sizeof bench->priced / sizeof *bench->priced;
+    return &bench->priced[mix64(price_key_hash(key)) % buckets];
+}
+
+static struct priced *find_priced(struct workbench *bench, const struct price_key *key)
+{
+    struct priced *priced = *bucket_of(bench, key);
+    while (priced && !price_key_equal(&priced->key, key))
+        priced = priced->next;
+    return priced;
+}
+
+static struct priced *new_priced(struct workbench *bench, const struct price_key *key)
+{
+    struct priced **bucket = bucket_of(bench, key), *priced = arena_alloc(&bench->arena, 1, sizeof *priced);
+    if (!priced)
+        return NULL;
+    *priced = (struct priced){ .next = *bucket, .key = *key };
+    *bucket = priced;
+    return priced;
+}
+
+/* More bytes than any device has, and than any other strategy of the layer. */
+static struct layer_price forbidden(const struct workbench *bench, const struct price_table *table, int class_index)
+{
+    struct layer_price price = *price_at(table, class_index, 0);
+    for (int i = 1; i < table->strategy_count; i++) {
+        const struct layer_price *p = price_at(table, class_index, i);
+        price.weight_bytes = max_i64(price.weight_bytes, p->weight_bytes);
+        price.saved_bytes = max_i64(price.saved_bytes, p->saved_bytes);
+        price.transient_bytes = max_i64(price.transient_bytes, p->transient_bytes);
+        price.forward_ns = max_i64(price.forward_ns, p->forward_ns);
+        price.backward_ns = max_i64(price.backward_ns, p->backward_ns);
+    }
+    price.weight_bytes += available_bytes(bench->facts) + 1;
+    return price;
+}
+
+/* From the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does not
+ * fit. */
+static bool apply_rules(struct workbench *bench, struct priced *priced, struct error *err)
+{
+    struct price_table *table = &priced->table, plain = priced->table;
+    size_t count = (size_t)bench->class_count * (size_t)table->strategy_count;
+    if (bench->space->rule_count == 0)
+        return true;
+    table->class_count = bench->class_count;
+    table->prices = arena_alloc(&bench->arena, count, sizeof *table->prices);
+    bool *nothing = arena_alloc(&bench->arena, (size_t)bench->class_count, sizeof *nothing);
+    if (!table->prices || !nothing)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (int c = 0; c < bench->class_count; c++) {
+        int layer = bench->class_layer[c], like = bench->graph->layers[layer].class_index;
+        bool any = false;
+        for (int i = 0; i < table->strategy_count; i++) {
+            bool legal = priced->key.bound_only ||
+                         space_layer_allows(bench->space, layer, &priced->key.mesh, &table->strategies[i].layer);
+            any = any || legal;
+            table->prices[c * table->strategy_count + i] =
+                legal ? *price_at(&plain, like, i) : forbidden(bench, &plain, like);
+        }
+        nothing[c] = !any;
+        priced->nothing = any ? priced->nothing : nothing;
+    }
+    return true;
+}
+
+static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err);
+
+/* Recomputation takes time to save memory. Where a device would hold the whole model several times, with the
+ * activations of the whole batch, as no stage has to, it is of no use. */
+static bool find_room(struct workbench *bench, struct error *err)
+{
+    enum { TIMES = 4 }; /* further versions and copies of weights, gathered and padded ones */
+    const struct allowed *recompute = &bench->space->recompute;
+    struct error why = { 0 };
+    int64_t bytes = 0;
+    struct price_key key = { .micro = 1,
+                             .vocab_multiple = vocab_multiple_of(bench->graph, 1),
+                             .bucket_bytes = space_bucket_bytes(bench->space),
+                             .loss_chunks = 1,
+                             .alone = true };
+    key.mesh = mesh_none();
+    mesh_add(&key.mesh, 1, DIM_dp);
+    mesh_add(&key.mesh, 1, DIM_tp);
+    bench->room = ROOM_SCARCE;
+    if (bench->type_facts || bench->space->rule_count > 0 || recompute->count == 1 ||
+        !allows(recompute, RECOMPUTE_NONE))
+        return true;
+    if (!price_whole_bytes(&bytes, &bench->book, &key, bench->graph, &why))
+        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+    if (bytes <= available_bytes(bench->facts) / TIMES)
+        bench->room = ROOM_AMPLE;
+    return true;
+}
+
+/* What layers may decide. */
+static bool find_choices(struct workbench *bench, struct space *out, struct error *err)
+{
+    if (bench->room == ROOM_UNKNOWN && !find_room(bench, err))
+        return false;
+    *out = *bench->space;
+    if (bench->room == ROOM_AMPLE)
+        out->recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
+    return true;
+}
+
+/* What differs from the key in nothing but a prefetch of one layer, where that is priced already; of a bound, ranks
+ * that share nothing. NULL: there is none. Rules change prices afterwards. */
+static bool find_like(struct workbench *bench, const struct price_key *key, const struct price_table **out,
+                      struct error *err)
+{
+    struct price_key like = key->bound_only ? price_key_alone(key) : *key;
+    struct priced *priced = NULL;
+    *out = NULL;
+    like.prefetch = 1;
+    if (bench->space->rule_count > 0 || price_key_equal(&like, key))
+        return true;
+    if (!key->bound_only)
+        priced = find_priced(bench, &like);
+    else if (!want_priced(bench, &like, &priced, err))
+        return false;
+    *out = priced && !priced->refused ? &priced->table : NULL;
+    return true;
+}
+
+static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
+{
+    struct error why = { 0 };
+    const struct mesh *mesh = &priced->key.mesh;
+    const struct price_table *like;
+    struct space choices = *bench->space;
+    bool whole = !priced->key.bound_only, keeps = priced->key.keeps;
+    if ((whole || keeps) && !find_choices(bench, &choices, err))
+        return false;
+    int count = whole ? space_strategies(&choices, mesh, NULL) : space_ends(&choices, mesh, keeps, NULL);
+    struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
+    if (!strategies)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (whole)
+        space_strategies(&choices, mesh, strategies);
+    else
+        space_ends(&choices, mesh, keeps, strategies);
+    if (!find_like(bench, &priced->key, &like, err))
+        return false;
+    bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
+    if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, like, &why))
+        return apply_rules(bench, priced, err);
+    if (why.kind != ERROR_INPUT)
+        return fail_kind(err, why.kind, "%s", why.message);
+    priced->refused = true;
+    return true;
+}
+
+/* Made when first asked for. */
+static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err)
+{
+    *out = find_priced(bench, key);
+    if (*out)
+        return true;
+    struct priced *priced = *out = new_priced(bench, key);
+    if (!priced)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (!fill_priced(bench, priced, err))
+        return false;
+    priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, key->type);
+    return true;
+}
+
+bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
+                          const struct price_table **out, struct error *err)
+{
+    struct price_key key = workbench_key(bench, config, type, bound_only);
+    struct priced *priced = NULL;
+    bool good = want_priced(bench, &key, &priced, err);
+    *out = good && !priced->refused && !priced->nothing ? &priced->table : NULL;
+    return good;
+}
+
+bool workbench_kept_table(struct workbench *bench, const struct config *config, const struct price_table **out,
+                          struct error *err)
+{
+    struct price_key key = workbench_key(bench, config, 0, true);
+    struct priced *priced = NULL;
+    struct space choices;
+    key.keeps = true;
+    *out = NULL;
+    if (!find_choices(bench, &choices, err))
+        return false;
+    if (bench->room == ROOM_AMPLE)
+        return true;
+    bool good = want_priced(bench, &key, &priced, err);
+    *out = good && !priced->refused ? &priced->table : NULL;
+    return good;
+}
+
+bool workbench_partial_table(struct workbench *bench, const struct config *config, bool bound_only,
+                             const struct price_table **out, const bool **nothing, struct error *err)
+{
+    struct price_key key = workbench_key(bench, config, 0, bound_only);
+    struct priced *priced = NULL;
+    bool good = want_priced(bench, &key, &priced, err);
+    *out = good && !priced->refused ? &priced->table : NULL;
+    *nothing = good ? priced->nothing : NULL;
+    return good;
+}
+
+bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
+                     const struct price_table **out, struct error *err)
+{
+    if (config->runs > 1)
+        return layouts_table(bench, config, bound_only, out, err);
+    if (config->spread)
+        return spread_table(bench, config, bound_only, out, err);
+    if (config->meshes > 0)
+        return turns_table(bench, config, bound_only, out, err);
+    bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
+                                  : workbench_type_table(bench, config, 0, bound_only, out, err);
+    if (!good || bound_only || !*out)
+        return good;
+    if (!cuts_table(bench, config, out, err))
+        return false;
+    return !schedules[config->schedule]->asynchronous || workbench_versions(bench, config, out, err);
+}
+
+/* A stage's chunks share what it holds, which is as many times a chunk as it holds of the stage's own when they are
+ * full. */
+int *config_in_flight(struct arena *arena, const struct config *config)
+{
+    if (config->meshes > 0 && !config->spread)
+        return turns_in_flight(arena, config);
+    int pieces = config_pieces(config), chunks = config_chunks(config);
+    int *in_flight = arena_alloc(arena, (size_t)pieces, sizeof *in_flight);
+    for (int k = 0; in_flight && k < pieces; k++) {
+        struct schedule_place place =
+            schedule_place_even(config->stages, config_stage(config, k), config->micro_batch_count, config->extra);
+        place.chunks = chunks;
+        in_flight[k] = (schedule_held(schedules[config->schedule], &place) + chunks - 1) / chunks;
+    }
+    return in_flight;
+}
+
+/* Chunks are like stages of their own that share a device: each has its part of the memory, and each micro-batch keeps
+ * the device once for each; once alone where the chunks are copies, of which it goes through one. */
+struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
+                                           const struct price_table *table, const int *in_flight)
+{
+    int pieces = config_pieces(config);
+    return (struct partition_problem){ .chain = &bench->chain,
+                                       .table = table,
+                                       .stage_count = pieces,
+                                       .micro_batch_count = config->micro_batch_count *
+                                                            (config->meshes > 0 ? 1 : pieces / config->stages),
+                                       .in_flight = in_flight,
+                                       .phases = config->stages != 1 && schedules[config->schedule]->phases,
+                                       .mesh_count = config->meshes,
+                                       .turn_count = config->turn_count,
+                                       .turns = config->turns,
+                                       .spread = config->spread,
+                                       .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
+                                       .below_ns = INT64_MAX };
+}

@@ -1,0 +1,67 @@
+/* What search.c and its parts share: the model's chain, and price tables made once per key. */
+#ifndef CLEAVE_SEARCH_WORKBENCH_H
+#define CLEAVE_SEARCH_WORKBENCH_H
+#include "planner/cut/partition.h"
+#include "planner/space/space.h"
+
+struct model;
+
+struct priced {
+    struct priced *next; /* of its bucket */
+    struct price_key key;
+    bool refused;  /* by lowering */
+    bool *nothing; /* (the chain's classes) of which rules leave no strategy; NULL: there are none */
+    struct price_table table;
+};
+struct workbench {
+    struct arena arena;
+    const struct model *model;
+    const struct facts *facts;
+    const struct space *space;
+    struct graph *graph; /* of the whole batch */
+    struct chain chain;  /* with all orders of the layers that there are */
+    struct chain line;   /* the same cut in the file's order */
+    int class_count;     /* of the chain: the graph's, told apart where the space has rules for layers */
+    int *class_layer;    /* (class_count) where it has: a layer of each */
+    struct price_book book;
+    struct facts *type_facts;    /* (types) as if the cluster had only the one; NULL where it has */
+    struct mixed *mixed;         /* types.c: tables of configurations over several types */
+    struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
+    struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
+    struct spread *spread;       /* spread.c: tables of stages whose meshes share each micro-batch */
+    struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
+    struct floors *floors;       /* floors.c: what prices are no less than */
+    struct loosened *loosened;   /* loose.c: tables for relaxations that cost little */
+    struct laid *laid;           /* layouts.c: tables of layers with different layouts */
+    enum { ROOM_UNKNOWN, ROOM_SCARCE, ROOM_AMPLE } room; /* ample: no plan needs recomputation to fit */
+    struct priced *priced[1 << 10];                      /* by the key's hash */
+};
+bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
+                    const struct space *space, struct error *err);
+void workbench_close(struct workbench *bench);
+/* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, enough for a
+ * bound. */
+bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
+                     const struct price_table **out, struct error *err);
+/* The bound's with what is kept (space_ends()); *out NULL also where memory is ample: loose.h. */
+bool workbench_kept_table(struct workbench *bench, const struct config *config, const struct price_table **out,
+                          struct error *err);
+/* The same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
+bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
+                          const struct price_table **out, struct error *err);
+/* The same, also where a layer has no strategy; *nothing: (classes) those that have none, or NULL. */
+bool workbench_partial_table(struct workbench *bench, const struct config *config, bool bound_only,
+                             const struct price_table **out, const bool **nothing, struct error *err);
+/* The table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates after
+ * each micro-batch; what such a schedule refuses (ZeRO, copies of a weight on several stages) does not fit. Made once.
+ */
+bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
+                        struct error *err);
+/* What the configuration's prices depend on. */
+struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only);
+/* In-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL: out of
+ * memory. */
+int *config_in_flight(struct arena *arena, const struct config *config);
+struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
+                                           const struct price_table *table, const int *in_flight);
+#endif
