@@ -1,7 +1,7 @@
 #include "cli/partition_formats.h"
-#include "planner/partition/dnn.h"
-#include "planner/partition/pipedream.h"
-#include "planner/partition/piper.h"
+#include "peers/dnn.h"
+#include "peers/pipedream.h"
+#include "peers/piper.h"
 #include <stdlib.h>
 #include <string.h>
 

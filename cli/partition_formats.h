@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CLI_PARTITION_FORMATS_H
 #define CLEAVE_CLI_PARTITION_FORMATS_H
 #include "base/json.h"
-#include "planner/partition/stages.h"
+#include "peers/stages.h"
 
 struct partition_request {
     const char *name, *text; /* of the file */

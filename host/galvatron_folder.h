@@ -1,7 +1,7 @@
 /* Galvatron's files, found by the beginnings of their names. */
 #ifndef CLEAVE_HOST_GALVATRON_FOLDER_H
 #define CLEAVE_HOST_GALVATRON_FOLDER_H
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 
 /* Each file of the profile from one of the folders: the model's and the machine's lie apart in its repository. Fails
  * when one is missing or there are two. Texts and names live in the arena. */

@@ -3,7 +3,7 @@
 #define CLEAVE_PROFILER_FROM_GALVATRON_H
 #include "models/model.h"
 #include "planner/facts/profile.h"
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 
 /**
  * The profile of `model` on the first type of `cluster` that Galvatron's measurements amount to, in bf16:

@@ -1,7 +1,7 @@
 /* Galvatron's published files, for tests. Failing to read fails the test. */
 #ifndef CLEAVE_TESTS_GALVATRON_FILES_H
 #define CLEAVE_TESTS_GALVATRON_FILES_H
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 #include "tests/check.h"
 #include <stdio.h>
 

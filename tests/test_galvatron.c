@@ -1,6 +1,6 @@
 /* Galvatron's published answers are the prices of its plans; our optimum of its problem is never above them, and is
  * that of enumeration where that is possible. */
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 #include "base/num.h"
 #include "tests/galvatron_files.h"
 #include <stdio.h>

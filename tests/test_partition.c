@@ -1,6 +1,6 @@
 /* Ideals, stages of any cost, and variants against enumeration of everything on small random graphs. */
-#include "planner/partition/stages.h"
-#include "planner/partition/variants.h"
+#include "peers/stages.h"
+#include "peers/variants.h"
 #include "tests/random_dag.h"
 
 static const struct stage_limits no_limits = { 0 };

@@ -1,7 +1,7 @@
 /* The problems of other planners, each with its own objective, against enumeration of everything on small graphs. */
-#include "planner/partition/dnn.h"
-#include "planner/partition/pipedream.h"
-#include "planner/partition/piper.h"
+#include "peers/dnn.h"
+#include "peers/pipedream.h"
+#include "peers/piper.h"
 #include "tests/random_dag.h"
 
 static const struct stage_limits no_limits = { 0 };

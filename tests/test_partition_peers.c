@@ -1,8 +1,8 @@
 /* Published inputs of other planners: our optimum is theirs or better, under their objective. The numbers were computed
  * with the peers' own released code. */
-#include "planner/partition/dnn.h"
-#include "planner/partition/pipedream.h"
-#include "planner/partition/piper.h"
+#include "peers/dnn.h"
+#include "peers/pipedream.h"
+#include "peers/piper.h"
 #include "tests/check.h"
 #include <stdio.h>
 #include <string.h>

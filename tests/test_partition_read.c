@@ -1,7 +1,7 @@
 /* The readers of other planners' formats: every refusal says where. */
-#include "planner/partition/dnn.h"
-#include "planner/partition/pipedream.h"
-#include "planner/partition/piper.h"
+#include "peers/dnn.h"
+#include "peers/pipedream.h"
+#include "peers/piper.h"
 #include "tests/check.h"
 #include <stdio.h>
 #include <string.h>

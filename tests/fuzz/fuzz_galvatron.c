@@ -1,6 +1,6 @@
 /* Any bytes as all of Galvatron's files at once, for each ignores what it does not know. What is accepted is solved for
  * few layers, and the plan priced anew must be what the search says and fit. */
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

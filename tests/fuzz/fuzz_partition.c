@@ -1,8 +1,8 @@
 /* Any bytes as each of the foreign formats. What is accepted and small is solved, and the plan computed anew from its
  * nodes must be what the search says. */
-#include "planner/partition/dnn.h"
-#include "planner/partition/pipedream.h"
-#include "planner/partition/piper.h"
+#include "peers/dnn.h"
+#include "peers/pipedream.h"
+#include "peers/piper.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Galvatron's formula. */
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 #include <math.h>
 
 static const double longest_ms = 1e6; /* of a layer: 2^10 of them are summed in whole nanoseconds */

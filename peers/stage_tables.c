@@ -1,5 +1,5 @@
 /* What a walk knows of its ideals before the first pass. */
-#include "planner/partition/stage_walk.h"
+#include "peers/stage_walk.h"
 #include <stdlib.h>
 
 enum { SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24, USES_LIMIT = 1 << 21, OVER_IDEALS = 8192 };

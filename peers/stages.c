@@ -2,7 +2,7 @@
  * small limit are short; then it goes down, half of the time to just below the best, half of the time to the middle of
  * what is open. A graph with too many ideals is first solved on a narrower one (dag_window), which gives a placement
  * but no proof. */
-#include "planner/partition/stage_walk.h"
+#include "peers/stage_walk.h"
 #include "base/num.h"
 #include <math.h>
 #include <string.h>

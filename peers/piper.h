@@ -7,9 +7,9 @@
  *                          + sum 4 (d - 1) w / (d N) ) / bandwidth
  *   sum (a y + b) <= memory,  y = ceil((d of this and all later stages) / d)
  */
-#ifndef CLEAVE_PARTITION_PIPER_H
-#define CLEAVE_PARTITION_PIPER_H
-#include "planner/partition/stages.h"
+#ifndef CLEAVE_PEERS_PIPER_H
+#define CLEAVE_PEERS_PIPER_H
+#include "peers/stages.h"
 
 struct piper_variant {
     const char *name;

@@ -1,7 +1,7 @@
 /* Bytes that cross a cut of PipeDream's graph: by the peer's rule, or exactly. */
-#ifndef CLEAVE_PARTITION_PIPEDREAM_CUT_H
-#define CLEAVE_PARTITION_PIPEDREAM_CUT_H
-#include "planner/partition/pipedream.h"
+#ifndef CLEAVE_PEERS_PIPEDREAM_CUT_H
+#define CLEAVE_PEERS_PIPEDREAM_CUT_H
+#include "peers/pipedream.h"
 
 struct pipedream_cuts {
     const struct pipedream_graph *graph;

@@ -1,4 +1,4 @@
-#include "planner/partition/dnn.h"
+#include "peers/dnn.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

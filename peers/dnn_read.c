@@ -1,7 +1,7 @@
 /* The JSON of dnn-partitioning. */
-#include "planner/partition/dnn.h"
+#include "peers/dnn.h"
 #include "base/json.h"
-#include "planner/partition/node_ids.h"
+#include "peers/node_ids.h"
 
 /* Sums of a million of these are still told from infinity, and from each other. */
 #define LARGEST 1e18

@@ -1,6 +1,6 @@
 /* Galvatron's JSON: what it needs strictly, other keys not at all. */
 #include "base/json.h"
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * Both are sweeps of one pass: "is there a placement with every load below a limit?" A pass keeps, per ideal, the
  * labels (used of each axis, value) that no other label dominates. It prunes by the limit, so that passes near the
  * optimum are short; a pass that finds nothing proves that its limit is a bound. */
-#ifndef CLEAVE_PARTITION_STAGES_H
-#define CLEAVE_PARTITION_STAGES_H
+#ifndef CLEAVE_PEERS_STAGES_H
+#define CLEAVE_PEERS_STAGES_H
 #include "planner/partition/ideals.h"
 
 enum { STAGE_AXES = 2 };

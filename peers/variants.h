@@ -1,8 +1,8 @@
 /* One variant per item, total cost smallest, total memory within a cap: an exact multiple-choice knapsack in doubles.
  * First a quick bound with a quick answer, from the hulls of the items; then, only where the two lie apart and someone
  * wants to know, labels over the few items that can matter. */
-#ifndef CLEAVE_PARTITION_VARIANTS_H
-#define CLEAVE_PARTITION_VARIANTS_H
+#ifndef CLEAVE_PEERS_VARIANTS_H
+#define CLEAVE_PEERS_VARIANTS_H
 #include "base/error.h"
 #include <stdint.h>
 

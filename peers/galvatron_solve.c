@@ -2,7 +2,7 @@
  * layers of a stage are alike, so that a stage is a knapsack over counts. What a stage adds to the step are two
  * numbers: its time C and what its gradients expose E. Its choices that no other beats in both come from knapsacks with
  * a falling limit on E; the stages' choices are then combined by depth first search. */
-#include "planner/partition/galvatron.h"
+#include "peers/galvatron.h"
 #include "planner/knapsack/knapsack.h"
 #include <math.h>
 #include <string.h>

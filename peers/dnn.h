@@ -7,9 +7,9 @@
  *
  * Nodes of one colour stay together; stages are contiguous in the forward graph, backward nodes follow by colour. A
  * backward node whose colour no forward node has is placed as if it had a forward twin with its edges turned around. */
-#ifndef CLEAVE_PARTITION_DNN_H
-#define CLEAVE_PARTITION_DNN_H
-#include "planner/partition/stages.h"
+#ifndef CLEAVE_PEERS_DNN_H
+#define CLEAVE_PEERS_DNN_H
+#include "peers/stages.h"
 
 struct dnn_node {
     int64_t id;

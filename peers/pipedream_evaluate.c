@@ -1,6 +1,6 @@
 /* The objective of given stages straight from the nodes: of the search only what leaves a set is shared. */
-#include "planner/partition/pipedream.h"
-#include "planner/partition/pipedream_cut.h"
+#include "peers/pipedream.h"
+#include "peers/pipedream_cut.h"
 #include <math.h>
 
 static bool has(const uint64_t *set, int node)

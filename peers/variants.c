@@ -1,4 +1,4 @@
-#include "planner/partition/variants.h"
+#include "peers/variants.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

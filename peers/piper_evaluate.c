@@ -1,5 +1,5 @@
 /* The objective of given stages straight from the nodes: nothing of the search is used. */
-#include "planner/partition/piper.h"
+#include "peers/piper.h"
 #include <math.h>
 
 static bool has(const uint64_t *set, int node)

@@ -16,8 +16,8 @@
  * Memory of a layer: 4 P/t ratio + activations of the micro-batches in flight; ratios are in galvatron.c. The formula
  * is that of the released search engine (github.com/PKU-DAIR/Hetu-Galvatron, Apache-2.0); where its versions differ,
  * the one that gives its published answers. */
-#ifndef CLEAVE_PARTITION_GALVATRON_H
-#define CLEAVE_PARTITION_GALVATRON_H
+#ifndef CLEAVE_PEERS_GALVATRON_H
+#define CLEAVE_PEERS_GALVATRON_H
 #include "base/arena.h"
 #include "base/error.h"
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Piper's JSON. */
-#include "planner/partition/piper.h"
+#include "peers/piper.h"
 #include "base/json.h"
-#include "planner/partition/node_ids.h"
+#include "peers/node_ids.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What stages.c and stage_walk.c share: the pass over all ideals. */
-#ifndef CLEAVE_PARTITION_STAGE_WALK_H
-#define CLEAVE_PARTITION_STAGE_WALK_H
-#include "planner/partition/stages.h"
+#ifndef CLEAVE_PEERS_STAGE_WALK_H
+#define CLEAVE_PEERS_STAGE_WALK_H
+#include "peers/stages.h"
 
 struct stage_label {
     double value, load;        /* of all stages so far, of the last one */

@@ -1,5 +1,5 @@
 /* The labels of a pass: in lists by ideal, or, where one exact axis keeps them apart, in slots by use. */
-#include "planner/partition/stage_walk.h"
+#include "peers/stage_walk.h"
 #include <math.h>
 #include <stdlib.h>
 

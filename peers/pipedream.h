@@ -1,9 +1,9 @@
 /* PipeDream's profiles (graph.txt) and its optimizer's problem: stages of a graph, each replicated over machines of one
  * or two levels, so that the slowest of computing and moving, per minibatch, is as fast as possible. The objective is
  * that of the paper (Narayanan et al., SOSP 2019) as its released optimizer computes it. */
-#ifndef CLEAVE_PARTITION_PIPEDREAM_H
-#define CLEAVE_PARTITION_PIPEDREAM_H
-#include "planner/partition/stages.h"
+#ifndef CLEAVE_PEERS_PIPEDREAM_H
+#define CLEAVE_PEERS_PIPEDREAM_H
+#include "peers/stages.h"
 
 struct pipedream_node {
     const char *id, *description;

@@ -1,4 +1,4 @@
-#include "planner/partition/node_ids.h"
+#include "peers/node_ids.h"
 #include <stdlib.h>
 
 static int by_id(const void *a, const void *b)

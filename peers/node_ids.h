@@ -1,6 +1,6 @@
 /* Nodes by the numbers that a JSON graph gives them. */
-#ifndef CLEAVE_PARTITION_NODE_IDS_H
-#define CLEAVE_PARTITION_NODE_IDS_H
+#ifndef CLEAVE_PEERS_NODE_IDS_H
+#define CLEAVE_PEERS_NODE_IDS_H
 #include "base/json.h"
 
 struct node_id {

@@ -5,7 +5,7 @@
  * above on different sides of a pinch are always nested, so that of all ideals below it only those matter, per choice
  * and per use of the axis, that no other beats in key and value. They form a stair, and the best step for an ideal
  * above is where value and difference of keys cross. */
-#include "planner/partition/stage_walk.h"
+#include "peers/stage_walk.h"
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

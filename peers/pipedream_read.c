@@ -1,6 +1,6 @@
 /* graph.txt: "id -- description -- forward_compute_time=F, backward_compute_time=B, activation_size=A,
  * parameter_size=P[ -- stage_id=S]" per node, TAB "id -- id" per edge, in any order. */
-#include "planner/partition/pipedream.h"
+#include "peers/pipedream.h"
 #include "base/text.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "planner/partition/pipedream_cut.h"
+#include "peers/pipedream_cut.h"
 #include <string.h>
 
 static bool has(const uint64_t *set, int node)

@@ -1,5 +1,5 @@
-#include "planner/partition/pipedream.h"
-#include "planner/partition/pipedream_cut.h"
+#include "peers/pipedream.h"
+#include "peers/pipedream_cut.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
