@@ -92,10 +92,9 @@ static bool layer_time(const struct galvatron_problem *problem, const struct gal
     double forward_ms = line_ms(&p->layer, samples / tensor);
     double backward_ms = forward_ms * (layer->checkpoint ? 3 : 2);
     double gradient_ms = (double)(data - 1) / data * p->parameter_mb / tensor * rate; /* 2 (d-1)/d P/t, in bf16 */
-    double hides_ms = tensor > 1 && tensor >= tensor * data / 2 ? backward_ms / 2 : backward_ms;
     out->quiet_ms = forward_ms + backward_ms + tensor_ms * (layer->checkpoint ? 9 : 6) + sent_ms +
                     (layer->zero3 ? gradient_ms / 2 : 0);
-    out->exposed_ms = overlapped_ms(gradient_ms, hides_ms, p->overlap) - hides_ms;
+    out->exposed_ms = overlapped_ms(gradient_ms, backward_ms, p->overlap) - backward_ms;
     if (out->quiet_ms + out->exposed_ms > longest_ms)
         return fail(err, "galvatron: a layer takes more than %g s", longest_ms / 1000);
     return true;
@@ -160,6 +159,14 @@ bool galvatron_layer_cost(const struct galvatron_problem *problem, const struct 
            layer_memory(problem, plan, layer, out, err);
 }
 
+/* Computing beside a gather, which is not slowed: so its search has it of embedding and head. */
+static double gathered_ms(double gather_ms, double compute_ms, double slow)
+{
+    return fmax(gather_ms, compute_ms + gather_ms * (1 - 1 / slow));
+}
+
+/* The gradients of embedding and head are no part of its step; where they are sharded the gathers of their weights are,
+ * a quarter of the message beside the forward pass and one beside the backward pass. */
 static bool others_time(const struct galvatron_problem *problem, const struct galvatron_plan *plan,
                         const struct galvatron_others *others, double share, struct galvatron_cost *out,
                         struct error *err)
@@ -167,14 +174,14 @@ static bool others_time(const struct galvatron_problem *problem, const struct ga
     const struct galvatron_profile *p = problem->profile;
     int devices = stage_devices(problem, plan), tensor = plan->vocabulary_sequence ? 1 : plan->vocabulary_tensor;
     int data = devices / tensor;
-    double samples = samples_per_micro_batch(plan, devices), rate = 0, gather = 0;
+    double samples = samples_per_micro_batch(plan, devices), rate = 0, tensor_ms = 0;
     if (!reduce_rate(p, data, tensor == 1, &rate, err) ||
-        (tensor > 1 && !gather_ms(p, tensor, boundary_mb(problem, samples * tensor), &gather, err)))
+        (tensor > 1 && !gather_ms(p, tensor, boundary_mb(problem, samples * tensor), &tensor_ms, err)))
         return false;
     double forward_ms = line_ms(&p->other, samples) * share;
-    double half_ms = others->states_mb[log2_of(tensor)] / 4 * (data - 1) / data * rate / 2;
-    double hidden_ms = fmax(half_ms * (1 - 1 / p->overlap), half_ms - 2 * forward_ms);
-    out->quiet_ms = 3 * forward_ms + hidden_ms + gather * 2 * share;
+    double message_ms = plan->embedding_zero3 ? others->states_mb[log2_of(tensor)] / 4 * (data - 1) / data * rate : 0;
+    out->quiet_ms = gathered_ms(message_ms / 4, forward_ms, p->overlap) +
+                    gathered_ms(message_ms / 4, 2 * forward_ms, p->overlap) + tensor_ms * 2 * share;
     return out->quiet_ms <= longest_ms ||
            fail(err, "galvatron: embedding and head take more than %g s", longest_ms / 1000);
 }

@@ -5,8 +5,9 @@
  *   forward    f = m b / t + c, fitted to the measured times;  backward g = 2 f, 3 f when checkpointed
  *   tensor     6 (checkpointed 9) halves of a measured all-reduce of b sequence hidden values, exposed
  *   gradient   2 (d - 1)/d P/t MB of fp32, halved in bf16, hidden behind g, each slowed by the other by the measured
- *              factor; only half of g hides where t >= t d / 2;  ZeRO-3 adds one exposed gather of half the message
- *   others     3 (m' b' + c') and half a message, hidden alike; TP of the vocabulary where it is not `vsp`
+ *              factor;  ZeRO-3 adds one exposed gather of half the message
+ *   others     3 (m' b' + c'); ZeRO-3: a quarter of their message beside forward and one beside backward, which are
+ *              slowed; TP of the vocabulary where it is not `vsp`
  *
  * With C a stage's time without gradients and S with them (layers only), p stages and k micro-batches:
  *
@@ -15,7 +16,7 @@
  *
  * Memory of a layer: 4 P/t ratio + activations of the micro-batches in flight; ratios are in galvatron.c. The formula
  * is that of the released search engine (github.com/PKU-DAIR/Hetu-Galvatron, Apache-2.0); where its versions differ,
- * the one that gives its published answers. */
+ * its third, which gives its published answers. */
 #ifndef CLEAVE_PEERS_GALVATRON_H
 #define CLEAVE_PEERS_GALVATRON_H
 #include "base/arena.h"
