@@ -9,7 +9,7 @@
  * optimum are short; a pass that finds nothing proves that its limit is a bound. */
 #ifndef CLEAVE_PEERS_STAGES_H
 #define CLEAVE_PEERS_STAGES_H
-#include "planner/partition/ideals.h"
+#include "planner/cut/ideals.h"
 
 enum { STAGE_AXES = 2 };
 struct stage_choice { /* a way to place a stage: replicas, tensor degree, kind of device ... */

@@ -11,7 +11,7 @@ import sys
 FLOOR = {"base": 1, "models": 2, "planner": 3, "peers": 4, "host": 5, "executor": 6, "profiler": 7, "benchmarks": 7, "cli": 8}
 # Rooms of planner/, from the ground up. A room uses itself and what stands on a lower floor, by its includes and by the symbols of its
 # archive. program/ and plan/ share the vocabulary of dimensions and schedules: the plan names them, lowering obeys them.
-PLANNER = {"knapsack": 1, "partition": 2, "plan": 1, "facts": 2, "program": 3, "cost": 4, "sim": 5, "space": 5, "price": 6, "cut": 7,
+PLANNER = {"knapsack": 1, "plan": 1, "facts": 2, "program": 3, "cost": 4, "sim": 5, "space": 5, "price": 6, "cut": 7,
            "tables": 8, "bound": 8, "estimate": 8, "pool": 9, "search": 10, "export": 6, "explain": 11, "check": 11}
 # Symbols that a room never takes though the floors would let it: the checker shares prices and space with the search, and nothing
 # that solves, so that no mistake is made twice.

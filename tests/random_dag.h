@@ -2,7 +2,7 @@
 #ifndef CLEAVE_TESTS_RANDOM_DAG_H
 #define CLEAVE_TESTS_RANDOM_DAG_H
 #include "base/num.h"
-#include "planner/partition/dag.h"
+#include "planner/cut/dag.h"
 #include "tests/check.h"
 #include <string.h>
 

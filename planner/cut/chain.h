@@ -3,7 +3,7 @@
 #ifndef CLEAVE_SEARCH_CHAIN_H
 #define CLEAVE_SEARCH_CHAIN_H
 #include "base/arena.h"
-#include "planner/partition/ideals.h"
+#include "planner/cut/ideals.h"
 
 /* Where a model with branches can be cut: its order ideals. Place 0 has no layer before it, the last one all. Any
  * stages that follow each other are a chain of ideals, and intervals of some topological order.

@@ -1,4 +1,4 @@
-#include "planner/partition/ideals.h"
+#include "planner/cut/ideals.h"
 #include "base/num.h"
 #include <stdlib.h>
 #include <string.h>

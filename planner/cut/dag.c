@@ -1,4 +1,4 @@
-#include "planner/partition/dag.h"
+#include "planner/cut/dag.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * of contiguous stages is an ideal, so that ideals are the states of every program over stages. */
 #ifndef CLEAVE_PARTITION_IDEALS_H
 #define CLEAVE_PARTITION_IDEALS_H
-#include "planner/partition/dag.h"
+#include "planner/cut/dag.h"
 
 /* All ideals of a graph with their covers. Sorted by size: an ideal stands after all its subsets, 0 is the empty set
  * and count - 1 is everything. Owned: ideals_free. */
