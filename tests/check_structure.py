@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing.
+"""Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing, the program is
+linked of nothing that only tests need.
 
-usage: check_structure.py SOURCE_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
+usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -43,6 +45,9 @@ def check_edges(root, errors):
             name = path.relative_to(root).as_posix()
             for target in included(path):
                 top = target.split("/")[0]
+                if top == "tests":
+                    errors.append(f"{name}: includes {target}: {folder}/ is built without tests")
+                    continue
                 if top not in FLOOR:
                     if "/" in target or not (path.parent / target).exists():
                         errors.append(f"{name}: includes {target}: write the path from the repository's root")
@@ -63,7 +68,7 @@ def lacks_library(cc, path):
 
 
 def check_headers(root, cc, errors):
-    for folder in FLOOR:
+    for folder in [*FLOOR, "tests/emulated"]:
         for path in sorted((root / folder).rglob("*.h")):
             result = subprocess.run([*cc, "-std=gnu11", "-fsyntax-only", f"-I{root}", "-x", "c", str(path)], capture_output=True, text=True)
             if result.returncode and not lacks_library(cc, path):
@@ -111,8 +116,22 @@ def check_symbols(archives, errors):
             errors.append(f"the pure core uses {symbol} (in {wanted[symbol]}): files, clocks, environment, threads and printing stay above planner/")
 
 
+def link_command(build):
+    """The words of the command that links cli/cleave, its paths relative to the build folder."""
+    return shlex.split(subprocess.run(["ninja", "-C", build, "-t", "commands", "cli/cleave"], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+
+
+def check_doubles(build, errors):
+    """The program is linked of no archive with a part that stands for a GPU in tests."""
+    archives = [word for word in link_command(build) if word.endswith(".a")]
+    objects = [name for archive in archives for name in subprocess.run(["ar", "t", build / archive], capture_output=True, text=True, check=True).stdout.split()]
+    errors += [f"cli/cleave is linked of an archive that holds {name}: doubles stay in tests/" for name in objects if "emulated" in pathlib.PurePath(name).name]
+    if not any("gpu_device.c" in name for name in objects):
+        errors.append("no archive that cli/cleave is linked of holds executor/gpu/device.c: nothing was checked")
+
+
 def main():
-    root, rest = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    root, build, rest = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
     archives = [argument for argument in rest if argument.endswith(".a")]
     cc = rest[: len(rest) - len(archives)]  # of several words where a compiler cache stands before it
     errors = []
@@ -120,6 +139,7 @@ def main():
     check_headers(root, cc, errors)
     check_symbols(archives, errors)
     check_rooms(archives, errors)
+    check_doubles(build, errors)
     for error in errors:
         print(error)
     print(f"{len(errors)} violations")

@@ -1,8 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/gpu_primitives.h"
-#include "executor/gpu/emulated.h"
 #include "executor/gpu/issue.h"
 #include "executor/kernels/bf16.h"
+#include "tests/emulated/emulated.h"
 #include "tests/gpu_module.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "tests/gpu_runs.h"
 #include "executor/comm_threads.h"
 #include "executor/gpu/device.h"
-#include "executor/gpu/emulated.h"
+#include "tests/emulated/emulated.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* Attention in bf16 on a GPU, forward and backward, against whole score matrices in double: by the device's library
  * where it takes the shape, else by the kernels. Errors are of norms: |got - want| / |want| over each operand. */
-#include "check.h"
 #include "base/num.h"
-#include "executor/gpu/emulated.h"
+#include "check.h"
 #include "executor/gpu/issue.h"
 #include "executor/kernels/bf16.h"
+#include "tests/emulated/emulated.h"
 #include "tests/gpu_module.h"
 #include <stdio.h>
 #include <string.h>

@@ -4,13 +4,13 @@
 #include "executor/comm_threads.h"
 #include "executor/gpu/choices.h"
 #include "executor/gpu/device.h"
-#include "executor/gpu/emulated.h"
 #include "models/model.h"
 #include "profiler/compute.h"
 #include "profiler/contention.h"
 #include "profiler/device_entry.h"
 #include "profiler/profiler.h"
 #include "profiler/rig.h"
+#include "tests/emulated/emulated.h"
 #include "tests/model_files.h"
 #include <math.h>
 #include <stdatomic.h>

@@ -3,9 +3,9 @@
 #include "base/num.h"
 #include "check.h"
 #include "executor/gpu/device.h"
-#include "executor/gpu/emulated.h"
 #include "executor/kernels/bf16.h"
 #include "executor/kernels/rates.h"
+#include "tests/emulated/emulated.h"
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>

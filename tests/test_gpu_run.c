@@ -2,8 +2,8 @@
  * between layouts included. Streams run in no order but that of the events, so a wait that is missing shows. */
 #include "executor/gpu/choices.h"
 #include "executor/gpu/device.h"
-#include "executor/gpu/emulated.h"
 #include "host/clock.h"
+#include "tests/emulated/emulated.h"
 #include "tests/gpu_runs.h"
 #include <stdio.h>
 #include <unistd.h>

@@ -4,10 +4,10 @@
 #include "executor/comm_threads.h"
 #include "executor/gpu/comm.h"
 #include "executor/gpu/device.h"
-#include "executor/gpu/emulated.h"
-#include "executor/gpu/emulated_nccl.h"
 #include "executor/run.h"
 #include "host/clock.h"
+#include "tests/emulated/emulated.h"
+#include "tests/emulated/emulated_nccl.h"
 #include "tiny_models.h"
 #include <stdio.h>
 #include <string.h>

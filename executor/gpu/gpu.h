@@ -1,6 +1,6 @@
 /* A GPU as the executor needs it: memory, streams, events, launches of the kernels in kernels.def, matrix products. One
  * implementation is CUDA's, in a module (cuda.c); another runs the same kernels on the processor, for tests
- * (emulated.c). All calls are safe from any thread, several at once on different streams. */
+ * (tests/emulated). All calls are safe from any thread, several at once on different streams. */
 #ifndef CLEAVE_EXECUTOR_GPU_GPU_H
 #define CLEAVE_EXECUTOR_GPU_GPU_H
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* NCCL as the executor needs it: communicators, calls on the streams of a struct gpu, their failures. One
  * implementation is NVIDIA's library, which the CUDA module opens (cuda_nccl.c); another moves bytes between emulated
- * GPUs, for tests (emulated_nccl.c). */
+ * GPUs, for tests (tests/emulated). */
 #ifndef CLEAVE_EXECUTOR_GPU_NCCL_H
 #define CLEAVE_EXECUTOR_GPU_NCCL_H
 #include "base/error.h"

@@ -1,8 +1,8 @@
 /* What the emulated_nccl*.c files share. Nobody else includes this. */
-#ifndef CLEAVE_EXECUTOR_GPU_EMULATED_NCCL_PARTS_H
-#define CLEAVE_EXECUTOR_GPU_EMULATED_NCCL_PARTS_H
+#ifndef CLEAVE_TESTS_EMULATED_NCCL_PARTS_H
+#define CLEAVE_TESTS_EMULATED_NCCL_PARTS_H
 #include "base/text.h"
-#include "executor/gpu/emulated_nccl.h"
+#include "tests/emulated/emulated_nccl.h"
 #include <pthread.h>
 
 enum { MISUSE_BYTES = 256, MOST_CALLS = 4096, MOST_SPLITS = 64, MOST_LENT = 16 };

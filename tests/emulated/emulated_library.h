@@ -1,7 +1,7 @@
 /* What libraries compute on a real GPU, on an emulated one by kernels of ours: matrix products with what follows them,
  * attention. They refuse what a library would not take. The calls of struct gpu; self: its own. */
-#ifndef CLEAVE_EXECUTOR_GPU_EMULATED_LIBRARY_H
-#define CLEAVE_EXECUTOR_GPU_EMULATED_LIBRARY_H
+#ifndef CLEAVE_TESTS_EMULATED_LIBRARY_H
+#define CLEAVE_TESTS_EMULATED_LIBRARY_H
 #include "executor/gpu/gpu.h"
 
 bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err);

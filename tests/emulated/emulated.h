@@ -1,8 +1,8 @@
 /* A GPU made of system threads, for tests: streams run on threads of their own and in no order but that of events;
  * teams run as threads with real barriers. What a missing wait or barrier breaks, it breaks here, and the thread
  * sanitizer says where. */
-#ifndef CLEAVE_EXECUTOR_GPU_EMULATED_H
-#define CLEAVE_EXECUTOR_GPU_EMULATED_H
+#ifndef CLEAVE_TESTS_EMULATED_H
+#define CLEAVE_TESTS_EMULATED_H
 #include "executor/gpu/gpu.h"
 
 enum { EMULATED_THREADS = 64 };

@@ -1,8 +1,8 @@
 /* NCCL between emulated GPUs of one process, for tests: calls run on the streams, wait there until the other members
  * have come to the same call, and see what streams see: a wait that is missing breaks them. All sums are in the order
  * of the members. */
-#ifndef CLEAVE_EXECUTOR_GPU_EMULATED_NCCL_H
-#define CLEAVE_EXECUTOR_GPU_EMULATED_NCCL_H
+#ifndef CLEAVE_TESTS_EMULATED_NCCL_H
+#define CLEAVE_TESTS_EMULATED_NCCL_H
 #include "executor/gpu/nccl.h"
 
 struct emulated_nccl; /* what the ranks of one run share */

@@ -1,8 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
-#include "executor/gpu/emulated.h"
-#include "executor/gpu/emulated_library.h"
-#include "executor/gpu/emulated_watch.h"
+#include "tests/emulated/emulated.h"
 #include "host/clock.h"
+#include "tests/emulated/emulated_library.h"
+#include "tests/emulated/emulated_watch.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Teams of threads with real barriers, in place of the blocks of a grid. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/gpu/bodies/all.h"
-#include "executor/gpu/emulated.h"
+#include "tests/emulated/emulated.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The CUDA module with an emulated GPU in its place, for tests of the program. */
-#include "executor/gpu/emulated.h"
+#include "tests/emulated/emulated.h"
 
 __attribute__((visibility("default"))) gpu_module_open cleave_gpu_open;
 

@@ -1,8 +1,8 @@
 /* Calls in their turn on the streams: they wait for the other members, and whoever comes last does the work. */
 #define _POSIX_C_SOURCE 200809L
-#include "executor/gpu/emulated_nccl_parts.h"
 #include "executor/real.h"
 #include "executor/stream.h"
+#include "tests/emulated/emulated_nccl_parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

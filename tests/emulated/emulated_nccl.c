@@ -1,7 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
-#include "executor/gpu/emulated_nccl.h"
-#include "executor/gpu/emulated.h"
-#include "executor/gpu/emulated_nccl_parts.h"
+#include "tests/emulated/emulated_nccl.h"
+#include "tests/emulated/emulated.h"
+#include "tests/emulated/emulated_nccl_parts.h"
 #include <stdlib.h>
 #include <string.h>
 

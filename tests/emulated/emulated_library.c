@@ -1,7 +1,7 @@
-#include "executor/gpu/emulated_library.h"
+#include "tests/emulated/emulated_library.h"
 #include "executor/gpu/attention_lse.h"
-#include "executor/gpu/emulated.h"
 #include "executor/kernels/product.h"
+#include "tests/emulated/emulated.h"
 
 /* Loops over the lines and columns of c. */
 static struct gpu_work over_c(const struct gpu_matmul *m)

@@ -1,4 +1,4 @@
-#include "executor/gpu/emulated_watch.h"
+#include "tests/emulated/emulated_watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Records of what the streams of an emulated GPU ran, for tests. */
-#ifndef CLEAVE_EXECUTOR_GPU_EMULATED_WATCH_H
-#define CLEAVE_EXECUTOR_GPU_EMULATED_WATCH_H
+#ifndef CLEAVE_TESTS_EMULATED_WATCH_H
+#define CLEAVE_TESTS_EMULATED_WATCH_H
 #include "planner/sim/activity.h"
 #include <pthread.h>
 
