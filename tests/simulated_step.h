@@ -6,10 +6,9 @@
 #include "planner/program/program.h"
 #include "planner/sim/simulate.h"
 
-/* The test fails where the plan does not lower, or the verifier refuses its program; what: begins the message.
- * *most_bytes: of the largest arena. */
-static inline int64_t simulated_step(const char *what, const struct model *model, const struct plan *plan,
-                                     const struct facts *facts, int64_t *most_bytes)
+/* The test fails where the plan does not lower, or the verifier refuses its program; what: begins the message. */
+static inline int64_t simulated_step_ns(const char *what, const struct model *model, const struct plan *plan,
+                                        const struct facts *facts)
 {
     struct graph *graph = NULL;
     struct program *program = NULL;
@@ -20,20 +19,9 @@ static inline int64_t simulated_step(const char *what, const struct model *model
                       program_verify(program, &err) && simulate(&timeline, facts, program, &err),
                   "%s: %s", what, err.message);
     int64_t ns = timeline->step_ns;
-    *most_bytes = 0;
-    for (int s = 0; s < program->stage_count; s++)
-        if (program->stages[s].arena_bytes > *most_bytes)
-            *most_bytes = program->stages[s].arena_bytes;
     timeline_free(timeline);
     program_free(program);
     graph_free(graph);
     return ns;
-}
-
-static inline int64_t simulated_step_ns(const char *what, const struct model *model, const struct plan *plan,
-                                        const struct facts *facts)
-{
-    int64_t most_bytes;
-    return simulated_step(what, model, plan, facts, &most_bytes);
 }
 #endif

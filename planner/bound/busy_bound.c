@@ -30,7 +30,6 @@ struct busy {
     struct work *works;
     int line_count;
     struct line line[MOST_LINES];
-    const struct busy_line *beside; /* NULL: none */
 };
 
 struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
@@ -42,7 +41,6 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
                                   .several = config->meshes > 0,
                                   .chunks = config_chunks(config),
                                   .micro_batches = config->micro_batch_count,
-                                  .prefetch = config->prefetch,
                                   .splits = schedules[config->schedule]->splits,
                                   .asynchronous = schedules[config->schedule]->asynchronous,
                                   .copies = schedules[config->schedule]->copies };
@@ -283,16 +281,6 @@ static int64_t mean_bound(const struct busy *b, const struct line *line)
     return ceil_div(sum, b->p->stages);
 }
 
-/* No later than `end`. */
-static int end_beside(const struct busy *b, int first, int end, int64_t step_ns)
-{
-    const struct busy_line *line = b->beside;
-    int64_t room = line->parts * step_ns + line->off_ns - line->heads * b->line[0].head[first];
-    while (end > first && line->sum[end] - line->sum[first] > room)
-        end--;
-    return end;
-}
-
 /* The latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
 static int latest_end(const struct busy *b, int stage, int first, int64_t step_ns)
 {
@@ -307,8 +295,6 @@ static int latest_end(const struct busy *b, int stage, int first, int64_t step_n
             at++;
         end = at;
     }
-    if (b->beside)
-        end = end_beside(b, first, end, step_ns);
     return end;
 }
 
@@ -354,15 +340,8 @@ static bool busy_lines(struct busy *b, struct error *err)
 
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err)
 {
-    return busy_bound_beside(out, problem, NULL, below_ns, err);
-}
-
-bool busy_bound_beside(int64_t *out, const struct busy_problem *problem, const struct busy_line *line, int64_t below_ns,
-                       struct error *err)
-{
     struct busy b;
     bool good = busy_open(&b, problem, err);
-    b.beside = line;
     *out = good ? ceil_div(problem->micro_batches * b.lowest.sum[1][b.layers], problem->stages) : 0;
     if (good && !problem->several && *out < below_ns && (good = busy_lines(&b, err))) {
         for (int i = 0; i < b.line_count; i++)
@@ -387,27 +366,6 @@ bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const i
                                      problem->micro_batches * (sum[end] - sum[first]));
         }
     }
-    arena_free(&b.arena);
-    return good;
-}
-
-bool busy_head_of_stages(int64_t *head_ns, const struct busy_problem *problem, struct error *err)
-{
-    struct busy b;
-    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
-    for (int k = 0; good && k < problem->stages; k++)
-        head_ns[k] = b.line[0].head[layers_before(&b, k)];
-    arena_free(&b.arena);
-    return good;
-}
-
-bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct error *err)
-{
-    struct busy b;
-    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
-    *heads_ns = 0;
-    for (int k = 0; good && k < problem->stages; k++)
-        *heads_ns += b.line[0].head[layers_before(&b, k)];
     arena_free(&b.arena);
     return good;
 }

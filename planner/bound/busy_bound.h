@@ -27,7 +27,6 @@ struct busy_problem {
     const struct price_table *table; /* one for bounds is enough */
     int stages, chunks;              /* stages: meshes where stages may have several */
     int64_t micro_batches;
-    int prefetch;                      /* layers that gathers run ahead */
     bool splits, asynchronous, copies; /* of the schedule */
     bool several;                      /* stages may have several meshes */
 };
@@ -38,18 +37,6 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
  * much as can be said). Fails only for want of memory.
  */
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err);
-/* One more inequality of a chain's stages: parts T >= heads head_k + (sum of the stage's layers) - off. heads times
- * what a layer's kernels take before the next is never more than its sum. */
-struct busy_line {
-    const int64_t *sum; /* (layers + 1) over the layers before */
-    int64_t parts, heads, off_ns;
-};
-/* busy_bound() with that line beside the others; line NULL: without. It is left out with chunks or branches. */
-bool busy_bound_beside(int64_t *out, const struct busy_problem *problem, const struct busy_line *line, int64_t below_ns,
-                       struct error *err);
-/* Of all stages together, the least time before their first kernels. */
-bool busy_head_of_stages(int64_t *head_ns, const struct busy_problem *problem, struct error *err); /* (stages) each */
-bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct error *err);
 /* The same of one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);
 #endif

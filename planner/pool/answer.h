@@ -20,7 +20,6 @@ enum search_phase {
     PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
     PHASE_BESIDE,   /* so are the best of schedules beside those that the closed form bounds */
     PHASE_POLISH,   /* so are neighbours of the best of all, and what joins the ends */
-    PHASE_LANES,    /* the bound of simulated steps is raised where it is far below the best */
     PHASE_PROVE,    /* the bound of each configuration is proven by few multipliers, for the certificate */
     SEARCH_PHASE_COUNT
 };
@@ -49,8 +48,8 @@ struct search_options {
     bool any_plan;     /* the first that fits will do */
     bool tight;        /* what misses by little is laid out whole before it is turned down */
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
-    bool unproven; /* no multipliers for the certificate, and only the first simulated bound: it is not handed out */
-    bool keep_all; /* no pruning by bounds: for tests and comparisons */
+    bool unproven;     /* no multipliers for the certificate: it is not handed out */
+    bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
 };
 
