@@ -102,26 +102,26 @@ static bool alike(const struct plan *plan, const struct graph *graph, int a, int
            plan_layer_equal(&plan->layers[a], &plan->layers[b]);
 }
 
-static void print_layer(const struct cli *cli, const struct plan *plan, const struct plan_stage *stage,
-                        const struct graph *graph, int layer, int count)
+static void describe_layer(struct text *out, const struct plan *plan, const struct plan_stage *stage,
+                           const struct graph *graph, int layer, int count)
 {
     const struct plan_layer *l = &plan->layers[layer];
-    fprintf(cli->out, "    %3d x %-12s", count, graph->layers[layer].kind);
+    text_printf(out, "    %3d x %-12s", count, graph->layers[layer].kind);
     for (int a = 0; a < plan->atom_count; a++)
         if (stage->atom[a] > 1)
-            fprintf(cli->out, " %s %d", dimensions[l->dim[a]]->name, stage->atom[a]);
+            text_printf(out, " %s %d", dimensions[l->dim[a]]->name, stage->atom[a]);
     int zero = plan_zero_on(plan, stage, layer);
-    fprintf(cli->out, "  ZeRO %d  recompute %s", zero, recompute_names[l->recompute]);
+    text_printf(out, "  ZeRO %d  recompute %s", zero, recompute_names[l->recompute]);
     if (keeps_gathered(plan, stage, layer))
-        fprintf(cli->out, "  reshard false");
+        text_printf(out, "  reshard false");
     uint32_t replicated = zero > 0 ? l->replicate & graph_layer_operators(graph, layer) : 0;
     if (replicated)
-        fprintf(cli->out, "  replicate %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, replicated));
+        text_printf(out, "  replicate %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, replicated));
     if (l->offload != OFFLOAD_NONE)
-        fprintf(cli->out, "  offload %s", offload_names[l->offload]);
+        text_printf(out, "  offload %s", offload_names[l->offload]);
     if (l->slices > 1)
-        fprintf(cli->out, "  %d slices", l->slices);
-    fprintf(cli->out, "\n");
+        text_printf(out, "  %d slices", l->slices);
+    text_printf(out, "\n");
 }
 
 /* Layers of the stage like this one: before it, and from it on. */
@@ -147,25 +147,48 @@ static void print_layers(const struct cli *cli, const struct plan *plan, const s
     }
 }
 
-static void print_stage(const struct cli *cli, const struct plan *plan, const struct graph *graph, int index)
+/* What the layers of a stage are and decide, a line for each kind. */
+static void describe_stage(struct text *out, const struct plan *plan, const struct graph *graph, int index)
 {
-    const struct plan_stage *stage = &plan->stages[index];
-    int turns = stage_turns(plan, index), ranks = turns * stage_rank_count(plan, index);
-    fprintf(cli->out, "  stage %d: layers", schedule_place_of(plan, index).stage);
-    for (int c = 0; c < plan->chunk_count; c++)
-        print_layers(cli, plan, graph, stage_chunk(plan, index, c), c > 0);
-    fprintf(cli->out, ", ranks %d to %d", stage->first_rank, stage->first_rank + ranks - 1);
-    if (turns > 1)
-        fprintf(cli->out, ": %d replicas take micro-batches in turn", turns);
-    fprintf(cli->out, "\n");
     for (int i = 0; i < plan->layer_count; i++) {
         int before, after;
         if (!stage_holds(plan, index, i))
             continue;
         count_alike(plan, graph, index, i, &before, &after);
         if (before == 0)
-            print_layer(cli, plan, stage, graph, i, after);
+            describe_layer(out, plan, &plan->stages[index], graph, i, after);
     }
+}
+
+/* Stages that follow each other and whose layers are and decide the same are shown once: `last` is the last of them. */
+static void print_stages(const struct cli *cli, const struct plan *plan, const struct graph *graph, int first, int last,
+                         const char *layers)
+{
+    const struct plan_stage *stage = &plan->stages[first];
+    int turns = stage_turns(plan, first), ranks = turns * stage_rank_count(plan, first);
+    int end_rank = plan->stages[last].first_rank + stage_turns(plan, last) * stage_rank_count(plan, last) - 1;
+    int first_number = schedule_place_of(plan, first).stage, last_number = schedule_place_of(plan, last).stage;
+    if (first == last)
+        fprintf(cli->out, "  stage %d: layers", first_number);
+    else
+        fprintf(cli->out, "  stages %d to %d: layers", first_number, last_number);
+    for (int c = 0; c < plan->chunk_count; c++) {
+        struct layer_range range = stage_chunk(plan, first, c), end = stage_chunk(plan, last, c);
+        if (first == last) {
+            print_layers(cli, plan, graph, range, c > 0);
+        } else { /* chunks may run backwards through the stages */
+            struct layer_range low = range.first < end.first ? range : end,
+                               high = range.first < end.first ? end : range;
+            fprintf(cli->out, "%s %s to %s", c > 0 ? "," : "", graph->layers[low.first].name,
+                    graph->layers[high.first + high.count - 1].name);
+        }
+    }
+    fprintf(cli->out, ", ranks %d to %d", stage->first_rank, end_rank);
+    if (turns > 1)
+        fprintf(cli->out, ": %d replicas take micro-batches in turn", turns);
+    if (first != last)
+        fprintf(cli->out, "; on each %d ranks with", ranks);
+    fprintf(cli->out, "\n%s", layers);
 }
 
 /* As Hugging Face PEFT says it. */
@@ -228,8 +251,22 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
         fprintf(cli->out, ", gradients clipped to norm %g", plan->clip_norm);
     fprintf(cli->out, "\n");
     print_order(cli, plan);
-    for (int s = 0; s < plan->stage_count; s += stage_turns(plan, s))
-        print_stage(cli, plan, graph, s);
+    for (int s = 0, next; s < plan->stage_count; s = next) {
+        struct text own = { 0 }, other = { 0 };
+        int last = s;
+        describe_stage(&own, plan, graph, s);
+        for (next = s + stage_turns(plan, s); next < plan->stage_count; next += stage_turns(plan, next)) {
+            describe_stage(&other, plan, graph, next);
+            bool same = own.data && other.data && !strcmp(own.data, other.data) && !plan->order &&
+                        stage_turns(plan, s) == stage_turns(plan, next);
+            text_free(&other);
+            if (!same)
+                break;
+            last = next;
+        }
+        print_stages(cli, plan, graph, s, last, own.data ? own.data : "");
+        text_free(&own);
+    }
 }
 
 void print_devices_line(const struct cluster *cluster, int first_rank, int count, char out[PRINT_LINE_BYTES])
@@ -268,17 +305,33 @@ void print_fewer(FILE *out, int64_t step_ns, int64_t all_ns, int devices, const 
             strchr(on, ':') ? "--cluster " : "", on);
 }
 
-/* Stages that need and have what the one before does are left out; what they have follows the last of a kind. */
-static void print_peak(const struct cli *cli, const struct prediction *p, int s)
+/* Bytes by stage; of more than a line takes, the stage that needs most and the one that needs least. */
+static void print_peaks(const struct cli *cli, const struct prediction *p)
 {
-    char number[TEXT_NUMBER_BYTES];
-    bool last = s + 1 == p->stage_count || p->available_bytes[s + 1] != p->available_bytes[s];
-    bool repeats =
-        s > 0 && p->peak_bytes[s] == p->peak_bytes[s - 1] && p->available_bytes[s] == p->available_bytes[s - 1];
-    if (!repeats)
-        fprintf(cli->out, "%s %s", s ? "," : "", text_bytes(number, p->peak_bytes[s]));
-    if (last)
-        fprintf(cli->out, " of %s", text_bytes(number, p->available_bytes[s]));
+    enum { FEW_STAGES = 8 };
+    char number[TEXT_NUMBER_BYTES], least_bytes[TEXT_NUMBER_BYTES];
+    int most = 0, least = 0;
+    bool even = true; /* all stages have the same */
+    for (int s = 1; s < p->stage_count; s++) {
+        most = p->peak_bytes[s] > p->peak_bytes[most] ? s : most;
+        least = p->peak_bytes[s] < p->peak_bytes[least] ? s : least;
+        even = even && p->available_bytes[s] == p->available_bytes[0];
+    }
+    if (even && p->stage_count > FEW_STAGES && most != least) {
+        fprintf(cli->out, " %s on stage %d to %s on stage %d of %s", text_bytes(number, p->peak_bytes[most]), most,
+                text_bytes(least_bytes, p->peak_bytes[least]), least,
+                text_bytes((char[TEXT_NUMBER_BYTES]){ 0 }, p->available_bytes[0]));
+        return;
+    }
+    for (int s = 0; s < p->stage_count; s++) {
+        bool last = s + 1 == p->stage_count || p->available_bytes[s + 1] != p->available_bytes[s];
+        bool repeats =
+            s > 0 && p->peak_bytes[s] == p->peak_bytes[s - 1] && p->available_bytes[s] == p->available_bytes[s - 1];
+        if (!repeats)
+            fprintf(cli->out, "%s %s", s ? "," : "", text_bytes(number, p->peak_bytes[s]));
+        if (last)
+            fprintf(cli->out, " of %s", text_bytes(number, p->available_bytes[s]));
+    }
 }
 
 void print_prediction(const struct cli *cli, const struct prediction *p, const struct graph *graph)
@@ -297,8 +350,7 @@ void print_prediction(const struct cli *cli, const struct prediction *p, const s
         if (p->breakdown_ns[i] > 0)
             fprintf(cli->out, " %s %s", p->breakdown_names[i], text_duration_ns(number, p->breakdown_ns[i]));
     fprintf(cli->out, "\n  peak memory per device, by stage:");
-    for (int s = 0; s < p->stage_count; s++)
-        print_peak(cli, p, s);
+    print_peaks(cli, p);
     if (p->host_bytes)
         fprintf(cli->out, "\n  host memory per device, by stage:");
     for (int s = 0; p->host_bytes && s < p->stage_count; s++)
