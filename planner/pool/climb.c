@@ -4,9 +4,9 @@
 #include "planner/pool/run.h"
 #include "planner/estimate/swaps.h"
 
-/* LEADERS: of so many configurations, and choices of strategies where the formula bounds them, the cuts are moved; of
- * small models of MANY_LEADERS, as far as VISITS go. VISITS, MOST_VISITS, SWAP_VISITS: of layers by the walk for all,
- * for each, and for the order of each. */
+/* LEADERS: of so many configurations the cuts are moved; of small models of MANY_LEADERS, as far as VISITS go, of one
+ * configuration that the formula does not bound at most ALIKE. VISITS, MOST_VISITS, SWAP_VISITS: of layers by the walk
+ * for all, for each, and for the order of each. */
 enum {
     LEADERS = 12,
     MANY_LEADERS = 64,
@@ -148,18 +148,24 @@ struct climb {
     bool (*may)(const struct run *run, const struct candidate *c);
     /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). *visits: so many are left. */
     bool (*improve)(struct run *run, struct candidate *c, int kept, int64_t *visits);
-    bool each; /* of all plans, not only of one for each configuration and choice of strategies that leads */
+    bool each; /* of all plans, not only of one for each configuration that leads */
 };
 
-/* Of schedules beside the formula's, cuts say more than which strategies there were to choose from: there some of one
- * configuration climb, whatever their part. */
+bool search_leads_alike(const struct run *run, int config, int other)
+{
+    const struct config *a = &run->configs[config], *b = &run->configs[other];
+    return config_equal_but(a, b, config_is_bounded(a) || config_is_bounded(b) ? 0 : BUT_PREFETCH | BUT_EXTRA);
+}
+
+/* Of one configuration a single candidate climbs, and a few where the formula does not bound it and the model is small:
+ * there cuts say more than the formula does. */
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
-    bool any_part = !config_is_bounded(&run->configs[c->config]);
+    bool few = !config_is_bounded(&run->configs[c->config]) && search_is_small(run);
     int alike = 0;
     for (int i = 0; i < count; i++)
-        alike += search_leads_alike(run, climbed[i].config, c->config) && (any_part || climbed[i].part == c->part);
-    return alike >= (any_part && search_is_small(run) ? ALIKE : 1);
+        alike += search_leads_alike(run, climbed[i].config, c->config);
+    return alike >= (few ? ALIKE : 1);
 }
 
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)

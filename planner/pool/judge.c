@@ -5,11 +5,11 @@
 #include "planner/pool/run.h"
 #include <string.h>
 
-/* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration and choice of strategies; where
- * it is off by more, WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree)
- * is simulated while it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging
- * (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand
- * where that lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_TRIES, DEAR_BUDGETS: see search_judge_more(). */
+/* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration; where it is off by more,
+ * WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while
+ * it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging (struct estimate,
+ * effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand where that
+ * lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_TRIES, DEAR_BUDGETS: see search_judge_more(). */
 enum {
     JUDGED_FAMILIES = 4,
     MAX_SHRINKS = 6,
@@ -192,13 +192,13 @@ int64_t search_told_ns(const struct candidate *c)
     return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
 }
 
-/* How alike two candidates are in what the walk gets wrong: 0 not, 3 the same configuration and strategies. */
+/* How alike two candidates are in what the walk gets wrong: 0 not, 2 the same configuration. */
 static int likeness(const struct run *run, const struct candidate *a, const struct candidate *b)
 {
     const struct config *x = &run->configs[a->config], *y = &run->configs[b->config];
     if (x->schedule != y->schedule || !search_same_family(run, a->config, b->config))
         return 0;
-    return a->part != b->part ? 1 : a->config != b->config ? 2 : 3;
+    return a->config != b->config ? 1 : 2;
 }
 
 int64_t search_expected_ns(const struct run *run, const struct candidate *c)
@@ -208,7 +208,7 @@ int64_t search_expected_ns(const struct run *run, const struct candidate *c)
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         const struct candidate *other = &run->candidates[i];
         int alike = other->judged ? likeness(run, other, c) : 0;
-        met = met || alike == 3;
+        met = met || alike == 2;
         if (alike > 0 && search_told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
             like = other;
     }

@@ -31,7 +31,6 @@ struct candidate {
     int64_t peak_bytes;   /* of its fullest stage, where it is simulated */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;          /* how often less memory was promised because a layout did not fit */
-    int part;             /* which strategies it chose from: 0 all, else of variants.c */
     bool roomy;           /* was asked for room */
     bool judged, rough;   /* rough: solved for its family's sake, with a loose gap */
     bool heard;           /* judged, and not for want of memory */
@@ -177,15 +176,6 @@ void search_sort_ranked(struct run *run, int kept);
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* The candidate's plan and rank from its solution; no plan when it fails. */
 bool search_make_plan(struct run *run, struct candidate *c);
-
-/* variants.c: more candidates of the configurations from that one on that lead by rank, with part of their strategies.
- */
-bool search_vary(struct run *run, int first_config);
-/* Of parts: all strategies but those whose weights are gathered for each pass. */
-enum { PART_ALL, PART_GATHERLESS = 21 };
-/* The table with those of its strategies that candidates of the part (struct candidate) choose from; itself where these
- * are all, or none. */
-bool search_part(struct run *run, const struct price_table **table, int part);
 
 /* tighten.c: what the layout lacks is not promised again: by stages, or where these may have several meshes all get
  * less. Then the formula, which may see less than the layout, does not let the same plan pass. */

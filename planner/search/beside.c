@@ -126,7 +126,7 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
     if (!takes_others(config) || step_of(c) >= search_with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
-        if (t->leaders[i].config == c->config && t->leaders[i].part == c->part)
+        if (t->leaders[i].config == c->config)
             return false;
         bool akin = search_same_family(run, t->leaders[i].config, c->config);
         family += akin;
@@ -135,8 +135,7 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
     return family == 0 || (small && (family < MANY_OF_FAMILY || alike < MANY_ALIKE));
 }
 
-/* Of the configurations of several stages that could win, those of the least step, each with each choice of strategies,
- * and not too many of a family. */
+/* Of the configurations of several stages that could win, those of the least step, and not too many of a family. */
 static void find_leaders(const struct run *run, struct trial *t)
 {
     bool small = search_is_small(run);
@@ -232,25 +231,59 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     return add_found(run, c, &result);
 }
 
-/* The closed form lets gathers hide behind whatever else is computed; of a small model also what does without. */
+/* The table without the strategies whose weights are gathered for each pass. *out NULL: all or none are such, or there
+ * is more than one mesh or layout. */
+static bool without_gathers(struct run *run, const struct price_table *table, const struct price_table **out)
+{
+    int all = table->strategy_count, count = 0;
+    *out = NULL;
+    if (table->by_stage || table->by_turns || table->by_place || price_has_layouts(table))
+        return true;
+    for (int i = 0; i < all; i++)
+        count += table->strategies[i].layer.zero < 3;
+    if (count == 0 || count == all)
+        return true;
+    struct price_table *own = arena_alloc(&run->arena, 1, sizeof *own);
+    struct strategy *strategies = arena_alloc(&run->arena, (size_t)count, sizeof *strategies);
+    int classes = table->class_count;
+    struct layer_price *prices = arena_alloc(&run->arena, (size_t)(count * classes), sizeof *prices);
+    if (!own || !strategies || !prices)
+        return search_out_of_memory(run->err);
+    for (int i = 0, at = 0; i < all; i++) {
+        if (table->strategies[i].layer.zero >= 3)
+            continue;
+        strategies[at] = table->strategies[i];
+        for (int c = 0; c < classes; c++)
+            prices[c * count + at] = *price_at(table, c, i);
+        at++;
+    }
+    *own = *table;
+    own->strategy_count = count;
+    own->strategies = strategies;
+    own->prices = prices;
+    own->workspace_bytes = NULL; /* base_bytes has the largest */
+    *out = own;
+    return true;
+}
+
+/* The closed form lets gathers hide behind whatever else is computed, which the walk and the judge do not: so small
+ * models are also solved without. */
 static bool solve_gatherless(struct run *run, const struct candidate *like, int64_t below_ns)
 {
     struct candidate c = *like;
-    c.part = PART_GATHERLESS;
-    if (like->part != PART_ALL || !search_is_small(run))
+    if (!search_is_small(run))
         return true;
-    return search_part(run, &c.table, c.part) && (c.table == like->table || solve(run, &c, below_ns));
+    if (!without_gathers(run, like->table, &c.table))
+        return false;
+    return !c.table || (search_tighten(run, &c, like->kept_bytes) && solve(run, &c, below_ns));
 }
 
-/* Strategies to choose from, and memory, as the leader has them. */
-static bool choose_as(struct run *run, const struct candidate *leader, struct candidate *c)
+/* The candidate gets the memory that the leader has, which says nothing of micro-batches of another size. */
+static bool promise_as(struct run *run, const struct candidate *leader, struct candidate *c)
 {
-    c->part = leader->part;
     if (run->configs[c->config].micro != run->configs[leader->config].micro)
-        return search_part(run, &c->table, leader->part);
+        return true;
     c->capacity_bytes = leader->capacity_bytes;
-    if (leader->part > 0)
-        c->table = leader->table;
     return search_tighten(run, c, leader->kept_bytes);
 }
 
@@ -264,7 +297,7 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return false;
     if (!c.table)
         return true;
-    if (leader && !choose_as(run, leader, &c))
+    if (leader && !promise_as(run, leader, &c))
         return false;
     if (leader && !adopt_any(run, leader, t->first, &c, &fits))
         return false;
@@ -409,7 +442,7 @@ static bool judge_new(struct run *run, int before, int64_t most_ns)
         return false;
     if (most_ns < INT64_MAX)
         pass_over(run, most_ns + most_ns / FAR_SHARE);
-    if (!search_vary(run, first) || !search_climb(run, first))
+    if (!search_climb(run, first))
         return false;
     pass_over(run, most_ns);
     return search_judge_more(run);
