@@ -37,7 +37,6 @@ static bool print_json(const struct cli *cli, const struct check_report *r, stru
     json_put_int(&w, "beside", r->beside);
     json_put_int(&w, "by_bound", r->by_bound);
     json_put_int(&w, "by_memory", r->by_memory);
-    json_put_int(&w, "by_multipliers", r->by_multipliers);
     json_put_int(&w, "by_cut", r->by_cut);
     json_put_int(&w, "undecided", r->undecided);
     json_put_int(&w, "refused", r->refused);
@@ -61,11 +60,10 @@ static void print_report(const struct cli *cli, const struct check_report *r)
         fprintf(cli->out, "of %lld configurations it claims nothing by the formula as a whole\n",
                 (long long)r->configurations);
     fprintf(cli->out,
-            "  %lld by their first bound, %lld by memory, %lld by their multipliers, %lld by solving, %lld without a "
-            "program\n"
+            "  %lld by their first bound, %lld by memory, %lld by solving, %lld without a program\n"
             "  the plan's simulated step is %s, as it says",
-            (long long)r->by_bound, (long long)r->by_memory, (long long)r->by_multipliers, (long long)r->by_cut,
-            (long long)r->refused, text_duration_ns(step, r->step_ns));
+            (long long)r->by_bound, (long long)r->by_memory, (long long)r->by_cut, (long long)r->refused,
+            text_duration_ns(step, r->step_ns));
     if (r->simulated_bound_ns > 0)
         fprintf(cli->out, "; what lanes have to do takes every plan at least %s",
                 text_duration_ns(bound, r->simulated_bound_ns));

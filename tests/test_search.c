@@ -271,7 +271,7 @@ START_TEST(batches_have_the_odd_factors_of_the_space)
                  { "3x32:toy", 0, 0, 12 }, { "3x32:toy", 96, 0, 96 }, { "2x2:toy", 0, 0, 1 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct world world = world_open(rows[i].cluster, 80000000000, 2);
-        struct search_options options = { .space = space_default(0, 0, DTYPE_BF16), .top = 1, .unproven = true };
+        struct search_options options = { .space = space_default(0, 0, DTYPE_BF16), .top = 1 };
         struct search_result *result = NULL;
         struct batch_choice choice;
         struct error err = { 0 };

@@ -8,9 +8,6 @@
 #include "tests/random_worlds.h"
 #include "tests/written_claim.h"
 
-/* How deep values of a fate's list lie: records, and in them vectors of multipliers. */
-enum { RECORD_DEPTH = 2, VECTOR_DEPTH = 4 };
-
 struct written {
     struct random_world w;
     struct search_result *result;

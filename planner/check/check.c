@@ -124,21 +124,6 @@ static bool wrong_fate(struct checker *c, const struct claimed_config *claimed, 
                            name, found);
 }
 
-/* Multipliers that stand there must do. */
-static bool check_dual(struct checker *c, const char *name, const struct claimed_config *claimed,
-                       const struct cut_problem *problem)
-{
-    enum cut_verdict verdict = CUT_REFUTED;
-    c->report->by_multipliers++;
-    if (!cut_check_dual(problem, claimed->dual, claimed->bound_ns, &verdict, c->err))
-        return false;
-    c->report->undecided += verdict == CUT_UNDECIDED;
-    return verdict != CUT_REFUTED ||
-           fail_kind(c->err, ERROR_GATE,
-                     "the certificate does not hold: the multipliers of %s do not prove its bound of %lld ns", name,
-                     (long long)claimed->bound_ns);
-}
-
 /* The certificate tells each fate from the others. */
 static bool is_exact(const struct checker *c)
 {
@@ -207,9 +192,7 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     if (by_memory || !table) /* what is claimed of its plans holds of none */
         return true;
     bool good = check_problem(c, config, table, &arena, &problem);
-    if (good && claimed && claimed->dual) {
-        good = check_dual(c, name, claimed, &problem);
-    } else if (good) {
+    if (good) {
         c->report->by_cut++;
         good = cut_lacks_memory(&problem) ||
                cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);

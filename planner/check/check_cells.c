@@ -105,7 +105,7 @@ int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int 
     return sums[end] - sums[first];
 }
 
-bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cells, struct error *err)
+bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *err)
 {
     *c = (struct cutter){ .p = p, .err = err, .width = cut_last(p) + 1 };
     c->kind_count = cut_kinds(p);
@@ -134,8 +134,7 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cells, stru
         sum[p->class_of[at - 1]]++;
     }
     cut_like_kinds(p, c->kind);
-    return ((!cells || number_contents(c)) && sum_least(c)) ||
-           fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    return (number_contents(c) && sum_least(c)) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
 }
 
 /* ---- cells ---- */

@@ -55,12 +55,11 @@ struct cutter {
     int part_count;
     int *nearest, *farthest; /* (rows) where a stage can begin there, under the present cap */
     int64_t cap_ns, bound_ns;
-    bool eager;         /* relaxations are solved as soon as a stage seems to be the best from a place on */
-    struct dual **dual; /* (kinds) what bounds stages in place of cells; NULL: cells do */
+    bool eager; /* relaxations are solved as soon as a stage seems to be the best from a place on */
 };
 
-/* cells false: without them, for bounds by multipliers. Fails only for want of memory. */
-bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cells, struct error *err);
+/* Fails only for want of memory. */
+bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *err);
 void cutter_close(struct cutter *c);
 /* Of all layers between, the least that any strategy takes of a limit, or of USE_PATH. */
 int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int end);

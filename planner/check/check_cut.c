@@ -96,11 +96,6 @@ static bool stage_least(const struct begin *b, const struct stretch *s, struct s
                         struct stage_bounds *out)
 {
     struct cutter *c = b->c;
-    if (c->dual) {
-        out->path = out->total = max_i64(dual_least(c->dual[c->kind[b->kind]], s->at[0], s->end, c->cap_ns),
-                                         cutter_least(c, b->kind, LIMIT_COUNT, s->at[0], s->end));
-        return true;
-    }
     struct cell *cell = cell_at(c, b->kind, s);
     if (!cell)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
@@ -396,13 +391,11 @@ bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum c
         return ideals_check(problem, bound_ns, verdict, witness, err);
     line.orders = NULL; /* one stage has all layers in any order */
     bool proven = false;
-    bool good = cutter_open(&c, &line, true, err) && whole_is_long(&c, bound_ns, &proven) &&
+    bool good = cutter_open(&c, &line, err) && whole_is_long(&c, bound_ns, &proven) &&
                 (proven || descend(&c, bound_ns, verdict, witness));
     cutter_close(&c);
     return good;
 }
-
-/* ---- by multipliers ---- */
 
 int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum)
 {
@@ -412,57 +405,4 @@ int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum)
     const struct stage_kind *any = &p->stages[0];
     return max_i64(any->from_ns, (any->micro_batches - 1) * (ceil_div(sum, p->stage_count) + waiting_ns) -
                                      (any->apart ? any->to_ns - any->from_ns : 0));
-}
-
-/* Down to the claimed cap at most. */
-static bool descend_dual(struct cutter *c, int64_t bound_ns, int64_t last_cap_ns, bool *proven)
-{
-    int64_t sum = 0, cap_ns = bound_ns - 1 - c->p->once_ns;
-    for (int pass = 0; pass < MOST_PASSES && (pass == 0 || cap_ns < c->cap_ns); pass++) {
-        c->cap_ns = cap_ns;
-        if (!sweep(c))
-            return false;
-        sum = least_of_sweep(c, c->path);
-        *proven = sum == INT64_MAX || c->p->once_ns + sum + cut_mean_longest(c->p, sum) >= bound_ns;
-        if (*proven)
-            return true;
-        cap_ns = max_i64(last_cap_ns, bound_ns - 1 - c->p->once_ns - sum);
-    }
-    return true;
-}
-
-static bool check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                       enum cut_verdict *verdict, struct error *err)
-{
-    struct cutter c;
-    bool proven = problem->mesh_count == 0 && problem->stage_count > problem->layer_count;
-    *verdict = proven ? CUT_HOLDS : CUT_REFUTED;
-    if (proven || problem->mesh_count > 0 || problem->stages[0].table->layout_count > 1)
-        return true;
-    if (problem->orders)
-        return ideals_check_dual(problem, claim, bound_ns, verdict, err);
-    bool good = cutter_open(&c, problem, false, err), usable = true;
-    c.dual = arena_alloc(&c.arena, (size_t)problem->stage_count, sizeof *c.dual);
-    good = good && (c.dual || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory"));
-    for (int k = 0; good && k < c.kind_count; k++)
-        if (c.kind[k] == k) {
-            c.dual[k] = dual_open(&c.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count, NULL);
-            usable = usable && c.dual[k];
-        }
-    good = good && (!usable || descend_dual(&c, bound_ns, claim->cap_ns, &proven));
-    *verdict = proven ? CUT_HOLDS : CUT_REFUTED;
-    cutter_close(&c);
-    return good;
-}
-
-/* Multipliers are of times that have both passes. */
-bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                    enum cut_verdict *verdict, struct error *err)
-{
-    struct cut_problem joint = *problem;
-    struct arena arena = { 0 };
-    bool good = cut_set_kinds(&joint, &arena, false, 0, 0) ? check_dual(&joint, claim, bound_ns, verdict, err)
-                                                           : fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    arena_free(&arena);
-    return good;
 }

@@ -2,7 +2,6 @@
  * into stages, without solving them all. */
 #ifndef CLEAVE_CHECK_CUT_H
 #define CLEAVE_CHECK_CUT_H
-#include "planner/check/check_dual.h"
 #include "planner/check/check_orders.h"
 #include "planner/check/check_stage.h"
 
@@ -126,11 +125,6 @@ bool cut_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart,
 /* Where the longest forward part X of plans shorter than the bound lies: no less than the mean over stages or meshes,
  * and no more than all paths and the mean of the rest leave of the bound. Of kinds that are apart. */
 void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns);
-/* Whether claimed multipliers alone show that no plan is shorter than bound_ns: the same descent, with the stages that
- * they bound and none that are solved, down to the claimed cap. One mesh for each stage. CUT_REFUTED: they do not.
- * Fails only for want of memory. */
-bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                    enum cut_verdict *verdict, struct error *err);
 /* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */
 void cut_set_order(struct cut_problem *problem, const int *order, int *class_of);
 /* The formula's value of given stages (first_layer, (stages); with meshes turn, (stages), else NULL) with the strategy

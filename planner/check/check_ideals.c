@@ -46,7 +46,6 @@ struct walk {
     int64_t *room[LIMIT_COUNT]; /* (rows) of LIMIT_BYTES, LIMIT_PATH: what the stages before hold at most */
     int64_t *key;               /* (sums) for hashes */
     struct row *row;
-    struct dual **dual; /* (kinds) in place of cells */
     struct cell *cells; /* (size, a power of two) */
     size_t size, used;
     struct try *tries;
@@ -365,8 +364,6 @@ static int64_t ends_ns(const struct walk *w, int kind, int first, int end)
 /* The stage's path, as far as is known; INT64_MAX: nothing fits. */
 static int64_t stage_least(struct walk *w, int kind, int first, int end, int64_t plain)
 {
-    if (w->dual)
-        return max_i64(plain, dual_least(w->dual[w->kind[kind]], first, end, w->cap_ns));
     const struct cell *cell = known_cell(w, kind, first, end);
     return cell ? max_i64(plain, cell->least) : plain;
 }
@@ -512,11 +509,11 @@ static int64_t most_sum(const struct cut_problem *p, int64_t bound_ns)
     return min_i64(high, NONE - 1);
 }
 
-/* Down from cap to cap, not below last_cap_ns. *sum INT64_MAX: nothing is shorter. */
-static bool fall(struct walk *w, int64_t bound_ns, int64_t last_cap_ns, int64_t *sum)
+/* Down from cap to cap. *sum INT64_MAX: nothing is shorter. */
+static bool fall(struct walk *w, int64_t bound_ns, int64_t *sum)
 {
     int64_t least = of_any(w, LIMIT_COUNT, 0, w->last);
-    int64_t cap_ns = w->pass == 0 ? max_i64(last_cap_ns, bound_ns - 1 - w->p->once_ns - least) : w->cap_ns;
+    int64_t cap_ns = w->pass == 0 ? bound_ns - 1 - w->p->once_ns - least : w->cap_ns;
     for (int pass = 0; pass < MOST_PASSES; pass++) {
         bool any = true;
         *sum = INT64_MAX;
@@ -526,7 +523,7 @@ static bool fall(struct walk *w, int64_t bound_ns, int64_t last_cap_ns, int64_t 
             return true;
         if (!sweep(w, sum))
             return false;
-        cap_ns = *sum == INT64_MAX ? cap_ns : max_i64(last_cap_ns, bound_ns - 1 - w->p->once_ns - *sum);
+        cap_ns = *sum == INT64_MAX ? cap_ns : bound_ns - 1 - w->p->once_ns - *sum;
         if (*sum == INT64_MAX || cap_ns >= w->cap_ns || w->work > MOST_WORK)
             return true;
     }
@@ -539,7 +536,7 @@ static bool descend(struct walk *w, int64_t bound_ns, enum cut_verdict *verdict,
     bool moved = true;
     *verdict = CUT_HOLDS;
     for (int pass = 0; moved; pass++) {
-        if (!fall(w, bound_ns, INT64_MIN, &sum))
+        if (!fall(w, bound_ns, &sum))
             return false;
         if (pass == MOST_PASSES || w->work > MOST_WORK)
             *verdict = CUT_UNDECIDED;
@@ -560,29 +557,6 @@ bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_
     w.cap_ns = INT64_MAX;
     w.most_ns = most_sum(problem, bound_ns);
     good = good && descend(&w, bound_ns, verdict, witness);
-    walk_free(&w);
-    return good;
-}
-
-bool ideals_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                       enum cut_verdict *verdict, struct error *err)
-{
-    struct walk w;
-    int64_t sum = 0;
-    bool good = walk_open(&w, problem, err), usable = true;
-    w.cap_ns = INT64_MAX;
-    w.most_ns = most_sum(problem, bound_ns);
-    w.dual = arena_alloc(&w.arena, (size_t)problem->stage_count, sizeof *w.dual);
-    good = good && (w.dual || no_memory(&w));
-    for (int k = 0; good && k < problem->stage_count; k++)
-        if (w.kind[k] == k) {
-            w.dual[k] = dual_open(&w.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count,
-                                  problem->orders);
-            usable = usable && w.dual[k];
-        }
-    good = good && (!usable || fall(&w, bound_ns, claim->cap_ns, &sum));
-    *verdict = usable && sum == INT64_MAX ? CUT_HOLDS : CUT_REFUTED;
-    *verdict = w.work > MOST_WORK ? CUT_UNDECIDED : *verdict;
     walk_free(&w);
     return good;
 }

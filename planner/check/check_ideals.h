@@ -3,9 +3,7 @@
 #define CLEAVE_CHECK_IDEALS_H
 #include "planner/check/check_cut.h"
 
-/* cut_check_kinds() and cut_check_dual() of a problem with orders and several stages. */
+/* cut_check_kinds() of a problem with orders and several stages. */
 bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
                   struct cut_witness *witness, struct error *err);
-bool ideals_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                       enum cut_verdict *verdict, struct error *err);
 #endif

@@ -8,7 +8,7 @@
 #include "planner/price/price.h"
 
 /* Constraints of a stage: bytes, the three times of which the longest enters the formula, and the forward passes where
- * these are apart. Claimed multipliers are of those before the last one. */
+ * these are apart. */
 enum { LIMIT_BYTES, LIMIT_PATH, LIMIT_TAIL, LIMIT_LANE, LIMIT_FORWARD, LIMIT_COUNT };
 
 /* What stages of one kind share. */

@@ -100,12 +100,10 @@ static const struct json_field claim_fields[] = {
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
     CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1."),
-    FATE("configurations_solved", FATE_SOLVED, true,
-         "Of each that was solved or relaxed, and of which few multipliers prove the bound: [name, bound in "
-         "nanoseconds, [thresholds of transient bytes], and of each vector [per byte, and per nanosecond of a stage's "
-         "path, its path with the last reductions, and its data-parallel lane], times 2^46, and the cap in nanoseconds "
-         "on the longest stage's time under which they leave nothing shorter]. Of the others, one string: their places "
-         "in the space's enumeration, as \"0-11,14\". In older certificates [name, bound] of each instead."),
+    FATE(
+        "configurations_solved", FATE_SOLVED, true,
+        "Of those that were solved or relaxed, one string: their places in the space's enumeration, as \"0-11,14\". In "
+        "older certificates [name, bound] of some or all, and multipliers behind these, which are not read."),
     FATE("configurations_memory", FATE_MEMORY, true, "The places of those whose stages together lack memory."),
     FATE("configurations_refused", FATE_REFUSED, true, "Of those without a program."),
     FATE("configurations_left", FATE_LEFT, true,
@@ -192,49 +190,15 @@ static bool read_space(const struct json *at, struct space *out, struct error *e
 
 /* ---- configurations ---- */
 
-static bool read_integers(const struct json *at, int count, int64_t *out, struct error *err)
-{
-    if (json_type(at) != JSON_ARRAY || json_count(at) != count)
-        return json_fail(at, err, "expected a list of %d whole numbers", count);
-    for (int i = 0; i < count; i++)
-        if (!json_int(json_at(at, i), 0, INT64_C(1) << 53, &out[i], err))
-            return false;
-    return true;
-}
-
-/* What follows the configuration's name and bound. */
-static bool read_dual(const struct json *at, struct arena *arena, const struct dual_claim **out, struct error *err)
-{
-    const struct json *peaks = json_at(at, 2), *vectors = json_at(at, 3);
-    struct dual_claim *dual = arena_alloc(arena, 1, sizeof *dual);
-    if (!dual)
-        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    *out = dual;
-    dual->peak_count = json_type(peaks) == JSON_ARRAY ? json_count(peaks) : -1;
-    dual->vector_count = json_type(vectors) == JSON_ARRAY ? json_count(vectors) : -1;
-    if (dual->peak_count < 0 || dual->peak_count > DUAL_PEAKS)
-        return json_fail(peaks, err, "expected a list of at most %d thresholds", DUAL_PEAKS);
-    if (dual->vector_count < 0 || dual->vector_count > DUAL_VECTORS)
-        return json_fail(vectors, err, "expected a list of at most %d vectors", DUAL_VECTORS);
-    for (int v = 0; v < dual->vector_count; v++)
-        if (!read_integers(json_at(vectors, v), LIMIT_FORWARD, dual->multiplier[v], err))
-            return false;
-    return json_int(json_at(at, 4), -(INT64_C(1) << 53), INT64_C(1) << 53, &dual->cap_ns, err) &&
-           read_integers(peaks, dual->peak_count, dual->peaks, err);
-}
-
-static bool read_config(const struct json *at, enum config_fate fate, struct arena *arena, struct claimed_config *out,
-                        struct error *err)
+static bool read_config(const struct json *at, enum config_fate fate, struct claimed_config *out, struct error *err)
 {
     *out = (struct claimed_config){ .fate = fate, .at = at };
-    bool proven = json_type(at) == JSON_ARRAY && json_count(at) == 5 && fate == FATE_SOLVED;
-    if (json_type(at) != JSON_ARRAY || (json_count(at) != 2 && !proven))
+    if (json_type(at) != JSON_ARRAY || (json_count(at) != 2 && (json_count(at) != 5 || fate != FATE_SOLVED)))
         return json_fail(at, err,
-                         "expected places of configurations, or a name and its bound, and of one that was solved "
-                         "perhaps thresholds, vectors and a cap");
+                         "expected places of configurations, or of an older cleave a name and its bound, and of one "
+                         "that was solved perhaps thresholds, vectors and a cap, which are not read");
     bool good = json_string(json_at(at, 0), &out->name, err) &&
-                json_int(json_at(at, 1), 0, INT64_C(9000000000000000), &out->bound_ns, err) &&
-                (!proven || read_dual(at, arena, &out->dual, err));
+                json_int(json_at(at, 1), 0, INT64_C(9000000000000000), &out->bound_ns, err);
     if (good && fate == FATE_LEFT && out->bound_ns == 0)
         out->fate = FATE_UNSEEN;
     return good;
@@ -292,7 +256,7 @@ static bool read_list(const struct json *list, enum config_fate fate, struct cla
     for (int i = 0; i < json_count(list); i++)
         if (json_type(json_at(list, i)) == JSON_STRING
                 ? !read_ranges(json_at(list, i), fate, claim, err)
-                : !read_config(json_at(list, i), fate, &claim->arena, &claim->configs[claim->config_count++], err))
+                : !read_config(json_at(list, i), fate, &claim->configs[claim->config_count++], err))
             return false;
     return true;
 }

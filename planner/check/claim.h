@@ -2,7 +2,6 @@
 #ifndef CLEAVE_CHECK_CLAIM_H
 #define CLEAVE_CHECK_CLAIM_H
 #include "base/json.h"
-#include "planner/check/check_dual.h"
 #include "planner/search/search.h"
 
 /* One configuration, or a range of them. */
@@ -11,8 +10,7 @@ struct claimed_config {
     int first, last;  /* indices in the space's enumeration */
     enum config_fate fate;
     int64_t bound_ns;
-    const struct dual_claim *dual; /* that prove the bound; NULL: it takes solving */
-    const struct json *at;         /* where the file says so */
+    const struct json *at; /* where the file says so */
 };
 struct claim {
     struct arena arena;

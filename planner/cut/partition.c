@@ -10,10 +10,7 @@
 
 /* ROUGH: first plans need not be the best of their caps, but for one part in so many.
  * NEAR: caps that fall by less than one part in so many do not get far. */
-enum { PROBES = 14, NEAR = 64, ROUGH = 200, PROOF_PASSES = 60, PROOF_CELLS = 40000, PROOF_LAYERS = 4000 };
-_Static_assert((int)PROOF_ROWS + 1 == (int)ROW_COUNT && (int)PROOF_PEAKS == (int)BINS &&
-                   (int)PROOF_VECTORS == (int)VECTORS,
-               "a proof is what vectors are");
+enum { PROBES = 14, NEAR = 64, ROUGH = 200 };
 
 /* Whatever the cap, the longest stage is no shorter than the mean. Where r of G meshes share each micro-batch Y >= (m -
  * 1) C and so G Y >= (m - 1) sum r C. */
@@ -479,81 +476,4 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
         return false;
     *out = result;
     return proven || solve_by_stages(problem, arena, out, err);
-}
-
-/* ---- proof ---- */
-
-static int vectors_known(const struct solver *s)
-{
-    return s->vector_level < 0 ? 0 : s->vectors[s->vector_level].total;
-}
-
-/* One more vector, from the first stage of the best cut that has one to give. */
-static bool learn(struct solver *s, bool *learnt)
-{
-    int known = vectors_known(s);
-    for (struct spot at = cut_first(s); !spot_ends(s, &at) && vectors_known(s) == known; at = cut_next(s, at)) {
-        const struct cell *cell = stage_cell(s, at.level, &at.runs);
-        if (!cell->tried && !stage_solve(s, at.level, &at.runs, EFFORT_RELAX))
-            return false;
-    }
-    *learnt = vectors_known(s) > known;
-    return true;
-}
-
-/* Down from cap to cap; where that does not get far, with one vector more. */
-static bool prove(struct solver *s, int64_t bound_ns, bool *proven)
-{
-    int64_t sum = 0, once = stage_once_ns(s->problem);
-    set_cap(s, cap_below(s, bound_ns, s->least_ns, 0));
-    set_most_sum(s, bound_ns);
-    for (int pass = 0; pass < PROOF_PASSES; pass++) {
-        bool learnt = false;
-        if (!cut_sweep(s, &sum))
-            return false;
-        if (s->stopped)
-            return true;
-        *proven = sum == INT64_MAX || once + sum + mean_high(s, sum) >= bound_ns;
-        if (*proven)
-            return true;
-        int64_t next = cap_below(s, bound_ns, sum, 0);
-        bool far = s->cap_ns - next > max_i64(s->cap_ns, 0) / (4 * NEAR);
-        if (!far && vectors_known(s) < PROOF_VECTORS && !learn(s, &learnt))
-            return false;
-        if (!learnt && next >= s->cap_ns)
-            return true;
-        if (!learnt)
-            set_cap(s, next);
-    }
-    return true;
-}
-
-static void take_proof(const struct solver *s, struct partition_proof *out)
-{
-    memcpy(out->peaks, &s->bin_peak[1], sizeof out->peaks);
-    out->cap_ns = s->cap_ns;
-    out->vector_count = vectors_known(s);
-    for (int v = 0; v < out->vector_count; v++)
-        for (int r = 0, to = 0; r < ROW_COUNT; r++)
-            if (r != ROW_FORWARD) /* of both passes together */
-                out->multiplier[v][to++] = s->vectors[s->vector_level].at[v].multiplier[r];
-}
-
-bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,
-                     struct error *err)
-{
-    struct partition_result result = { 0 };
-    struct arena scratch = { 0 };
-    struct solver s = solver_of(problem, &scratch, &result, err);
-    int64_t margin_ns = 4 * (s.stages + 1) + s.layers / 64; /* what rounding may take from whoever works it out anew */
-    *out = (struct partition_proof){ 0 };
-    if (problem->mesh_count > 0 || s.layouts > 1 || s.stages > s.layers || s.layers > PROOF_LAYERS ||
-        (!problem->chain->branches && (int64_t)s.stages * (s.places - 1) > PROOF_CELLS))
-        return true;
-    s.vectors_only = true;
-    bool good = solver_start(&s) && prove(&s, bound_ns + margin_ns, &out->proven);
-    if (good && out->proven)
-        take_proof(&s, out);
-    solver_close(&s);
-    return good;
 }

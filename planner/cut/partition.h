@@ -117,24 +117,6 @@ struct partition_result {
 bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
                      struct error *err);
 
-/* Multipliers that alone prove a bound, by weak duality: a stage's compute path is no shorter than, for any of them,
- * the sum over its layers of the least priced strategy, less what its limits cost. Strategies whose transient bytes are
- * at most peaks[i] are charged for those above peaks[i - 1], and the least over i counts. */
-enum { PROOF_PEAKS = 6, PROOF_VECTORS = 6, PROOF_ROWS = 4, PROOF_BITS = 46 };
-struct partition_proof {
-    bool proven;
-    int64_t cap_ns; /* the last cap on the longest stage's time: under it nothing shorter is left */
-    int vector_count;
-    int64_t peaks[PROOF_PEAKS];                    /* bytes, ascending; the last one is the largest of all */
-    int64_t multiplier[PROOF_VECTORS][PROOF_ROWS]; /* ns per byte, and per ns of the formula's three times, times
-                                                      2^PROOF_BITS; below 2^53 */
-};
-/* Looks for so few multipliers that prove that no plan is shorter than bound_ns. out->proven false: not found, also
- * where stages may have several meshes and for very many stages of layers. Fails only for want of memory.
- * Deterministic. */
-bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,
-                     struct error *err);
-
 /* The plan's counts from all of them, (stages, block), block the number of a stage's. False: out of memory. */
 bool partition_set_counts(struct partition_plan *plan, struct arena *arena, const int *count, int stages, int block);
 static inline int partition_stages(const struct partition_problem *problem, const struct partition_plan *plan)

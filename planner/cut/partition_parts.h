@@ -153,9 +153,8 @@ struct solver {
     int64_t skip_ns, skipped_ns; /* plans that these prove to be no shorter than the first are not looked at, and none
                                     of them is shorter than the second */
     int64_t most_sum_ns,
-        open_sum_ns;         /* with branches: larger sums of C are not looked for; the least one left out so */
-    bool stopped, exhausted; /* exhausted: by the work of ideals_sweep() */
-    bool vectors_only;       /* cells are bounded by vectors alone, which are every level's: for partition_prove() */
+        open_sum_ns;              /* with branches: larger sums of C are not looked for; the least one left out so */
+    bool stopped, exhausted;      /* exhausted: by the work of ideals_sweep() */
     int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, places) */
     struct ideal_cut *ideal_cut;  /* of a chain with branches, in place of the best: partition_ideals.c */
     int *cut;         /* (rows, layouts, places): end of the stage; with branches (rows), of the best cut alone */

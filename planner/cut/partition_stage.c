@@ -29,14 +29,12 @@ static bool open_level(struct solver *s, int level)
 static void look_up(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
 {
     const struct stage_times caps = stage_caps(s);
-    bool empty = stage_times_within(&caps, &cell->empty) && !s->vectors_only;
+    bool empty = stage_times_within(&caps, &cell->empty);
     cell->caps = caps;
     cell->tried = false;
     cell->solution = -1;
     cell->seen = s->vectors[level].total;
     cell->lower = empty ? INT64_MAX : stage_quick_bound(s, level, runs, 0, INT64_MAX);
-    if (s->vectors_only)
-        return;
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
         if (stage_times_within(&caps, &r->asked))
@@ -308,8 +306,7 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
     cell->slope = ldexp(cell->slope, -TIE_BITS);
     if (answer.status == KNAPSACK_INFEASIBLE)
         stage_single_row(&knapsack, answer.multipliers);
-    int64_t now = s->vectors_only ? cell->records[cell->record_count - 1].lower : cell->lower;
-    bool tells = effort == EFFORT_RELAX && (now == INT64_MAX || now - before > before / 10000);
+    bool tells = effort == EFFORT_RELAX && (cell->lower == INT64_MAX || cell->lower - before > before / 10000);
     return !tells || stage_add_vector(s, level, answer.multipliers) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
 }

@@ -236,8 +236,7 @@ bool stage_add_vector(struct solver *s, int level, const double *multipliers)
     for (int r = 0; r < ROW_COUNT; r++)
         multiplier[r] = multiplier_of(multipliers[r] * scale);
     for (int to = 0; to < s->level_count; to++)
-        if (s->cells[to] && (to == level || s->vectors[to].count == 0 || s->vectors_only) &&
-            !stage_put_vector(s, to, multiplier))
+        if (s->cells[to] && (to == level || s->vectors[to].count == 0) && !stage_put_vector(s, to, multiplier))
             return false;
     s->vector_level = level;
     return true;

@@ -228,7 +228,6 @@ static void run_query(void *context, int index)
     if (time_left(all->e) == 0)
         return;
     struct search_options options = options_in(all->e, &query->space);
-    options.unproven = true;
     if (all->count > 1) {
         options.calls.parallel_for = NULL;
         options.calls.progress = NULL;

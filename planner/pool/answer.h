@@ -20,7 +20,6 @@ enum search_phase {
     PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
     PHASE_BESIDE,   /* so are the best of schedules beside those that the closed form bounds */
     PHASE_POLISH,   /* so are neighbours of the best of all, and what joins the ends */
-    PHASE_PROVE,    /* the bound of each configuration is proven by few multipliers, for the certificate */
     SEARCH_PHASE_COUNT
 };
 extern const char *const search_phase_names[SEARCH_PHASE_COUNT + 1];
@@ -48,7 +47,6 @@ struct search_options {
     bool any_plan;     /* the first that fits will do */
     bool tight;        /* what misses by little is laid out whole before it is turned down */
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
-    bool unproven;     /* no multipliers for the certificate: it is not handed out */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
 };
@@ -65,12 +63,10 @@ struct search_options {
 struct config_record {
     int config; /* index */
     enum config_fate fate;
-    bool loose;                          /* solved by a relaxation over loose_table() */
-    int64_t first_ns;                    /* its first bound */
-    const char *name;                    /* config_name(); with a proof only */
-    const struct partition_proof *proof; /* of the whole's bound; NULL: it takes solving */
+    bool loose;       /* solved by a relaxation over loose_table() */
+    int64_t first_ns; /* its first bound */
 };
-/* Configurations that follow each other, without a proof of their own. */
+/* Configurations that follow each other and have one fate. */
 struct config_range {
     enum config_fate fate;
     int first, last; /* indices */
@@ -108,7 +104,7 @@ struct certificate {
     struct certificate_hash hash; /* of the configurations that were looked at */
     int record_count;             /* all configurations but those that their bound ruled out */
     struct config_record *records;
-    int range_count; /* the records without a proof, ascending */
+    int range_count; /* the records, ascending */
     struct config_range *ranges;
     bool coarse; /* there were too many: some hold what its first bound rules out, too, or what had another fate */
     int64_t knapsacks, nodes, passes;             /* nodes: of knapsacks solved to the end */

@@ -222,8 +222,6 @@ int64_t search_with_idle_ns(const struct config *config, int64_t step_ns);
 
 /* nearest.c: where nothing fits, into result->nearest the plan that lacks least of those that need least. */
 bool search_find_nearest(struct run *run);
-/* prove.c: multipliers for the certificate's configurations, of its bound. */
-bool search_prove(struct run *run);
-/* fold.c: records without a proof into ranges, and counts by fate. */
+/* fold.c: records into ranges, and counts by fate. */
 bool search_fold(struct run *run);
 #endif

@@ -34,7 +34,6 @@ static struct search_options narrow_options(const struct search_options *options
                                        .rank_count = 1,
                                        .no_advice = true,
                                        .thrifty = true,
-                                       .unproven = true,
                                        .calls = options->calls };
     narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);

@@ -72,7 +72,7 @@ static bool found_plan(struct plan **out, const struct search_options *options, 
 {
     struct search_options search = *options;
     struct search_result *result = NULL;
-    search.no_advice = search.unproven = true;
+    search.no_advice = true;
     if (!search_run(&result, model, facts, &search, err))
         return false;
     bool good = result->feasible || search_infeasible(result, &search.space, err);

@@ -1,4 +1,4 @@
-/* The certificate's records without a proof as ranges of the space's enumeration, so that a certificate stays small
+/* The certificate's records as ranges of the space's enumeration, so that a certificate stays small
  * however many configurations a search leaves. */
 #include "planner/pool/run.h"
 #include <stdlib.h>
@@ -26,10 +26,6 @@ static void fold(struct certificate *c, int gap)
     c->range_count = 0;
     for (int i = 0; i < c->record_count; i++) {
         const struct config_record *record = &c->records[i];
-        if (record->proof) {
-            open = NULL;
-            continue;
-        }
         int reach = open && may_take_in_others(open->fate) ? gap : 1;
         if (!open || open->fate != record->fate || record->config - open->last > reach) {
             open = &c->ranges[c->range_count++];
@@ -56,7 +52,7 @@ static void tell_less_apart(struct certificate *c)
         if (c->records[i].fate == FATE_LEFT)
             common = FATE_LEFT;
     for (int i = 0; i < c->record_count; i++)
-        if (!c->records[i].proof && c->records[i].fate != FATE_REFUSED && c->records[i].fate != FATE_UNSEEN)
+        if (c->records[i].fate != FATE_REFUSED && c->records[i].fate != FATE_UNSEEN)
             c->records[i].fate = common;
 }
 
@@ -64,8 +60,6 @@ static void count_fates(struct certificate *c)
 {
     int64_t counts[FATE_COUNT] = { 0 };
     c->pruned_bound = c->configurations;
-    for (int i = 0; i < c->record_count; i++)
-        counts[c->records[i].fate] += c->records[i].proof != NULL;
     for (int i = 0; i < c->range_count; i++)
         counts[c->ranges[i].fate] += c->ranges[i].last - c->ranges[i].first + 1;
     for (int fate = 0; fate < FATE_COUNT; fate++)

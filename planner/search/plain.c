@@ -81,7 +81,7 @@ bool find_plain(struct search_result *result, const struct model *model, const s
     if (options->keep_all || left_ns == 0 || !(plain_stages(&plain.space) || narrow_to_default(&plain.space)))
         return true;
     plain.time_limit_ns = limit_ns > 0 ? min_i64(left_ns, limit_ns) : 0;
-    plain.no_advice = plain.thrifty = plain.unproven = true;
+    plain.no_advice = plain.thrifty = true;
     plain.calls.progress = NULL;
     if (!search_run(&found, model, facts, &plain, &why)) /* no plain configuration has such degrees, or time is over */
         return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||

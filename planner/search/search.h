@@ -21,8 +21,6 @@ int64_t search_missing_bytes(const struct search_result *result);
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
 /* The gaps of a plan with this value of the formula and this simulated step. */
 void certificate_measure(struct certificate *certificate, int64_t formula_ns, int64_t step_ns);
-/* So many bytes does the record with its proof take in a plan file; 0: out of memory. */
-int64_t certificate_record_bytes(const struct config_record *record);
 /* The "search" and "certificate" members of plan files, with their keys: what was done, and what is claimed. space:
  * that was searched. */
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space);

@@ -199,47 +199,6 @@ static void write_space(struct json_writer *w, const struct space *space)
     json_end_object(w);
 }
 
-static void write_integers(struct json_writer *w, const int64_t *values, int count)
-{
-    json_begin_array(w);
-    for (int i = 0; i < count; i++)
-        json_write_int(w, values[i]);
-    json_end_array(w);
-}
-
-static void write_proof(struct json_writer *w, const struct partition_proof *proof)
-{
-    write_integers(w, proof->peaks, PROOF_PEAKS);
-    json_begin_array(w);
-    for (int v = 0; v < proof->vector_count; v++)
-        write_integers(w, proof->multiplier[v], PROOF_ROWS);
-    json_end_array(w);
-    json_write_int(w, proof->cap_ns);
-}
-
-static void write_record(struct json_writer *w, const struct config_record *record, int64_t bound_ns)
-{
-    json_begin_array(w);
-    json_write_string(w, record->name);
-    json_write_int(w, bound_ns);
-    write_proof(w, record->proof);
-    json_end_array(w);
-}
-
-int64_t certificate_record_bytes(const struct config_record *record)
-{
-    enum { INDENT = 6 };
-    struct json_writer w = { 0 };
-    size_t length = 0;
-    write_record(&w, record, INT64_MAX);
-    char *text = json_finish(&w, &length);
-    int64_t bytes = text ? (int64_t)length + INDENT : 0;
-    for (size_t i = 0; i < length && text; i++)
-        bytes += text[i] == '\n' ? INDENT : 0;
-    free(text);
-    return bytes;
-}
-
 /* "0-11,14": the first and last of each range; nothing where there is none. */
 static void write_ranges(struct json_writer *w, const struct certificate *c, enum config_fate fate)
 {
@@ -257,8 +216,7 @@ static void write_ranges(struct json_writer *w, const struct certificate *c, enu
     text_free(&text);
 }
 
-/* By fate: [name, proven bound, and what proves it] of each with a proof, and ranges of the others; what is nowhere was
- * ruled out by a bound that anyone can work out again. */
+/* By fate; what is nowhere was ruled out by a bound that anyone can work out again. */
 static void write_records(struct json_writer *w, const struct certificate *c)
 {
     for (int fate = 0; fate < FATE_COUNT; fate++) {
@@ -267,9 +225,6 @@ static void write_records(struct json_writer *w, const struct certificate *c)
         json_write_key(w, key.data ? key.data : "configurations");
         text_free(&key);
         json_begin_array(w);
-        for (int i = 0; i < c->record_count; i++)
-            if (c->records[i].fate == (enum config_fate)fate && c->records[i].proof)
-                write_record(w, &c->records[i], c->bound_ns);
         write_ranges(w, c, (enum config_fate)fate);
         json_end_array(w);
     }
