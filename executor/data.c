@@ -61,9 +61,8 @@ static bool check_images(const char *name, const unsigned char *bytes, size_t si
     return true;
 }
 
-/* Takes over bytes, also when it fails. */
-static bool adopt(struct data *out, const char *name, unsigned char *bytes, size_t size, struct sample_shape shape,
-                  uint64_t seed, struct error *err)
+bool data_adopt(struct data *out, const char *name, unsigned char *bytes, size_t size, struct sample_shape shape,
+                uint64_t seed, struct error *err)
 {
     if (!(is_image(&shape) ? check_images : check_tokens)(name, bytes, size, &shape, err)) {
         free(bytes);
@@ -73,23 +72,13 @@ static bool adopt(struct data *out, const char *name, unsigned char *bytes, size
     return true;
 }
 
-bool data_from_bytes(struct data *out, const char *name, const unsigned char *bytes, size_t size,
-                     struct sample_shape shape, uint64_t seed, struct error *err)
-{
-    unsigned char *copy = malloc(size > 0 ? size : 1);
-    if (!copy)
-        return fail_kind(err, ERROR_ENVIRONMENT, "%s: no memory for %zu bytes of data", name, size);
-    memcpy(copy, bytes, size);
-    return adopt(out, name, copy, size, shape, seed, err);
-}
-
 bool data_from_file(struct data *out, const char *path, struct sample_shape shape, uint64_t seed, struct error *err)
 {
     char *text;
     size_t size;
     if (!file_read(&text, &size, path, err))
         return false;
-    return adopt(out, path, (unsigned char *)text, size, shape, seed, err);
+    return data_adopt(out, path, (unsigned char *)text, size, shape, seed, err);
 }
 
 /* ---- synthetic data ---- */
@@ -135,7 +124,7 @@ bool data_synthetic(struct data *out, struct sample_shape shape, uint64_t seed, 
         draw_images(bytes, size, record_bytes(&shape), symbols, seed);
     else
         draw_tokens(bytes, size, symbols, seed);
-    return adopt(out, "synthetic data", bytes, size, shape, seed, err);
+    return data_adopt(out, "synthetic data", bytes, size, shape, seed, err);
 }
 
 void data_free(struct data *data)

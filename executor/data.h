@@ -22,11 +22,12 @@ struct data {
     uint64_t seed;
     int32_t ignored; /* nobody learns to say this token: as a label it is -1 and does not count; -1: all count */
 };
-/* Copies the bytes. Tokens: a byte is one; fails when there are fewer than sequence + 1 or one is not below vocab_size.
- * Images: records as in CIFAR-10's binary files (Krizhevsky 2009), a byte that is the label, then a plane of pixels per
- * channel, row by row; fails when there is no record, one is cut off, or a label is not below vocab_size. */
-bool data_from_bytes(struct data *out, const char *name, const unsigned char *bytes, size_t size,
-                     struct sample_shape shape, uint64_t seed, struct error *err);
+/* Takes over the bytes, which malloc() gave, also when it fails. Tokens: a byte is one; fails when there are fewer than
+ * sequence + 1 or one is not below vocab_size. Images: records as in CIFAR-10's binary files (Krizhevsky 2009), a byte
+ * that is the label, then a plane of pixels per channel, row by row; fails when there is no record, one is cut off, or
+ * a label is not below vocab_size. */
+bool data_adopt(struct data *out, const char *name, unsigned char *bytes, size_t size, struct sample_shape shape,
+                uint64_t seed, struct error *err);
 /* The same from a file. */
 bool data_from_file(struct data *out, const char *path, struct sample_shape shape, uint64_t seed, struct error *err);
 /* For runs without a file, drawn from the seed and learnable. Tokens: 64 KiB of a second-order chain over min(256,

@@ -46,13 +46,6 @@ void wake_raise(int wake)
         continue;
 }
 
-void wake_lower(int wake)
-{
-    uint64_t count;
-    while (read(wake, &count, sizeof count) < 0 && errno == EINTR)
-        continue;
-}
-
 /* ---- waiting ---- */
 /* SOCKET_DONE: something can be tried. */
 static enum socket_end wait_for(int fd, short events, int64_t deadline_ns, int wake)

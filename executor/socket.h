@@ -28,8 +28,7 @@ bool socket_own_address(int fd, char host[SOCKET_HOST_BYTES], int *port);
  * many; out is then that of the loopback. */
 bool socket_network_address(int number, char out[SOCKET_HOST_BYTES]);
 
-/* Descriptors that wake: once raised, all waits on it end at once until it is lowered. */
+/* Descriptors that wake: once one is raised, all waits on it end at once, from then on. */
 int wake_new(void); /* -1: none left */
 void wake_raise(int wake);
-void wake_lower(int wake);
 #endif

@@ -69,21 +69,14 @@ bool xml_read(const struct xml_handler *handler, const char *name, const char *t
     XML_ParserFree(r.parser);
     return ok;
 }
-
-const char *xml_absence(void)
-{
-    return NULL;
-}
 #else
 bool xml_read(const struct xml_handler *handler, const char *name, const char *text, size_t length, struct error *err)
 {
     (void)handler, (void)text, (void)length;
-    return fail_kind(err, ERROR_ENVIRONMENT, "%s: %s", name, xml_absence());
-}
-
-const char *xml_absence(void)
-{
-    return "this build reads no XML: install libexpat1-dev, run `meson setup --reconfigure build` and build again";
+    return fail_kind(err, ERROR_ENVIRONMENT,
+                     "%s: this build reads no XML: install libexpat1-dev, run `meson setup --reconfigure build` and "
+                     "build again",
+                     name);
 }
 #endif
 

@@ -23,6 +23,4 @@ struct xml_handler {
 /* Fails where the text is not XML, has a document type (whose entities could grow without bound), or begin() failed;
  * and where the build has no Expat. name: of the file, for messages. */
 bool xml_read(const struct xml_handler *handler, const char *name, const char *text, size_t length, struct error *err);
-/* Why no XML is read; NULL: it is. */
-const char *xml_absence(void);
 #endif

@@ -87,34 +87,6 @@ bool graph_is_chain(const struct graph *graph)
     return true;
 }
 
-struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input)
-{
-    struct graph_edge edge = { .from = graph->layers[layer].input_layers[input], .to = layer, .elements = 1 };
-    edge.value = graph->layers[edge.from].output_value;
-    const struct value *value = &graph->values[edge.value];
-    for (int dim = 0; dim < value->dim_count; dim++)
-        edge.elements *= value->size[dim];
-    return edge;
-}
-
-int graph_cut(const struct graph *graph, int layer, struct graph_edge *out)
-{
-    int count = 0;
-    for (int to = layer; to < graph->layer_count; to++)
-        for (int i = 0; i < graph->layers[to].input_count; i++) {
-            struct graph_edge edge = graph_edge_at(graph, to, i);
-            int at = count;
-            while (at > 0 && out[at - 1].from > edge.from)
-                at--;
-            if (edge.from >= layer || (at > 0 && out[at - 1].from == edge.from))
-                continue;
-            memmove(&out[at + 1], &out[at], (size_t)(count - at) * sizeof *out);
-            out[at] = edge;
-            count++;
-        }
-    return count;
-}
-
 /* Segments read earlier ones only, so one pass in order settles every value. */
 static void mark_needs(struct graph *graph)
 {

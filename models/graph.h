@@ -216,13 +216,6 @@ void graph_free(struct graph *graph);
  */
 bool graph_reorder(struct graph *graph, const int *order, struct error *err);
 
-/* The i-th edge into a layer. A planner that cuts the layers into stages pays for each value once per stage that reads
- * it, whatever the number of edges. */
-struct graph_edge {
-    int from, to;     /* layers */
-    int value;        /* that leaves `from` */
-    int64_t elements; /* of the value, whole step */
-};
 /* Whether it has parameters, shared ones included. */
 bool graph_layer_has_weights(const struct graph *graph, int layer);
 /* The set of its operators: models/operators.h. */
@@ -234,10 +227,6 @@ bool graph_is_chain(const struct graph *graph);
 /* Of all dimensions, vocabulary padding included; of a built graph, where the product fits. */
 int64_t weight_elements(const struct weight *weight);
 
-struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input);
-/* The edges from layers before `layer` to it or behind it, each value once (its first reader behind the cut), in order
- * of values; out has room for `layer` of them. Returns their number. */
-int graph_cut(const struct graph *graph, int layer, struct graph_edge *out);
 /* Parameters, padding excluded, each tied weight once; and those of them that are not frozen. */
 int64_t graph_parameter_count(const struct graph *graph);
 int64_t graph_trainable_count(const struct graph *graph);

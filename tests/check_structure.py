@@ -4,11 +4,13 @@ linked of nothing that only tests need.
 
 usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
+import collections
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 FLOOR = {"base": 1, "models": 2, "planner": 3, "peers": 4, "host": 5, "executor": 6, "profiler": 7, "benchmarks": 7, "cli": 8}
 # Rooms of planner/, from the ground up. A room uses itself and what stands on a lower floor, by its includes and by the symbols of its
@@ -130,6 +132,42 @@ def check_doubles(build, errors):
         errors.append("no archive that cli/cleave is linked of holds executor/gpu/device.c: nothing was checked")
 
 
+# External functions that no program calls, each with its reason.
+UNCALLED = {
+    "busy_bound_of_cut": "the bound of one cut, which tests hold against that of all cuts",
+    "galvatron_read_plan": "plans that Galvatron writes are read by tests and by a fuzz target",
+    "ideals_find": "tests look up single ideals",
+    "passes_mix_proves": "tests hold what a claim proves against the simulator",
+    "stages_latency": "the objective without a deadline",
+}
+
+
+def check_dead(root, build, errors):
+    """Each external function is called by the program: the linker, told to drop what nothing refers to, drops none of them (of those that two
+    archives hold, it keeps one). What another
+    line of the product names stays: a module calls it, or code for a library that this build lacks."""
+    words = link_command(build)
+    archives = list(dict.fromkeys(word for word in words if word.endswith(".a")))
+    external = collections.Counter(line.split()[-1] for archive in archives for line in symbols(build / archive) if line.split()[-2] == "T")
+    with tempfile.TemporaryDirectory() as folder:
+        canary = pathlib.Path(folder) / "canary.c"
+        canary.write_text("void dead_canary(void);\nvoid dead_canary(void)\n{\n}\n", encoding="utf-8")
+        at = words.index("-o")
+        others = [word for word in words[at + 2:] if not word.endswith(".a")]
+        linked = subprocess.run([*words[:at], "-o", f"{folder}/program", "-ffunction-sections", str(canary), "-Wl,--gc-sections", "-Wl,--print-gc-sections",
+                                 "-Wl,--allow-multiple-definition", "-Wl,--whole-archive", *archives, "-Wl,--no-whole-archive", *others],
+                                cwd=build, capture_output=True, text=True)
+    dropped = collections.Counter(re.findall(r"\.text\.([A-Za-z_]\w*)[')]", linked.stdout + linked.stderr))
+    if linked.returncode or "dead_canary" not in dropped:
+        errors.append(f"the program cannot be linked without its dead code: {linked.stderr.strip()[-2000:]}")
+        return
+    text = [re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S) for folder in FLOOR for path in sorted((root / folder).rglob("*.[ch]*"))]
+    text.append((root / "cleave.c").read_text(encoding="utf-8"))
+    for name in sorted(dropped.keys() - UNCALLED.keys()):
+        if external[name] == dropped[name] and not any(re.search(rf"^(?![A-Za-z]).*\b{name}\b", file, re.M) for file in text):
+            errors.append(f"nothing calls {name}(): delete it, or make it part of the tests that want it")
+
+
 def main():
     root, build, rest = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
     archives = [argument for argument in rest if argument.endswith(".a")]
@@ -140,6 +178,7 @@ def main():
     check_symbols(archives, errors)
     check_rooms(archives, errors)
     check_doubles(build, errors)
+    check_dead(root, build, errors)
     for error in errors:
         print(error)
     print(f"{len(errors)} violations")

@@ -1,7 +1,7 @@
 /* Computations and whole instructions: bounds, properties, what a profile changes. */
 #include "base/num.h"
 #include "base/text.h"
-#include "planner/cost/cost.h"
+#include "planner/cost/cost_group.h"
 #include "planner/program/geometry.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"
@@ -408,7 +408,7 @@ START_TEST(instructions_cost_what_their_collectives_cost)
     struct instr norm = tiny_instr(OP_NORM_REDUCE), receive = tiny_instr(OP_RECEIVE), alone = tiny_instr(OP_ALL_REDUCE);
     ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &norm),
                      cost_collective(&facts, OP_ALL_REDUCE, 2 << 20, 4, 0, 1, 1).ns);
-    ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &receive), cost_send(&facts, 2 << 20, 0, 2, 1).ns);
+    ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &receive), cost_message(&facts, 2 << 20, 0, 2, 1, 1).ns);
     alone.atoms = 2; /* an atom of size 1 */
     ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &alone), 0);
     plan_free(t.plan);

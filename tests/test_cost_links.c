@@ -32,7 +32,7 @@ START_TEST(rings_inside_a_node_have_closed_forms)
             CHECK_NEAR((double)cost_collective(&facts, OP_SHIFT, bytes, n, 0, 1, 1).ns, ring_s(c, 1, b, bus), 1);
         }
     }
-    CHECK_NEAR((double)cost_send(&facts, 1000000, 3, 5, 1).ns, ring_s(c, 1, 1e6, bus), 1);
+    CHECK_NEAR((double)cost_message(&facts, 1000000, 3, 5, 1, 1).ns, ring_s(c, 1, 1e6, bus), 1);
     ck_assert_int_eq(cost_collective(&facts, OP_ALL_REDUCE, 1 << 20, 1, 0, 1, 1).ns, 0);
     cluster_free(c);
 }
@@ -48,7 +48,8 @@ START_TEST(the_first_rank_of_a_reduction_waits_for_each_other)
     for (int64_t bytes = 0; bytes < INT64_C(1) << 33; bytes = bytes * 8 + 8 * 3 * 5 * 7)
         for (int n = 2; n <= 16; n += n < 8 ? 1 : 8)
             for (int k = 0; k < 2; k++) {
-                int64_t inside = cost_send(&facts, bytes, 0, 1, 1).ns, across = cost_send(&facts, bytes, 0, 8, 1).ns;
+                int64_t inside = cost_message(&facts, bytes, 0, 1, 1, 1).ns,
+                        across = cost_message(&facts, bytes, 0, 8, 1, 1).ns;
                 int64_t start = c->types[0].device.collective_launch_ns; /* once */
                 int64_t want = (n <= 8 ? (n - 1) * inside : 7 * inside + 8 * across) - (n - 2) * start;
                 ck_assert_int_eq(cost_collective(&facts, ops[k], bytes, n, 0, 1, 1).ns, want);
@@ -79,8 +80,8 @@ START_TEST(stages_of_a_node_pass_one_link)
             int64_t bytes = instr_wire_bytes(l.program, stage, instr);
             struct link_uses uses = cost_links(&facts, l.program, stage, instr);
             ck_assert_int_eq(cost_instr_ns(&facts, l.program, stage, instr),
-                             cost_send(&facts, bytes, 2 * stage, 2 * instr->peer_stage, 2).ns);
-            ck_assert_int_eq(uses.latency_ns, cost_send(&facts, 0, 2 * stage, 2 * instr->peer_stage, 2).ns);
+                             cost_message(&facts, bytes, 2 * stage, 2 * instr->peer_stage, 2, 2).ns);
+            ck_assert_int_eq(uses.latency_ns, cost_message(&facts, 0, 2 * stage, 2 * instr->peer_stage, 2, 2).ns);
             ck_assert_int_eq(uses.count, 2);
             for (int k = 0; k < 2; k++) {
                 ck_assert_int_eq(uses.use[k].flows, 2);
@@ -171,8 +172,8 @@ START_TEST(shared_links_are_divided)
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 2, 0, 1, 2).ns, start + 500000 / 1.0, 1);
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 2, 0, 4, 4).ns, start + 500000 * 4.0, 1);
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 8, 0, 1, 1).ns, start + 875000.0, 1);
-    CHECK_NEAR((double)cost_send(&facts, 1000000, 0, 1, 1).ns, start + 250000, 1);
-    CHECK_NEAR((double)cost_send(&facts, 1000000, 0, 7, 4).ns, start + 4000000, 1);
+    CHECK_NEAR((double)cost_message(&facts, 1000000, 0, 1, 1, 1).ns, start + 250000, 1);
+    CHECK_NEAR((double)cost_message(&facts, 1000000, 0, 7, 4, 4).ns, start + 4000000, 1);
     cluster_free(c);
 }
 END_TEST
@@ -198,8 +199,8 @@ START_TEST(more_bytes_and_more_ranks_never_cost_less)
     }
     for (int a = 0; a < 128; a += 5)
         for (int b = 0; b < 128; b += 7)
-            ck_assert_int_eq(cost_send(&facts, 4096, a, b, 1).ns, cost_send(&facts, 4096, b, a, 1).ns);
-    ck_assert_int_gt(cost_send(&facts, 4096, 0, 8, 1).ns, cost_send(&facts, 4096, 0, 7, 1).ns);
+            ck_assert_int_eq(cost_message(&facts, 4096, a, b, 1, 1).ns, cost_message(&facts, 4096, b, a, 1, 1).ns);
+    ck_assert_int_gt(cost_message(&facts, 4096, 0, 8, 1, 1).ns, cost_message(&facts, 4096, 0, 7, 1, 1).ns);
     ck_assert_int_le(cost_collective(&facts, OP_ALL_REDUCE, INT64_MAX / 4, 128, 0, 1, 1).ns, MAX_TIME_NS);
     cluster_free(c);
     cluster_free(rings);
@@ -288,7 +289,7 @@ START_TEST(profiled_collectives_win)
     struct cost other = cost_collective(&facts, OP_ALL_GATHER, 1000, 2, 0, 1, 1);
     ck_assert(other.origin == ORIGIN_ANALYTIC);
     ck_assert_int_eq(other.ns, cost_collective(&bare, OP_ALL_GATHER, 1000, 2, 0, 1, 1).ns);
-    ck_assert_int_eq(cost_send(&facts, 1000, 2, 3, 1).ns, 777);
+    ck_assert_int_eq(cost_message(&facts, 1000, 2, 3, 1, 1).ns, 777);
     profile_free(p);
     cluster_free(c);
 }

@@ -1,7 +1,7 @@
 /* Data: what a sample sees depends on (seed, step, sample) alone. */
 #include "tests/check.h"
 #include "base/num.h"
-#include "executor/data.h"
+#include "tests/data_of_bytes.h"
 #include <math.h>
 #include <string.h>
 
@@ -95,7 +95,7 @@ START_TEST(all_windows_occur)
     bool seen[4] = { false };
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)i;
-    ck_assert(data_from_bytes(&data, "bytes", bytes, sizeof bytes, bytes_as_tokens, 1, &error));
+    ck_assert(data_of_bytes(&data, "bytes", bytes, sizeof bytes, bytes_as_tokens, 1, &error));
     for (int64_t sample = 0; sample < 200; sample++) {
         int32_t last;
         data_fill(&data, DATA_LABELS, 0, sample, SEQUENCE - 1, 1, &last);
@@ -116,7 +116,7 @@ START_TEST(the_source_ends_where_the_window_begins)
     struct error error = { 0 };
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)i;
-    ck_assert(data_from_bytes(&data, "bytes", bytes, sizeof bytes, bytes_as_tokens, 1, &error));
+    ck_assert(data_of_bytes(&data, "bytes", bytes, sizeof bytes, bytes_as_tokens, 1, &error));
     for (int64_t sample = 0; sample < 50; sample++) {
         int32_t tokens[SEQUENCE], source[SEQUENCE], part[4];
         data_fill(&data, DATA_TOKENS, 0, sample, 0, SEQUENCE, tokens);
@@ -134,11 +134,11 @@ START_TEST(unfit_bytes_are_refused)
 {
     struct data data;
     struct error error = { 0 };
-    ck_assert(!data_from_bytes(&data, "short", (const unsigned char *)"0123456789abcdef", SEQUENCE, bytes_as_tokens, 1,
+    ck_assert(!data_of_bytes(&data, "short", (const unsigned char *)"0123456789abcdef", SEQUENCE, bytes_as_tokens, 1,
                                &error));
     ck_assert_str_eq(error.message, "short: expected at least 17 bytes (a sequence and its next token), found 16");
     error = (struct error){ 0 };
-    ck_assert(!data_from_bytes(&data, "wide", (const unsigned char *)"0123456789abcdefg", SEQUENCE + 1,
+    ck_assert(!data_of_bytes(&data, "wide", (const unsigned char *)"0123456789abcdefg", SEQUENCE + 1,
                                (struct sample_shape){ .sequence = SEQUENCE, .vocab_size = 'g' }, 1, &error));
     ck_assert_str_eq(error.message, "wide: byte 16: expected a token below the model's vocabulary (103), found 103");
 }
@@ -157,7 +157,7 @@ START_TEST(records_are_labels_and_planes)
     bool met[2] = { false, false };
     for (int i = 0; i < 2 * RECORD; i++)
         bytes[i] = (unsigned char)(i % RECORD == 0 ? 3 + i / RECORD : i * 7 % 256);
-    ck_assert(data_from_bytes(&data, "bytes", bytes, sizeof bytes, image, 1, &error));
+    ck_assert(data_of_bytes(&data, "bytes", bytes, sizeof bytes, image, 1, &error));
     for (int64_t sample = 0; sample < 40; sample++) {
         int32_t label;
         real pixels[PIXELS * CHANNELS], part[2];
@@ -214,14 +214,14 @@ START_TEST(unfit_records_are_refused)
     unsigned char bytes[2 * RECORD] = { 0 };
     struct data data;
     struct error error = { 0 };
-    ck_assert(!data_from_bytes(&data, "cut", bytes, sizeof bytes - 1, image, 1, &error));
+    ck_assert(!data_of_bytes(&data, "cut", bytes, sizeof bytes - 1, image, 1, &error));
     ck_assert_str_eq(error.message, "cut: expected records of 13 bytes (a label, then 2 planes of 6 pixels, as in "
                                     "CIFAR-10's binary files), found 25 bytes");
     error = (struct error){ 0 };
-    ck_assert(!data_from_bytes(&data, "empty", bytes, 0, image, 1, &error));
+    ck_assert(!data_of_bytes(&data, "empty", bytes, 0, image, 1, &error));
     error = (struct error){ 0 };
     bytes[RECORD] = 5;
-    ck_assert(!data_from_bytes(&data, "label", bytes, sizeof bytes, image, 1, &error));
+    ck_assert(!data_of_bytes(&data, "label", bytes, sizeof bytes, image, 1, &error));
     ck_assert_str_eq(error.message, "label: byte 13: expected image 1's label below the model's classes (5), found 5");
 }
 END_TEST

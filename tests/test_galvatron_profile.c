@@ -1,5 +1,5 @@
 /* A profile made of Galvatron's measurements says of whole layers and collectives what was measured. */
-#include "planner/cost/cost.h"
+#include "planner/cost/cost_group.h"
 #include "planner/program/lower.h"
 #include "planner/space/space.h"
 #include "profiler/from_galvatron.h"
@@ -91,7 +91,7 @@ START_TEST(collectives_take_what_was_measured)
     CHECK_NEAR((double)cost.ns, 1.2826e6 / 2, 1);
     ck_assert_int_eq(cost.origin, ORIGIN_FITTED);
     CHECK_NEAR((double)cost_collective(&facts, OP_REDUCE_SCATTER, 64 * mb, 2, 0, 4, 4).ns, .3924e6 / 2, 1);
-    CHECK_NEAR((double)cost_send(&facts, 1024 * mb, 0, 5, 1).ns, 1024 / 163.671 * 1e6, 1);
+    CHECK_NEAR((double)cost_message(&facts, 1024 * mb, 0, 5, 1, 1).ns, 1024 / 163.671 * 1e6, 1);
     CHECK_NEAR(m.profile->compute_under_communication, 1.125552573612729, 0);
     ck_assert_int_eq(facts_available_bytes(&facts, 0),
                      m.cluster->types[0].device.memory_bytes - m.cluster->types[0].device.reserve_bytes);

@@ -360,72 +360,6 @@ START_TEST(gathers_are_hoisted)
 }
 END_TEST
 
-/* ---- layers alone ---- */
-/* The layers of one stage add up to the program: all work and all bytes between ranks, as no weight is shared between
- * layers. */
-START_TEST(layers_alone_add_up)
-{
-    static const struct {
-        const char *dim[2];
-        int zero, recompute;
-    } cases[] = { { { "dp", "tp" }, 0, 0 },
-                  { { "dp", "tp" }, 2, 1 },
-                  { { "dp", "tp+sp" }, 3, 2 },
-                  { { "tp", "none" }, 0, 2 },
-                  { { "dp", "none" }, 1, 0 } };
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct strategy s = { "alone",
-                              "tiny-llama",
-                              "1f1b",
-                              1,
-                              { 2, 2 },
-                              { cases[c].dim[0], cases[c].dim[1] },
-                              2,
-                              cases[c].zero,
-                              cases[c].recompute,
-                              1,
-                              0,
-                              0,
-                              0 };
-        struct lowered l = lower_one(&s);
-        int computes = 0, pairs = 0;
-        int64_t bytes = 0;
-        for (int layer = 0; layer < l.graph->layer_count; layer++) {
-            struct program *alone;
-            struct error err = { 0 };
-            int first =
-                layer == 1 ? 0
-                           : layer; /* the embedding leaves partial sums: their conversion is between it and the next */
-            if (layer == 0)
-                continue;
-            ck_assert_msg(program_lower_layers(&alone, l.graph, l.plan, first, layer - first + 1, 2, &err), "%s",
-                          err.message);
-            for (int i = 0; i < alone->stages[0].instr_count; i++) {
-                const struct instr *instr = &alone->stages[0].instrs[i];
-                ck_assert(instr->op != OP_SEND && instr->op != OP_RECEIVE);
-                computes += instr->op == OP_COMPUTE;
-                pairs += op_info[instr->op].collective ? instr->pair_count : 0;
-                bytes += op_info[instr->op].collective ? instr_wire_bytes(alone, 0, instr) : 0;
-            }
-            check_waits(&s, alone);
-            check_definitions(&s, alone);
-            check_order(&s, alone, 0);
-            program_free(alone);
-        }
-        for (int i = 0; i < l.program->stages[0].instr_count; i++) {
-            const struct instr *instr = &l.program->stages[0].instrs[i];
-            computes -= instr->op == OP_COMPUTE;
-            pairs -= op_info[instr->op].collective ? instr->pair_count : 0;
-            bytes -= op_info[instr->op].collective ? instr_wire_bytes(l.program, 0, instr) : 0;
-        }
-        ck_assert_int_eq(computes, 0);
-        ck_assert_int_eq(pairs, 0);
-        ck_assert_int_eq(bytes, 0);
-        lowered_free(&l);
-    }
-}
-END_TEST
-
 static Suite *lower_suite(void)
 {
     Suite *suite = suite_create("lower");
@@ -435,7 +369,6 @@ static Suite *lower_suite(void)
     CHECK_ADD(suite, buckets_fill_up);
     CHECK_ADD(suite, reductions_start_early);
     CHECK_ADD(suite, gathers_are_hoisted);
-    CHECK_ADD(suite, layers_alone_add_up);
     return suite;
 }
 

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "executor/comm_threads.h"
 #include "planner/program/schedule.h"
+#include "tests/data_of_bytes.h"
 
 /* ---- the single-rank run itself: its norm is the norm of its gradient ---- */
 START_TEST(the_reference_is_consistent)
@@ -59,7 +60,7 @@ START_TEST(gradients_are_slopes)
     ck_assert_int_le(size, (int64_t)sizeof bytes);
     for (int i = 0; i < size; i++)
         bytes[i] = (unsigned char)(7 * i % (shape.pixels && i ? 256 : shape.vocab_size));
-    ck_assert(data_from_bytes(&data, "window", bytes, (size_t)size, shape, 1, &error));
+    ck_assert(data_of_bytes(&data, "window", bytes, (size_t)size, shape, 1, &error));
     ck_assert(comm_threads_open(&transport, 1, &error));
     struct slope slope = { .program = program, .epsilon = options.epsilon };
     options.step_count = 2, options.seed = 3, options.data = &data;

@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"
+#include "tests/program_parse.h"
 
 static bool same_operands(const struct program *a, const struct instr *x, const struct program *b,
                           const struct instr *y)

@@ -80,7 +80,7 @@ START_TEST(twins_cost_what_one_type_costs)
                                       ranks, first, stride, (long long)bytes);
     for (int from = 0; from < 16; from++)
         for (int to = 0; to < 16; to++)
-            ck_assert_int_eq(cost_send(&a, 12345, from, to, 1).ns, cost_send(&b, 12345, from, to, 1).ns);
+            ck_assert_int_eq(cost_message(&a, 12345, from, to, 1, 1).ns, cost_message(&b, 12345, from, to, 1, 1).ns);
     cluster_free(one);
     cluster_free(two);
 }
@@ -162,10 +162,10 @@ START_TEST(messages_take_the_slower_end)
     struct cluster *c = cluster_of(groups, 2);
     struct facts facts = { c, NULL };
     /* the slow one's start and rate, the fast one's latency, which is longer; either way round */
-    CHECK_NEAR((double)cost_send(&facts, 1000000, 0, 8, 1).ns, 1000 + 9000 + 1e6 / 1e8 * 1e9, 1);
-    ck_assert_int_eq(cost_send(&facts, 1000000, 8, 0, 1).ns, cost_send(&facts, 1000000, 0, 8, 1).ns);
-    CHECK_NEAR((double)cost_send(&facts, 1000000, 0, 4, 1).ns, 200 + 9000 + 1e6 / 4e8 * 1e9, 1); /* fast alone */
-    CHECK_NEAR((double)cost_send(&facts, 1000000, 8, 10, 1).ns, 1000 + 3000 + 1e6 / 1e8 * 1e9, 1);
+    CHECK_NEAR((double)cost_message(&facts, 1000000, 0, 8, 1, 1).ns, 1000 + 9000 + 1e6 / 1e8 * 1e9, 1);
+    ck_assert_int_eq(cost_message(&facts, 1000000, 8, 0, 1, 1).ns, cost_message(&facts, 1000000, 0, 8, 1, 1).ns);
+    CHECK_NEAR((double)cost_message(&facts, 1000000, 0, 4, 1, 1).ns, 200 + 9000 + 1e6 / 4e8 * 1e9, 1); /* fast alone */
+    CHECK_NEAR((double)cost_message(&facts, 1000000, 8, 10, 1, 1).ns, 1000 + 3000 + 1e6 / 1e8 * 1e9, 1);
     /* all twelve: 6 hops inside fast nodes, 2 inside slow ones, 1 between nodes of each type, 1 between the types; the
      * slow nodes' network has two links side by side, the fast ones' four */
     double hops = 6 * 50 + 2 * 500 + 9000 + 3000 + 9000, wire = 11.0 / 12 * 1200000;

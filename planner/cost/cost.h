@@ -72,7 +72,4 @@ bool cost_host_link(const struct cluster *cluster, enum offload offload, struct 
 bool cost_check_host(const struct cluster *cluster, const struct plan *plan, struct error *err);
 /* Host memory that one rank of the stage may use, on the type that has least; INT64_MAX where it is not known. */
 int64_t cost_stage_host_bytes(const struct facts *facts, const struct plan *plan, int stage);
-/* One message between two global ranks; SEND and RECEIVE cost the same. concurrent: messages that share the level's
- * link. */
-struct cost cost_send(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int concurrent);
 #endif

@@ -388,8 +388,3 @@ struct cost cost_message(const struct facts *facts, int64_t bytes, int from_rank
                                 2e9 * (double)bytes / (device->memory_bytes_per_s * device->memory_efficiency));
     return cost;
 }
-
-struct cost cost_send(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int concurrent)
-{
-    return cost_message(facts, bytes, from_rank, to_rank, concurrent, concurrent);
-}

@@ -549,9 +549,3 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pro
     instr->fold = (enum fold)fold;
     instr->atoms = (uint8_t)atoms;
 }
-
-void form_end(struct form *f)
-{
-    if (!f->failed && f->at != f->end)
-        refuse(f, f->at, "the end of the text");
-}

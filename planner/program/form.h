@@ -33,6 +33,4 @@ struct form_lists {
  * instruction's ranges point at them. */
 void form_instr(struct form *form, int index, struct instr *instr, const struct program *program, const int *waits,
                 struct form_lists *read);
-/* Reading: nothing may follow. */
-void form_end(struct form *form);
 #endif

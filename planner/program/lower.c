@@ -20,7 +20,7 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
 
 static int producer_stage(const struct lowering *l, int value)
 {
-    return l->alone ? -1 : stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer);
+    return stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer);
 }
 
 /* The backward pass starts at the loss; a model without one is pulled at every output that nobody reads. */
@@ -34,13 +34,12 @@ static bool pulled(const struct lowering *l, int value)
 /* Crossings to stage -1 are seeded here. */
 static void leaving_value(struct lowering *l, int value, int chunk)
 {
-    bool walked = is_walked(l, l->graph->values[value].producer);
-    if (pulled(l, value) || (l->alone && value_leaves(l, value) && !walked)) {
+    if (pulled(l, value)) {
         add_crossing(l->leaving, &l->leaving_count, value, -1, chunk);
         return;
     }
     for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
-        int stage = stage_at_hand(l, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
+        int stage = stage_at_hand(l, l->graph->segments[slot / MAX_OPERANDS].layer);
         if (stage != l->position)
             add_crossing(l->leaving, &l->leaving_count, value, stage, chunk);
     }
@@ -94,7 +93,7 @@ static void close_forward(struct lowering *l, const struct action *action)
 
 static void open_forward(struct lowering *l, const struct action *action)
 {
-    for (int i = 0; i < l->entering_count && !l->alone && !l->failed; i++) {
+    for (int i = 0; i < l->entering_count && !l->failed; i++) {
         if (l->entering[i].chunk == action->chunk)
             set_live(l, arrived(l, false, i, action->micro), true);
     }
@@ -142,9 +141,8 @@ static void close_backward(struct lowering *l, const struct action *action)
         if (!graph_needs_gradient(l->graph, value) || l->entering[i].chunk != action->chunk)
             continue;
         int gradient = settle(l, value, &site);
-        if (!l->alone)
-            queue_send(l, MESSAGE_GRADIENT, value, action->micro, peer_of(l, l->entering[i].stage, action->micro),
-                       gradient, &site);
+        queue_send(l, MESSAGE_GRADIENT, value, action->micro, peer_of(l, l->entering[i].stage, action->micro), gradient,
+                   &site);
     }
 }
 
@@ -171,7 +169,7 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
 
 static void run_visits(struct lowering *l)
 {
-    bool steady = !l->alone && schedules[l->plan->schedule]->asynchronous,
+    bool steady = schedules[l->plan->schedule]->asynchronous,
          each = steady && schedules[l->plan->schedule]->updates_each, opening = steady;
     for (l->visit = l->gathered = 0; l->visit < l->visit_count && !l->failed; l->visit++) {
         const struct visit *visit = &l->visits[l->visit];
@@ -218,23 +216,13 @@ static void run_visits(struct lowering *l)
 }
 
 /* ---- stages ---- */
-/* Forward and backward of each micro-batch in turn, where a range of layers is alone. */
-static struct action *actions_alone(struct lowering *l, int *count)
-{
-    *count = 2 * l->micro_count;
-    struct action *actions = arena_alloc(&l->scratch, (size_t)*count, sizeof *actions);
-    for (int i = 0; actions && i < *count; i++)
-        actions[i] = (struct action){ .kind = i % 2 ? ACTION_BACKWARD : ACTION_FORWARD, .micro = i / 2 };
-    return actions;
-}
-
 static struct action *stage_actions(struct lowering *l, int *count)
 {
     if (l->clock.stages) {
         *count = l->clock.stages[l->stage].count;
         return l->clock.stages[l->stage].actions;
     }
-    struct action *actions = l->alone ? actions_alone(l, count) : clock_actions(l->plan, l->stage, count, &l->scratch);
+    struct action *actions = clock_actions(l->plan, l->stage, count, &l->scratch);
     if (!actions)
         lower_memory(l);
     return actions;
@@ -291,18 +279,21 @@ static bool keep_instrs(struct lowering *l)
     return true;
 }
 
-static bool lower_stage(struct lowering *l, int stage, const struct layer_range *layers, int chunk_count)
+static bool lower_stage(struct lowering *l, int stage)
 {
+    struct layer_range layers[PLAN_MAX_CHUNKS];
+    for (int c = 0; c < l->plan->chunk_count; c++)
+        layers[c] = stage_chunk(l->plan, stage, c);
     size_t versions = (size_t)l->graph->value_count * (size_t)l->micro_count;
     l->stage = stage;
     l->first_buffer = l->program->buffer_count;
     l->part = STEP_OWN;
     l->opened_count = l->reopened = 0;
     l->position = stage - l->plan->stages[stage].turn;
-    l->copies = l->alone ? 1 : plan_copies(l->plan);
+    l->copies = plan_copies(l->plan);
     l->copy = 0;
-    l->own_micro_count = l->alone ? l->micro_count : stage_micro_batches(l->plan, stage);
-    int segments = set_chunks(l, layers, chunk_count);
+    l->own_micro_count = stage_micro_batches(l->plan, stage);
+    int segments = set_chunks(l, layers, l->plan->chunk_count);
     l->instr_capacity = 4 * segments * l->own_micro_count + 64; /* most lists stay below it */
     l->program->stages[stage].instrs =
         arena_alloc(&l->growing, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
@@ -324,7 +315,7 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
 static void link_slots(struct lowering *l, int *head, int *next, int segment, const struct operand *operands, int count)
 {
     for (int i = count - 1; i >= 0; i--) {
-        int slot = (segment - l->scan_first) * MAX_OPERANDS + i;
+        int slot = segment * MAX_OPERANDS + i;
         next[slot] = head[operands[i].id];
         head[operands[i].id] = slot;
     }
@@ -339,7 +330,7 @@ static bool link_readers(struct lowering *l)
         for (int k = 0; k < graph->segments[i].weight_count; k++)
             l->use_count[graph->segments[i].weight[k].id]++;
     }
-    for (int i = l->scan_end - 1; i >= l->scan_first; i--) {
+    for (int i = graph->segment_count - 1; i >= 0; i--) {
         link_slots(l, l->reader_head, l->reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
         link_slots(l, l->use_head, l->use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
         recipe_layouts(graph, l->plan, l->program->assignments, i, recipe_of(l, i));
@@ -353,7 +344,7 @@ static bool open_lowering(struct lowering *l)
     struct arena *a = &l->scratch;
     struct program *program = l->program;
     const struct graph *graph = l->graph;
-    size_t segments = (size_t)(l->scan_end - l->scan_first), slots = segments * MAX_OPERANDS;
+    size_t segments = (size_t)graph->segment_count, slots = segments * MAX_OPERANDS;
     size_t values = (size_t)graph->value_count, weights = (size_t)graph->weight_count,
            versions = values * (size_t)l->micro_count;
     program->graph = graph;
@@ -379,7 +370,7 @@ static bool open_lowering(struct lowering *l)
               l->version_head[1] && l->weights && l->weight_list && l->entering && l->leaving;
     if (!ok)
         return lower_memory(l);
-    recipe_assign(graph, l->plan, l->scan_first, l->scan_end, program->assignments);
+    recipe_assign(graph, l->plan, 0, graph->segment_count, program->assignments);
     find_walk(l);
     for (size_t i = 0; i < weights; i++)
         l->weights[i].segment = -1;
@@ -399,28 +390,6 @@ static bool run_clock(struct lowering *l)
     return clock_run(&l->clock, l->plan, work, &l->scratch, l->err);
 }
 
-static bool run(struct lowering *l, int first_layer, int layer_count)
-{
-    const struct graph_layer *first = &l->graph->layers[first_layer], *last = first + layer_count - 1;
-    l->scan_first = first->first_segment;
-    l->scan_end = last->first_segment + last->segment_count;
-    if (!open_lowering(l) || !lower_times(l))
-        return false;
-    if (l->alone)
-        return lower_stage(l, stage_of_layer(l->plan, first_layer), &(struct layer_range){ first_layer, layer_count },
-                           1);
-    if (posts_early(l->plan) && !run_clock(l))
-        return false;
-    for (int i = 0; i < l->plan->stage_count; i++) {
-        struct layer_range layers[PLAN_MAX_CHUNKS];
-        for (int c = 0; c < l->plan->chunk_count; c++)
-            layers[c] = stage_chunk(l->plan, i, c);
-        if (!lower_stage(l, i, layers, l->plan->chunk_count))
-            return false;
-    }
-    return messages_close(l);
-}
-
 /* Frees what lowering alone needed, for the waits need much, too. */
 static void close_lowering(struct lowering *l)
 {
@@ -438,40 +407,21 @@ static void close_lowering(struct lowering *l)
     arena_free(&l->growing);
 }
 
-static bool finish(struct lowering *l, struct program **out, bool ok)
-{
-    close_lowering(l);
-    ok = ok && program_waits(l->program, l->err) && program_index(l->program, l->err);
-    if (ok)
-        *out = l->program;
-    else
-        program_free(l->program);
-    return ok;
-}
-
-static struct program *program_open(struct error *err)
-{
-    struct program *program = calloc(1, sizeof *program);
-    if (!program)
-        fail_kind(err, ERROR_ENVIRONMENT, "out of memory while lowering a plan");
-    return program;
-}
-
 bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err)
 {
     struct lowering l = { .graph = graph, .plan = plan, .err = err, .micro_count = plan->micro_batch_count };
-    l.program = program_open(err);
+    l.program = calloc(1, sizeof *l.program);
     if (!l.program)
-        return false;
-    return finish(&l, out, run(&l, 0, graph->layer_count));
-}
-
-bool program_lower_layers(struct program **out, const struct graph *graph, const struct plan *plan, int first_layer,
-                          int layer_count, int micro_count, struct error *err)
-{
-    struct lowering l = { .graph = graph, .plan = plan, .err = err, .micro_count = micro_count, .alone = true };
-    l.program = program_open(err);
-    if (!l.program)
-        return false;
-    return finish(&l, out, run(&l, first_layer, layer_count));
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while lowering a plan");
+    bool ok = open_lowering(&l) && lower_times(&l) && (!posts_early(plan) || run_clock(&l));
+    for (int stage = 0; ok && stage < plan->stage_count; stage++)
+        ok = lower_stage(&l, stage);
+    ok = ok && messages_close(&l);
+    close_lowering(&l);
+    ok = ok && program_waits(l.program, err) && program_index(l.program, err);
+    if (ok)
+        *out = l.program;
+    else
+        program_free(l.program);
+    return ok;
 }

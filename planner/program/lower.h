@@ -113,16 +113,13 @@ struct lowering {
     struct arena scratch;
     struct arena growing; /* of the stage at hand: its instructions, visits and arrivals */
     bool failed;
-    bool alone;    /* a range of layers without neighbours: what enters is loaded, what leaves is seeded */
     bool in_place; /* all-reduces of values happen in their buffer; not while partial sums may be wanted later */
     int micro_count;
-    int scan_first, scan_end;       /* segments that are lowered at all */
-    struct segment_recipe *recipes; /* by segment - scan_first */
-    int *reader_head,
-        *reader_next;         /* readers of a value: slots (segment - scan_first) * MAX_OPERANDS + input, ascending */
-    int *use_count;           /* by weight: uses in the whole graph */
-    int *use_head, *use_next; /* uses of a weight: slots like those of readers */
-    uint8_t *recomputed;      /* by segment - scan_first: enum recomputed, who asks for its outputs again */
+    struct segment_recipe *recipes; /* by segment */
+    int *reader_head, *reader_next; /* readers of a value: slots segment * MAX_OPERANDS + input, ascending */
+    int *use_count;                 /* by weight: uses in the whole graph */
+    int *use_head, *use_next;       /* uses of a weight: slots like those of readers */
+    uint8_t *recomputed;            /* by segment: enum recomputed, who asks for its outputs again */
     /* The loss in chunks: the walked segments, of the graph; the chunk at hand; inputs of the first segment whose
      * gradient holds nothing but what this walk has written. */
     int walk_first, walk_end, walk_round;
@@ -183,7 +180,7 @@ static inline struct version_note *note_of(const struct lowering *l, int buffer)
 }
 static inline struct segment_recipe *recipe_of(const struct lowering *l, int segment)
 {
-    return &l->recipes[segment - l->scan_first];
+    return &l->recipes[segment];
 }
 static inline const struct assignment *assignment_of(const struct lowering *l, int segment)
 {

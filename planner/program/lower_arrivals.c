@@ -77,7 +77,7 @@ static int sending_chunk(const struct lowering *l, const struct crossing *crossi
     if (!gradient)
         return layer_chunk(l->plan, crossing->stage, l->graph->segments[value->producer].layer);
     for (int slot = l->reader_head[crossing->value]; slot >= 0; slot = l->reader_next[slot]) {
-        int layer = l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer;
+        int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
         int chunk = layer_chunk(l->plan, crossing->stage, layer);
         if (stage_at_hand(l, layer) == crossing->stage && chunk < first)
             first = chunk;

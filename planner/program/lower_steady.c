@@ -16,7 +16,7 @@ static void forget_micro(struct lowering *l, int micro)
 
 void steady_begin(struct lowering *l, const struct action *action)
 {
-    if (l->alone || !schedules[l->plan->schedule]->asynchronous)
+    if (!schedules[l->plan->schedule]->asynchronous)
         return;
     l->part = action->part;
     l->version = schedule_version(l->plan, l->stage, action->micro, action->part);
@@ -76,6 +76,6 @@ void steady_receive(struct lowering *l, enum step_part part)
 
 int steady_received(const struct lowering *l, int index, int micro)
 {
-    bool ahead = !l->alone && schedules[l->plan->schedule]->asynchronous && l->part == STEP_OWN;
+    bool ahead = schedules[l->plan->schedule]->asynchronous && l->part == STEP_OWN;
     return ahead && micro == first_own(l) ? l->ahead_of[index] : -1;
 }

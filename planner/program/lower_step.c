@@ -86,7 +86,7 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 /* Those of one use in one copy of the model: replicas that take turns hold one each. */
 static void add_use(struct lowering *l, int weight, int layer, int copy, int stages[MAX_HOLDERS], int *count)
 {
-    int stage = stage_of_copy(l->plan, layer, copy), turns = l->alone ? 1 : stage_turns(l->plan, stage);
+    int stage = stage_of_copy(l->plan, layer, copy), turns = stage_turns(l->plan, stage);
     for (int turn = 0; turn < turns && !l->failed; turn++) {
         if (stages_add(stages, count, MAX_HOLDERS, stage + turn))
             continue;
@@ -102,7 +102,7 @@ static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
     int count = 0;
     for (int slot = l->use_head[weight]; slot >= 0 && !l->failed; slot = l->use_next[slot])
         for (int copy = 0; copy < l->copies; copy++)
-            add_use(l, weight, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer, copy, stages, &count);
+            add_use(l, weight, l->graph->segments[slot / MAX_OPERANDS].layer, copy, stages, &count);
     return count;
 }
 
@@ -112,7 +112,7 @@ static int first_slot(const struct lowering *l, int weight, int stage)
     for (int c = 0; c < l->plan->chunk_count; c++) {
         struct layer_range range = stage_chunk(l->plan, stage, c);
         for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
-            int layer = l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer;
+            int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
             if (layer >= range.first && layer < range.first + range.count)
                 return slot;
         }
@@ -127,7 +127,7 @@ static bool same_shards(const struct lowering *l, int weight, const int *stages,
     const struct layout own = reduced_layout(l, w->segment, w->index);
     for (int i = 0; i < count; i++) {
         int slot = first_slot(l, weight, stages[i]);
-        const struct layout layout = reduced_layout(l, l->scan_first + slot / MAX_OPERANDS, slot % MAX_OPERANDS);
+        const struct layout layout = reduced_layout(l, slot / MAX_OPERANDS, slot % MAX_OPERANDS);
         if (!layout_equal(&layout, &own) ||
             memcmp(l->plan->stages[stages[i]].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
             return false;
@@ -210,11 +210,9 @@ static int emit_norm(struct lowering *l)
         emit_pair(l, OP_NORM, LANE_COMPUTE, &site, part->gradient, scalar);
     }
     site.layer = -1;
-    if (!l->alone) {
-        struct instr *instr = emit_pair(l, OP_NORM_REDUCE, LANE_DP, &site, scalar, scalar);
-        instr->atoms = (1u << MAX_ATOMS) - 1;
-        instr->fold = FOLD_SUM;
-    }
+    struct instr *instr = emit_pair(l, OP_NORM_REDUCE, LANE_DP, &site, scalar, scalar);
+    instr->atoms = (1u << MAX_ATOMS) - 1;
+    instr->fold = FOLD_SUM;
     return scalar;
 }
 

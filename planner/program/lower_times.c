@@ -127,7 +127,7 @@ bool lower_times(struct lowering *l)
 {
     struct clock_walk w = { .l = l, .stages = l->plan->stage_count };
     size_t pairs = (size_t)w.stages * (size_t)w.stages;
-    if (l->alone || w.stages < 3 || posts_early(l->plan))
+    if (w.stages < 3 || posts_early(l->plan))
         return true;
     w.reads = arena_alloc(&l->scratch, pairs, sizeof *w.reads);
     if (!w.reads)

@@ -21,7 +21,7 @@ bool made_here(const struct lowering *l, int value)
 static int first_reader(const struct lowering *l, int value, int *index)
 {
     for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
-        int segment = l->scan_first + slot / MAX_OPERANDS;
+        int segment = slot / MAX_OPERANDS;
         if (chunk_of(l, segment) >= 0) {
             *index = slot % MAX_OPERANDS;
             return segment;
@@ -83,7 +83,7 @@ bool value_leaves(const struct lowering *l, int value)
     if (value == l->graph->loss_value || (layer >= 0 && l->graph->layers[layer].output_value == value))
         return true;
     for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
-        if (l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer != layer)
+        if (l->graph->segments[slot / MAX_OPERANDS].layer != layer)
             return true;
     }
     return false;
@@ -110,8 +110,7 @@ static int best_source(const struct lowering *l, int value, int micro, const str
     return best;
 }
 
-/* The value in its base layout: loaded where the stage is lowered alone, else computed here. What was received stays
- * alive. */
+/* The value in its base layout, computed here: what was received stays alive. */
 static int materialize_base(struct lowering *l, int value, const struct layout *base, const struct site *site)
 {
     if (made_here(l, value)) {
@@ -121,16 +120,10 @@ static int materialize_base(struct lowering *l, int value, const struct layout *
         forward_segment(l, l->graph->values[value].producer, &forward);
         return find_version(l, false, value, site->micro, base);
     }
-    if (!l->alone) {
-        l->failed = true;
-        fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name,
-                  l->stage);
-        return -1;
-    }
-    int buffer = add_version(l, false, value, site->micro, base);
-    emit_pair(l, OP_LOAD, LANE_COMPUTE, site, -1, buffer);
-    set_live(l, buffer, true);
-    return buffer;
+    l->failed = true;
+    fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name,
+              l->stage);
+    return -1;
 }
 
 int materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site)
@@ -253,7 +246,7 @@ bool is_put_off(const struct lowering *l, int segment)
         if (!forgotten(l, segment, s->out[i].id))
             return false;
         for (int slot = l->reader_head[s->out[i].id]; slot >= 0; slot = l->reader_next[slot]) {
-            if (!is_walked(l, l->scan_first + slot / MAX_OPERANDS))
+            if (!is_walked(l, slot / MAX_OPERANDS))
                 return false;
             read = true;
         }
@@ -327,7 +320,7 @@ static void need_backward(const struct lowering *l, bool *needed, int segment, e
 static void need_again(struct lowering *l, bool *needed, int segment, enum recomputed pass)
 {
     const struct segment *s = &l->graph->segments[segment];
-    uint8_t *recomputed = &l->recomputed[segment - l->scan_first];
+    uint8_t *recomputed = &l->recomputed[segment];
     bool again = false;
     for (int o = 0; o < s->out_count; o++)
         again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);
@@ -363,7 +356,7 @@ void find_recomputed(struct lowering *l)
     }
     for (int c = 0; c < l->chunk_count; c++) {
         for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
-            l->recomputed[i - l->scan_first] = RECOMPUTED_NEVER;
+            l->recomputed[i] = RECOMPUTED_NEVER;
     }
     for (int pass = RECOMPUTED_FOR_INPUT; pass <= RECOMPUTED_FOR_WEIGHT; pass++)
         need_pass(l, needed, (enum recomputed)pass);

@@ -4,8 +4,8 @@
 
 void find_walk(struct lowering *l)
 {
-    l->walk_first = l->walk_end = l->scan_end;
-    while (l->walk_first > l->scan_first &&
+    l->walk_first = l->walk_end = l->graph->segment_count;
+    while (l->walk_first > 0 &&
            segment_is_walked(&l->graph->segments[l->walk_first - 1], assignment_of(l, l->walk_first - 1)))
         l->walk_first--;
 }

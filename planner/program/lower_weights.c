@@ -96,7 +96,7 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
 
 static bool updates_each(const struct lowering *l)
 {
-    return !l->alone && schedules[l->plan->schedule]->updates_each;
+    return schedules[l->plan->schedule]->updates_each;
 }
 
 /* Backward passes whose gradients one update takes. */
@@ -124,7 +124,7 @@ static void store_part(struct lowering *l, int weight, int number)
     *part = (struct weight_part){ .weight = weight,
                                   .gradient = -1,
                                   .full = -1,
-                                  .version_count = frozen || l->alone ? 1 : schedule_versions(l->plan, l->stage),
+                                  .version_count = frozen ? 1 : schedule_versions(l->plan, l->stage),
                                   .left = contributions_due(l, w) };
     buffer.layout = w->zero >= 3 ? with_kind(use->forward, w->shard, LAYOUT_FLAT) : use->forward;
     buffer.version_count = part->version_count;
@@ -279,7 +279,7 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
 {
     const struct kernel_facts *k = &kernel_facts[l->graph->segments[segment].kernel];
     enum action_kind kind = visit->action.kind;
-    uint8_t recomputed = l->recomputed[segment - l->scan_first];
+    uint8_t recomputed = l->recomputed[segment];
     if (is_walked(l, segment) || is_put_off(l, segment))
         return kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT;
     if (kind == ACTION_FORWARD || (recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||

@@ -255,15 +255,6 @@ int64_t program_instrs(const struct program *program);
 /* Lowering: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have
  * passed plan_check(). graph and plan are borrowed and must outlive *out. */
 bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err);
-/**
- * One range of layers alone on its stage, to price it: what enters is loaded in its own layout, the gradient of what
- * leaves is seeded; forward and backward of micro_count micro-batches in turn and the step, no messages, no reduction
- * of the norm. What leaves keeps the layout of its producer: the conversion into the next layer's is between the two.
- * stage_count and the stage's number are the plan's; other stages have empty lists, and only the range's assignments
- * are filled in. Costs tens of microseconds.
- */
-bool program_lower_layers(struct program **out, const struct graph *graph, const struct plan *plan, int first_layer,
-                          int layer_count, int micro_count, struct error *err);
 /* Offsets from lifetimes in program order; adds the waits that reuse of arena bytes needs and drops those that others
  * imply. A buffer that is defined anew after it was read (recomputed, gathered again) becomes several, one per
  * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
@@ -288,9 +279,7 @@ bool program_resize(struct program *program, const struct graph *graph, const st
  */
 bool program_verify(const struct program *program, struct error *err);
 
-/* Text form: one line per buffer and instruction; program_parse() reads back exactly what program_print() wrote. */
+/* Text form: one line per buffer and instruction. It holds all of the program: tests/program_parse.h reads it back. */
 struct text;
 void program_print(const struct program *program, struct text *out);
-bool program_parse(struct program **out, const struct graph *graph, const struct plan *plan, const char *name,
-                   const char *text, size_t length, struct error *err);
 #endif

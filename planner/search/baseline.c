@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const baseline_names[5] = { "data", "zero3", "tensor", "pipeline", NULL };
-
 struct uniform uniform_unset(void)
 {
     return (struct uniform){ .pipeline = -1,
@@ -24,33 +22,6 @@ struct uniform uniform_unset(void)
                              .data_dimension = -1,
                              .tensor_dimension = -1,
                              .micro = -1 };
-}
-
-/* The largest divisor of n up to `most` that `fits` accepts; at least 1. */
-static int largest_divisor(int n, int most, const struct graph *graph)
-{
-    for (int t = (int)min_i64(n, most); t > 1; t--)
-        if (n % t == 0 && (!graph || tensor_legal(graph, t)))
-            return t;
-    return 1;
-}
-
-bool uniform_named(struct uniform *out, const char *name, const struct graph *graph, const struct cluster *cluster)
-{
-    struct uniform u = uniform_unset();
-    int devices = cluster->device_count, node = cluster_node_size(cluster);
-    u.pipeline = u.tensor = 1;
-    if (!strcmp(name, "zero3"))
-        u.zero = 3;
-    else if (!strcmp(name, "tensor"))
-        u.tensor = largest_divisor(devices, node, graph);
-    else if (!strcmp(name, "pipeline"))
-        u.pipeline =
-            largest_divisor(devices, (int)min_i64(graph->layer_count, devices > node ? devices / node : devices), NULL);
-    else if (strcmp(name, "data") != 0)
-        return false;
-    *out = u;
-    return true;
 }
 
 static bool fill_degrees(struct uniform *u, int devices, struct error *err)

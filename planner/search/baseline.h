@@ -23,11 +23,6 @@ struct uniform {
     int64_t micro; /* sequences per micro-batch and data-parallel rank; below 1: 1 */
 };
 struct uniform uniform_unset(void);
-/* The named ones for `devices` devices: "data" (data parallel), "zero3" (fully sharded), "tensor" (widest inside a
- * node, rest data), "pipeline" (one stage per node or per device, rest data). False: the name is none of
- * baseline_names. */
-bool uniform_named(struct uniform *out, const char *name, const struct graph *graph, const struct cluster *cluster);
-extern const char *const baseline_names[5]; /* NULL-terminated */
 /**
  * The plan. space gives batch, sequence, dtype, bucket and clipping, and its rules what some layers decide instead, of
  * one value each. Fails when degrees do not multiply to the device

@@ -1,5 +1,5 @@
 /* Any bytes as training data: refused with a reason, or all that any sample reads of them is in range. */
-#include "executor/data.h"
+#include "tests/data_of_bytes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static void try_shape(const uint8_t *bytes, size_t size, struct sample_shape sha
 {
     struct data data = { 0 };
     struct error err = { 0 };
-    if (!data_from_bytes(&data, "fuzz", bytes, size, shape, 3, &err)) {
+    if (!data_of_bytes(&data, "fuzz", bytes, size, shape, 3, &err)) {
         must(data.bytes == NULL && err.kind == ERROR_INPUT && strncmp(err.message, "fuzz:", 5) == 0);
         return;
     }

@@ -3,6 +3,7 @@
 #include "models/model.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
+#include "tests/program_parse.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,6 @@
+/* Reads the text of a program back, for tests of what program_print() wrote. */
+#ifndef CLEAVE_TESTS_PROGRAM_PARSE_H
+#define CLEAVE_TESTS_PROGRAM_PARSE_H
 #include "planner/program/form.h"
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +84,7 @@ static bool close_lists(struct parse *p)
     return true;
 }
 
-static bool check_counts(struct parse *p, const struct form_counts *counts)
+static bool check_counts(const struct parse *p, const struct form_counts *counts)
 {
     const struct program *program = p->program;
     if (p->form.failed)
@@ -95,8 +98,10 @@ static bool check_counts(struct parse *p, const struct form_counts *counts)
     return true;
 }
 
-bool program_parse(struct program **out, const struct graph *graph, const struct plan *plan, const char *name,
-                   const char *text, size_t length, struct error *err)
+/* Exactly what program_print() writes, of the same graph and plan, which are borrowed; anything else is refused with
+ * its place. */
+static inline bool program_parse(struct program **out, const struct graph *graph, const struct plan *plan,
+                                 const char *name, const char *text, size_t length, struct error *err)
 {
     struct parse p = {
         .form = { .name = name, .at = text, .end = text + length, .line_start = text, .line = 1, .err = err }
@@ -111,8 +116,10 @@ bool program_parse(struct program **out, const struct graph *graph, const struct
     bool ok = check_counts(&p, &counts) && parse_tables(&p, &counts);
     for (int s = 0; ok && s < counts.stages; s++)
         ok = parse_stage(&p, s);
-    if (ok)
-        form_end(&p.form);
+    if (ok && !p.form.failed && p.form.at != p.form.end) {
+        p.form.failed = true;
+        fail_kind(err, ERROR_INPUT, "%s:%d:1: expected the end of the text", name, p.form.line);
+    }
     ok = ok && !p.form.failed && close_lists(&p) && program_index(p.program, err);
     free(p.lists.operands.data);
     free(p.lists.pairs.data);
@@ -124,3 +131,4 @@ bool program_parse(struct program **out, const struct graph *graph, const struct
     *out = p.program;
     return true;
 }
+#endif
