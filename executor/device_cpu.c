@@ -173,17 +173,7 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
         case OP_COMPUTE:
         case OP_SLICE:
         case OP_ADD:
-        case OP_ALL_REDUCE:
-        case OP_ALL_GATHER:
-        case OP_REDUCE_SCATTER:
-        case OP_REDUCE:
-        case OP_BROADCAST:
-        case OP_ALL_TO_ALL:
-        case OP_REDISTRIBUTE:
-        case OP_SHIFT:
-        case OP_SEND:
-        case OP_RECEIVE:
-        case OP_NORM_REDUCE:
+#include "planner/program/ops_that_move.def"
         case OP_COUNT:
             return fail_kind(err, ERROR_BUG, "the cpu device cannot run %s", op_info[instr->op].name);
         }

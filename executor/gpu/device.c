@@ -245,17 +245,7 @@ static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct
     case OP_SLICE:
     case OP_ADD:
     case OP_UPDATE:
-    case OP_ALL_REDUCE:
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_REDUCE:
-    case OP_BROADCAST:
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
-    case OP_SHIFT:
-    case OP_SEND:
-    case OP_RECEIVE:
-    case OP_NORM_REDUCE:
+#include "planner/program/ops_that_move.def"
     case OP_COUNT:
         break;
     }

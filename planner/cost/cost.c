@@ -140,17 +140,7 @@ const char *cost_local_work(const struct program *program, const struct instr *i
                                    optimizer_bytes_per_element(program->plan->dtype));
         return update;
     case OP_COMPUTE:
-    case OP_ALL_REDUCE:
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_REDUCE:
-    case OP_BROADCAST:
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
-    case OP_SHIFT:
-    case OP_SEND:
-    case OP_RECEIVE:
-    case OP_NORM_REDUCE:
+#include "planner/program/ops_that_move.def"
     case OP_OFFLOAD:
     case OP_FETCH:
     case OP_COUNT:
