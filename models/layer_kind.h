@@ -52,7 +52,8 @@ struct layer_kind {
     const void *defaults; /* a fields struct: what absent optional keys mean */
     /* Fills in what follows from other fields and the model (kv_heads = heads). May be NULL: nothing follows. */
     void (*resolve)(const struct model *model, void *fields);
-    /* Contradictions between fields and with the model (heads that do not divide hidden); reports at `at`. */
+    /* Contradictions between fields and with the model (heads that do not divide hidden); reports at `at`.
+     * May be NULL: every combination makes sense. */
     bool (*check)(const struct model *model, const void *fields, const struct json *at, struct error *err);
     /* Adds values, weights and segments of one layer. */
     bool (*build)(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err);

@@ -133,7 +133,7 @@ bool model_add_reader(struct model *model, const struct layer_kind *kind, const 
         return err && err->kind ? false : out_of_memory(err);
     if (kind->resolve)
         kind->resolve(model, own);
-    if (!kind->check(model, own, at, err))
+    if (kind->check && !kind->check(model, own, at, err))
         return false;
     struct layer layer = { .name = own->name, .kind = kind, .fields = own };
     if (!edges_read(model, &layer, sources, source_count, at, err))

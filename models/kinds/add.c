@@ -13,12 +13,6 @@ static const struct json_field add_fields[] = {
       .doc = "What the sum passes, as in a residual network; none if absent." },
 };
 
-static bool add_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
-{
-    (void)model, (void)fields, (void)at, (void)err; /* that shapes are alike is seen when the model is unfolded */
-    return true;
-}
-
 static bool add_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     const struct add_layer *f = fields;
@@ -40,6 +34,5 @@ const struct layer_kind add_kind = {
     .field_count = sizeof add_fields / sizeof *add_fields,
     .fields_bytes = sizeof(struct add_layer),
     .defaults = &add_defaults,
-    .check = add_check,
     .build = add_build,
 };

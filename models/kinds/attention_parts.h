@@ -4,6 +4,7 @@
 #include "models/builder.h"
 #include "models/kinds/layers.h"
 #include "models/kinds/lora.h"
+#include "models/kinds/norm.h"
 
 /* Bits of an attention layer's lora.targets, and their names. */
 enum attention_matrix { MATRIX_Q, MATRIX_K, MATRIX_V, MATRIX_O };
@@ -25,8 +26,7 @@ extern const char *const attention_matrix_names[];
      .doc = "Bias after the output matrix; false if absent."}
 
 #define ATTENTION_COMMON_FIELDS \
-    {.key = "residual", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, residual), \
-     .doc = "The input is added to the output; true if absent. Without it an add layer joins them later."}, \
+    RESIDUAL_FIELD(attention_layer), \
     {.key = "score_scale", .type = FIELD_DOUBLE, .offset = offsetof(struct attention_layer, score_scale), .min = 0, .max = 1e6, \
      .doc = "What scores are multiplied by; 1 / sqrt(head_dim) if absent or 0."}
 /* clang-format on */

@@ -12,12 +12,6 @@ static const struct json_field concat_fields[] = {
 };
 #undef AT
 
-static bool concat_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
-{
-    (void)model, (void)fields, (void)at, (void)err; /* that shapes are alike is seen when the model is unfolded */
-    return true;
-}
-
 /* The matrix of n * hidden rows in n pieces, one for each input: the concatenated value is never made. */
 static int project(struct graph_builder *builder, int index)
 {
@@ -56,6 +50,5 @@ const struct layer_kind concat_kind = {
     .field_count = sizeof concat_fields / sizeof *concat_fields,
     .fields_bytes = sizeof(struct concat_layer),
     .defaults = &concat_defaults,
-    .check = concat_check,
     .build = concat_build,
 };

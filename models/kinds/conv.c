@@ -1,3 +1,4 @@
+#include "models/kinds/norm.h"
 #include "models/kinds/window.h"
 #include "models/model.h"
 #include <math.h>
@@ -44,12 +45,7 @@ static const struct json_field conv_fields[] = {
       .doc =
           "Groups of channels of a group norm that follows (Wu & He 2018), each normalised per image; 0 or absent: no "
           "norm." },
-    { .key = "norm_epsilon",
-      .type = FIELD_DOUBLE,
-      AT(norm_epsilon),
-      .min = 0,
-      .max = 1,
-      .doc = "Added to the variance inside the norm." },
+    NORM_EPSILON_FIELD(conv_layer),
     { .key = "activation",
       .type = FIELD_ENUM,
       AT(activation),

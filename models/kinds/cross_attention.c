@@ -21,12 +21,7 @@ static const struct json_field cross_fields[] = {
       AT(post_norm),
       .doc = "The norm follows the residual sum instead of opening the layer; false if absent." },
     ATTENTION_COMMON_FIELDS,
-    { .key = "norm_epsilon",
-      .type = FIELD_DOUBLE,
-      AT(norm_epsilon),
-      .min = 0,
-      .max = 1,
-      .doc = "Added to the variance inside the norm." },
+    NORM_EPSILON_FIELD(attention_layer),
     LORA_FIELDS(attention_layer, attention_matrix_names),
 };
 #undef AT

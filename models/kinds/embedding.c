@@ -33,12 +33,7 @@ static const struct json_field embedding_fields[] = {
       .offset = offsetof(struct embedding_layer, norm),
       .names = norm_names,
       .doc = "Norm of the sum, as BERT has it; none if absent." },
-    { .key = "norm_epsilon",
-      .type = FIELD_DOUBLE,
-      .offset = offsetof(struct embedding_layer, norm_epsilon),
-      .min = 0,
-      .max = 1,
-      .doc = "Added to the variance inside the norm." },
+    NORM_EPSILON_FIELD(embedding_layer),
 };
 
 static bool embedding_check(const struct model *model, const void *fields, const struct json *at, struct error *err)

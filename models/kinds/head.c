@@ -13,12 +13,7 @@ static const struct json_field head_fields[] = {
       .required = true,
       .names = norm_names,
       .doc = "The final norm." },
-    { .key = "norm_epsilon",
-      .type = FIELD_DOUBLE,
-      .offset = offsetof(struct head_layer, norm_epsilon),
-      .min = 0,
-      .max = 1,
-      .doc = "Added to the variance inside the norm." },
+    NORM_EPSILON_FIELD(head_layer),
     { .key = "bias",
       .type = FIELD_BOOL,
       .offset = offsetof(struct head_layer, bias),
@@ -30,12 +25,6 @@ static const struct json_field head_fields[] = {
       .max = 1e6,
       .doc = "What logits are multiplied by; 1 if absent or 0." },
 };
-
-static bool head_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
-{
-    (void)model, (void)fields, (void)at, (void)err; /* every combination makes sense */
-    return true;
-}
 
 static bool head_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
@@ -65,6 +54,5 @@ const struct layer_kind head_kind = {
     .field_count = sizeof head_fields / sizeof *head_fields,
     .fields_bytes = sizeof(struct head_layer),
     .defaults = &head_defaults,
-    .check = head_check,
     .build = head_build,
 };

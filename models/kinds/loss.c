@@ -5,12 +5,6 @@
 static const struct layer_head loss_defaults = { 0 };
 static const struct json_field loss_fields[] = { LAYER_HEAD_FIELDS };
 
-static bool loss_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
-{
-    (void)model, (void)fields, (void)at, (void)err; /* nothing to contradict */
-    return true;
-}
-
 /* Four segments, so that a split of the vocabulary costs three small reductions of (b,t) and never gathers the logits.
  * Backward goes the other way round: sum_exp fills the gradient of the logits in one pass, then pick corrects one
  * element of each row. */
@@ -58,6 +52,5 @@ const struct layer_kind loss_kind = {
     .field_count = sizeof loss_fields / sizeof *loss_fields,
     .fields_bytes = sizeof(struct layer_head),
     .defaults = &loss_defaults,
-    .check = loss_check,
     .build = loss_build,
 };

@@ -88,12 +88,7 @@ static const struct json_field moe_fields[] = {
       .doc = "Weight of the mean over groups of experts * sum over experts of (share of the group's choices * mean "
              "probability); it acts through its gradient and is not part of the loss that is shown. 0 if absent." },
     { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
-    { .key = "norm_epsilon",
-      .type = FIELD_DOUBLE,
-      AT(norm_epsilon),
-      .min = 0,
-      .max = 1,
-      .doc = "Added to the variance inside the norm." },
+    NORM_EPSILON_FIELD(moe_layer),
 };
 #undef AT
 

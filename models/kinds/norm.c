@@ -64,12 +64,7 @@ static const struct json_field norm_fields[] = {
       .required = true,
       .names = norm_names,
       .doc = "Which one." },
-    { .key = "norm_epsilon",
-      .type = FIELD_DOUBLE,
-      .offset = offsetof(struct norm_layer, norm_epsilon),
-      .min = 0,
-      .max = 1,
-      .doc = "Added to the variance inside the norm." },
+    NORM_EPSILON_FIELD(norm_layer),
 };
 
 static bool norm_check(const struct model *model, const void *fields, const struct json *at, struct error *err)

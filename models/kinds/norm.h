@@ -5,6 +5,18 @@
 #include "models/kinds/layers.h"
 
 extern const char *const norm_names[]; /* NULL-terminated, for field tables */
+/* Rows of field tables, for a layer struct with the member that they are named after. */
+/* clang-format off */
+#define NORM_EPSILON_FIELD(layer) \
+    {.key = "norm_epsilon", .type = FIELD_DOUBLE, .offset = offsetof(struct layer, norm_epsilon), .min = 0, .max = 1, \
+     .doc = "Added to the variance inside the norm."}
+#define POST_NORM_FIELD(layer) \
+    {.key = "post_norm", .type = FIELD_BOOL, .offset = offsetof(struct layer, post_norm), \
+     .doc = "The norm follows the residual sum (BERT) instead of opening the layer; false if absent."}
+#define RESIDUAL_FIELD(layer) \
+    {.key = "residual", .type = FIELD_BOOL, .offset = offsetof(struct layer, residual), \
+     .doc = "The input is added to the output; true if absent. Without it an add layer joins them later."}
+/* clang-format on */
 
 /* Adds the segment "norm" on x (b,t,h) and returns the normalised value; x itself for NORM_NONE. */
 int build_norm(struct graph_builder *builder, int x, int norm, double epsilon);

@@ -44,12 +44,6 @@ static const struct json_field opaque_fields[] = {
 };
 #undef AT
 
-static bool opaque_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
-{
-    (void)model, (void)fields, (void)at, (void)err; /* numbers stand for themselves */
-    return true;
-}
-
 /* The backward time is one number: half goes to each gradient where both exist. */
 static void set_times(struct kernel_arguments *arguments, const struct opaque_layer *f, bool first)
 {
@@ -97,6 +91,5 @@ const struct layer_kind opaque_kind = {
     .field_count = sizeof opaque_fields / sizeof *opaque_fields,
     .fields_bytes = sizeof(struct opaque_layer),
     .defaults = &opaque_defaults,
-    .check = opaque_check,
     .build = opaque_build,
 };
