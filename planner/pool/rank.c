@@ -214,6 +214,23 @@ static bool make_plan(struct run *run, struct candidate *c)
     return true;
 }
 
+/* Candidates from `first` on become plans, the new ones move to *kept and behind it, until `most` are kept. */
+static bool keep_new(struct run *run, int first, int most, int *kept)
+{
+    for (int i = first; i < run->candidate_count && *kept < most; i++) {
+        struct candidate c = run->candidates[i];
+        if (!make_plan(run, &c))
+            return false;
+        if (!search_is_new(run, *kept, &c)) {
+            plan_free(c.plan);
+            continue;
+        }
+        run->candidates[i] = run->candidates[*kept];
+        run->candidates[(*kept)++] = c;
+    }
+    return true;
+}
+
 /* Candidates that become plans move to the front; their number is ranked. */
 bool search_rank(struct run *run)
 {
@@ -225,18 +242,7 @@ bool search_rank(struct run *run)
         run->candidates[i].plan = NULL;
     }
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_place);
-    for (int i = 0; i < run->candidate_count && kept < wanted; i++) {
-        struct candidate c = run->candidates[i];
-        if (!make_plan(run, &c))
-            return false;
-        if (!search_is_new(run, kept, &c)) {
-            plan_free(c.plan);
-            continue;
-        }
-        run->candidates[i] = run->candidates[kept];
-        run->candidates[kept++] = c;
-    }
-    if (!search_walk_all(run, run->candidates, kept))
+    if (!keep_new(run, 0, wanted, &kept) || !search_walk_all(run, run->candidates, kept))
         return false;
     if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
         return false;
@@ -247,18 +253,8 @@ bool search_rank(struct run *run)
 bool search_rank_more(struct run *run, int first)
 {
     int ranked = (int)run->result->certificate.ranked, kept = ranked;
-    for (int i = first; i < run->candidate_count; i++) {
-        struct candidate c = run->candidates[i];
-        if (!make_plan(run, &c))
-            return false;
-        if (!search_is_new(run, kept, &c)) {
-            plan_free(c.plan);
-            continue;
-        }
-        run->candidates[i] = run->candidates[kept];
-        run->candidates[kept++] = c;
-    }
-    if (!search_walk_all(run, run->candidates + ranked, kept - ranked))
+    if (!keep_new(run, first, run->candidate_count, &kept) ||
+        !search_walk_all(run, run->candidates + ranked, kept - ranked))
         return false;
     search_sort_ranked(run, kept);
     return true;
