@@ -169,7 +169,7 @@ static bool shift(struct collective *c, const struct instr *instr, int count, in
 }
 
 /* ---- between stages: both directions use the send lane's channel ---- */
-static bool send(struct collective *c, const struct instr *instr, struct error *err)
+static bool send_to_stage(struct collective *c, const struct instr *instr, struct error *err)
 {
     const struct plan *plan = c->program->plan;
     struct stream none = { 0 };
@@ -182,7 +182,7 @@ static bool send(struct collective *c, const struct instr *instr, struct error *
     return true;
 }
 
-static bool receive(struct collective *c, const struct instr *instr, struct error *err)
+static bool receive_from_stage(struct collective *c, const struct instr *instr, struct error *err)
 {
     const struct plan *plan = c->program->plan;
     struct stream none = { 0 };
@@ -205,7 +205,7 @@ static void receive_nothing(const struct collective *c, const struct instr *inst
 static bool message(struct collective *c, const struct instr *instr, bool muted, struct error *err)
 {
     if (!muted)
-        return instr->op == OP_SEND ? send(c, instr, err) : receive(c, instr, err);
+        return instr->op == OP_SEND ? send_to_stage(c, instr, err) : receive_from_stage(c, instr, err);
     if (instr->op == OP_RECEIVE)
         receive_nothing(c, instr);
     return true;

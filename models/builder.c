@@ -214,7 +214,7 @@ static void read_axes(const struct graph_builder *builder, struct segment *segme
     }
 }
 
-static int bind(struct operand *operands, const struct operand_text *texts, const char *letters)
+static int read_operands(struct operand *operands, const struct operand_text *texts, const char *letters)
 {
     int count = 0;
     for (; texts[count].axes; count++) {
@@ -258,9 +258,9 @@ struct segment *builder_segment(struct graph_builder *builder, enum kernel kerne
     *segment = (struct segment){ .name = copy, .kernel = kernel, .layer = builder->layer };
     segment->operators = operator_set(name, (int)strlen(name));
     read_axes(builder, segment, axes, letters);
-    segment->in_count = bind(segment->in, in, letters);
-    segment->weight_count = bind(segment->weight, weight, letters);
-    segment->out_count = bind(segment->out, out, letters);
+    segment->in_count = read_operands(segment->in, in, letters);
+    segment->weight_count = read_operands(segment->weight, weight, letters);
+    segment->out_count = read_operands(segment->out, out, letters);
     for (int i = 0; i < segment->out_count; i++)
         adopt_output(graph, segment, &segment->out[i]);
     graph->segment_count++;

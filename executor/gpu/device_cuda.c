@@ -80,7 +80,7 @@ static bool open_communication(struct rank *rank, const struct gpu *gpu, int pla
            (gpu_comm_open(rank, &nccl, err) || explain_sharing(rank, err));
 }
 
-static bool open(struct rank *rank, struct error *err)
+static bool open_cuda(struct rank *rank, struct error *err)
 {
     struct gpu gpu;
     int place = place_of(rank);
@@ -136,4 +136,4 @@ void device_cuda_libraries(const char *module_dir, struct text *out)
     text_add(out, libraries);
 }
 
-const struct device device_cuda = { .name = "cuda", .open = open, GPU_DEVICE_FUNCTIONS };
+const struct device device_cuda = { .name = "cuda", .open = open_cuda, GPU_DEVICE_FUNCTIONS };

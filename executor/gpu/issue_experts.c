@@ -134,7 +134,7 @@ static struct gpu_work work_of(const struct gpu_call *g, const struct travel *tr
     return work;
 }
 
-static bool send(const struct gpu_call *g, const struct travel *travel, bool clear, struct error *err)
+static bool send_to_experts(const struct gpu_call *g, const struct travel *travel, bool clear, struct error *err)
 {
     const struct gpu_work work = work_of(g, travel);
     return (!clear || clear_stack(g, &work, &work.spot[EXPERTS_STACK], err)) &&
@@ -170,7 +170,7 @@ bool gpu_issue_dispatch(const struct gpu_call *g, enum phase phase, struct error
 {
     const struct operand *tokens = &g->call->segment->in[0];
     if (phase == PHASE_FORWARD)
-        return send(g, &(struct travel){ ROLE_IN, ROLE_OUT, 1, -1, tokens }, true, err);
+        return send_to_experts(g, &(struct travel){ ROLE_IN, ROLE_OUT, 1, -1, tokens }, true, err);
     return !gpu_wanted(g, ROLE_GRADIENT_IN, 0) ||
            collect(g, &(struct travel){ ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, 1, -1, tokens }, err);
 }
@@ -181,6 +181,7 @@ bool gpu_issue_combine(const struct gpu_call *g, enum phase phase, struct error 
     const struct travel back = { ROLE_GRADIENT_OUT, ROLE_GRADIENT_IN, 2, 1, tokens };
     if (phase == PHASE_FORWARD)
         return collect(g, &(struct travel){ ROLE_OUT, ROLE_IN, 2, 1, tokens }, err);
-    return (!gpu_wanted(g, ROLE_GRADIENT_IN, 0) || send(g, &back, begins(g->call, ROLE_GRADIENT_IN, 0), err)) &&
+    return (!gpu_wanted(g, ROLE_GRADIENT_IN, 0) ||
+            send_to_experts(g, &back, begins(g->call, ROLE_GRADIENT_IN, 0), err)) &&
            (!gpu_wanted(g, ROLE_GRADIENT_IN, 1) || gate_gradient(g, tokens, err));
 }

@@ -160,13 +160,13 @@ static void receive_all(struct maker *m, int sender, int peer, enum combine how)
             receive_piece(m, &piece, peer, how);
 }
 
-static void send(struct maker *m)
+static void send_to_stage(struct maker *m)
 {
     for (int r = 0; r < stage_rank_count(m->c->program->plan, m->instr->peer_stage); r++)
         send_all(m, r, m->channel->sender_count + r);
 }
 
-static void receive(struct maker *m)
+static void receive_from_stage(struct maker *m)
 {
     for (int r = 0; r < stage_rank_count(m->c->program->plan, m->instr->peer_stage); r++)
         receive_all(m, r, r, m->instr->accumulate ? COMBINE_ADD : COMBINE_COPY);
@@ -400,11 +400,11 @@ static void shift(struct maker *m)
 static void message(struct maker *m, bool alone)
 {
     if (m->instr->op == OP_SEND && !alone)
-        send(m);
+        send_to_stage(m);
     else if (m->instr->op == OP_RECEIVE && alone)
         receive_nothing(m);
     else if (m->instr->op == OP_RECEIVE)
-        receive(m);
+        receive_from_stage(m);
 }
 
 /* ---- the instruction ---- */

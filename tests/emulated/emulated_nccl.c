@@ -116,7 +116,7 @@ static bool is_connected(const struct handle *h)
     return all;
 }
 
-static void connect(struct handle *h, const struct comm_call *call)
+static void connect_peer(struct handle *h, const struct comm_call *call)
 {
     struct group *group = h->group;
     if (call->kind == COMM_SEND)
@@ -232,7 +232,7 @@ static bool end(void *self, struct error *err)
     batch->count = table->call_count;
     memcpy(batch->calls, table->calls, bytes);
     for (int i = 0; i < batch->count; i++)
-        connect(batch->calls[i].handle, &batch->calls[i].call);
+        connect_peer(batch->calls[i].handle, &batch->calls[i].call);
     table->grouping = false;
     pthread_mutex_unlock(&table->shared->mutex);
     return gpu_emulated_call(batch->calls[0].stream, emulated_nccl_run, batch, err);
