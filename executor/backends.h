@@ -32,7 +32,7 @@ const struct device *device_find(const char *name, struct error *err);
 bool transports_open(struct transport_set *out, const char *name, int rank_count,
                      const struct transport_options *options, struct error *err);
 void transports_close(struct transport_set *set);
-/* Whether the transport could be opened here; err says why not. Starts nothing. */
+/* Tells whether the transport could be opened here; err says why not. Starts nothing. */
 bool transport_available(const char *name, const char *module_dir, struct error *err);
 struct text;
 /* What GPU `--backend cuda` would use for the first rank, and its memory (bytes may be NULL); false: none, err says
@@ -53,7 +53,7 @@ enum transport_start {
     START_MEETING, /* as processes that meet at a rendezvous */
     START_LIBRARY  /* as processes that a library brings together, whose own launcher starts them */
 };
-/* Whether data of devices go by a library of theirs, which other devices do not have. */
+/* Tells whether data of devices go by a library of theirs, which other devices do not have. */
 bool transport_of_devices(const char *name);
 /* False: unknown; err names the nearest. */
 bool transport_start(const char *name, enum transport_start *out, struct error *err);

@@ -37,7 +37,7 @@ struct piece_bytes {
 
 #define TEMPORARY ".tmp"
 
-/* Whether it is the temporary name of a rank's file, to the letter. */
+/* Tells whether it is the temporary name of a rank's file, to the letter. */
 static bool is_temporary(const char *name, int *rank)
 {
     char same[CHECKPOINT_NAME_BYTES];
@@ -130,7 +130,7 @@ static bool add_tensor(struct rank_file *file, const struct rank *rank, int b, e
            fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
 }
 
-/* By weight, the first of the stages that hold it; NULL: out of memory. */
+/* Returns by weight the first of the stages that hold it; NULL: out of memory. */
 static const int *first_stages(const struct program *program, struct arena *arena)
 {
     int *first = arena_alloc(arena, (size_t)program->graph->weight_count, sizeof *first);
@@ -144,7 +144,7 @@ static const int *first_stages(const struct program *program, struct arena *aren
     return first;
 }
 
-/* Of equal copies one is written: on the first stage that holds the weight, on coordinate 0 of every replicated atom.
+/* One of equal copies is written: on the first stage that holds the weight, on coordinate 0 of every replicated atom.
  */
 static bool collect_tensors(struct rank_file *file, const struct rank *rank, struct error *err)
 {
@@ -231,7 +231,8 @@ static bool write_manifest(const struct rank *rank, const char *dir, const struc
     size_t length;
     char *text = json_finish(&w, &length);
     bool ok = text || fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
-    /* On the disk with its name, and so are the ranks' files beside it: from here on the checkpoint is this one. */
+    /* The file is on the disk with its name, and so are the ranks' files beside it: from here on the checkpoint is this
+     * one. */
     ok = ok && path_of(path, dir, CHECKPOINT_MANIFEST, err) && file_write_durable(path, text, length, err);
     free(text);
     return ok;

@@ -29,7 +29,7 @@ struct place checkpoint_place(const struct rank *rank, int buffer);
 bool checkpoint_is_half(const struct rank *rank, int buffer);
 /* Elements of a quantity in a buffer that is not of 16 bits. */
 real *checkpoint_data(const struct rank *rank, int buffer, enum quantity quantity);
-/* From full precision to a WEIGHT of 16 bits after so many steps, and back. */
+/* Rounds full precision to a WEIGHT of 16 bits after so many steps; the other function goes back. */
 void checkpoint_round(const struct rank *rank, int buffer, const real *from, int64_t step);
 void checkpoint_widen(const struct rank *rank, int buffer, real *to);
 /* Quantities of a buffer: [*first, *end). A weight that has state in a run of 16 bits has none of its own to write. */

@@ -38,8 +38,8 @@ unsigned char *piece_data(const struct collective *c, const struct buffer *buffe
     return c->arena + buffer_version_at(buffer, c->updates)->offset;
 }
 
-/* Whether the sender's copy counts for the receiver, atom by atom: other shards are fetched, partial sums that end here
- * are added up, and of equal copies each receiver takes the one on its own coordinate. */
+/* Tells whether the sender's copy counts for the receiver, atom by atom: other shards are fetched, partial sums that
+ * end here are added up, and of equal copies each receiver takes the one on its own coordinate. */
 static bool contributes(const struct collective *c, unsigned atoms, const struct buffer *source,
                         const struct buffer *destination, int sender, int receiver)
 {

@@ -32,11 +32,11 @@ size_t piece_bytes(const struct piece *piece);
  * this rank, one of the two, has it in memory. False: nothing. */
 bool piece_find(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
                 int receiver, bool sending, struct piece *out);
-/* The same as a cursor over its elements. */
+/* Gives the same piece as a cursor over its elements. */
 bool piece_between(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
                    int receiver, bool sending, struct cursor *out);
 
-/* Who does the local part of a conversion, in memory of whatever kind. */
+/* A worker does the local part of a conversion, in memory of whatever kind. */
 struct piece_worker {
     void *context;
     void (*clear)(void *context, void *data, size_t bytes, size_t element_bytes, enum combine combine);

@@ -30,8 +30,8 @@ static bool is_shard(uint8_t kind)
     return kind == LAYOUT_SHARDED || kind == LAYOUT_FLAT;
 }
 
-/* Whether all members want what each holds another shard of; or, scattering, each another shard of what all hold terms
- * of. */
+/* Tells whether all members want what each holds another shard of; or, scattering, each another shard of what all hold
+ * terms of. */
 bool ring_fits(const struct collective *c, const struct instr *instr, bool gather)
 {
     for (int p = 0; p < instr->pair_count; p++) {

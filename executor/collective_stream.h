@@ -23,7 +23,7 @@ struct stream stream_pieces(const struct collective *c, const struct instr *inst
                             bool sending);
 /* Bytes [low, high) of the concatenated destinations. */
 struct stream stream_range(const struct collective *c, const struct instr *instr, size_t low, size_t high);
-/* Of the next message. */
+/* Bytes of the next message. */
 size_t stream_message_bytes(const struct stream *s);
 void stream_pack(struct stream *s, unsigned char *staging, size_t bytes);
 void stream_unpack(struct stream *s, const unsigned char *staging, size_t bytes, enum combine combine);

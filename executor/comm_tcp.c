@@ -222,7 +222,7 @@ static bool push(struct flow *f, bool *gone)
     return true;
 }
 
-/* Of a message of another size than expected bytes of the next one may come along: then the run ends anyway. */
+/* A message of another size than expected may bring bytes of the next one along: the run ends then anyway. */
 static bool pull(struct flow *f, bool *gone)
 {
     struct iovec parts[2];

@@ -69,7 +69,7 @@ static void add_address(struct offer *offer, const char *address)
         snprintf(offer->addresses[offer->address_count++], ADDRESS_BYTES, "%s", address);
 }
 
-/* Those of networks first; this host's own for ranks beside this one where there is no network. */
+/* Addresses in networks come first; this host's own is for ranks beside this one where there is no network. */
 static void add_own_addresses(struct offer *offer)
 {
     char address[SOCKET_HOST_BYTES];

@@ -139,7 +139,7 @@ static uint64_t sample_key(const struct data *data, int64_t step, int64_t sample
     return mix64(mix64(mix64(data->seed) + (uint64_t)step) + (uint64_t)sample);
 }
 
-/* Where the sample's tokens begin. */
+/* Returns where the sample's tokens begin. */
 static size_t window_start(const struct data *data, int64_t step, int64_t sample)
 {
     return (size_t)(sample_key(data, step, sample) % (uint64_t)((int64_t)data->size - data->shape.sequence));

@@ -28,11 +28,11 @@ struct data {
  * a label is not below vocab_size. */
 bool data_adopt(struct data *out, const char *name, unsigned char *bytes, size_t size, struct sample_shape shape,
                 uint64_t seed, struct error *err);
-/* The same from a file. */
+/* Reads the same from a file. */
 bool data_from_file(struct data *out, const char *path, struct sample_shape shape, uint64_t seed, struct error *err);
-/* For runs without a file, drawn from the seed and learnable. Tokens: 64 KiB of a second-order chain over min(256,
- * vocab_size) of them. Images: about as many bytes, at least 16 images, each the pattern of its class with noise, of at
- * most 10 classes. */
+/* Draws data for runs without a file from the seed; they are learnable. Tokens: 64 KiB of a second-order chain over
+ * min(256, vocab_size) of them. Images: about as many bytes, at least 16 images, each the pattern of its class with
+ * noise, of at most 10 classes. */
 bool data_synthetic(struct data *out, struct sample_shape shape, uint64_t seed, struct error *err);
 void data_free(struct data *data);
 

@@ -8,7 +8,7 @@ struct rank;
 struct span;
 struct device {
     const char *name;
-    /* Whether it can run this program. May be NULL: any. */
+    /* Tells whether it can run this program. May be NULL: any. */
     bool (*check)(const struct program *program, struct error *err);
     /* Runs one instruction that is not a transfer, or queues it on the instruction's lane; span as in lane_run_function
      * (lanes.h). Called by the lane's thread, when the same was called for all that the instruction waits for. */
@@ -29,7 +29,7 @@ struct device {
     /* Waits for all that was queued; fills loss_part and squared_norm, and the spans (by instruction) with when things
      * ran rather than when they were queued. */
     bool (*finish_step)(struct rank *rank, struct span *spans, struct error *err);
-    /* Of the rank's device, what libraries and the context hold beside the arenas of the ranks that share it: the
+    /* Says what libraries and the context hold on the rank's device beside the arenas of the ranks that share it: the
      * rank's part, and what of it is known by name. */
     bool (*memory_beside_arena)(struct rank *rank, struct memory_outside *out, struct error *err);
 };

@@ -17,7 +17,7 @@ bool door_open(struct door **out, int listener, const char *token, const struct 
 void door_close(struct door *door); /* accepts NULL */
 /* What to poll for: writes at most DOOR_POLLS, returns how many. */
 int door_polls(const struct door *door, struct pollfd *out);
-/* In milliseconds, until someone at the door must be sent away; -1: nobody is there. */
+/* Returns the milliseconds until someone at the door must be sent away; -1: nobody is there. */
 int door_timeout_ms(const struct door *door);
 /* After polling; fds as door_polls() wrote them. */
 void door_serve(struct door *door, const struct pollfd *fds, int count);

@@ -61,7 +61,7 @@ static void make(struct making *m)
     parallel_for((int)max_i64(1, host_core_count() / ranks), (int)ceil_div(m->count, PIECE), make_piece, m);
 }
 
-/* Behind the moments of a gradient before its state lie the values that weights of 16 bits are rounded from. */
+/* The values that weights of 16 bits are rounded from lie behind the moments of a gradient before its state. */
 static real *master_of(const struct rank *rank, int gradient)
 {
     int state = state_buffer(rank->program, gradient);

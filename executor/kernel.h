@@ -47,7 +47,7 @@ void kernel_maximum(real *destination, const real *source, int64_t count);
 struct block;
 /* Global row-major place of an element of a weight's flattened block, and its row. */
 int64_t kernel_global_element(const struct weight *weight, const struct block *block, int64_t element, int64_t *row);
-/* For bf16_by_chance(): what decides how the weight is rounded after the update with this number. */
+/* Returns the key that decides how bf16_by_chance() rounds the weight after the update with this number. */
 uint64_t kernel_rounding_key(uint64_t seed, const struct weight *weight, int64_t step);
 /* Initial values of a weight's block (or of piece `index` of `count` equal padded pieces of the flattened block), keyed
  * by (seed, weight name, global element): independent of the plan. Rows from valid_rows on are 0. */

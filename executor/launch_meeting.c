@@ -92,7 +92,7 @@ static const char *job_name(launch_environment *environment, char *out, size_t s
     return run || job || space ? out : NULL;
 }
 
-/* By a file only its rank 0 needs to know a host, and that one it finds itself if it is not told. */
+/* Only rank 0 needs to know a host where ranks meet by a file, and it finds its own if it is not told. */
 static bool find_own_host(struct meeting *m, const struct launch *launch, launch_environment *environment,
                           struct error *err)
 {

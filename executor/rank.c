@@ -179,7 +179,7 @@ bool rank_clips(const struct rank *rank)
     return rank->program->plan->clip_norm > 0 && rank->scalar >= 0;
 }
 
-/* Of the run, from 1: what the optimizer counts. */
+/* Counts the updates of the run, from 1, as the optimizer does. */
 static int64_t update_number(const struct rank *rank, const struct instr *instr)
 {
     return rank->step * schedule_updates(rank->program->plan) + (instr->micro > 0 ? instr->micro : 0) + 1;

@@ -34,7 +34,7 @@ struct rank {
 bool rank_new(struct rank **out, const struct program *program, const struct transport *transport,
               const struct run_options *options, struct error *err);
 void rank_free(struct rank *rank); /* accepts NULL */
-/* For a device that puts the host's arena elsewhere. */
+/* A device calls this that puts the host's arena elsewhere. */
 void rank_free_host(struct rank *rank);
 /* Before a step: forgets the losses of the last one. */
 void rank_begin_step(struct rank *rank, int64_t step);
@@ -44,8 +44,8 @@ double rank_loss(const struct rank *rank);
 int64_t rank_touched_bytes(const struct rank *rank);
 int64_t rank_touched_host_bytes(const struct rank *rank);
 
-/* Where the buffer lies now, in the arena or in the host's: the versions of a weight have changed places with every
- * update. */
+/* Returns where the buffer lies now, in the arena or in the host's: the versions of a weight have changed places with
+ * every update. */
 unsigned char *rank_data(const struct rank *rank, int buffer);
 /* True for the weights and states that outlive a step; of a weight's versions, between steps, for the newest. */
 bool rank_holds(const struct rank *rank, int buffer);
@@ -55,13 +55,13 @@ void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_
 /* ---- what devices need to run an instruction ---- */
 /* Operands as they lie in an arena (the rank's, or a device's); without scratch. */
 struct kernel_call rank_call(const struct rank *rank, const struct instr *instr, unsigned char *arena);
-/* Whether the buffer (-1: none) is the loss that this COMPUTE writes for the first time. */
+/* Tells whether the buffer (-1: none) is the loss that this COMPUTE writes for the first time. */
 bool rank_is_loss(const struct rank *rank, const struct instr *instr, int buffer);
 /* Writes what a LOAD gives the buffer. */
 bool rank_load(const struct rank *rank, const struct instr *load, int buffer, void *out, struct error *err);
 /* The buffer that holds the optimizer's state while an UPDATE runs; -1: there is none. */
 int rank_state(const struct rank *rank, const struct instr *update);
 bool rank_clips(const struct rank *rank);
-/* Of an UPDATE of a weight in this step; gradient_scale 1. */
+/* Returns the options for an UPDATE of a weight in this step; gradient_scale 1. */
 struct adamw rank_adamw(const struct rank *rank, const struct weight *weight, const struct instr *update);
 #endif

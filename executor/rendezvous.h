@@ -38,7 +38,7 @@ bool rendezvous_get(struct rendezvous *rendezvous, const char *key, void *value,
                     struct error *err);
 /* Ends the wait of all processes for each other. */
 void rendezvous_abort(struct rendezvous *rendezvous);
-/* From now on the page's line of this rank goes to the other processes, and theirs come to the page, a few times a
+/* The page's line of this rank goes to the other processes from now on, and theirs come to the page, a few times a
  * second, at once when a rank fails or is lost. NULL: no longer; the page is not touched after that. */
 void rendezvous_watch(struct rendezvous *rendezvous, struct status *status);
 

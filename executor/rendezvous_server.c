@@ -29,7 +29,7 @@ struct client {
     unsigned char in[sizeof(struct frame) + REQUEST_BYTES];
     struct text out; /* not sent yet */
 };
-/* Who asked for a value that is not there yet. */
+/* A client asked for a value that is not there yet. */
 struct wish {
     int rank;
     uint32_t serial;
@@ -178,7 +178,7 @@ static bool store(struct rendezvous_server *s, const char *key, const void *data
     return true;
 }
 
-/* Of the key, now that it has a value. */
+/* Answers all who asked for the key, now that it has a value. */
 static void grant_wishes(struct rendezvous_server *s, const struct stored *value)
 {
     for (struct wish **at = &s->wishes; *at;) {

@@ -30,7 +30,7 @@ struct view_head {
 /* The largest body that a process may send. */
 enum { REQUEST_BYTES = RENDEZVOUS_KEY_BYTES + RENDEZVOUS_VALUE_BYTES };
 
-/* Whether a head that came from a process makes sense. */
+/* Tells whether a head that came from a process makes sense. */
 bool frame_is_request(const struct frame *frame);
 /* Or from the server, in a job of so many ranks. */
 bool frame_is_answer(const struct frame *frame, int rank_count);

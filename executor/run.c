@@ -128,7 +128,7 @@ static bool is_muted(const struct run *run, int stage, int index, const struct i
     return pairs || (stage == o->mute_stage && index == o->mute_instr);
 }
 
-/* Where computing is imitated, so is the time that a device takes to start a transfer; the transport adds that of the
+/* The time that a device takes to start a transfer is imitated where computing is; the transport adds that of the
  * links. Measured curves hold both. */
 static void start_transfer(const struct run_options *o, int rank, const struct span *span)
 {

@@ -172,7 +172,7 @@ static void align(struct timeline *timeline, struct rank_report *reports, int ra
     timeline->step_ns = end;
 }
 
-/* Where steps run into each other, each rank's moments from its own beginning of the step on. */
+/* Each rank's moments count from its own beginning of the step on where steps run into each other. */
 static void from_own_begin(struct timeline *timeline, const struct rank_report *reports)
 {
     timeline->step_ns = 0;

@@ -65,8 +65,8 @@ struct run_options {
     /* What a device does another way than a user would think, in one line; the same may be told again. Called on the
      * lanes' threads of this process's ranks, several at once. */
     void (*on_note)(void *context, const char *text);
-    /* For tests of faults: a rank is about to do an instruction; called on the thread of its lane. Sets err where it
-     * fails. */
+    /* Tests of faults hear that a rank is about to do an instruction; called on the thread of its lane. Sets err where
+     * it fails. */
     enum instr_fate (*on_instr)(void *context, int64_t step, int rank, int instr, struct error *err);
     /* The reduced gradient of a weight as UPDATE is about to read it. Called on the rank's compute thread. */
     void (*on_gradient)(void *context, int64_t step, int rank, int buffer, const void *data);
@@ -76,6 +76,6 @@ struct run_options {
 /* Values that train small models: rate 3e-4 to a tenth of it, betas 0.9 and 0.95, weight decay 0.1 (Brown et al. 2020,
  * appendix B), the CPU device, a timeout of 60 s. */
 struct run_options run_options_default(void);
-/* Of a step, from 1. */
+/* Returns the rate of a step, counted from 1. */
 double run_learning_rate(const struct run_options *options, int64_t step);
 #endif

@@ -33,9 +33,9 @@ struct run {
     struct error error;
 };
 
-/* On every rank after its step: rank 0 has the loss of all and says so. */
+/* Is called on every rank after its step: rank 0 has the loss of all and says so. */
 bool run_report_step(struct rank_thread *thread, int64_t step, int64_t *before_ns, struct error *err);
-/* Where steps run into each other, a rank tells its loss while its lanes already work on the next step: rank 0 ends a
+/* A rank tells its loss while its lanes already work on the next step where steps run into each other: rank 0 ends a
  * step last, and the others would wait for it. */
 bool run_pay_loss(struct rank_thread *thread, struct error *err);
 /* The last step's timeline and arenas of all ranks, into the summary. */

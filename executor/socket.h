@@ -12,7 +12,7 @@ const char *socket_end_text(enum socket_end end);
 
 /* Listens on the one address that the name stands for; port 0: any free one. -1: err says why. */
 int socket_listen(const char *host, int port, struct error *err);
-/* Whether a descriptor that was handed down is a socket that listens. */
+/* Tells whether a descriptor that was handed down is a socket that listens. */
 bool socket_is_listening(int fd);
 /* Tries again while nobody listens, until the deadline. -1: err says why. */
 int socket_connect(const char *host, int port, int64_t deadline_ns, int wake, struct error *err);

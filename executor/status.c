@@ -247,7 +247,7 @@ int status_failed_rank(const struct status *status)
     return atomic_load(&status->page->failed) - 1;
 }
 
-/* Whether the rank is a process of this host that a signal or a debugger has stopped. */
+/* Tells whether the rank is a process of this host that a signal or a debugger has stopped. */
 static bool is_stopped(const struct status *status, int rank)
 {
     int pid = atomic_load(&status->page->ranks[rank].pid);
@@ -332,7 +332,7 @@ static void describe_rank(const struct status *status, const struct program *pro
         text_printf(out, " (layer %s)", program->graph->layers[instr->layer].name);
 }
 
-/* Who is to blame, or else who failed, and what was seen of it; -1: nobody. */
+/* Returns who is to blame, or else who failed, and describes what was seen of it; -1: nobody. */
 static int describe_first(const struct status *status, const struct program *program, struct text *out)
 {
     static const char *const seen[] = { [ACCUSED_WAITS] = ", longest without progress",

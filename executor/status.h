@@ -46,7 +46,7 @@ void status_export(const struct status *status, int rank, struct status_line *li
 void status_import(struct status *status, const struct status_line *line);
 /* The progress of all ranks, as another host counts it. */
 void status_import_progress(struct status *status, uint64_t progress);
-/* Where the rank is, if another host said so; else "". */
+/* Returns where the rank is, if another host said so; else "". */
 const char *status_host(const struct status *status, int rank);
 
 /* The first failure of the host; later ones are ignored. All processes look at it. */

@@ -13,6 +13,7 @@ struct step_times {
     int64_t ns[STEP_TIMES_MOST]; /* (count) */
 };
 void step_times_add(struct step_times *times, int64_t ns);
-/* Of the kept durations, of two in the middle the longer one. There is at least one. Sorts them: the last call. */
+/* Returns the median of the kept durations, of two in the middle the longer one. There is at least one. Sorts them: the
+ * last call. */
 int64_t step_times_median(struct step_times *times);
 #endif

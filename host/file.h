@@ -12,7 +12,7 @@
  * caller frees *data with free(). Fails with what the system says and what to do; directories and files above
  * FILE_MAX_BYTES are refused. */
 bool file_read(char **data, size_t *length, const char *path, struct error *err);
-/* The same with a limit of the caller's. */
+/* Reads the same with a limit of the caller's. */
 bool file_read_limited(char **data, size_t *length, const char *path, int64_t max_bytes, struct error *err);
 /**
  * Replaces the file by these bytes. They go to a new file in the same folder, which then takes the name in one step:
@@ -22,20 +22,21 @@ bool file_read_limited(char **data, size_t *length, const char *path, int64_t ma
 bool file_write(const char *path, const void *data, size_t length, struct error *err);
 /* The same, and returns only when the bytes and the name are on the disk. */
 bool file_write_durable(const char *path, const void *data, size_t length, struct error *err);
-/* From here on a write beyond the limit on the size of files fails as on a full disk, in this process and in those that
+/* A write beyond the limit on the size of files fails from here on as on a full disk, in this process and in those that
  * it starts; before, the system ends the process by SIGXFSZ. The program's first step. */
 void file_ignore_size_signal(void);
 /* What a user can do where writing failed with this errno, in brackets behind a space, or "". */
 const char *file_write_hint(int error);
-/* Whether file_write() could begin: asked before long work, whose result would be lost. Leaves nothing behind. */
+/* Tells whether file_write() could begin: asked before long work, whose result would be lost. Leaves nothing behind. */
 bool file_check_writable(const char *path, struct error *err);
-/* The same for files in a folder, which is made if it is absent and then stays: *made says that it was. */
+/* Asks the same for files in a folder, which is made if it is absent and then stays: *made says that it was. */
 bool file_check_folder(const char *path, bool *made, struct error *err);
 /* Removes a folder if nothing is in it. */
 void file_remove_empty_folder(const char *path);
-/* The same when a signal (Ctrl-C, a request to end, a terminal that closes) ends the program, which happens as before.
- * Of one folder; the path stays valid. */
+/* Removes it when a signal (Ctrl-C, a request to end, a terminal that closes) ends the program, which happens as
+ * before. There is one such folder at a time; the path stays valid. */
 void file_remove_empty_folder_at_signal(const char *path);
-/* Whether a name is one that file_write() gives to a file's bytes before they are whole: the process was ended then. */
+/* Tells whether a name is one that file_write() gives to a file's bytes before they are whole: the process was ended
+ * then. */
 bool file_is_unfinished(const char *name, const char *file);
 #endif

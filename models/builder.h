@@ -50,7 +50,7 @@ int builder_value(struct graph_builder *builder, const char *name, const char *d
 int builder_input(struct graph_builder *builder, const char *name, const char *dims, enum element element);
 /* A weight of the current layer; returns its id. INIT_NORMAL weights are matrices and decay. */
 int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);
-/* The same for a matrix that is trained where the layer's own weights are frozen, and decays whatever it begins as. */
+/* Makes a matrix that is trained where the layer's own weights are frozen, and decays whatever it begins as. */
 int builder_adapter(struct graph_builder *builder, const char *name, const char *dims, enum init init);
 /* A weight "<name>" of no layer: the first layer that asks for it makes it, later ones get the same. At most 16 names.
  */

@@ -210,7 +210,7 @@ bool edges_read(const struct model *model, struct layer *layer, const struct lay
 
 /* ---- checking ---- */
 
-/* Where the folded layer stands in a native description; the root of a foreign one. */
+/* Returns the folded layer's place in a native description; the root of a foreign one. */
 static const struct json *layer_at(const struct json *root, int layer)
 {
     const struct json *layers = json_member(root, "layers");

@@ -319,9 +319,9 @@ static void add_inputs(struct graph_builder *builder, const struct model *model)
     graph->count_value = builder_input(builder, "count", "1", ELEMENT_STATISTIC);
 }
 
-/* Whether a permutation of the tokens changes nothing but masks and positions that kernels know of, and gains: all
- * attention is causal. Groups of experts are neighbours in the sequence; biases by distance are those of models that
- * also look ahead. */
+/* Tells whether a permutation of the tokens changes nothing but masks and positions that kernels know of, and gains:
+ * all attention is causal. Groups of experts are neighbours in the sequence; biases by distance are those of models
+ * that also look ahead. */
 static bool may_balance(const struct graph *graph)
 {
     for (int s = 0; s < graph->segment_count; s++) {

@@ -216,15 +216,15 @@ void graph_free(struct graph *graph);
  */
 bool graph_reorder(struct graph *graph, const int *order, struct error *err);
 
-/* Whether it has parameters, shared ones included. */
+/* Tells whether it has parameters, shared ones included. */
 bool graph_layer_has_weights(const struct graph *graph, int layer);
 /* The set of its operators: models/operators.h. */
 uint32_t graph_layer_operators(const struct graph *graph, int layer);
 
-/* Whether each layer reads the one before it, and nothing else. */
+/* Tells whether each layer reads the one before it, and nothing else. */
 bool graph_is_chain(const struct graph *graph);
 
-/* Of all dimensions, vocabulary padding included; of a built graph, where the product fits. */
+/* Returns the product of all dimensions, vocabulary padding included, which fits for a built graph. */
 int64_t weight_elements(const struct weight *weight);
 
 /* Parameters, padding excluded, each tied weight once; and those of them that are not frozen. */

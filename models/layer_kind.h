@@ -62,7 +62,7 @@ extern const struct layer_kind *const layer_kinds[]; /* from kinds.def, NULL-ter
 const struct layer_kind *layer_kind_find(const char *name);
 /* True when two field structs of one kind say the same, names aside. */
 bool layer_fields_equal(const struct layer_kind *kind, const void *a, const void *b);
-/* The same of all that are equal. */
+/* Gives field structs that are equal the same hash. */
 uint64_t layer_fields_hash(const struct layer_kind *kind, const void *fields);
 /* Writes the members of a field table in order, without nodes; optional ones only where they differ from the defaults.
  */

@@ -122,7 +122,7 @@ static bool unknown_kind(const struct json *at, const char *name, struct error *
     return false;
 }
 
-/* With what "inputs" says, if it is there. */
+/* Adds the layer with what "inputs" says, if it is there. */
 static bool add_layer(struct model *model, const struct layer_kind *kind, const struct layer_head *fields,
                       const struct json *at, struct error *err)
 {

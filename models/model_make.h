@@ -27,13 +27,13 @@ bool model_add_block(struct model *model, int64_t count, const struct json *at, 
  * unless its kind reads none. Messages point at `at`. */
 bool model_add_layer(struct model *model, const struct layer_kind *kind, const void *fields, const struct json *at,
                      struct error *err);
-/* Whose output a layer reads, as the native format says it: "previous", "entry", a layer's name, "name[2]",
+/* A source says whose output a layer reads, as the native format does: "previous", "entry", a layer's name, "name[2]",
  * "name[copy]" or "name[last-copy]". */
 struct layer_source {
     const char *text;
     const struct json *at; /* where messages point */
 };
-/* The same for a layer that names its inputs. Messages about one of them point at its own place. */
+/* Adds a layer that names its inputs. Messages about one of them point at its own place. */
 bool model_add_reader(struct model *model, const struct layer_kind *kind, const void *fields,
                       const struct layer_source *sources, int source_count, const struct json *at, struct error *err);
 /* Checks the chain as a whole and hashes it; the model is const afterwards. */

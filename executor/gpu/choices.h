@@ -17,7 +17,8 @@ void gpu_choices_free(struct gpu_choices *choices); /* of a zeroed one: nothing 
 bool gpu_choices_load(const struct gpu *gpu, const char *path, struct error *err);
 bool gpu_choices_save(const struct gpu *gpu, const char *path, struct error *err);
 
-/* To the GPU what profiles, and runs before in this process, know of such a device; learned: NULL, there were none. */
+/* Tells the GPU what profiles, and runs before in this process, know of such a device; learned: NULL, there were none.
+ */
 bool gpu_choices_recall(const struct gpu *gpu, const struct facts *facts, struct gpu_learned *learned,
                         struct error *err);
 /* What the GPU knows, for the next run; learned NULL, or no memory: nothing. */

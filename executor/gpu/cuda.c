@@ -68,7 +68,7 @@ static void release_host(void *self, void *memory)
         cudaFreeHost(memory);
 }
 
-/* Of the whole device: the context, what libraries keep, and other programs are in it. */
+/* Counts the whole device: the context, what libraries keep, and other programs are in it. */
 static bool memory_used(void *self, int64_t *bytes, struct error *err)
 {
     size_t available = 0, total = 0;

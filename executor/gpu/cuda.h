@@ -11,7 +11,7 @@ void cuda_matmuls_free(struct cuda_matmuls *matmuls); /* accepts NULL */
  * algorithms. fp32 is computed as fp32, bf16 with sums in fp32. */
 bool cuda_matmul_run(struct cuda_matmuls *matmuls, void *stream, const struct gpu_matmul *matmul, struct error *err);
 int64_t cuda_matmul_workspace_bytes(struct cuda_matmuls *matmuls); /* of all streams */
-/* As gpu.fuses, gpu.learn and gpu.learned. */
+/* These three are gpu.fuses, gpu.learn and gpu.learned. */
 bool cuda_matmul_fuses(struct cuda_matmuls *matmuls, const struct gpu_matmul *matmul);
 bool cuda_matmul_learn(struct cuda_matmuls *matmuls, const struct gpu_choice *choices, int count, struct error *err);
 int cuda_matmul_learned(struct cuda_matmuls *matmuls, struct gpu_choice *out, int most);
@@ -25,14 +25,14 @@ void cuda_attention_describe(char *out, size_t bytes);
 bool cuda_attention_new(struct cuda_attention **out, struct error *absent, struct error *err);
 void cuda_attention_free(struct cuda_attention *attention);               /* accepts NULL */
 int64_t cuda_attention_workspace_bytes(struct cuda_attention *attention); /* of all streams; accepts NULL */
-/* As gpu.attend. The plan of a shape, and workspace, are made at its first call: fp32 for the statistics of each query
- * (twice backward) and, unless deterministic, for all gradients of queries, and what the engine asks for. */
+/* This is gpu.attend. The plan of a shape, and workspace, are made at its first call: fp32 for the statistics of each
+ * query (twice backward) and, unless deterministic, for all gradients of queries, and what the engine asks for. */
 bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
                         struct error *declined, struct error *err);
 
 /* "CUPTI 13.0.1"; false: it is absent, err says why. Needs no GPU. */
 bool cuda_watch_describe(char *out, size_t bytes, struct error *err);
-/* As gpu.watch_ready and its neighbours; the calling thread has chosen the device. */
+/* These are gpu.watch_ready and its neighbours; the calling thread has chosen the device. */
 bool cuda_watch_ready(struct error *err);
 void *cuda_watch_begin(void *const *streams, int64_t (*now_ns)(void), struct error *err);
 bool cuda_watch_end(void *watch, struct rank_activity *out, struct error *err);

@@ -50,9 +50,9 @@ static struct matrix transpose_of(int64_t lines, int64_t line_stride, int64_t wi
     return m;
 }
 
-/* Of all matrices of all products; what an epilogue has beside them lies well enough or is refused. More than
- * MOST_ALIGNMENT, the widest access of a kernel (16 bytes by vectors, and by the engines that copy tiles), gains
- * nothing, and would make several shapes of one by where its operands happen to lie. */
+/* Returns the alignment of all matrices of all products; what an epilogue has beside them lies well enough or is
+ * refused. More than MOST_ALIGNMENT, the widest access of a kernel (16 bytes by vectors, and by the engines that copy
+ * tiles), gains nothing, and would make several shapes of one by where its operands happen to lie. */
 static int64_t alignment_of(const struct gpu_matmul *m)
 {
     const uintptr_t next = (uintptr_t)(m->a_next * type_bytes(m->a_type)) |
@@ -282,7 +282,7 @@ bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matm
     return ok;
 }
 
-/* Whether the epilogue's operands lie as the library wants it, and as its ranking was told. */
+/* Tells whether the epilogue's operands lie as the library wants it, and as its ranking was told. */
 static bool epilogue_fits(const struct gpu_matmul *m)
 {
     return ((uintptr_t)m->aux | (uintptr_t)m->bias) % EPILOGUE_ALIGNMENT == 0 &&

@@ -122,7 +122,7 @@ static enum comm_state state(void *self, void *comm, struct error *err)
     return COMM_FAILED;
 }
 
-/* Where it gains nothing NCCL says no, and goes on as without it. */
+/* NCCL refuses where it gains nothing, and goes on as without it. */
 static void lend(void *self, void *comm, void *memory, size_t bytes)
 {
     const struct cuda_nccl *n = self;
@@ -131,7 +131,7 @@ static void lend(void *self, void *comm, void *memory, size_t bytes)
         n->ncclCommRegister(comm, memory, bytes, &handle);
 }
 
-/* In a group all kernels are told to end before any communicator's memory is given back, which may wait for them. */
+/* A group tells all kernels to end before any communicator's memory is given back, which may wait for them. */
 static void abort_comms(void *self, void *const *comms, int count)
 {
     const struct cuda_nccl *n = self;

@@ -80,7 +80,7 @@ static size_t out_bytes(const struct shape *s)
     return elements * (s->key.out.type == CUDA_R_16BF ? 2 : sizeof(float));
 }
 
-/* Of a result that is only written the product's own bytes serve: a second copy of the logits may not find room. */
+/* The product's own bytes serve a result that is only written: a second copy of the logits may not find room. */
 static bool open_out(const struct shape *s, const struct operands *o, void **scratch)
 {
     *scratch = NULL;

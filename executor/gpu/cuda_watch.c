@@ -225,7 +225,7 @@ static int lane_of(const struct watch *w, const struct record *r)
     return ACTIVITY_ELSEWHERE;
 }
 
-/* Of a stream that is nobody's: the first who watches that device. NULL: nobody does. */
+/* A stream that is nobody's belongs to the first who watches that device. NULL: nobody does. */
 static struct watch *owner_of(const struct record *r)
 {
     struct watch *of_device = NULL;

@@ -343,7 +343,7 @@ static void read_numbers(struct rank *rank)
         rank->squared_norm = (double)loss[rank->program->buffer_count];
 }
 
-/* Of all layers together: the description promised that no token is left out. */
+/* Counts all layers together: the description promised that no token is left out. */
 static bool check_overflow(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;

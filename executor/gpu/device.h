@@ -79,12 +79,12 @@ int gpu_buffer_type(const struct program *program, int buffer);
 /* Makes the instruction's lane wait for what it waits for, and notes where it begins; and where it ends. */
 bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error *err);
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
-/* Where the buffer lies, of the device's arena or the host's. */
+/* Returns where the buffer lies, in the device's arena or the host's. */
 void *gpu_place(const struct rank *rank, int buffer);
 /* Updates of weights: executor/gpu/update.c. open: when the arena is there. */
 bool gpu_update_open(struct rank *rank, struct error *err);
 void gpu_update_close(struct gpu_rank *g);
-/* Of the step that begins: what updates multiply by, for the host; and queues its copy to the device. */
+/* Computes for the host what updates of the step that begins multiply by, and queues its copy to the device. */
 void gpu_update_fill_rates(struct rank *rank);
 bool gpu_update_copy_rates(struct rank *rank, struct error *err);
 bool gpu_update_run(struct rank *rank, const struct instr *instr, struct error *err);
@@ -102,7 +102,7 @@ void gpu_replay_close(struct gpu_rank *g);
 enum gpu_step_mode gpu_replay_mode(const struct rank *rank); /* of the step that begins */
 bool gpu_replay_begin(struct rank *rank, struct error *err);
 bool gpu_replay_finish(struct rank *rank, struct error *err);
-/* Of a step without times by instruction: the whole step for each. */
+/* Gives each instruction the whole step as its span, where the step has no times by instruction. */
 void gpu_replay_spans(const struct rank *rank, struct span *spans);
 /* What really ran in the last step, whose times are told: executor/gpu/watch.c. Where there are no records the run goes
  * on, and a note says why. open: whether there will be some. end: when all that was queued has ended and the spans are

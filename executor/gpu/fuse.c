@@ -77,8 +77,8 @@ static int forward_partner(const struct rank *rank, int i)
     return fits ? last : -1;
 }
 
-/* Whether the gradient of a weight, which lies between both, may run before the first: what it writes, neither touches.
- * What they write may take the place of what it reads. */
+/* Tells whether the gradient of a weight, which lies between both, may run before the first: what it writes, neither
+ * touches. What they write may take the place of what it reads. */
 static bool may_go_first(const struct rank *rank, const struct instr *weight, const struct instr *first,
                          const struct instr *second)
 {
@@ -92,7 +92,7 @@ static bool may_go_first(const struct rank *rank, const struct instr *weight, co
     return true;
 }
 
-/* Whether what the second writes lies where the first reads or writes, other than byte for byte. */
+/* Tells whether what the second writes lies where the first reads or writes, other than byte for byte. */
 static bool in_the_way(const struct rank *rank, const struct instr *first, int buffer)
 {
     const struct buffer *written = &rank->program->buffers[buffer];
@@ -107,7 +107,7 @@ static bool in_the_way(const struct rank *rank, const struct instr *first, int b
     return false;
 }
 
-/* Whether all that the instruction writes in this role leaves `first` its operands. */
+/* Tells whether all that the instruction writes in this role leaves `first` its operands. */
 static bool leaves(const struct rank *rank, const struct instr *instr, enum role role, const struct instr *first)
 {
     for (int o = 0; o < MAX_OPERANDS; o++) {
@@ -159,7 +159,8 @@ static int residual_partner(const struct rank *rank, int i)
     return fits ? last : -1;
 }
 
-/* Whether what is computed at `from` may begin there as well as behind what is between, which stays where it is. */
+/* Tells whether what is computed at `from` may begin there as well as behind what is between, which stays where it is.
+ */
 static bool may_begin_at(const struct rank *rank, int from, const struct instr *later)
 {
     const int out = instr_operand(rank->program, later, ROLE_OUT, 0);

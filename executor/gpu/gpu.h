@@ -82,7 +82,8 @@ struct gpu {
                    struct error *err);
     /* NULL: the device has none; the kernel PRODUCT serves. */
     bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
-    /* Whether it takes this product with its epilogue, or these several as one. NULL: none but single PLAIN ones. */
+    /* Tells whether it takes this product with its epilogue, or these several as one. NULL: none but single PLAIN ones.
+     */
     bool (*fuses)(void *self, const struct gpu_matmul *matmul);
     /* What earlier runs found, to be used where it still holds; and all that is known now, at most `most`, returning
      * how many. NULL: the device times nothing. */
@@ -122,7 +123,7 @@ struct gpu {
     bool (*elapsed)(void *self, void *from, void *to, int64_t *ns, struct error *err);
     void (*close)(void *self);
 
-    /* Whether the event's last record has been reached, or there was none; waits for nothing. */
+    /* Tells whether the event's last record has been reached, or there was none; waits for nothing. */
     bool (*reached)(void *self, void *event);
     int device, device_count; /* of this machine: which it is, and how many there are */
 };
@@ -133,10 +134,10 @@ struct gpu {
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
 #define GPU_MODULE_VERSION CLEAVE_VERSION " 8"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
-/* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
+/* Under this one stands what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"
 typedef void gpu_module_libraries(char out[GPU_LIBRARIES_BYTES]);
-/* And what keeps records of what ran, likewise: "CUPTI 13.0.1". False: nothing does, err says why. */
+/* Under this one stands what keeps records of what ran, likewise: "CUPTI 13.0.1". False: nothing does, err says why. */
 #define GPU_RECORDS_SYMBOL "cleave_gpu_records"
 typedef bool gpu_module_records(char out[GPU_LIBRARIES_BYTES], struct error *err);
 #endif

@@ -124,7 +124,7 @@ bool gpu_rows(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel ke
 
 enum { PARTS_SPOT = 5, ROWS_WORTH_A_TEAM = 4 };
 
-/* Into how many shares the rows are cut, so that few columns occupy the whole device, too. */
+/* Returns into how many shares the rows are cut, so that few columns occupy the whole device, too. */
 static int64_t column_splits_of(const struct gpu_call *g, const struct gpu_work *work, int64_t blocks)
 {
     if (!g->parts || work->outer <= 0)
@@ -310,7 +310,7 @@ static void follow_sequence(const struct gpu_call *g, struct gpu_launch *p, int 
                                                 view->count[1] * spot->element_bytes;
 }
 
-/* Where the gradient begins, all rows of the table's block do: those of later positions are 0. */
+/* All rows of the table's block begin where the gradient does: those of later positions are 0. */
 static bool add_position(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     if (phase == PHASE_BACKWARD_INPUT)

@@ -1,4 +1,4 @@
-/* From a kernel call to launches: what the table executor/kernels/primitives.def is to the processor. */
+/* Kernel calls become launches: what the table executor/kernels/primitives.def is to the processor. */
 #ifndef CLEAVE_EXECUTOR_GPU_ISSUE_H
 #define CLEAVE_EXECUTOR_GPU_ISSUE_H
 #include "executor/gpu/gpu.h"
@@ -23,7 +23,7 @@ int64_t gpu_part_count(const struct gpu *gpu);
 int64_t gpu_overflow_counts(const struct gpu *gpu);
 /* Queues the call. Fails where the device does. */
 bool gpu_issue(const struct gpu_call *call, struct error *err);
-/* Whether the phase of the kernel has math: as kernel_find(). */
+/* Tells whether the phase of the kernel has math: as kernel_find(). */
 bool gpu_computes(enum kernel kernel, enum phase phase);
 
 /* Numbers that depend on the segment alone: rotary angles (cosine and sine by position and pair), buckets of relative
@@ -58,7 +58,7 @@ bool gpu_wanted(const struct gpu_call *g, enum role role, int index);
 /* Loops over the axes of `order`: all outer, or the last axis inner. spots: work->spot[0 .. count) */
 void gpu_loops(const struct gpu_call *g, struct gpu_work *work, const struct operand *order, int dim_count, bool rows,
                const struct spot *spots, int count);
-/* As many teams as there is work for and the device has use for. */
+/* Starts as many teams as there is work for and the device has use for. */
 bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,
                struct error *err);
 /* A thread per point of the loops. */

@@ -142,7 +142,7 @@ static bool send_to_experts(const struct gpu_call *g, const struct travel *trave
                               tokens_of(&work) * work.integer[EXPERTS_CHOICES] * work.integer[EXPERTS_WIDTH], err);
 }
 
-/* And come back from there. */
+/* Tokens come back from there. */
 static bool collect(const struct gpu_call *g, const struct travel *travel, struct error *err)
 {
     struct gpu_work work = work_of(g, travel);

@@ -45,7 +45,7 @@ static struct gpu_matmul number(const struct gpu_matmul *m, int64_t i)
     return one;
 }
 
-/* By the device's library where strides and the library allow; several in one call where it takes them so. */
+/* The device's library multiplies where strides and the library allow; several in one call where it takes them so. */
 static bool by_library(const struct gpu_call *g, const struct gpu_matmul *m, bool *done, struct error *err)
 {
     *done = g->gpu->matmul && m->k > 0 && matrix_leads(m->m, m->a_m, m->k, m->a_k) &&
@@ -99,8 +99,8 @@ static bool alike(const struct gpu_matmul *x, const struct gpu_matmul *y)
            x->accumulate == y->accumulate;
 }
 
-/* Whether it lies behind those that are ready as they lie behind each other; then it is one of them. Products that add
- * to the same c come one after the other with no distance between. */
+/* Tells whether it lies behind those that are ready as they lie behind each other; then it is one of them. Products
+ * that add to the same c come one after the other with no distance between. */
 static bool joins(struct gpu_matmul *ready, const struct gpu_matmul *next)
 {
     const int64_t n = ready->count, a = distance(ready->a, next->a, ready->a_type),
@@ -165,7 +165,7 @@ static bool single(const struct gpu_call *g, enum role c, enum role a, enum role
            matrix_leads(gemm->m, gemm->a_m, gemm->k, gemm->a_k) && matrix_leads(gemm->k, gemm->b_k, gemm->n, gemm->b_n);
 }
 
-/* Whether the elements of a bias, or of its gradient, follow the columns of the product's c, side by side. */
+/* Tells whether the elements of a bias, or of its gradient, follow the columns of the product's c, side by side. */
 static bool follows_columns(const struct gpu_call *g, enum role bias, enum role lines, enum role a, enum role b)
 {
     const struct kernel_call *call = g->call;
@@ -191,7 +191,7 @@ static bool library_fuses(const struct gpu_call *g, const struct gpu_matmul *m)
     return g->gpu->fuses(g->gpu->self, m);
 }
 
-/* The same place in another operand that lies as the first does. */
+/* Returns the same place in another operand that lies as the first does. */
 static void *moved(const void *at, const struct view *from, const struct view *to)
 {
     return (char *)to->data + ((const char *)at - (const char *)from->data);

@@ -42,8 +42,8 @@ static bool add_term(const struct gpu_call *residual, const struct gpu_call *nor
     return true;
 }
 
-/* Whether both are of the same elements: those that the residual makes are all that the norm takes, or the same of
- * their gradients. */
+/* Tells whether both are of the same elements: those that the residual makes are all that the norm takes, or the same
+ * of their gradients. */
 static bool same_elements(const struct gpu_call *residual, enum role made_as, const struct gpu_call *norm,
                           enum role taken_as)
 {

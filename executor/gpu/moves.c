@@ -75,7 +75,7 @@ static struct piece linear(unsigned char *data, size_t bytes, size_t element_byt
     return (struct piece){ data, element_bytes, whole, whole };
 }
 
-/* The same piece, packed at data. */
+/* Returns the same piece, packed at data. */
 static struct piece packed(const struct piece *piece, unsigned char *data)
 {
     return (struct piece){ data, piece->element_bytes, piece->part, piece->part };
@@ -234,7 +234,7 @@ struct shards {
     bool *present;
 };
 
-/* Whether the pieces are equal neighbours of `each` bytes from the beginning of the whole on. Where the whole is
+/* Tells whether the pieces are equal neighbours of `each` bytes from the beginning of the whole on. Where the whole is
  * padded the last ones are shorter, or nothing. */
 static bool are_neighbours(const struct shards *shards, int count, size_t each, size_t whole)
 {
@@ -355,7 +355,7 @@ static void convert(struct maker *m)
 }
 
 /* ---- whole buffers ---- */
-/* With `adds` the sum is made apart and then added. */
+/* The sum is made apart and then added where `adds` says so. */
 static void whole_pair(struct maker *m, const struct pair *pair, enum comm_kind kind)
 {
     const struct buffer *source = source_of(m, pair), *destination = destination_of(m, pair);

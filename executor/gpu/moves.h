@@ -31,6 +31,6 @@ bool moves_of(struct moves *out, const struct collective *geometry, const struct
               const struct instr *instr, unsigned char *staging, bool alone, struct error *err);
 void moves_free(struct moves *moves);
 
-/* Whether the piece is one run of bytes, and where it begins behind piece->data. */
+/* Tells whether the piece is one run of bytes, and where it begins behind piece->data. */
 bool piece_is_dense(const struct piece *piece, size_t *offset_bytes);
 #endif

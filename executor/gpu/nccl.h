@@ -39,7 +39,7 @@ enum comm_state { COMM_READY, COMM_BUSY, COMM_FAILED };
 struct nccl {
     const char *name; /* "NCCL 2.28.9" */
     void *self;
-    /* On one rank, which tells it to the others. */
+    /* Is called on one rank, which tells the id to the others. */
     bool (*make_id)(void *self, unsigned char id[COMM_ID_BYTES], struct error *err);
     /* Begins to join the communicator of all ranks, on the device of the GPU that this table came with; BUSY until all
      * have come. */
@@ -64,9 +64,9 @@ struct nccl {
     void (*close)(void *self);
 };
 
-/* Whether the rank at this place of its host may have a GPU for itself, where its process sees so many. Who sees one
- * was perhaps shown that one alone (CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task) and takes it, whatever its place;
- * that two have the same is then NCCL's to say, in these words. */
+/* Tells whether the rank at this place of its host may have a GPU for itself, where its process sees so many. Who sees
+ * one was perhaps shown that one alone (CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task) and takes it, whatever its
+ * place; that two have the same is then NCCL's to say, in these words. */
 #define NCCL_SAME_GPU "Duplicate GPU"
 static inline bool nccl_may_have_own_gpu(int place, int device_count)
 {

@@ -92,7 +92,7 @@ static bool open_slots(struct rank *rank, struct error *err)
     return g->host != NULL;
 }
 
-/* Where the description promises that no token is left out, those that are get counted. */
+/* Tokens that are left out get counted where the description promises that none is. */
 static bool open_overflow(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;

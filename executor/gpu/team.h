@@ -106,13 +106,13 @@ ELEMENT void spot_set(const struct gpu_spot *spot, int64_t at, real value)
         ((real *)spot->data)[at] = value;
 }
 
-/* As the spot says: overwrites, or adds. */
+/* Overwrites or adds, as the spot says. */
 ELEMENT void spot_put(const struct gpu_spot *spot, int64_t at, real value)
 {
     spot_set(spot, at, spot->begin ? value : spot_get(spot, at) + value);
 }
 
-/* Where the index-th point of the loops [first, first + count) lies. */
+/* Returns where the index-th point of the loops [first, first + count) lies. */
 ELEMENT int64_t spot_at(const struct gpu_work *work, const struct gpu_spot *spot, int first, int count, int64_t index)
 {
     int64_t at = 0;
@@ -128,7 +128,7 @@ ELEMENT int64_t spot_outer(const struct gpu_work *work, const struct gpu_spot *s
     return spot_at(work, spot, 0, work->outer_loops, index);
 }
 
-/* The same of the first `count` spots at once: divisions are dear, and shared. */
+/* Finds the places of the first `count` spots at once: divisions are dear, and shared. */
 ELEMENT void spots_outer(const struct gpu_work *work, int count, int64_t index, int64_t *at)
 {
     for (int i = 0; i < count; i++)

@@ -217,7 +217,7 @@ static bool launch(struct rank *rank, const struct instr *instr, int number, str
     return gpu_start(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, chunks, err);
 }
 
-/* For tests and curious callers: waits for the gradient, which updates leave as it is, and shows it. */
+/* Waits for the gradient, which updates leave as it is, and shows it to tests and curious callers. */
 static bool show_gradient(struct rank *rank, const struct instr *instr, int b, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -252,7 +252,7 @@ bool gpu_update_run(struct rank *rank, const struct instr *instr, struct error *
            show_gradient(rank, instr, rank->program->pairs[instr->pair_first].source, err);
 }
 
-/* From the first one's begin to the last one's end. */
+/* Updates that ran as one share its time, from the first one's begin to the last one's end, by their elements. */
 void gpu_update_spans(const struct rank *rank, struct span *spans)
 {
     const struct gpu_updates *all = &((struct gpu_rank *)rank->device_state)->updates;

@@ -1,3 +1,5 @@
+/* Activations, element by element: x, y and their gradients have one shape, (b,t,h) or (b,t,f), of experts (e,b,q,c,f);
+ * the gated ones read gate and up of that shape. A row is as long as memory is contiguous. */
 #include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"
 
@@ -69,7 +71,7 @@ void ISA(gelu_erf_forward)(const struct kernel_call *call)
     forward(call, gelu_erf_row);
 }
 
-/* From here on gradients may lie where the inputs do. */
+/* Gradients may lie where the inputs do from here on. */
 static void gelu_erf_gradient_row(const struct row *row, const void *context)
 {
     real *dx = row->data[0];

@@ -1,6 +1,10 @@
 /* Softmax attention in tiles of query rows, so that only a strip of scores exists (after Dao et al. 2022; a strip spans
  * all keys of the call, which fits the second-level cache at usual lengths). Keys above the diagonal are never computed
- * outside the diagonal tile. Rounds over keys fold by log-sum-exp. Query head i reads key head i * kv_heads / heads. */
+ * outside the diagonal tile. Rounds over keys fold by log-sum-exp.
+ *
+ * q, o (b,t,n,d), log-sum-exp lse (b,t,n), k, v (b,s,kv,d): query head i reads key head i * kv_heads / heads; biases
+ * (r,n). A tile is up to ATTENTION_TILE_ROWS rows of t of one (b,n): its scores, their gradients ds and probabilities p
+ * are (rows,keys), its share of o is (rows,d). */
 #include "base/num.h"
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
@@ -37,13 +41,14 @@ static struct core core_of(const struct kernel_call *call)
     return core;
 }
 
-/* Behind the tiles in the workspace. */
+/* The list of buckets lies behind the tiles in the workspace. */
 static void list_buckets(struct core *core)
 {
     int64_t keys = core->s_high - core->s_low;
     core->bucket = (int32_t *)(core->call->scratch + 2 * ATTENTION_TILE_ROWS * (keys + core->width));
     for (int64_t i = 0; i < keys + core->t_high - core->t_low - 1; i++)
-        core->bucket[i] = (int32_t)relative_bucket(&core->call->segment->arguments, core->t_high - 1 + core->ahead, core->s_low + i);
+        core->bucket[i] =
+            (int32_t)relative_bucket(&core->call->segment->arguments, core->t_high - 1 + core->ahead, core->s_low + i);
 }
 
 static int64_t kv_head(const struct core *core, int64_t n)

@@ -16,7 +16,7 @@ ELEMENT real real_of_bf16(uint16_t half)
     return (real)u.value;
 }
 
-/* To the nearest, ties to even; a NaN stays one. */
+/* Rounds to the nearest, ties to even; a NaN stays one. */
 ELEMENT uint16_t bf16_of_real(real value)
 {
     union real_bits u;

@@ -12,7 +12,7 @@
 #define GELU_TWICE_ROOT ((real)1.5957691216057307117597842397376) /* 2 sqrt(2/pi) */
 #define GELU_CUBIC ((real)0.044715)
 
-/* Of a token's choices where experts take turns (kernel_arguments, evenly). */
+/* Returns the expert of a token's choice where experts take turns (kernel_arguments, evenly). */
 ELEMENT int32_t expert_in_turn(int64_t token, int64_t choice, int64_t choices, int64_t experts)
 {
     return (int32_t)((token * choices + choice) % experts);

@@ -1,3 +1,7 @@
+/* Tables whose rows are looked up: by token, and by position.
+ *
+ * y (b,t,h) = table (v,h) at tokens (b,t), int32; a call has some rows of v, and other tokens give 0.
+ * y (b,t,h) = x (b,t,h) + table (positions,h) at t. */
 #include "executor/kernels/primitives.h"
 #include <string.h>
 
@@ -113,7 +117,7 @@ static void position_gradient_row(const struct row *row, const void *context)
         sum[i] += dy[i];
 }
 
-/* Where the gradient begins, all rows of the table's block do: those of later positions are 0. */
+/* All rows of the table's block begin where the gradient does: those of later positions are 0. */
 void ISA(add_position_backward_weight)(const struct kernel_call *call)
 {
     const struct view *view = &call->operand[ROLE_GRADIENT_WEIGHT][0];

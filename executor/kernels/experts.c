@@ -1,6 +1,9 @@
 /* Mixture of experts: who goes where, there and back. Blocks hold whole groups; a group is one token's neighbours along
  * the sequence, so its number is that of its first token over the group's size. Slots are written e * slots + place; a
- * choice without one is -1 - e. */
+ * choice without one is -1 - e.
+ *
+ * route: logits (b,t,u), u the experts; gates (b,t,k), slots (b,t,k) and taken (e,b,q), the last two int32.
+ * dispatch, combine: tokens (b,t,h); stack (e,b,q,c,h), of expert e the place c for group q of sample b. */
 #include "base/num.h"
 #include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"
@@ -153,7 +156,7 @@ static void balance_slopes(const struct kernel_call *call, int64_t b, int64_t fi
         slopes[e] *= (real)(call->loss_scale * a->balance * (double)a->experts / choices / (double)a->group);
 }
 
-/* Of one token: what reaches its logits through the gates. */
+/* Adds what reaches the logits of one token through its gates. */
 static void gate_gradient(const struct kernel_arguments *a, const real *logits, const int32_t *slots,
                           const real *dgates, const real *all, real *dlogits)
 {

@@ -16,7 +16,7 @@ static inline double rope_stretched(double frequency, const struct kernel_argume
     return (1 - keep) * frequency / arguments->rope_factor + keep * frequency;
 }
 
-/* Of the pair-th of `half` pairs, in radians per position. */
+/* Returns the frequency of one of `half` pairs, in radians per position. */
 static inline double rope_frequency(const struct kernel_arguments *arguments, int64_t pair, int64_t half)
 {
     return rope_stretched(pow(arguments->rope_base, -(double)pair / (double)half), arguments);

@@ -1,3 +1,4 @@
+/* lines (count, k), any strides, become panels (count / tile, k, tile), rounded up; missing lines are 0. */
 #include "executor/kernels/gemm_pack.h"
 
 #if defined(__has_builtin)

@@ -82,8 +82,8 @@ static inline struct copy copy_of(const struct lines *lines, real *to)
     return (struct copy){ lines->data, to, plain ? lines->k : 0, lines->k_stride };
 }
 
-/* By vectors: a memcpy might be of anything, the sums of the loop around it included, which then leave their registers.
- */
+/* Vectors are copied one by one: a memcpy might be of anything, the sums of the loop around it included, which then
+ * leave their registers. */
 static inline __attribute__((always_inline)) void copy_on(struct copy *c, int64_t rows)
 {
     for (; rows > 0 && c->rows > 0; rows--, c->rows--, c->from += c->stride, c->to += TILE_COLUMNS)

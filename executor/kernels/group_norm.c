@@ -1,5 +1,7 @@
 /* Group norm over all positions of a sample and the channels of a group (Wu & He 2018). Statistics are outputs, so
- * backward never recomputes them; samples never see each other. */
+ * backward never recomputes them; samples never see each other.
+ *
+ * x, y (b,t,g); gain, bias (g); mean, rstd (b,j), where group j has channels_per_group neighbouring channels of g. */
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
 
@@ -85,7 +87,7 @@ void ISA(group_norm_forward)(const struct kernel_call *call)
     each_group(call, forward_group);
 }
 
-/* As of a layer norm whose rows are groups: with z = (x - mean) rstd and s = dy gain, dx = rstd (s - average(s) - z
+/* This is a layer norm whose rows are groups: with z = (x - mean) rstd and s = dy gain, dx = rstd (s - average(s) - z
  * average(s z)). */
 static void backward_input_group(const struct group *g)
 {

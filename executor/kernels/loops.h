@@ -1,4 +1,4 @@
-/* Where the operands of a call lie and which loops visit them, whatever their elements are and whoever computes. */
+/* Loops over the elements of a call's operands, whatever these are and whoever computes. */
 #ifndef CLEAVE_EXECUTOR_KERNELS_LOOPS_H
 #define CLEAVE_EXECUTOR_KERNELS_LOOPS_H
 #include "executor/kernel.h"
@@ -12,7 +12,7 @@ struct spot {
 /* The segment's description of the operand of a role. */
 const struct operand *operand_of_role(const struct segment *segment, enum role role, int index);
 struct spot spot_locate(const struct kernel_call *call, enum role role, int index, int64_t element_bytes);
-/* Whether the operand begins anew: define says so, or (forward) the fold starts here. */
+/* Tells whether the operand begins anew: define says so, or (forward) the fold starts here. */
 static inline bool begins(const struct kernel_call *call, enum role role, int index)
 {
     return (role == ROLE_OUT && call->first) || (call->define[role] >> index & 1);

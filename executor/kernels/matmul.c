@@ -1,3 +1,7 @@
+/* Matrix products of segments, all phases by product_each().
+ *
+ * y (b,t,f) = scale x (b,t,h) w (h,f) + bias (f), and any others whose axes say as much: what y lacks is summed over.
+ * Of experts: y (e,b,q,c,f), x (e,b,q,c,h), w (e,h,f); filled (e,b,q), int32, says how many places c count. */
 #include "executor/kernels/primitives.h"
 #include <stddef.h>
 
@@ -90,7 +94,7 @@ static void find(void *context, const struct gemm *gemm)
     found->gemm = *gemm;
 }
 
-/* Whether the bias lies as one row of c does: then the product adds it on its way. */
+/* Tells whether the bias lies as one row of c does: then the product adds it on its way. */
 static bool is_one_row(const struct kernel_call *call, const struct spot *c, const struct spot *weight,
                        const struct spot *bias)
 {
@@ -118,7 +122,7 @@ static bool product_with_bias(const struct kernel_call *call)
     return true;
 }
 
-/* Where the bias cannot go along it goes in first: a GEMM that adds to c costs no more than one that clears it. */
+/* The bias goes in first where it cannot go along: a GEMM that adds to c costs no more than one that clears it. */
 void ISA(matmul_forward)(const struct kernel_call *call)
 {
     bool accumulate = !begins(call, ROLE_OUT, 0);

@@ -1,4 +1,6 @@
-/* Layer norm and RMS norm over the whole last axis; statistics are outputs, so backward never recomputes them. */
+/* Layer norm and RMS norm over the whole last axis; statistics are outputs, so backward never recomputes them.
+ *
+ * x, y (b,t,h); gain, bias (h); mean, rstd (b,t). RMS norm has neither mean nor bias. */
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
 

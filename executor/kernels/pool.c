@@ -1,4 +1,6 @@
-/* What looks at an image's or a sequence's other positions without a matrix: pools, the class token. */
+/* Kernels that look at an image's or a sequence's other positions without a matrix: pools, the class token.
+ *
+ * Pools: x (b,pixel,g), y (b,t,g), t the windows row by row. Class token: x (b,t,h), token (h), y (b,1 + t,h). */
 #include "executor/kernels/primitives.h"
 #include <string.h>
 
@@ -116,7 +118,7 @@ void ISA(average_pool_forward)(const struct kernel_call *call)
     pool_forward(call, false);
 }
 
-/* Of equals the first one takes all. */
+/* The first one of equals takes all. */
 static void greatest_gradient(const struct window *w, const struct positions *in, const struct positions *gradient,
                               int64_t sample, const struct pane *pane, const real *dy, int64_t channels)
 {

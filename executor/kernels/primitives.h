@@ -48,7 +48,7 @@ void ISA(exponential)(real *destination, const real *source, int64_t count);
 #define spot_of ISA(spot_of)
 #define spot_of_index ISA(spot_of_index)
 struct spot spot_of(const struct kernel_call *call, enum role role, int index);
-/* The same for ELEMENT_INDEX operands. */
+/* Locates ELEMENT_INDEX operands. */
 struct spot spot_of_index(const struct kernel_call *call, enum role role, int index);
 
 /* ---- walking over elements ---- */

@@ -27,7 +27,7 @@ static inline bool matrix_lead(int64_t lines, int64_t line_stride, int64_t width
     return *out >= width;
 }
 
-/* Whether it can be had by lines or by columns. */
+/* Tells whether it can be had by lines or by columns. */
 static inline bool matrix_leads(int64_t lines, int64_t line_stride, int64_t width, int64_t width_stride)
 {
     int64_t lead;

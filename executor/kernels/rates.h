@@ -1,4 +1,4 @@
-/* From the options of AdamW to what each element needs. */
+/* The options of AdamW as each element needs them. */
 #ifndef CLEAVE_EXECUTOR_KERNELS_RATES_H
 #define CLEAVE_EXECUTOR_KERNELS_RATES_H
 #include "executor/kernel.h"

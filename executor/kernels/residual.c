@@ -1,3 +1,4 @@
+/* y (b,t,h) = sum of up to MAX_LAYER_INPUTS terms (b,t,h), + bias (h); of an image (b,pixel,g). */
 #include "executor/kernels/primitives.h"
 #include <string.h>
 

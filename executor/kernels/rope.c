@@ -1,3 +1,5 @@
+/* Rotary positions: x, y (b,t,n,d), where elements i and r / 2 + i of the first r of d turn together by t times their
+ * frequency and the rest passes; the head dim d is never split. */
 #include "executor/kernels/primitives.h"
 #include "executor/kernels/frequency.h"
 
@@ -54,14 +56,13 @@ static void rotate(real *y, const real *x, const struct angles *a, int64_t half,
     }
 }
 
-/* What does not turn. */
+/* The elements behind those that turn pass as they are. */
 static void pass(real *y, const real *x, int64_t count, bool begin)
 {
     for (int64_t i = 0; i < count; i++)
         y[i] = (begin ? 0 : y[i]) + x[i];
 }
 
-/* (b,t,n,d); the head dim is never split. */
 static void rotate_all(const struct kernel_call *call, enum role from, enum role to, real sign, bool begin)
 {
     const struct operand *operand = &call->segment->out[0];

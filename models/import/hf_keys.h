@@ -10,7 +10,7 @@ enum { HF_REQUIRED = -1 };
 const struct json *hf_given(const struct json *root, const char *key);
 /* fallback HF_REQUIRED: the key must be there. */
 bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err);
-/* The same where 0 is allowed. */
+/* Reads the same where 0 is allowed. */
 bool hf_get_count(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err);
 bool hf_get_double(const struct json *root, const char *key, double max, double fallback, double *out,
                    struct error *err);

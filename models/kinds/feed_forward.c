@@ -4,7 +4,7 @@
 const char *const activation_names[] = { "gelu", "swiglu", "gelu_erf", "relu", "geglu", NULL };
 const char activation_doc[] = "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, "
                               "silu(gate) * up; geglu: gelu(gate) * up.";
-/* By enum activation. */
+/* The kernel of each enum activation. */
 static const enum kernel activation_kernels[] = { KERNEL_GELU, KERNEL_SWIGLU, KERNEL_GELU_ERF, KERNEL_RELU,
                                                   KERNEL_GEGLU };
 

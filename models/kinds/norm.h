@@ -26,6 +26,6 @@ int build_sum(struct graph_builder *builder, const char *name, const char *dims,
 /* Adds "residual": the sum of `count` values (1 to MAX_LAYER_INPUTS), with a bias over h if wanted; returns the value.
  */
 int build_join(struct graph_builder *builder, const int *terms, int count, bool bias);
-/* The same of x and y; x -1: of y alone, which is y itself without a bias. */
+/* Adds "residual" of x and y; x -1: of y alone, which is y itself without a bias. */
 int build_residual(struct graph_builder *builder, int x, int y, bool bias);
 #endif

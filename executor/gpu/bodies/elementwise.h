@@ -164,7 +164,7 @@ GPU_BODY void gpu_gated_gradient(const struct team *team, const struct gpu_work 
     }
 }
 
-/* Whether pairs are turned four at a time: vectors of whole quads, and so are their halves and angles. */
+/* Tells whether pairs are turned four at a time: vectors of whole quads, and so are their halves and angles. */
 GPU_BODY inline bool turns_fit(const struct gpu_work *work)
 {
     const struct gpu_spot *angle = &work->spot[2];

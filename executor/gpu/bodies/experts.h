@@ -31,7 +31,7 @@ GPU_BODY inline int64_t experts_of_slot(const struct gpu_work *w, int32_t slot)
     return slot >= 0 ? slot / w->integer[EXPERTS_PLACES] : -1 - (int64_t)slot;
 }
 
-/* Where a token's slot begins among the stacked ones (e, b, q, c, h). */
+/* Returns where a token's slot begins among the stacked ones (e, b, q, c, h). */
 GPU_BODY inline int64_t experts_stacked(const struct gpu_work *w, int64_t b, int64_t t, int32_t slot)
 {
     const struct gpu_spot *stack = &w->spot[EXPERTS_STACK];

@@ -33,7 +33,7 @@ GPU_BODY inline struct real_quad quad_get(const struct gpu_spot *spot, int64_t a
     return out;
 }
 
-/* In one access: of an assignment nvcc makes four where it loses sight of the alignment. */
+/* The quad is copied in one access: nvcc makes four of an assignment where it loses sight of the alignment. */
 #ifdef __CUDACC__
 GPU_BODY inline void quad_store(real *to, const struct real_quad *q)
 {
@@ -66,7 +66,7 @@ GPU_BODY inline void quad_set(const struct gpu_spot *spot, int64_t at, const str
     half_quad_store((uint16_t *)spot->data + at, &half);
 }
 
-/* As spot_put(). */
+/* Overwrites or adds, as spot_put() does. */
 GPU_BODY inline void quad_put(const struct gpu_spot *spot, int64_t at, const struct real_quad *value)
 {
     struct real_quad sum = *value;
@@ -78,7 +78,7 @@ GPU_BODY inline void quad_put(const struct gpu_spot *spot, int64_t at, const str
     quad_set(spot, at, &sum);
 }
 
-/* Whether the first `count` spots have, along the innermost of the outer loops, whole quads side by side. */
+/* Tells whether the first `count` spots have, along the innermost of the outer loops, whole quads side by side. */
 GPU_BODY inline bool quads_fit(const struct gpu_work *work, int count)
 {
     const int last = work->outer_loops - 1;
@@ -138,7 +138,7 @@ GPU_BODY inline void line_put(const struct gpu_work *work, const struct gpu_spot
         spot_put(spot, row + spot_inner(work, spot, i), value->x[0]);
 }
 
-/* As line_put(), whatever the spot says. */
+/* Overwrites as line_put() may, whatever the spot says. */
 GPU_BODY inline void line_set(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
                               int width, const struct real_quad *value)
 {
@@ -148,7 +148,7 @@ GPU_BODY inline void line_set(const struct gpu_work *work, const struct gpu_spot
         spot_set(spot, row + spot_inner(work, spot, i), value->x[0]);
 }
 
-/* As line_put(), and what then stands there. */
+/* Does what line_put() does, and returns what then stands there. */
 GPU_BODY inline struct real_quad line_put_and_get(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row,
                                                   int64_t i, int width, const struct real_quad *value)
 {
@@ -164,7 +164,7 @@ GPU_BODY inline struct real_quad line_put_and_get(const struct gpu_work *work, c
     return sum;
 }
 
-/* Of a team's row the elements from low to high, which are whole widths. */
+/* Visits of a team's row the elements from low to high, which are whole widths. */
 #define TEAM_STEPS(index, low, high, width)                                                                            \
     for (int64_t index = (low) + (int64_t)team->thread * (width); index < (high);                                      \
          index += (int64_t)team->threads * (width))

@@ -98,8 +98,8 @@ GPU_BODY inline void line_terms(const struct team *team, const struct gpu_work *
     }
 }
 
-/* As gpu_norm, of a spot 1 that is made before: the sum of spots 6 .. 5 + integer 1. Spot 0 may lie where one of these
- * does, element by element: a row is written when all of it has been read. */
+/* Does what gpu_norm does with a spot 1 that it makes before: the sum of spots 6 .. 5 + integer 1. Spot 0 may lie where
+ * one of these does, element by element: a row is written when all of it has been read. */
 GPU_BODY void gpu_add_norm(const struct team *team, const struct gpu_work *work)
 {
     const int64_t whole = row_quads(work, 0xf | ((1u << work->integer[1]) - 1) << 6, work->inner);
@@ -187,8 +187,8 @@ GPU_BODY void gpu_norm_gradient(const struct team *team, const struct gpu_work *
     }
 }
 
-/* As gpu_norm_gradient; what dx then is goes on to spots 6 .. 5 + integer 0, as they say. These may lie where dy or x
- * does, element by element: a thread has read its own, and sums over the row are made before. */
+/* Does what gpu_norm_gradient does; what dx then is goes on to spots 6 .. 5 + integer 0, as they say. These may lie
+ * where dy or x does, element by element: a thread has read its own, and sums over the row are made before. */
 GPU_BODY void gpu_add_norm_gradient(const struct team *team, const struct gpu_work *work)
 {
     const int passes = (int)work->integer[0];
