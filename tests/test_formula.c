@@ -28,7 +28,7 @@ static double least_allowed(const struct schedule *schedule, enum pipeline_ratio
 
 /* With at least as many micro-batches as stages and sends of at most a tenth of a stage's time, the closed form is
  * never more than 8 % below the simulator where it bounds the schedule, however forward and backward passes share a
- * layer's time. Prints the least and the largest ratio, which docs/cost-model.md repeats. */
+ * layer's time. Prints the least and the largest ratio, which docs/measured.md repeats. */
 START_TEST(formula_is_hardly_below_the_simulator)
 {
     const char *name = schedules[_i]->name;
