@@ -312,7 +312,7 @@ static bool lower_stage(struct lowering *l, int stage)
 }
 
 /* ---- who reads what ---- */
-static void link_slots(struct lowering *l, int *head, int *next, int segment, const struct operand *operands, int count)
+static void link_slots(int *head, int *next, int segment, const struct operand *operands, int count)
 {
     for (int i = count - 1; i >= 0; i--) {
         int slot = segment * MAX_OPERANDS + i;
@@ -331,8 +331,8 @@ static bool link_readers(struct lowering *l)
             l->use_count[graph->segments[i].weight[k].id]++;
     }
     for (int i = graph->segment_count - 1; i >= 0; i--) {
-        link_slots(l, l->reader_head, l->reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
-        link_slots(l, l->use_head, l->use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
+        link_slots(l->reader_head, l->reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
+        link_slots(l->use_head, l->use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
         recipe_layouts(graph, l->plan, l->program->assignments, i, recipe_of(l, i));
     }
     return true;
