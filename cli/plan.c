@@ -16,9 +16,19 @@ enum { MOST_SEQUENCES = 1 << 17, MOST_BATCH = 1000000000 }; /* that --batch auto
 struct plan_arguments {
     struct space_options space;
     const char *output, *pareto, *batch;
+    struct text_list skip;
     int64_t top;
     bool json, timings;
 };
+
+/* Adds the names of the heuristics that --skip takes. */
+static void list_heuristics(struct text *out)
+{
+    for (int i = 0, met = 0; i < SEARCH_PARTS; i++)
+        if (search_part_facts[i].heuristic)
+            text_printf(out, "%s%s", met++ > 0 ? ", " : "", search_part_facts[i].name);
+}
+
 static const struct plan_arguments defaults = { .space.gap = DEFAULT_GAP, .top = 1 };
 static const struct option options[] = {
     TEXT_OPTION("batch", offsetof(struct plan_arguments, batch), "SEQUENCES",
@@ -34,7 +44,13 @@ static const struct option options[] = {
     FLAG_OPTION("json", offsetof(struct plan_arguments, json),
                 "the plan file on standard output, with its certificate; where nothing fits, what would"),
     FLAG_OPTION("timings", offsetof(struct plan_arguments, timings),
-                "says on standard error what processor time each part of the search took"),
+                "says on standard error what each part of the search took and found"),
+    { .name = "skip",
+      .type = OPTION_LIST,
+      .offset = offsetof(struct plan_arguments, skip),
+      .value_name = "HEURISTIC",
+      .doc = "leaves a heuristic of the search out, to measure what it is worth; may be repeated: ",
+      .end_doc = list_heuristics },
 };
 
 enum { PARETO_MEMORY, PARETO_DEVICES };
@@ -430,17 +446,34 @@ static bool say_infeasible(const struct cli *cli, const struct plan_arguments *a
 /* Not in the plan file: the same search gives the same bytes. */
 static void print_timings(const struct cli *cli, const struct search_result *result, int64_t before_ns)
 {
-    fprintf(cli->talk, "processor time in ms: reading %.1f", (double)before_ns / 1e6);
-    for (int i = 0; i < SEARCH_PHASE_COUNT; i++)
-        fprintf(cli->talk, ", %s %.1f", search_phase_names[i], (double)result->phase_ns[i] / 1e6);
-    fprintf(cli->talk, "\n");
+    fprintf(cli->talk, "%-12s %10s %10s %10s %6s\n", "part", "CPU ms", "candidates", "simulated", "led");
+    fprintf(cli->talk, "%-12s %10.1f\n", "reading", (double)before_ns / 1e6);
+    for (int i = 0; i < SEARCH_PARTS; i++) {
+        const struct part_statistics *part = &result->parts[i];
+        fprintf(cli->talk, "%-12s %10.1f %10lld %10lld %6lld\n", search_part_facts[i].name,
+                (double)part->spent_ns / 1e6, (long long)part->candidates, (long long)part->simulated,
+                (long long)part->led);
+    }
 }
 
-static struct search_options options_of(const struct plan_arguments *a, const struct space *space)
+static bool options_of(const struct plan_arguments *a, const struct space *space, struct search_options *out,
+                       struct error *err)
 {
-    struct search_options o = space_search_options(&a->space, space);
-    o.top = (int)a->top;
-    return o;
+    const char *names[SEARCH_PARTS + 1] = { NULL };
+    int part_of[SEARCH_PARTS], count = 0;
+    for (int i = 0; i < SEARCH_PARTS; i++)
+        if (search_part_facts[i].heuristic) {
+            part_of[count] = i;
+            names[count++] = search_part_facts[i].name;
+        }
+    *out = space_search_options(&a->space, space);
+    out->top = (int)a->top;
+    for (int i = 0, heuristic; i < a->skip.count; i++) {
+        if (!inputs_word("--skip", a->skip.item[i], names, &heuristic, err))
+            return false;
+        out->skip |= 1u << part_of[heuristic];
+    }
+    return true;
 }
 
 /* There is less to exchange between fewer devices, and none wait for slower ones. */
@@ -473,9 +506,13 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
                               const struct space *space, const struct batch_choice *batches,
                               struct search_result *result, struct error *err)
 {
-    struct search_options o = options_of(a, space);
+    struct search_options o;
     struct answer answer = { .a = a, .in = in, .space = space, .batches = batches };
     static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
+    if (!options_of(a, space, &o, err)) {
+        search_result_free(result);
+        return false;
+    }
     bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &answer.resource, err);
     explainer_open(&answer.explainer, in->model, &in->facts, &o);
     int64_t before_ns = clock_processor_ns();
@@ -523,8 +560,8 @@ static bool choose_batch(const struct cli *cli, const struct plan_arguments *a, 
                          struct space *space, struct batch_choice *choice, struct search_result **result,
                          struct error *err)
 {
-    struct search_options o = options_of(a, space);
-    if (!search_batch(result, choice, in->model, &in->facts, &o, most, err))
+    struct search_options o;
+    if (!options_of(a, space, &o, err) || !search_batch(result, choice, in->model, &in->facts, &o, most, err))
         return false;
     space->batch = choice->batch;
     print_batches(cli, choice);

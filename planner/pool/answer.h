@@ -11,18 +11,26 @@
 
 struct model;
 
-/* What a search does, one after the other. */
-enum search_phase {
-    PHASE_BOUNDS,   /* every configuration gets a floor, or its first bound */
-    PHASE_PROOF,    /* those that could be best are solved: at its end the formula's optimum is proven to the gap */
-    PHASE_FAMILIES, /* so are the best of other families, for the judge */
-    PHASE_RANKS,    /* candidates become plans and are ranked */
-    PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
-    PHASE_BESIDE,   /* so are the best of schedules beside those that the closed form bounds */
-    PHASE_POLISH,   /* so are neighbours of the best of all, and what joins the ends */
-    SEARCH_PHASE_COUNT
+enum search_part {
+#define PART(id, name, doc) PART_##id,
+#define HEURISTIC(id, name, doc) PART_##id,
+#include "planner/pool/parts.def"
+#undef PART
+#undef HEURISTIC
+    SEARCH_PARTS
 };
-extern const char *const search_phase_names[SEARCH_PHASE_COUNT + 1];
+struct search_part_facts {
+    const char *name, *doc;
+    bool heuristic; /* may be left out */
+};
+extern const struct search_part_facts search_part_facts[SEARCH_PARTS];
+/* What a part of a search did. */
+struct part_statistics {
+    int64_t spent_ns; /* processor time; 0 without calls.spent_ns */
+    int64_t candidates, simulated;
+    int64_t led; /* how often a plan of it became the incumbent */
+};
+
 struct search_calls {
     void *self;
     int64_t (*now_ns)(void *self);                                        /* monotonic; may be NULL: no time limit */
@@ -37,6 +45,7 @@ struct search_calls {
 struct search_options {
     struct space space;
     int top;                            /* plans wanted, at least 1 */
+    unsigned skip;                      /* heuristics that are left out: bits, by enum search_part */
     int rank_count;                     /* plans ranked by the pipeline; 0: 128 */
     const struct solver_method *solver; /* of solvers[]; NULL: the first */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
@@ -152,7 +161,7 @@ struct search_result {
     int heard_count; /* those of `plans` may be among them */
     struct heard_plan *heard;
     struct certificate certificate;
-    int64_t phase_ns[SEARCH_PHASE_COUNT]; /* processor time; zeroes without calls.spent_ns */
+    struct part_statistics parts[SEARCH_PARTS];
     /* When nothing fits: the plan that needs least, and where. */
     struct {
         struct plan *plan; /* NULL when feasible */

@@ -209,3 +209,8 @@ bool search_climb(struct run *run, int first_config)
             return false;
     return true;
 }
+
+bool search_climb_all(struct run *run)
+{
+    return search_climb(run, 0);
+}

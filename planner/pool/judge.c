@@ -68,6 +68,11 @@ bool search_list_plan(struct search_result *result, const struct search_plan *pl
     return true;
 }
 
+static int64_t best_step(const struct run *run)
+{
+    return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
+}
+
 /* Takes the estimate over. */
 static bool insert_plan(struct run *run, const struct candidate *c, struct estimate *estimate)
 {
@@ -76,8 +81,11 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     bool good = plan.plan || search_out_of_memory(run->err);
     if (good)
         plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
-    if (good && search_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1)))
+    int64_t before_ns = best_step(run), step_ns = estimate->prediction.step_ns;
+    if (good && search_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1))) {
+        run->result->parts[c->origin].led += step_ns < before_ns;
         return true;
+    }
     plan_free(plan.plan);
     estimate_free(estimate);
     return good;
@@ -172,11 +180,6 @@ static bool make_room(struct run *run, struct candidate *c)
     plan_free(c->plan);
     *c = smaller;
     return drop_larger(run, c);
-}
-
-static int64_t best_step(const struct run *run)
-{
-    return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
 }
 
 static bool family_heard(const struct run *run, const struct candidate *c)
@@ -369,6 +372,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
     if (!search_estimate(run, c->plan, c->table, worth(run), &estimate, run->err))
         return false;
     run->result->certificate.judged++;
+    run->result->parts[c->origin].simulated++;
     *spent += estimate->effort;
     if (estimate->beaten) {
         c->judged = c->heard = true;

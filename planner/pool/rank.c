@@ -159,7 +159,8 @@ bool search_keep(struct run *run, const struct candidate *c, int *kept)
         return false;
     }
     run->candidates[count] = run->candidates[*kept]; /* plans stay at the front */
-    run->candidates[(*kept)++] = *c;
+    run->candidates[*kept] = *c;
+    run->candidates[(*kept)++].origin = run->part;
     return true;
 }
 

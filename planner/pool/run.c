@@ -78,8 +78,32 @@ bool search_add_candidate(struct run *run, const struct candidate *candidate)
     if (!list)
         return search_out_of_memory(run->err);
     run->candidates = list;
-    run->candidates[run->candidate_count++] = *candidate;
+    run->candidates[run->candidate_count] = *candidate;
+    run->candidates[run->candidate_count++].origin = run->part;
+    run->result->parts[run->part].candidates++;
     return true;
+}
+
+const struct search_part_facts search_part_facts[SEARCH_PARTS] = {
+#define PART(id, name, doc) [PART_##id] = { name, doc, false },
+#define HEURISTIC(id, name, doc) [PART_##id] = { name, doc, true },
+#include "planner/pool/parts.def"
+#undef PART
+#undef HEURISTIC
+};
+
+bool search_pass(struct run *run, enum search_part part, bool (*body)(struct run *run))
+{
+    const struct search_calls *calls = &run->options->calls;
+    enum search_part outer = run->part;
+    if (search_part_facts[part].heuristic && run->options->skip >> part & 1)
+        return true;
+    int64_t begin_ns = calls->spent_ns ? calls->spent_ns(calls->self) : 0;
+    run->part = part;
+    bool good = body(run);
+    run->part = outer;
+    run->result->parts[part].spent_ns += calls->spent_ns ? calls->spent_ns(calls->self) - begin_ns : 0;
+    return good;
 }
 
 bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
@@ -105,4 +129,3 @@ int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
     double m = config->micro_batch_count, ns = (double)step_ns * (m + pieces - 1) / m;
     return ns < (double)INT64_MAX / 2 ? (int64_t)ns : INT64_MAX;
 }
-

@@ -16,7 +16,8 @@ struct ordered {
                   have found */
 };
 struct candidate {
-    int config; /* index */
+    int config;              /* index */
+    enum search_part origin; /* that found it */
     const struct price_table *table;
     struct partition_plan solution;
     struct plan *plan;  /* made when ranked */
@@ -74,7 +75,8 @@ struct run {
     double
         host_rate; /* of what a plan kept on the host, where that was too much, to what was expected; 0: it never was */
     int64_t start_ns;
-    atomic_bool stopped; /* by time limit or cancellation; pieces of work ask at once */
+    enum search_part part; /* that works now */
+    atomic_bool stopped;   /* by time limit or cancellation; pieces of work ask at once */
     struct error *err;
 };
 
@@ -95,7 +97,10 @@ bool search_leads_alike(const struct run *run, int config, int other);
 bool search_has_any(const struct run *run);
 /* So few layers and ways to cut them that solving and judging often is cheap. */
 bool search_is_small(const struct run *run);
+/* The part that works now is its origin. */
 bool search_add_candidate(struct run *run, const struct candidate *candidate);
+/* Runs a part, unless it is a heuristic that is left out, and notes what it did. */
+bool search_pass(struct run *run, enum search_part part, bool (*body)(struct run *run));
 /* The problem of a configuration with so much memory; false: out of memory. */
 bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
                     struct partition_problem *out);
@@ -123,6 +128,7 @@ bool search_rank(struct run *run);
 bool search_rank_more(struct run *run, int first);
 /* climb.c: of the configurations from that one on that lead by rank the best plan, improved. */
 bool search_climb(struct run *run, int first_config);
+bool search_climb_all(struct run *run);
 /* Whether stages are pieces with one mesh and layout each, of which neighbours can be made. */
 bool search_has_pieces(const struct run *run, const struct candidate *c);
 /* The layers of a piece, a stage's chunk: chunks are cut like stages. */
@@ -211,7 +217,9 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
 
 /* beside.c: appends the configurations of schedules beside those that the closed form bounds. */
 bool search_list_beside(struct run *run);
-/* What they have to do at least, into the bound of simulated steps; then they are tried on what was judged best. */
+/* What they have to do at least, into the bound of simulated steps. */
+bool search_bound_beside(struct run *run);
+/* They are tried on what was judged best. */
 bool search_try_beside(struct run *run);
 /* Of small models that tie weights of their first and last layer: schedules that have both on one stage, whatever leads
  * with others. */

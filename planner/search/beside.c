@@ -70,7 +70,7 @@ static bool bound_one(struct run *run, int index)
     return propose_bound_simulation(run, index, table, INT64_MAX);
 }
 
-static bool bound_all(struct run *run)
+bool search_bound_beside(struct run *run)
 {
     struct certificate *c = &run->result->certificate;
     if (search_stops(run) && run->beside_count > 0) { /* then nothing is known of them */
@@ -452,8 +452,6 @@ bool search_try_beside(struct run *run)
 {
     struct trial t = { .run = run, .below_ns = INT64_MAX, .visits_left = WALK_VISITS };
     t.first = run->candidate_count;
-    if (!bound_all(run))
-        return false;
     if (run->beside_count == 0 || run->options->keep_all)
         return true;
     if (run->result->plan_count > 0) {

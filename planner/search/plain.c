@@ -67,8 +67,12 @@ static void add_up(struct search_result *result, const struct search_result *pla
     all->ranked += plain->certificate.ranked;
     all->judged += plain->certificate.judged;
     all->rejected += plain->certificate.rejected;
-    for (int phase = 0; phase < SEARCH_PHASE_COUNT; phase++)
-        result->phase_ns[phase] += plain->phase_ns[phase];
+    for (int part = 0; part < SEARCH_PARTS; part++) {
+        struct part_statistics *into = &result->parts[part];
+        const struct part_statistics *from = &plain->parts[part];
+        *into = (struct part_statistics){ into->spent_ns + from->spent_ns, into->candidates + from->candidates,
+                                          into->simulated + from->simulated, into->led + from->led };
+    }
 }
 
 bool find_plain(struct search_result *result, const struct model *model, const struct facts *facts,

@@ -36,32 +36,6 @@ static bool hand_over_heard(struct run *run)
     return true;
 }
 
-const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
-    [PHASE_BOUNDS] = "bounds",
-    [PHASE_PROOF] = "proof",
-    [PHASE_FAMILIES] = "other families",
-    [PHASE_RANKS] = "ranking",
-    [PHASE_JUDGE] = "simulations",
-    [PHASE_BESIDE] = "other schedules",
-    [PHASE_POLISH] = "neighbours",
-    NULL,
-};
-
-static bool rank_all(struct run *run)
-{
-    return search_rank(run) && search_solve_leader(run) && search_join_all_tied(run) && search_climb(run, 0);
-}
-
-/* Notes what the phase took. */
-static bool pass_phase(struct run *run, enum search_phase phase, bool (*body)(struct run *run))
-{
-    const struct search_calls *calls = &run->options->calls;
-    int64_t begin_ns = calls->spent_ns ? calls->spent_ns(calls->self) : 0;
-    bool good = body(run);
-    run->result->phase_ns[phase] = calls->spent_ns ? calls->spent_ns(calls->self) - begin_ns : 0;
-    return good;
-}
-
 /* None of the plans by the formula fits after layout: others may, which they had ruled out. */
 static bool judge_scouts(struct run *run)
 {
@@ -71,28 +45,31 @@ static bool judge_scouts(struct run *run)
     return true;
 }
 
-static bool try_beside(struct run *run)
+/* By the walk, which sees what the formula does not; then what leads is improved by it. */
+static bool rank_candidates(struct run *run)
 {
-    return search_has_any(run) || search_try_beside(run);
+    return search_pass(run, PART_RANKING, search_rank) && search_pass(run, PART_LEADER, search_solve_leader) &&
+           search_pass(run, PART_TIED, search_join_all_tied) && search_pass(run, PART_CLIMB, search_climb_all);
 }
 
-/* What is tried besides may lead elsewhere. */
-static bool polish_all(struct run *run)
-{
-    return search_has_any(run) || (search_polish(run) && search_try_joined(run) && search_polish(run));
-}
-
-/* Solve, rank, judge. */
+/* Bound, solve, rank, judge, improve. */
 static bool propose_and_judge(struct run *run)
 {
     run->best_ns = INT64_MAX;
-    if (!pass_phase(run, PHASE_BOUNDS, search_order) || !pass_phase(run, PHASE_PROOF, search_solve) ||
-        !search_list_beside(run) || !pass_phase(run, PHASE_FAMILIES, search_solve_families))
+    if (!search_pass(run, PART_BOUNDS, search_order) || !search_pass(run, PART_PROOF, search_solve) ||
+        !search_list_beside(run) || !search_pass(run, PART_FAMILIES, search_solve_families))
         return false;
     if (run->candidate_count > 0 &&
-        (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge) || !judge_scouts(run)))
+        (!rank_candidates(run) || !search_pass(run, PART_JUDGE, search_judge) || !judge_scouts(run)))
         return false;
-    if (!pass_phase(run, PHASE_BESIDE, try_beside) || !pass_phase(run, PHASE_POLISH, polish_all) || !search_settle(run))
+    /* what is tried under other schedules or with joined ends may lead elsewhere, so neighbours are looked at after
+     * both */
+    if (!search_has_any(run) &&
+        (!search_bound_beside(run) || !search_pass(run, PART_UNBOUNDED, search_try_beside) ||
+         !search_pass(run, PART_POLISH, search_polish) || !search_pass(run, PART_JOINED, search_try_joined) ||
+         !search_pass(run, PART_POLISH, search_polish)))
+        return false;
+    if (!search_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
