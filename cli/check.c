@@ -29,6 +29,7 @@ static bool print_json(const struct cli *cli, const struct check_report *r, stru
     struct json_writer w = { 0 };
     json_begin_format(&w, "cleave-check", 1);
     json_put_bool(&w, "holds", true);
+    json_put_int(&w, "certificate_version", r->version);
     json_put_double(&w, "bound_s", (double)r->bound_ns / 1e9);
     json_put_double(&w, "simulated_bound_s", (double)r->simulated_bound_ns / 1e9);
     json_put_double(&w, "formula_s", (double)r->formula_ns / 1e9);
@@ -65,10 +66,10 @@ static void print_report(const struct cli *cli, const struct check_report *r)
             (long long)r->by_bound, (long long)r->by_memory, (long long)r->by_cut, (long long)r->refused,
             text_duration_ns(step, r->step_ns));
     if (r->simulated_bound_ns > 0)
-        fprintf(cli->out, "; what lanes have to do takes every plan at least %s",
+        fprintf(cli->out, "; by kernels alone no plan is simulated shorter than %s",
                 text_duration_ns(bound, r->simulated_bound_ns));
     if (r->simulated_bound_ns > 0 && r->beside > 0)
-        fprintf(cli->out, ", those of %lld configurations with other schedules too", (long long)r->beside);
+        fprintf(cli->out, ", nor one of %lld configurations with other schedules", (long long)r->beside);
     fprintf(cli->out, "\n");
     if (r->ideals > 0)
         fprintf(cli->out, "  in all orders of the layers: %lld order ideals\n", (long long)r->ideals);
@@ -79,6 +80,13 @@ static void print_report(const struct cli *cli, const struct check_report *r)
                 text_duration_ns(bound, r->orders_bound_ns));
     if (r->ideals == 0 && r->orders_bound_ns == 0)
         fprintf(cli->out, "it says nothing of other orders\n");
+    if (r->version == 1)
+        fprintf(cli->out, "  it is of an older version of cleave: its prices_hash is not checked");
+    if (r->unchecked_simulated_ns > 0)
+        fprintf(cli->out, ", nor that no plan is simulated shorter than %s, which kernels alone do not prove",
+                text_duration_ns(bound, r->unchecked_simulated_ns));
+    if (r->version == 1)
+        fprintf(cli->out, "\n");
     if (r->left > 0)
         fprintf(cli->out, "  %lld were not looked at when the search ended: %s\n", (long long)r->left,
                 r->bound_ns > 0 ? "that bound is theirs, too" : "nothing is proven");

@@ -258,8 +258,7 @@ static void print_simulated_bound(const struct cli *cli, const struct certificat
     char bound[TEXT_NUMBER_BYTES];
     if (c->simulated_bound_ns > 0)
         fprintf(cli->out,
-                "       none is simulated shorter than %s, by what its lanes have to do: this one is at most %.1f %% "
-                "longer\n",
+                "       none is simulated shorter than %s, by its kernels alone: this one is at most %.1f %% longer\n",
                 text_duration_ns(bound, c->simulated_bound_ns), 100 * c->simulated_gap);
 }
 

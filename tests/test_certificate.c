@@ -52,7 +52,8 @@ static void write_older_list(struct json_writer *w, const struct certificate *c,
 
 static bool is_newer(const char *key)
 {
-    return !strcmp(key, "left") || !strcmp(key, "unseen") || !strcmp(key, "configurations_unseen");
+    return !strcmp(key, "version") || !strcmp(key, "left") || !strcmp(key, "unseen") ||
+           !strcmp(key, "configurations_unseen");
 }
 
 static struct json_doc *older_form(const struct written *written, const struct json *certificate,
@@ -182,12 +183,18 @@ END_TEST
 
 /* ---- gaps ---- */
 
+static bool checks_as(const struct written *written, const struct claim *claim, struct check_report *report,
+                      struct error *err)
+{
+    *err = (struct error){ 0 };
+    return certificate_check(report, claim, written->w.world.model, &written->w.world.facts,
+                             written->result->plans[0].plan, NULL, NULL, err);
+}
+
 static bool checks(const struct written *written, const struct claim *claim, struct error *err)
 {
     struct check_report report = { 0 };
-    *err = (struct error){ 0 };
-    return certificate_check(&report, claim, written->w.world.model, &written->w.world.facts,
-                             written->result->plans[0].plan, NULL, NULL, err);
+    return checks_as(written, claim, &report, err);
 }
 
 /* Every gap of the certificate is absent where its bound is 0, which it may also say in words; else it must be there.
@@ -226,6 +233,58 @@ START_TEST(there_is_no_gap_to_no_bound)
         written_close(&written);
     }
     ck_assert_msg(with > few && without > few, "%d with, %d without a bound", with, without);
+}
+END_TEST
+
+/* ---- of version 1 ---- */
+
+static void claim_simulated(struct claim *c, int64_t bound_ns, int64_t step_ns)
+{
+    c->simulated_bound_ns = bound_ns;
+    c->simulated_bound_s = (double)bound_ns / 1e9;
+    c->simulated_gap = (double)(step_ns - bound_ns) / (double)bound_ns;
+}
+
+/* Other prices, more than kernels prove, and more than the plan's own step. */
+static void check_version_1(struct written *written, int *unproven)
+{
+    struct written_claim read = written_claim_open(written->result, &written->w.space);
+    struct claim *c = &read.claim;
+    struct check_report report;
+    struct error err;
+    const char *prices_hash = c->prices_hash;
+    int64_t bound_ns = c->simulated_bound_ns, step_ns = written->result->plans[0].estimate->prediction.step_ns;
+    c->prices_hash = "0123456789abcdef";
+    ck_assert(!checks(written, c, &err) && err.kind == ERROR_GATE && strstr(err.message, "prices_hash"));
+    c->version = 1;
+    ck_assert_msg(checks_as(written, c, &report, &err), "%s", err.message);
+    ck_assert(report.version == 1 && report.simulated_bound_ns == bound_ns && report.unchecked_simulated_ns == 0);
+    claim_simulated(c, step_ns, step_ns);
+    ck_assert_msg(checks_as(written, c, &report, &err), "%s", err.message);
+    ck_assert_int_eq(report.simulated_bound_ns + report.unchecked_simulated_ns, step_ns);
+    *unproven += report.unchecked_simulated_ns > 0;
+    c->version = CERTIFICATE_VERSION;
+    c->prices_hash = prices_hash;
+    ck_assert(checks(written, c, &err) == (report.unchecked_simulated_ns == 0));
+    ck_assert(report.unchecked_simulated_ns == 0 || strstr(err.message, "kernels do not keep every plan"));
+    claim_simulated(c, step_ns + 1, step_ns);
+    for (c->version = 1; c->version <= CERTIFICATE_VERSION; c->version++)
+        ck_assert(!checks(written, c, &err) && err.kind == ERROR_GATE);
+    written_claim_close(&read);
+}
+
+START_TEST(what_older_ones_claim_of_the_simulation_is_told_apart)
+{
+    int checked = 0, unproven = 0, wanted = small_share() ? 5 : 20;
+    for (uint64_t seed = 1; checked < wanted; seed++) {
+        struct written written;
+        if (written_open(&written, seed) && written.result->certificate.simulated_bound_ns > 0) {
+            check_version_1(&written, &unproven);
+            checked++;
+        }
+        written_close(&written);
+    }
+    ck_assert_int_gt(unproven, checked / 2);
 }
 END_TEST
 
@@ -357,6 +416,7 @@ static Suite *certificate_suite(void)
     Suite *suite = suite_create("certificate");
     CHECK_ADD(suite, other_buckets_are_refused);
     CHECK_ADD(suite, there_is_no_gap_to_no_bound);
+    CHECK_ADD(suite, what_older_ones_claim_of_the_simulation_is_told_apart);
     CHECK_ADD(suite, searches_cut_short_claim_what_holds);
     CHECK_ADD(suite, certificates_hold);
     CHECK_ADD(suite, searches_cut_short_write_little);

@@ -1,7 +1,5 @@
 #include "planner/check/check_busy.h"
-#include "base/climb.h"
 #include "base/num.h"
-#include "planner/check/check_flight.h"
 
 /* Of each layer, the least of all strategies. */
 struct kernels {
@@ -14,13 +12,7 @@ struct busy_check {
     const struct orders *orders; /* NULL: layers in one order */
     int layers;
     int64_t micro_batches, bound_ns, weight_ns; /* the largest weight's gradient of any layer */
-    int64_t capacity_bytes, memory_unit_ns;
-    int64_t reused_ns; /* gathers of as many layers as run ahead, of all micro-batches: a chunk may have no others */
-    int64_t
-        hidden_ns;  /* of all micro-batches, gaps before first kernels, there and back: maybe none where stages meet */
-    int share[3];   /* of path, updates and memory */
-    int64_t *asked; /* (layers + 1) by these shares of the layers before; NULL: none */
-    bool in_turn;   /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
+    bool in_turn; /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
     struct kernels *kernels; /* (layers) by the table of all stages */
     int64_t *before, *after; /* (layers + 1) of a stage that begins here or later: what runs first, what must follow */
     int64_t *ahead;          /* (layers + 1) all kernels of the layers before, there and back */
@@ -125,64 +117,6 @@ static int stages_ahead(const struct busy_check *b, int stage)
     return meets ? b->config->stages - 1 - stage : stage;
 }
 
-/* ---- both lanes and memory ---- */
-
-enum { PATH, UPDATES, MEMORY, SHARES };
-static const int whole[SHARES] = { 16, 4, 128 }; /* of memory: of MEMORY_UNITS times what the kernels take */
-enum { MEMORY_UNITS = 16, FINE = 65536 };
-
-static int64_t all_kernels(const struct layer_price *p)
-{
-    const struct least_price *least = &p->least;
-    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->enter_gap_ns +
-           least->gap_ns + least->return_gap_ns;
-}
-
-/* What a layer of the class takes at least: of the compute lane, the data-parallel lane and the memory, by shares. */
-static int64_t least_of_all(const struct busy_check *b, int class_index, const int *share)
-{
-    int64_t least = INT64_MAX, m = b->micro_batches, rest = whole[UPDATES] - share[UPDATES];
-    for (int i = 0; i < b->table->strategy_count; i++) {
-        const struct layer_price *p = price_at(b->table, class_index, i);
-        int64_t after = share[UPDATES] * p->least.update_ns + rest * p->least.refresh_ns,
-                moved = least_lane_ns(&p->least, m, schedules[b->config->schedule]->copies ? 2 : 1),
-                held = p->least.held_bytes >= b->capacity_bytes
-                           ? FINE
-                           : (int64_t)((double)p->least.held_bytes / (double)b->capacity_bytes * FINE);
-        if (flight_shares_weight(b->chain, b->config, class_index))
-            after = moved = held = 0;
-        int64_t paid = share[PATH] * (whole[UPDATES] * m * all_kernels(p) + after) +
-                       (whole[PATH] - share[PATH]) * whole[UPDATES] * moved +
-                       whole[PATH] * whole[UPDATES] * (share[MEMORY] * (b->memory_unit_ns * held / FINE));
-        least = min_i64(least, paid);
-    }
-    return least;
-}
-
-static int64_t bound_by_shares(const void *self, const int *share)
-{
-    const struct busy_check *b = self;
-    int64_t parts = (int64_t)whole[PATH] * whole[UPDATES], stages = b->config->stages, before = 0;
-    for (int k = 0; k < stages; k++)
-        before += b->before[min_i64(stages_ahead(b, k), b->layers - 1)];
-    int64_t pieces = stages * config_chunks(b->config);
-    int64_t sum = share[PATH] * whole[UPDATES] * (before - pieces * b->hidden_ns) -
-                  parts * share[MEMORY] * b->memory_unit_ns * stages -
-                  (parts - share[PATH] * whole[UPDATES]) * pieces * b->reused_ns;
-    for (int l = 0; l < b->layers; l++)
-        sum += least_of_all(b, b->chain->class_of[l], share);
-    return sum < 0 ? 0 : ceil_div(sum, parts * stages);
-}
-
-/* Whether the stage alone can do all that these shares ask of its layers before the bound. */
-static bool is_light(const struct busy_check *b, int first, int end)
-{
-    const int *share = b->share;
-    int64_t parts = (int64_t)whole[PATH] * whole[UPDATES], path = share[PATH] * whole[UPDATES];
-    int64_t asked = b->asked[end] - b->asked[first] + path * (b->before[first] - b->hidden_ns);
-    return asked <= parts * (b->bound_ns - 1 + share[MEMORY] * b->memory_unit_ns) + (parts - path) * b->reused_ns;
-}
-
 /* ---- cuts ---- */
 
 /* Whether the stage can hold the layers [first, end) and yet all be done before the bound. */
@@ -191,8 +125,7 @@ static bool fits(const struct busy_check *b, int stage, int first, int end)
     int64_t turn = b->micro_batches * (b->sum[end] - b->sum[first]),
             all = turn + b->micro_batches * (b->weights[end] - b->weights[first]);
     return b->before[first] + all < b->bound_ns && b->before[first] + turn + b->after[first] < b->bound_ns &&
-           (!b->in_turn || b->ahead[first] + all - stage * b->weight_ns < b->bound_ns) &&
-           (!b->asked || is_light(b, first, end));
+           (!b->in_turn || b->ahead[first] + all - stage * b->weight_ns < b->bound_ns);
 }
 
 /* All ends of stages that begin where one can begin: a stage that holds less takes no longer. */
@@ -269,95 +202,17 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
     return find_ends(b, arena);
 }
 
-static struct busy_check check_of(const struct chain *chain, const struct orders *orders, const struct config *config,
-                                  const struct price_table *table, int64_t bound_ns)
-{
-    return (struct busy_check){ .chain = chain,
-                                .config = config,
-                                .table = table,
-                                .orders = orders,
-                                .layers = chain->layer_count,
-                                .micro_batches = config->micro_batch_count,
-                                .bound_ns = bound_ns };
-}
-
-static void measure_units(struct busy_check *b)
-{
-    const struct price_table *table = b->table;
-    int64_t there_ns = 0, back_ns = 0, gathers_ns = 0;
-    for (int l = 0; l < b->layers; l++) {
-        int class_index = b->chain->class_of[l];
-        b->memory_unit_ns += all_kernels(price_at(table, class_index, 0));
-        for (int i = 0; i < table->strategy_count; i++) {
-            const struct layer_price *p = price_at(table, class_index, i);
-            there_ns = max_i64(there_ns, p->least.enter_gap_ns);
-            back_ns = max_i64(back_ns, p->least.return_gap_ns);
-            gathers_ns = max_i64(gathers_ns, p->gather_forward_ns + p->gather_backward_ns);
-        }
-    }
-    bool is_cut = b->config->stages * config_chunks(b->config) > 1;
-    if (is_cut || b->layers <= b->config->prefetch)
-        b->reused_ns = b->config->prefetch * b->micro_batches * gathers_ns;
-    b->hidden_ns = is_cut ? b->micro_batches * (there_ns + back_ns) : 0;
-    b->memory_unit_ns = b->memory_unit_ns * b->micro_batches / b->config->stages / MEMORY_UNITS;
-}
-
-static bool ask_layers(struct busy_check *b, const int *share, struct arena *arena)
-{
-    b->asked = arena_alloc(arena, (size_t)b->layers + 1, sizeof *b->asked);
-    for (int l = 0; b->asked && l < b->layers; l++)
-        b->asked[l + 1] = b->asked[l] + least_of_all(b, b->chain->class_of[l], share);
-    for (int i = 0; i < SHARES; i++)
-        b->share[i] = share[i];
-    return b->asked != NULL;
-}
-
-static bool in_flight_holds(bool *holds, const struct busy_check *b, struct arena *arena, struct error *err)
-{
-    int stages = b->config->stages;
-    int64_t *before_ns = arena_alloc(arena, (size_t)stages, sizeof *before_ns);
-    if (!before_ns)
-        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    for (int k = 0; k < stages; k++)
-        before_ns[k] = b->before[min_i64(stages_ahead(b, k), b->layers - 1)];
-    return flight_holds(holds, b->chain, b->config, b->table, before_ns, b->capacity_bytes, b->bound_ns, err);
-}
-
-bool busy_lanes_hold(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
-                     const struct price_table *table, int64_t capacity_bytes, int64_t bound_ns, struct error *err)
-{
-    struct arena arena = { 0 };
-    struct busy_check b = check_of(chain, orders, config, table, bound_ns);
-    const struct schedule *schedule = schedules[config->schedule];
-    *holds = false;
-    if (config->meshes > 0 || schedule->asynchronous || config->runs > 1)
-        return true;
-    bool good = busy_open(&b, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    b.capacity_bytes = capacity_bytes;
-    if (good)
-        measure_units(&b);
-    struct climb climb = { .axes = SHARES,
-                           .most = { whole[PATH], whole[UPDATES], whole[MEMORY] },
-                           .at = { whole[PATH], whole[UPDATES] / 2, 0 },
-                           .stride = { whole[PATH] / 4, 1, whole[MEMORY] / 8 },
-                           .value = bound_by_shares,
-                           .self = &b };
-    *holds = good && (climb_up(&climb) >= bound_ns || too_much_together(&b));
-    if (good && !*holds && config_chunks(config) == 1 && !orders) {
-        good = ask_layers(&b, climb.at, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-        *holds = good && !any_cut(&b);
-    }
-    if (good && !*holds)
-        good = in_flight_holds(holds, &b, &arena, err);
-    arena_free(&arena);
-    return good;
-}
-
 bool busy_holds(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
                 const struct price_table *table, int64_t bound_ns, struct error *err)
 {
     struct arena arena = { 0 };
-    struct busy_check b = check_of(chain, orders, config, table, bound_ns);
+    struct busy_check b = { .chain = chain,
+                            .config = config,
+                            .table = table,
+                            .orders = orders,
+                            .layers = chain->layer_count,
+                            .micro_batches = config->micro_batch_count,
+                            .bound_ns = bound_ns };
     bool good = busy_open(&b, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     if (good && config->meshes > 0) /* whoever does it, some mesh does its share of all kernels */
         *holds = bound_ns <= ceil_div(b.micro_batches * b.ahead[b.layers], config->meshes);

@@ -13,8 +13,4 @@
  */
 bool busy_holds(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
                 const struct price_table *table, int64_t bound_ns, struct error *err);
-/* The same by both lanes of a stage and its memory (planner/bound/lanes_bound.h), with prices of whole strategies:
- * false where nothing can be said. */
-bool busy_lanes_hold(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
-                     const struct price_table *table, int64_t capacity_bytes, int64_t bound_ns, struct error *err);
 #endif

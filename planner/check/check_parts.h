@@ -3,7 +3,6 @@
 #define CLEAVE_CHECK_CHECK_PARTS_H
 #include "planner/check/check.h"
 #include "planner/check/check_cut.h"
-#include "planner/check/check_passes.h"
 #include "planner/tables/certificate_hash.h"
 #include "planner/tables/workbench.h"
 
@@ -15,8 +14,7 @@ struct checker {
     const struct facts *facts;
     const struct plan *plan;
     struct workbench bench;
-    struct orders orders;    /* of the model's layers; as far as the certificate speaks of them */
-    struct passes_book book; /* of check_passes.h */
+    struct orders orders; /* of the model's layers; as far as the certificate speaks of them */
     struct arena arena;
     struct config *configs, *beside;
     int config_count, beside_count; /* beside: of schedules that the formula does not bound */

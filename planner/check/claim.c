@@ -11,7 +11,7 @@ struct claim_fields {
     double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
         pruned_bound, solved, refused, left, unseen, beside, candidates, ranked, judged, rejected, ideals,
-        orders_bound_ns;
+        orders_bound_ns, version;
     const char *best, *space_hash, *prices_hash, *digest;
     bool complete, coarse;
     const struct json *space, *best_plan, *fates[FATE_COUNT];
@@ -37,6 +37,13 @@ struct claim_fields {
         .doc = doc_                                                                                                    \
     }
 static const struct json_field claim_fields[] = {
+    { .key = "version",
+      .type = FIELD_INT,
+      .offset = offsetof(struct claim_fields, version),
+      .min = CERTIFICATE_VERSION,
+      .max = CERTIFICATE_VERSION,
+      .doc = "2; absent in older certificates, whose simulated_bound may claim more than kernels prove, and whose "
+             "prices_hash is of more than prices have now: these two are not checked." },
     CLAIM(bound_s, FIELD_DOUBLE,
           .doc = "Seconds: no plan of the space is shorter by the formula; 0: nothing is proven."),
     CLAIM(formula_s, FIELD_DOUBLE, .doc = "Seconds of this plan by the formula."),
@@ -295,12 +302,15 @@ static bool check_age(const struct json *certificate, const struct claim_fields 
 
 bool claim_read(struct claim *out, const struct json *certificate, const struct space *space, struct error *err)
 {
-    struct claim_fields f = { .ideals = -1, .gap = NAN, .formula_gap = NAN, .proof_gap = NAN, .simulated_gap = NAN };
+    struct claim_fields f = {
+        .version = 1, .ideals = -1, .gap = NAN, .formula_gap = NAN, .proof_gap = NAN, .simulated_gap = NAN
+    };
     f.left = f.unseen = f.candidates = f.ranked = f.judged = f.rejected = -1;
     *out = (struct claim){ .space = *space, .at = certificate };
     if (!json_read_fields(certificate, claim_fields, CLAIM_FIELDS, &f, &out->arena, err) ||
         !check_age(certificate, &f, err) || !read_space(f.space, &out->space, err))
         return false;
+    out->version = f.version;
     out->bound_ns = f.bound_ns;
     out->simulated_bound_ns = f.simulated_bound_ns;
     out->formula_ns = f.formula_ns;

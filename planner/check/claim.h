@@ -15,6 +15,7 @@ struct claimed_config {
 struct claim {
     struct arena arena;
     struct space space; /* restrictions; batch, sequence, type from the plan */
+    int64_t version;    /* CERTIFICATE_VERSION, or 1 */
     bool older; /* counts neither what was left nor what was unseen, and those solved without a plan among those out by
                    memory */
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, beside,

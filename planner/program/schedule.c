@@ -150,38 +150,6 @@ int schedule_in_flight(const struct schedule *schedule, const struct schedule_pl
     return largest_prefix(schedule, place, ACTION_BACKWARD_INPUT);
 }
 
-static int flight_score(const struct schedule *schedule, const int *alive, int chunks)
-{
-    int sum = 0, least = alive[0];
-    for (int c = 0; c < chunks; c++) {
-        sum += alive[c];
-        least = alive[c] < least ? alive[c] : least;
-    }
-    return schedule->copies ? sum : least;
-}
-
-bool schedule_flight(int *by_chunk, const struct schedule *schedule, const struct schedule_place *place)
-{
-    struct arena arena = { 0 };
-    int count = schedule->order(place, NULL), most = -1;
-    struct action *actions = arena_alloc(&arena, (size_t)count, sizeof *actions);
-    int *alive = arena_alloc(&arena, (size_t)place->chunks, sizeof *alive);
-    bool good = actions && alive;
-    if (good)
-        schedule->order(place, actions);
-    for (int i = 0; good && i < count; i++) {
-        alive[actions[i].chunk] += actions[i].kind == ACTION_FORWARD;
-        alive[actions[i].chunk] -= actions[i].kind == ACTION_BACKWARD || actions[i].kind == ACTION_BACKWARD_INPUT;
-        int score = flight_score(schedule, alive, place->chunks);
-        if (score > most) {
-            most = score;
-            memcpy(by_chunk, alive, (size_t)place->chunks * sizeof *alive);
-        }
-    }
-    arena_free(&arena);
-    return good;
-}
-
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place)
 {
     int held = largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);

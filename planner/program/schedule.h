@@ -82,10 +82,6 @@ struct schedule_place schedule_place_of(const struct plan *plan, int stage);
 /* Largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches (times chunks) whose activations
  * are alive at once. */
 int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place);
-/* by_chunk (chunks): the micro-batches of each whose activations are alive at once, at the moment at which there are
- * most; where chunks are parts of one model, at that at which the chunk that has fewest has most. False: out of memory.
- */
-bool schedule_flight(int *by_chunk, const struct schedule *schedule, const struct schedule_place *place);
 /* The same for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights' gradients. Where
  * steps run into each other, places for activations that repeat with every step: each micro-batch has the same place in
  * every step, so that m micro-batches of which n are held take ceil(m / floor(m / n)) of them. */

@@ -240,6 +240,7 @@ static void write_hash(struct json_writer *w, const char *key, uint64_t hash)
 /* No gap to a bound of 0, which would read as an optimum. */
 static void write_members(struct json_writer *w, const struct certificate *c, const struct space *space)
 {
+    json_put_int(w, "version", CERTIFICATE_VERSION);
     write_number(w, "bound_s", (double)c->bound_ns / 1e9);
     write_number(w, "formula_s", (double)c->formula_ns / 1e9);
     if (c->bound_ns > 0) {
