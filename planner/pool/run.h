@@ -75,6 +75,8 @@ struct run {
     double
         host_rate; /* of what a plan kept on the host, where that was too much, to what was expected; 0: it never was */
     int64_t start_ns;
+    struct queue *queue; /* of the proof (propose_parts.h); NULL: it has not begun */
+    bool may_pause, proof_ended;
     enum search_part part; /* that works now */
     atomic_bool stopped;   /* by time limit or cancellation; pieces of work ask at once */
     struct error *err;
@@ -107,8 +109,10 @@ bool search_problem(struct run *run, int config, const struct price_table *table
 
 /* first_bounds.c: opens the lists by configuration, with what bounds cost nothing. */
 bool search_order(struct run *run);
-/* propose.c: bounds configurations and solves them best first until no bound lies below what is already known. */
+/* propose.c: bounds configurations and solves them best first until no bound lies below what is already known. Where
+ * time is limited it pauses when a part of it is over; then search_solve_on() ends what it began. */
 bool search_solve(struct run *run);
+bool search_solve_on(struct run *run);
 /* When time is over and there is no plan that fits: solves one configuration after the other of those that plainly fit,
  * with a bound or without, and were not tried, until one has a plan. *found: it is a candidate. */
 bool search_scout_on(struct run *run, bool *found);

@@ -5,6 +5,7 @@
 #include "planner/space/config_name.h"
 #include "planner/tables/loose.h"
 #include "planner/search/propose_parts.h"
+#include "planner/search/search.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,10 +82,12 @@ bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t bel
     return true;
 }
 
-/* What a scout found is found again when its configuration is solved to the end. */
+/* What a scout found is found again when its configuration is solved to the end. Candidates that are ranked stay. */
 static void drop_rough(struct run *run, int config)
 {
     int kept = 0;
+    if (run->result->certificate.ranked > 0)
+        return;
     for (int i = 0; i < run->candidate_count; i++)
         if (!run->candidates[i].rough || run->candidates[i].config != config)
             run->candidates[kept++] = run->candidates[i];
@@ -529,10 +532,22 @@ static bool take_wave(struct run *run, struct queue *queue, struct piece *pieces
     return true;
 }
 
+/* Where time is limited, a first part of it is for the proof until there is a plan by the formula: whoever waits wants
+ * a good plan before a good bound. What is left when plans are judged is for the proof again. */
+static bool pauses(const struct run *run)
+{
+    enum { FIRST_PERCENT = 25 };
+    const struct search_options *options = run->options;
+    int64_t left_ns = search_time_left(options, run->start_ns);
+    return !run->may_pause || run->best_ns == INT64_MAX || left_ns == INT64_MAX
+               ? false
+               : left_ns < options->time_limit_ns / 100 * (100 - FIRST_PERCENT);
+}
+
 /* Until no bound lies below what is already known. */
 static bool solve_waves(struct run *run, struct queue *queue)
 {
-    while (!search_stops(run)) {
+    while (!search_stops(run) && !pauses(run)) {
         struct piece pieces[WAVE];
         int count = 0;
         if (!take_wave(run, queue, pieces, &count) || (count > 0 && !solve_wave(run, pieces, count)))
@@ -546,7 +561,7 @@ static bool solve_waves(struct run *run, struct queue *queue)
 /* A floor that lay above a first bound, were there one, is looked at again. */
 static bool solve_all(struct run *run, struct queue *queue)
 {
-    return solve_waves(run, queue) && propose_settle_all(run, queue) && solve_waves(run, queue);
+    return solve_waves(run, queue) && (pauses(run) || (propose_settle_all(run, queue) && solve_waves(run, queue)));
 }
 
 /* By paths, and in both ways to be comfortable; all that first bounds know then. */
@@ -565,20 +580,44 @@ static bool scout_small(struct run *run, struct queue *queue)
     return run->options->keep_all || scout(run, queue, plainly_fits);
 }
 
-bool search_solve(struct run *run)
+/* Opens the queue, and finds a first plan. */
+static bool open_proof(struct run *run)
 {
-    struct queue queue;
-    bool found = false;
+    run->queue = arena_alloc(&run->arena, 1, sizeof *run->queue);
     run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
-    if (!run->close)
+    if (!run->queue || !run->close)
         return search_out_of_memory(run->err);
-    if (!propose_open_queue(run, &queue) ||
-        !(search_is_small(run) ? scout_small(run, &queue) : scout_large(run, &queue)) || !solve_all(run, &queue) ||
-        !propose_enter_bounds(run))
+    return propose_open_queue(run, run->queue) &&
+           (search_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue));
+}
+
+static bool solve(struct run *run)
+{
+    bool found = false;
+    if ((!run->queue && !open_proof(run)) || !solve_all(run, run->queue))
+        return false;
+    if (pauses(run)) {
+        propose_list(run);
+        return true;
+    }
+    if (!propose_enter_bounds(run))
         return false;
     propose_list(run);
     if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
         return false;
-    close_queue(run, &queue);
+    close_queue(run, run->queue);
+    run->proof_ended = true;
     return true;
+}
+
+bool search_solve(struct run *run)
+{
+    run->may_pause = true;
+    return solve(run);
+}
+
+bool search_solve_on(struct run *run)
+{
+    run->may_pause = false;
+    return run->proof_ended || solve(run);
 }

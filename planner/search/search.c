@@ -52,6 +52,17 @@ static bool rank_candidates(struct run *run)
            search_pass(run, PART_TIED, search_join_all_tied) && search_pass(run, PART_CLIMB, search_climb_all);
 }
 
+/* What the proof left undone when it paused. A plan that it finds now has its turn with the judge. */
+static bool end_proof(struct run *run)
+{
+    int before = run->candidate_count;
+    if (!search_pass(run, PART_PROOF, search_solve_on))
+        return false;
+    return run->candidate_count == before ||
+           (search_rank_more(run, before) && search_pass(run, PART_CLIMB, search_climb_all) &&
+            search_pass(run, PART_JUDGE, search_judge_more));
+}
+
 /* Bound, solve, rank, judge, improve. */
 static bool propose_and_judge(struct run *run)
 {
@@ -69,7 +80,7 @@ static bool propose_and_judge(struct run *run)
          !search_pass(run, PART_POLISH, search_polish) || !search_pass(run, PART_JOINED, search_try_joined) ||
          !search_pass(run, PART_POLISH, search_polish)))
         return false;
-    if (!search_settle(run))
+    if (!end_proof(run) || !search_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
