@@ -1,4 +1,5 @@
 #include "base/num.h"
+#include "planner/estimate/estimate.h"
 #include "planner/estimate/pipeline_parts.h"
 #include "planner/estimate/pipeline_prices.h"
 #include <stdlib.h>
@@ -245,8 +246,9 @@ static int64_t steady_step_ns(const struct pipeline *p)
     return longest + p->table->norm_exchange_ns;
 }
 
-bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
-                      const struct facts *facts, int micro_batches, struct error *err)
+/* Every micro-batch is walked. */
+static bool walk_whole(int64_t *out, const struct plan *plan, const struct chain *chain,
+                       const struct price_table *table, const struct facts *facts, int micro_batches, struct error *err)
 {
     struct arena arena = { 0 };
     struct pipeline p = { .plan = plan,
@@ -281,4 +283,23 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     arena_free(&arena);
     return good;
+}
+
+bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                      const struct facts *facts, int micro_batches, struct error *err)
+{
+    enum {
+        BEGINS = 2,
+        ENDS = 3,
+        WORTH_IT = 2
+    }; /* the period, in micro-batches that settle; shorter steps are walked whole */
+    int settled = estimate_settled_micro_batches(plan), few = BEGINS * settled, more = ENDS * settled;
+    int64_t few_ns = 0, more_ns = 0;
+    if (schedules[plan->schedule]->asynchronous || micro_batches < WORTH_IT * (few + more))
+        return walk_whole(out, plan, chain, table, facts, micro_batches, err);
+    if (!walk_whole(&few_ns, plan, chain, table, facts, few, err) ||
+        !walk_whole(&more_ns, plan, chain, table, facts, more, err))
+        return false;
+    *out = more_ns + (int64_t)((double)(more_ns - few_ns) * (micro_batches - more) / (more - few));
+    return true;
 }

@@ -9,7 +9,8 @@
 #define CLEAVE_SEARCH_PIPELINE_H
 #include "planner/cut/partition.h"
 
-/* ns of one step of the plan with micro_batches micro-batches. table prices the plan's strategies: a layer whose
+/* ns of one step of the plan with micro_batches micro-batches. Of many, two shorter steps are walked and their difference
+ * goes on: full pipelines repeat (tests/test_walk.c holds that against the whole walk). table prices the plan's strategies: a layer whose
  * strategy it does not have fails. facts: the links between any two stages; NULL: each message takes what the table
  * says of the first two. */
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,

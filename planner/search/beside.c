@@ -18,6 +18,7 @@ enum {
     MANY_ALIKE = 3,
     BLIND = 16,
     JOINED = 32,
+    DOUBT_SHARE = 10, /* one part in so many the walk may be too long */
     WALK_VISITS = 1 << 23
 };
 
@@ -432,7 +433,7 @@ static void pass_over(struct run *run, int64_t most_ns)
  * those that start more than one part in FAR_SHARE above it. */
 static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
-    enum { FAR_SHARE = 4 };
+    enum { FAR_SHARE = 8 };
     if (run->candidate_count == before)
         return true;
     for (int i = 0; i < before; i++)
@@ -463,7 +464,7 @@ bool search_try_beside(struct run *run)
     for (int i = 0; i < t.leader_count; i++)
         if (!try_akin(&t, &t.leaders[i]))
             return false;
-    return judge_new(run, t.first, INT64_MAX);
+    return judge_new(run, t.first, t.below_ns < INT64_MAX ? t.below_ns + t.below_ns / DOUBT_SHARE : INT64_MAX);
 }
 
 bool search_try_joined(struct run *run)
