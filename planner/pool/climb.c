@@ -124,7 +124,7 @@ static bool may_move(const struct run *run, const struct candidate *c)
 /* *c has a plan of its own. */
 static bool swap_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
 {
-    (void)visits; /* it has its own, since it is for all plans */
+    (void)visits; /* it has its own */
     int64_t before_ns = c->ranked_ns;
     bool changed = false;
     if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, SWAP_VISITS, &changed, run->err))
@@ -148,7 +148,6 @@ struct climb {
     bool (*may)(const struct run *run, const struct candidate *c);
     /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). *visits: so many are left. */
     bool (*improve)(struct run *run, struct candidate *c, int kept, int64_t *visits);
-    bool each; /* of all plans, not only of one for each configuration that leads */
 };
 
 bool search_leads_alike(const struct run *run, int config, int other)
@@ -177,10 +176,9 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
     for (int i = 0; i < ranked && count < most && left > 0 && !search_stops(run); i++) {
         struct candidate c = run->candidates[i];
         if (c.config < first_config || c.judged || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
-            (!climb->each && has_climbed(run, climbed, count, &c)))
+            has_climbed(run, climbed, count, &c))
             continue;
-        if (!climb->each)
-            climbed[count++] = c;
+        climbed[count++] = c;
         c.plan = plan_copy(c.plan);
         if (!c.plan)
             return search_out_of_memory(run->err);
@@ -201,9 +199,9 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
 
 bool search_climb(struct run *run, int first_config)
 {
-    static const struct climb climbs[] = { { may_change, move_strategies, false },
-                                           { may_move, move_cuts, false },
-                                           { may_swap, swap_strategies, true } };
+    static const struct climb climbs[] = { { may_change, move_strategies },
+                                           { may_move, move_cuts },
+                                           { may_swap, swap_strategies } };
     for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
         if (!improve_leaders(run, first_config, &climbs[i]))
             return false;
