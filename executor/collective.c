@@ -196,18 +196,13 @@ static bool receive_from_stage(struct collective *c, const struct instr *instr, 
     return true;
 }
 
-static void receive_nothing(const struct collective *c, const struct instr *instr)
-{
-    for (int p = 0; p < instr->pair_count && !instr->accumulate; p++)
-        clear(c, &c->program->buffers[c->program->pairs[instr->pair_first + p].destination], COMBINE_ADD);
-}
-
+/* A muted rank sends nothing and receives zeros. */
 static bool message(struct collective *c, const struct instr *instr, bool muted, struct error *err)
 {
     if (!muted)
         return instr->op == OP_SEND ? send_to_stage(c, instr, err) : receive_from_stage(c, instr, err);
-    if (instr->op == OP_RECEIVE)
-        receive_nothing(c, instr);
+    for (int p = 0; p < instr->pair_count && instr->op == OP_RECEIVE && !instr->accumulate; p++)
+        clear(c, &c->program->buffers[c->program->pairs[instr->pair_first + p].destination], COMBINE_ADD);
     return true;
 }
 

@@ -92,20 +92,17 @@ static struct half *take_want(struct mailbox *box, int from)
     return want;
 }
 
-static void hang(struct half **place, struct half *half)
-{
-    half->next = *place;
-    *place = half;
-    atomic_fetch_add(&half->call->shares, 1);
-}
-
 /* Moves the bytes if the other half hangs there, else hangs this one; of an aborted run neither. */
 static void put(struct hub *hub, struct mailbox *box, struct half *half, bool sends)
 {
     pthread_mutex_lock(&box->mutex);
     struct half *other = sends ? take_want(box, half->from) : take_post(box, half->from);
-    if (!other && !atomic_load(&hub->aborted))
-        hang(sends ? &box->posts : &box->want, half);
+    if (!other && !atomic_load(&hub->aborted)) {
+        struct half **place = sends ? &box->posts : &box->want;
+        half->next = *place;
+        *place = half;
+        atomic_fetch_add(&half->call->shares, 1);
+    }
     pthread_mutex_unlock(&box->mutex);
     if (!other)
         return;

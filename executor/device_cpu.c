@@ -42,14 +42,6 @@ static bool fail_overflow(const struct rank *rank, const struct segment *segment
                      (long long)a->slots, (long long)a->group);
 }
 
-static void note_choices(struct rank *rank, const struct instr *instr, int64_t dropped)
-{
-    if (instr->again)
-        return;
-    rank->choices += buffer_holds(&rank->program->buffers[instr_operand(rank->program, instr, ROLE_OUT, 1)]);
-    rank->dropped += dropped;
-}
-
 static bool run_part(void *context, const struct kernel_call *part)
 {
     (*(kernel_function **)context)(part);
@@ -72,8 +64,10 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
     kernel_each_run(&call, run_part, &kernel);
     if (overflow > 0 && segment->arguments.dropless)
         return fail_overflow(rank, segment, overflow, err);
-    if (segment->kernel == KERNEL_ROUTE && instr->phase == PHASE_FORWARD)
-        note_choices(rank, instr, overflow);
+    if (segment->kernel == KERNEL_ROUTE && instr->phase == PHASE_FORWARD && !instr->again) {
+        rank->choices += buffer_holds(&program->buffers[instr_operand(program, instr, ROLE_OUT, 1)]);
+        rank->dropped += overflow;
+    }
     if (instr->phase == PHASE_FORWARD && program->graph->loss_value >= 0)
         note_loss(rank, instr);
     return true;

@@ -96,12 +96,6 @@ static void complete(struct lanes *lanes, int index)
         wake_if(&lanes->lane[l], index);
 }
 
-static bool wait_done(struct lane_thread *lane, int index)
-{
-    await(lane, index);
-    return is_done(lane->lanes, index);
-}
-
 static void set_failed(struct lanes *lanes, const struct error *error)
 {
     pthread_mutex_lock(&lanes->mutex);
@@ -128,7 +122,8 @@ static bool run_one(struct lane_thread *lane, int index, int64_t *free_ns, struc
     struct span span = { .start_ns = *free_ns > lanes->begin_ns ? *free_ns : lanes->begin_ns };
     for (int w = 0; w < instr->wait_count; w++) {
         int before = lanes->stage->waits[instr->wait_first + w];
-        if (!wait_done(lane, before))
+        await(lane, before);
+        if (!is_done(lanes, before))
             return false;
         if (lanes->spans[before].finish_ns > span.start_ns)
             span.start_ns = lanes->spans[before].finish_ns;
@@ -157,12 +152,6 @@ static int next_instr(struct lane_thread *lane)
     return lane->queue[lane->taken++ % (unsigned long long)lane->count];
 }
 
-static void count_done(struct lanes *lanes)
-{
-    if (atomic_fetch_sub(&lanes->left, 1) == 1)
-        sem_post(&lanes->drained);
-}
-
 /* Sleeps of this thread end when they should: the usual slack of 50 us is as long as many messages. */
 static void sleep_precisely(void)
 {
@@ -181,7 +170,8 @@ static void *lane_main(void *argument)
         struct error error = { 0 };
         if (!atomic_load(&lanes->failed) && !run_one(lane, index, &free_ns, &error))
             set_failed(lanes, error.kind != ERROR_NONE ? &error : NULL);
-        count_done(lanes); /* of a failed step the rest is only counted */
+        if (atomic_fetch_sub(&lanes->left, 1) == 1) /* the rest of a failed step is only counted */
+            sem_post(&lanes->drained);
     }
     return NULL;
 }

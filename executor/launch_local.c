@@ -187,12 +187,6 @@ struct ending {
     struct text who, where; /* the dead ranks, and what each rank did last, as they were when the trouble was seen */
 };
 
-static void free_ending(struct ending *verdict)
-{
-    text_free(&verdict->who);
-    text_free(&verdict->where);
-}
-
 static void collect_ended(struct team *team, struct ending *verdict)
 {
     for (int i = 0; i < team->child_count; i++) {
@@ -299,7 +293,8 @@ static bool run_team(struct team *team, struct error *err)
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (ok && (verdict.stuck || verdict.signal || team->result != 0))
         ok = explain(team, &verdict, err);
-    free_ending(&verdict);
+    text_free(&verdict.who);
+    text_free(&verdict.where);
     return ok;
 }
 

@@ -179,21 +179,17 @@ bool rank_clips(const struct rank *rank)
     return rank->program->plan->clip_norm > 0 && rank->scalar >= 0;
 }
 
-/* Counts the updates of the run, from 1, as the optimizer does. */
-static int64_t update_number(const struct rank *rank, const struct instr *instr)
-{
-    return rank->step * schedule_updates(rank->program->plan) + (instr->micro > 0 ? instr->micro : 0) + 1;
-}
-
 struct adamw rank_adamw(const struct rank *rank, const struct weight *weight, const struct instr *instr)
 {
     const struct run_options *o = rank->options;
+    const int64_t updates_before =
+        rank->step * schedule_updates(rank->program->plan) + (instr->micro > 0 ? instr->micro : 0);
     return (struct adamw){ .learning_rate = run_learning_rate(o, rank->step + 1),
                            .beta1 = o->beta1,
                            .beta2 = o->beta2,
                            .epsilon = o->epsilon,
                            .weight_decay = weight->decay ? o->weight_decay : 0,
-                           .step = update_number(rank, instr),
+                           .step = updates_before + 1,
                            .gradient_scale = 1 };
 }
 

@@ -278,15 +278,6 @@ static bool check_copies(const struct graph *graph, const struct model *model, s
     return true;
 }
 
-static void set_letters(struct graph_builder *builder)
-{
-    const struct graph *graph = builder->graph;
-    builder_size(builder, 'b', graph->batch);
-    builder_size(builder, 't', graph->sequence);
-    builder_size(builder, 'v', graph->vocab_padded);
-    builder_size(builder, '1', 1);
-}
-
 /* Scaled as in Radford et al. 2019, section 2.3: by 1 / sqrt(number of residual layers). */
 static double residual_std(const struct model *model)
 {
@@ -359,7 +350,10 @@ static bool build(struct graph *graph, const struct model *model, struct error *
                                      .init_std = model->init_std,
                                      .residual_std = residual_std(model),
                                      .err = err };
-    set_letters(&builder);
+    builder_size(&builder, 'b', graph->batch);
+    builder_size(&builder, 't', graph->sequence);
+    builder_size(&builder, 'v', graph->vocab_padded);
+    builder_size(&builder, '1', 1);
     add_inputs(&builder, model);
     for (int i = 0; i < graph->layer_count && !builder.failed; i++)
         if (!build_layer(&builder, model, i))

@@ -4,12 +4,6 @@
 #include <string.h>
 
 /* ---- members ---- */
-static void all_ranks(const struct plan *plan, int *members)
-{
-    for (int r = 0; r < plan->rank_count; r++)
-        members[r] = r;
-}
-
 static int ranks_of_stage(const struct plan *plan, int stage, int *members)
 {
     int count = stage_rank_count(plan, stage);
@@ -26,7 +20,8 @@ static struct channel describe(const struct program *program, int stage, int loc
     struct channel c = { .purpose = (int)instr->lane, .members = members };
     if (instr->op == OP_NORM_REDUCE) {
         c.purpose = CHANNEL_NORM, c.count = plan->rank_count;
-        all_ranks(plan, members);
+        for (int r = 0; r < plan->rank_count; r++)
+            members[r] = r;
     } else if (op_info[instr->op].collective) {
         int place;
         c.count = group_members(plan, stage, instr->atoms, local_rank, members, &place);

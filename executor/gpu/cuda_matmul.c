@@ -65,16 +65,6 @@ static int64_t alignment_of(const struct gpu_matmul *m)
     return alignment;
 }
 
-static void set_several(struct key *key, const struct gpu_matmul *m, bool swapped)
-{
-    key->count = m->count;
-    if (m->count == 1)
-        return;
-    key->left.next = swapped ? m->a_next : m->b_next;
-    key->right.next = swapped ? m->b_next : m->a_next;
-    key->out.next = m->c_next;
-}
-
 /* c' (n,m) = b' (n,k) a' (k,m). If c is had by columns only, the operands change places: c (m,n) = a (m,k) b (k,n). */
 static struct key key_of(const struct gpu_matmul *m, bool *swapped)
 {
@@ -93,7 +83,12 @@ static struct key key_of(const struct gpu_matmul *m, bool *swapped)
         key.out = transpose_of(m->n, m->c_n, m->m, m->c_m, m->c_type);
     }
     key.k = m->k;
-    set_several(&key, m, *swapped);
+    key.count = m->count;
+    if (m->count > 1) {
+        key.left.next = *swapped ? m->a_next : m->b_next;
+        key.right.next = *swapped ? m->b_next : m->a_next;
+        key.out.next = m->c_next;
+    }
     key.alignment = alignment_of(m);
     key.epilogue = m->epilogue;
     if (m->bias)

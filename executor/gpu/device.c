@@ -93,22 +93,18 @@ static bool note_loss(struct rank *rank, const struct instr *instr, struct error
     return true;
 }
 
-static bool segment_promises(const struct rank *rank, const struct instr *instr)
-{
-    const struct segment *segment = &rank->program->graph->segments[instr->segment];
-    return segment->kernel == KERNEL_ROUTE && segment->arguments.dropless;
-}
-
 /* call is borrowed by the result. */
 static struct gpu_call queued_call(const struct rank *rank, const struct instr *instr, const struct kernel_call *call)
 {
     const struct gpu_rank *g = rank->device_state;
+    const struct segment *segment = &rank->program->graph->segments[instr->segment];
+    const bool counts_overflow = segment->kernel == KERNEL_ROUTE && segment->arguments.dropless;
     struct gpu_call queued = { .gpu = &g->gpu,
                                .stream = g->stream[instr->lane],
                                .call = call,
                                .table = g->table[instr->segment],
                                .parts = g->parts[instr->lane],
-                               .overflow = segment_promises(rank, instr) ? g->overflow : NULL,
+                               .overflow = counts_overflow ? g->overflow : NULL,
                                .deterministic = rank->options->deterministic,
                                .note = rank->options->on_note,
                                .note_context = rank->options->context };

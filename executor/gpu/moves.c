@@ -160,18 +160,6 @@ static void receive_all(struct maker *m, int sender, int peer, enum combine how)
             receive_piece(m, &piece, peer, how);
 }
 
-static void send_to_stage(struct maker *m)
-{
-    for (int r = 0; r < stage_rank_count(m->c->program->plan, m->instr->peer_stage); r++)
-        send_all(m, r, m->channel->sender_count + r);
-}
-
-static void receive_from_stage(struct maker *m)
-{
-    for (int r = 0; r < stage_rank_count(m->c->program->plan, m->instr->peer_stage); r++)
-        receive_all(m, r, r, m->instr->accumulate ? COMBINE_ADD : COMBINE_COPY);
-}
-
 static void receive_nothing(struct maker *m)
 {
     for (int p = 0; p < m->instr->pair_count && !m->instr->accumulate; p++) {
@@ -399,12 +387,15 @@ static void shift(struct maker *m)
 
 static void message(struct maker *m, bool alone)
 {
-    if (m->instr->op == OP_SEND && !alone)
-        send_to_stage(m);
-    else if (m->instr->op == OP_RECEIVE && alone)
+    const int peers = stage_rank_count(m->c->program->plan, m->instr->peer_stage);
+    if (m->instr->op == OP_RECEIVE && alone)
         receive_nothing(m);
-    else if (m->instr->op == OP_RECEIVE)
-        receive_from_stage(m);
+    for (int r = 0; r < peers && !alone; r++) {
+        if (m->instr->op == OP_SEND)
+            send_all(m, r, m->channel->sender_count + r);
+        else
+            receive_all(m, r, r, m->instr->accumulate ? COMBINE_ADD : COMBINE_COPY);
+    }
 }
 
 /* ---- the instruction ---- */

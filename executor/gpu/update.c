@@ -11,11 +11,6 @@ static const struct stage_program *stage_of(const struct rank *rank)
     return &rank->program->stages[rank->stage];
 }
 
-static int index_of(const struct rank *rank, const struct instr *instr)
-{
-    return (int)(instr - stage_of(rank)->instrs);
-}
-
 static const struct weight *weight_of(const struct rank *rank, const struct instr *instr)
 {
     const int buffer = rank->program->pairs[instr->pair_first].destination;
@@ -245,7 +240,7 @@ static bool note_norm(struct rank *rank, const struct instr *instr, struct error
 bool gpu_update_run(struct rank *rank, const struct instr *instr, struct error *err)
 {
     const struct gpu_updates *all = &((struct gpu_rank *)rank->device_state)->updates;
-    const int number = all->number[index_of(rank, instr)];
+    const int number = all->number[instr - stage_of(rank)->instrs];
     if (number < 0)
         return note_norm(rank, instr, err);
     return (all->batch[number] == 0 || (launch(rank, instr, number, err) && note_norm(rank, instr, err))) &&

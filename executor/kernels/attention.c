@@ -274,15 +274,6 @@ static void backward_row(real *restrict p, real *restrict ds, int64_t seen, int6
     memset(ds + stop, 0, (size_t)(count - stop) * sizeof *ds);
 }
 
-static real dot_product(const real *x, const real *y, int64_t count)
-{
-    real sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < count; i++)
-        sum += x[i] * y[i];
-    return sum;
-}
-
 /* p and the gradients of the scores, both (rows, keys). */
 static void score_gradients(const struct core *core, const struct tile *tile, real *p, real *ds)
 {

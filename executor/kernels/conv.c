@@ -26,16 +26,6 @@ static int64_t extent_of(const struct kernel_call *call, int axis)
     return call->high[axis] - call->low[axis];
 }
 
-static struct pixels pixels_of(const struct kernel_call *call, enum role role)
-{
-    const struct view *view = &call->operand[role][0];
-    const struct operand *in = &call->segment->in[0];
-    return (struct pixels){ .spot = spot_of(call, role, 0),
-                            .channels = extent_of(call, in->axis[2]),
-                            .pixel_stride = view->count[2],
-                            .sample_stride = view->count[1] * view->count[2] };
-}
-
 static real *pixel_at(const struct pixels *pixels, int64_t sample, int64_t pixel)
 {
     return (real *)(void *)pixels->spot.data + sample * pixels->sample_stride + pixel * pixels->pixel_stride;
@@ -90,8 +80,12 @@ static void each_tile(const struct kernel_call *call, enum role in, enum role ou
 {
     const struct segment *s = call->segment;
     const int batch = s->out[0].axis[0], positions = s->out[0].axis[1], channels = s->out[0].axis[2];
+    const struct view *image = &call->operand[in][0];
     struct tile tile = { .window = &s->arguments.window,
-                         .pixels = pixels_of(call, in),
+                         .pixels = { .spot = spot_of(call, in, 0),
+                                     .channels = extent_of(call, s->in[0].axis[2]),
+                                     .pixel_stride = image->count[2],
+                                     .sample_stride = image->count[1] * image->count[2] },
                          .out = spot_of(call, out, 0),
                          .kernel = spot_of(call, kernel, 0),
                          .channels_out = extent_of(call, channels),

@@ -45,12 +45,6 @@ static struct range range_of(const struct kernel_call *call, const struct operan
 /* ---- route ---- */
 enum { MOST_CHOICES = 64 };
 
-static void choose_evenly(const struct kernel_arguments *a, int64_t token, int32_t *chosen)
-{
-    for (int64_t k = 0; k < a->choices; k++)
-        chosen[k] = expert_in_turn(token, k, a->choices, a->experts);
-}
-
 /* The largest logits, the first of equal ones; falling. */
 static void choose(const real *logits, int64_t experts, int64_t choices, int32_t *chosen)
 {
@@ -126,9 +120,9 @@ void ISA(route_forward)(const struct kernel_call *call)
             for (int64_t t = first; t < first + a->group; t++) {
                 const real *logits = real_at(call, ROLE_IN, 0, AT(b, t, 0));
                 int32_t *chosen = index_at(call, ROLE_OUT, 1, AT(b, t, 0));
-                if (a->evenly)
-                    choose_evenly(a, t, chosen);
-                else
+                for (int64_t k = 0; a->evenly && k < a->choices; k++)
+                    chosen[k] = expert_in_turn(t, k, a->choices, a->experts);
+                if (!a->evenly)
                     choose(logits, a->experts, a->choices, chosen);
                 gate(a, logits, chosen, real_at(call, ROLE_OUT, 0, AT(b, t, 0)));
             }
@@ -227,15 +221,6 @@ static void add_scaled(real *restrict to, const real *restrict from, real scale,
         to[i] += scale * from[i];
 }
 
-static real dot(const real *restrict x, const real *restrict y, int64_t count)
-{
-    real sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < count; i++)
-        sum += x[i] * y[i];
-    return sum;
-}
-
 /* Operands of a walk over the tokens' choices. */
 struct travel {
     const struct kernel_call *call;
@@ -328,7 +313,7 @@ static void combine_gradients(const struct travel *travel, int64_t b, int64_t t,
     if (dslot)
         add_scaled(dslot, dy, *real_at(call, ROLE_IN, 1, AT(b, t, k)), travel->high - travel->low);
     if (dgate)
-        *dgate += dot(dy, slot_row(call, ROLE_IN, b, t, slot, travel->low), travel->high - travel->low);
+        *dgate += dot_product(dy, slot_row(call, ROLE_IN, b, t, slot, travel->low), travel->high - travel->low);
 }
 
 void ISA(combine_backward_input)(const struct kernel_call *call)

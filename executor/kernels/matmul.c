@@ -11,15 +11,10 @@ static void run(void *context, const struct gemm *gemm)
     gemm_run(gemm);
 }
 
-static void product(const struct kernel_call *call, struct spot c, struct spot a, struct spot b, bool accumulate)
-{
-    product_each(call, c, a, b, accumulate, run, NULL);
-}
-
 /* Operand 0 of the roles. */
 static void whole_product(const struct kernel_call *call, enum role c, enum role a, enum role b, bool accumulate)
 {
-    product(call, spot_of(call, c, 0), spot_of(call, a, 0), spot_of(call, b, 0), accumulate);
+    product_each(call, spot_of(call, c, 0), spot_of(call, a, 0), spot_of(call, b, 0), accumulate, run, NULL);
 }
 
 static int slot_axis(const struct segment *segment)

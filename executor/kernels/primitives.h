@@ -84,6 +84,10 @@ void pass_gradient(const struct kernel_call *call, int index);
 #define clear_pixels ISA(clear_pixels)
 void clear_pixels(const struct kernel_call *call, enum role role);
 
+/* Sums the products of two rows. */
+#define dot_product ISA(dot_product)
+real dot_product(const real *x, const real *y, int64_t count);
+
 /* ---- matrix product (product.h); any strides ---- */
 #define gemm_run ISA(gemm_run)
 void gemm_run(const struct gemm *gemm);

@@ -56,13 +56,6 @@ static void rotate(real *y, const real *x, const struct angles *a, int64_t half,
     }
 }
 
-/* The elements behind those that turn pass as they are. */
-static void pass(real *y, const real *x, int64_t count, bool begin)
-{
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (begin ? 0 : y[i]) + x[i];
-}
-
 static void rotate_all(const struct kernel_call *call, enum role from, enum role to, real sign, bool begin)
 {
     const struct operand *operand = &call->segment->out[0];
@@ -83,8 +76,8 @@ static void rotate_all(const struct kernel_call *call, enum role from, enum role
                     const real *x = (const real *)(void *)in.data + b * in.stride[b_axis] + t * in.stride[t_axis] +
                                     n * in.stride[n_axis];
                     rotate(y + pair, x + pair, &angles, half, sign, begin);
-                    if (pair == 0)
-                        pass(y + 2 * half, x + 2 * half, width - 2 * half, begin);
+                    for (int64_t i = 2 * half; pair == 0 && i < width; i++)
+                        y[i] = (begin ? 0 : y[i]) + x[i];
                 }
         }
     }

@@ -125,3 +125,12 @@ void pass_gradient(const struct kernel_call *call, int index)
     struct spot spots[] = { spot_of(call, ROLE_GRADIENT_IN, index), spot_of(call, ROLE_GRADIENT_OUT, 0) };
     walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 2, pass_row, &begin);
 }
+
+real dot_product(const real *x, const real *y, int64_t count)
+{
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++)
+        sum += x[i] * y[i];
+    return sum;
+}

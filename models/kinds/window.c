@@ -25,12 +25,6 @@ bool build_window(struct graph_builder *builder, struct window *window, struct e
     return true;
 }
 
-/* A window of one pixel is a matrix: no rows need to be laid out. */
-static bool is_matrix(const struct window *w)
-{
-    return w->height == 1 && w->width == 1 && w->stride == 1 && w->padding == 0;
-}
-
 int build_conv(struct graph_builder *builder, int x, const struct convolution *conv, struct error *err)
 {
     struct window window = conv->window;
@@ -38,7 +32,8 @@ int build_conv(struct graph_builder *builder, int x, const struct convolution *c
         builder->failed = true;
         return 0;
     }
-    bool matrix = is_matrix(&window);
+    /* A window of one pixel is a matrix: no rows need to be laid out. */
+    bool matrix = window.height == 1 && window.width == 1 && window.stride == 1 && window.padding == 0;
     builder_size(builder, 'g', conv->channels);
     builder_size(builder, 'k', window.height * window.width);
     int y = builder_value(builder, "conv", "btg", ELEMENT_ACTIVATION, true);
