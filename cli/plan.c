@@ -333,19 +333,6 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
     print_orders(cli, c);
 }
 
-/* Where the devices do not share out the batch alike, stages of equal size often are not the best. */
-static void suggest_spread(const struct cli *cli, const struct space *space, int devices)
-{
-    bool free_space = space_is_default(space, SPACE_SPREAD) && space_is_default(space, SPACE_TURNS) &&
-                      space_is_default(space, SPACE_PP) && space_is_default(space, SPACE_SCHEDULE) &&
-                      space_is_default(space, SPACE_INTERLEAVE);
-    if (devices > 2 && space->batch % devices != 0 && free_space)
-        fprintf(cli->talk,
-                "%d devices do not divide a batch of %lld: --space spread=1:2:4 also tries stages of different numbers "
-                "of devices, in more time\n",
-                devices, (long long)space->batch);
-}
-
 /* Without `layouts` the tensor ranks of all layers are what all rules allow. */
 static void note_rules(const struct cli *cli, const struct space *space)
 {
@@ -362,10 +349,9 @@ static void note_rules(const struct cli *cli, const struct space *space)
 /* What is allowed together and never met in one plan. */
 static void note_apart(const struct cli *cli, const struct space *space, const struct inputs *in)
 {
-    bool layouts = names_several(&space->layouts), turns = names_several(&space->turns),
-         spread = names_several(&space->spread);
-    if (layouts + turns + spread > 1)
-        fprintf(cli->talk, "note: no plan has two of turns, spread, layouts: they are searched beside each other\n");
+    bool layouts = names_several(&space->layouts);
+    if (layouts && names_several(&space->turns))
+        fprintf(cli->talk, "note: no plan has both turns and layouts: they are searched beside each other\n");
     if (layouts && (in->cluster->type_count > 1 || !graph_is_chain(in->graph)))
         fprintf(cli->talk, "note: layouts are the same in all layers %s\n",
                 in->cluster->type_count > 1 ? "on several types of devices" : "of models with branches");
@@ -414,7 +400,6 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
     note_apart(cli, answer->space, in);
-    suggest_spread(cli, answer->space, in->cluster->device_count);
     suggest_more(cli, answer->space);
     if (a->output)
         fprintf(cli->talk, "wrote %s; next: cleave show %s, cleave run %s\n", a->output, a->output, a->output);

@@ -105,6 +105,9 @@ void space_list_solvers(struct text *out)
 
 static bool unknown_key(const char *what, const char *word, struct error *err)
 {
+    for (const struct retired_choice *r = retired_choices; r->name; r++)
+        if (strcmp(r->name, word) == 0)
+            return fail(err, "%s: %s is not searched any more: %s", what, word, r->instead);
     const char *near = text_nearest(word, space_choice_names, SPACE_CHOICES);
     struct text list = { 0 };
     if (near)

@@ -52,7 +52,7 @@ static inline const struct price_table *spot_table(const struct partition_proble
 
 static inline int64_t spot_in_flight(const struct partition_problem *p, struct stage_spot at)
 {
-    return p->in_flight[p->mesh_count > 0 && !p->spread ? at.meshes_left * p->turn_count + at.turn : at.stage];
+    return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->turn_count + at.turn : at.stage];
 }
 
 static inline void sums_add_price(struct stage_sums *sums, const struct layer_price *price, int64_t in_flight)
@@ -92,8 +92,7 @@ static inline bool sums_end(struct stage_end *out, const struct stage_sums *sums
     int64_t bytes = table->base_bytes + sums->bytes + sums->peak + (sums->tied_users == 2 ? 0 : sums->tied);
     if (bytes > p->capacity_bytes)
         return false;
-    int64_t m = p->micro_batch_count, n = spot_in_flight(p, at),
-            replicas = p->mesh_count > 0 && !p->spread ? p->turns[at.turn] : 1;
+    int64_t m = p->micro_batch_count, n = spot_in_flight(p, at), replicas = p->mesh_count > 0 ? p->turns[at.turn] : 1;
     m = m / replicas + (m % replicas > 0);
     int64_t exposed = n < m ? (2 * table->send_ns * (n - 1) + n - 1) / n : 0;
     out->forward = p->phases ? (m - 1) * (sums->path - sums->backward) : 0;
@@ -106,7 +105,7 @@ static inline bool sums_end(struct stage_end *out, const struct stage_sums *sums
 /* Sends between stages of several meshes: each side's own, one way. */
 static inline int64_t ends_ns(const struct partition_problem *p, struct stage_spot at, bool last)
 {
-    int64_t ns = p->spread || p->table->by_place ? spot_table(p, at)->send_ns : 0;
+    int64_t ns = p->table->by_place ? spot_table(p, at)->send_ns : 0;
     return (at.stage > 0 ? ns : 0) + (last ? 0 : ns);
 }
 
@@ -114,7 +113,7 @@ static inline int64_t ends_ns(const struct partition_problem *p, struct stage_sp
 static inline int64_t all_once_ns(const struct partition_problem *p, int stages)
 {
     int64_t sum = p->table->norm_exchange_ns;
-    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table) && !p->spread && !p->table->by_place; k++)
+    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table) && !p->table->by_place; k++)
         sum += 2 * max_i64(price_of_stage(p->table, k)->send_ns, price_of_stage(p->table, k + 1)->send_ns);
     return sum;
 }

@@ -8,24 +8,18 @@
 #include "planner/space/space.h"
 #include <string.h>
 
-enum { NAIVE_NAME_BYTES = 320, NAIVE_SHAPES = 64 };
+enum { NAIVE_NAME_BYTES = 320, NAIVE_TURNS = 64 };
 struct naive_names {
     int count, capacity;
     char (*names)[NAIVE_NAME_BYTES];
-};
-/* Of a stage: how many meshes it has, and how many times their tensor-parallel ranks. */
-struct naive_shape {
-    int meshes, times;
 };
 struct naive_choice {
     int tp, cp, dp, ep;
     int tp_by, cp_by, dp_by; /* enum dimension_index; cp_by -1: cp is 1 */
     int order, group;        /* enum mesh_order; data ranks that shard together, 0: all */
     int pp, meshes;          /* pp 0: any number; meshes 0: one for each stage */
-    bool spread;
-    int shape_count;
-    struct naive_shape shapes[NAIVE_SHAPES];
-    int most_times; /* of the shapes */
+    int turn_count;
+    int turns[NAIVE_TURNS]; /* replicas that a stage may have */
     int64_t micro;
     int m;       /* micro-batches */
     int layouts; /* runs of layers in a stage; 1: one layout for all */

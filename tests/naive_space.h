@@ -20,7 +20,7 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
     }
     char *out = list->names[list->count++];
     int at = c->pp > 0 ? sprintf(out, "pp=%d", c->pp) : sprintf(out, "pp=any");
-    at += c->meshes > 0 ? sprintf(out + at, " %s=%d", c->spread ? "spread" : "meshes", c->meshes) : 0;
+    at += c->meshes > 0 ? sprintf(out + at, " meshes=%d", c->meshes) : 0;
     for (int i = 0; i < atoms.count; i++)
         at += sprintf(out + at, " %s=%d", dimensions[atoms.by[i]]->name, atoms.size[i]);
     at += sprintf(out + at, " micro-batch=%lld schedule=%s prefetch=%d", (long long)c->micro,
@@ -28,7 +28,6 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
     at += c->chunks > 1 ? sprintf(out + at, " interleave=%d", c->chunks) : 0;
     at += c->extra > 0 ? sprintf(out + at, " extra-in-flight=%d", c->extra) : 0;
     at += c->loss_chunks > 1 ? sprintf(out + at, " loss-chunks=%d", c->loss_chunks) : 0;
-    at += c->most_times > 1 ? sprintf(out + at, " most-tp=%d", c->most_times * c->tp) : 0;
     at += c->layouts > 1 ? sprintf(out + at, " layouts=%d", c->layouts) : 0;
     if (c->bucket_bytes != 25 << 20 && c->bucket_bytes % (1 << 20) == 0 && c->bucket_bytes > 0)
         at += sprintf(out + at, " bucket=%lldMiB", (long long)c->bucket_bytes >> 20);
@@ -37,8 +36,8 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
     else if (c->bucket_bytes != 25 << 20)
         at += sprintf(out + at, " bucket=%lld", (long long)c->bucket_bytes);
     at += sprintf(out + at, "%s", c->way);
-    for (int i = 0; i < c->shape_count; i++)
-        at += sprintf(out + at, "%s%dx%d", i > 0 ? "," : "; stages of ", c->shapes[i].meshes, c->shapes[i].times);
+    for (int i = 0; i < c->turn_count; i++)
+        at += sprintf(out + at, "%s%d", i > 0 ? "," : "; stages of ", c->turns[i]);
     sprintf(out + at, "%s%s", c->layouts > 1 ? "; layouts" : "", c->layouts > 1 ? c->layout_names : "");
 }
 
@@ -108,8 +107,6 @@ static inline bool naive_gathers(const struct naive_choice *c)
     bool gathers = false;
     for (int i = 0; i < atoms.count; i++)
         gathers = gathers || (naive_shards(atoms.by[i]) && atoms.size[i] > 1);
-    for (int i = 0; i < c->shape_count && c->spread; i++)
-        gathers = gathers || (naive_shards(c->dp_by) && c->shapes[i].meshes > c->shapes[i].times);
     return gathers;
 }
 
@@ -217,20 +214,12 @@ static inline int naive_add_layout(const struct naive *n, struct naive_choice *c
     return 1;
 }
 
-static inline bool naive_sequence_divides(const struct naive *n, const struct naive_choice *c)
-{
-    bool divides = n->graph->sequence % (c->tp * c->cp) == 0;
-    for (int i = 0; i < c->shape_count; i++)
-        divides = divides && n->graph->sequence % (c->tp * c->cp * c->shapes[i].times) == 0;
-    return divides;
-}
-
 static inline bool naive_tensor_by(const struct naive *n, const struct naive_choice *c, int by)
 {
     if (by == DIM_tp_sp)
-        return c->tp * c->most_times > 1 && naive_may(&n->space->sequence_parallel, 1) && naive_sequence_divides(n, c);
+        return c->tp > 1 && naive_may(&n->space->sequence_parallel, 1) && n->graph->sequence % (c->tp * c->cp) == 0;
     return (by == DIM_tp || by == DIM_tp_deferred) && naive_may(&n->space->tensor_dimension, by) &&
-           (c->tp * c->most_times == 1 || naive_may(&n->space->sequence_parallel, 0));
+           (c->tp == 1 || naive_may(&n->space->sequence_parallel, 0));
 }
 
 /* Once for all layouts of a mesh: beside the first of them. */
@@ -259,22 +248,9 @@ static inline void naive_layouts(struct naive *n)
 
 /* ---- meshes ---- */
 
-static inline bool naive_meshes_legal(const struct naive *n)
-{
-    const struct naive_choice *c = &n->at;
-    bool legal = naive_mesh_legal(n, c) && !(c->spread && c->ep > 1 && c->ep == c->dp);
-    for (int i = 0; i < c->shape_count && c->spread && legal; i++) {
-        struct naive_choice own = *c;
-        own.tp *= c->shapes[i].times;
-        own.dp *= c->shapes[i].meshes / c->shapes[i].times;
-        legal = naive_context_legal(n, &own);
-    }
-    return legal;
-}
-
 static inline void naive_mesh_of(struct naive *n)
 {
-    if (!naive_meshes_legal(n))
+    if (!naive_mesh_legal(n, &n->at))
         return;
     naive_schedules(n);
     naive_layouts(n);
@@ -285,7 +261,7 @@ static inline void naive_groups(struct naive *n)
 {
     struct naive_choice *c = &n->at;
     bool any = false;
-    for (c->group = 1; c->group < c->dp && !c->spread; c->group++) {
+    for (c->group = 1; c->group < c->dp; c->group++) {
         bool named = n->space->shard_group.count > 0 && naive_may(&n->space->shard_group, c->group);
         if (!named || c->dp % c->group != 0 || c->group % c->ep != 0 || naive_mesh(c).count > MAX_ATOMS ||
             !naive_shards(c->dp_by))
@@ -302,7 +278,7 @@ static inline void naive_groups(struct naive *n)
 static inline void naive_orders(struct naive *n)
 {
     struct naive_choice *c = &n->at;
-    int kinds = (c->tp * c->most_times > 1) + (c->cp > 1) + (c->dp > 1 || c->spread);
+    int kinds = (c->tp > 1) + (c->cp > 1) + (c->dp > 1);
     bool any = false;
     for (c->order = 0; c->order < ORDER_COUNT; c->order++) {
         if (!naive_may(&n->space->order, c->order) || (any && kinds < 2))
@@ -312,14 +288,14 @@ static inline void naive_orders(struct naive *n)
     }
 }
 
-/* Where a degree is 1 for all stages it has one name. */
+/* A degree of 1 has one name. */
 static inline void naive_dimensions(struct naive *n)
 {
     struct naive_choice *c = &n->at;
     const struct space *space = n->space;
     bool any_tp = false;
     for (c->tp_by = 0; c->tp_by < DIM_COUNT; c->tp_by++) {
-        if (!naive_tensor_by(n, c, c->tp_by) || (any_tp && c->tp * c->most_times == 1))
+        if (!naive_tensor_by(n, c, c->tp_by) || (any_tp && c->tp == 1))
             continue;
         any_tp = true;
         for (c->cp_by = 0; c->cp_by < DIM_COUNT; c->cp_by++) {
@@ -329,7 +305,7 @@ static inline void naive_dimensions(struct naive *n)
                 continue;
             for (c->dp_by = 0; c->dp_by < DIM_COUNT; c->dp_by++) {
                 if ((c->dp_by != DIM_dp && c->dp_by != DIM_ps) || !naive_may(&space->data_dimension, c->dp_by) ||
-                    (any_dp && c->dp == 1 && !c->spread))
+                    (any_dp && c->dp == 1))
                     continue;
                 any_dp = true;
                 for (c->ep = 1; c->ep <= c->dp; c->ep++)
@@ -342,16 +318,13 @@ static inline void naive_dimensions(struct naive *n)
 
 /* ---- stages of several meshes ---- */
 
-/* Whether so many stages can have all meshes together, each of a shape, one of them of more than one mesh, and one of
- * so many times the tensor-parallel ranks. */
-static inline bool naive_deal(const struct naive_choice *c, int stages, int meshes, bool several, int times)
+/* Whether so many stages can have all meshes together, one of them more than one. */
+static inline bool naive_deal(const struct naive_choice *c, int stages, int meshes, bool several)
 {
     if (stages == 0)
-        return meshes == 0 && several && times <= 1;
-    for (int i = 0; i < c->shape_count; i++)
-        if (c->shapes[i].meshes <= meshes &&
-            naive_deal(c, stages - 1, meshes - c->shapes[i].meshes, several || c->shapes[i].meshes > 1,
-                       c->shapes[i].times == times ? 1 : times))
+        return meshes == 0 && several;
+    for (int i = 0; i < c->turn_count; i++)
+        if (c->turns[i] <= meshes && naive_deal(c, stages - 1, meshes - c->turns[i], several || c->turns[i] > 1))
             return true;
     return false;
 }
@@ -361,56 +334,20 @@ static inline bool naive_dealt(const struct naive *n)
     const struct naive_choice *c = &n->at;
     bool dealt = false;
     for (int stages = c->pp > 0 ? c->pp : 1; stages <= (c->pp > 0 ? c->pp : n->graph->layer_count); stages++)
-        dealt = dealt || naive_deal(c, stages, c->meshes, false, c->most_times);
+        dealt = dealt || naive_deal(c, stages, c->meshes, false);
     return dealt;
 }
 
-/* A replica has a micro-batch or more; of meshes that share one each has sequences, and the ranks that are
- * tensor-parallel fit into a node. Where no stage has more than one mesh they are the plan's. */
-static inline void naive_shapes(struct naive *n, int most_times)
-{
-    struct naive_choice *c = &n->at;
-    const struct space *space = n->space;
-    c->shape_count = 0;
-    c->most_times = 1;
-    for (int meshes = 1; meshes <= 64 && meshes <= c->meshes; meshes++)
-        for (int times = 1; times <= (c->spread ? most_times : 1); times++) {
-            if (!naive_may(c->spread ? &space->spread : &space->turns, meshes) || meshes % times != 0)
-                continue;
-            if (c->spread ? meshes > c->meshes - c->pp + 1 || c->micro % (meshes / times) != 0 : meshes > c->m)
-                continue;
-            if ((meshes > 1 && c->spread && !naive_may(&space->spread_tensor, times)) ||
-                times * c->tp > cluster_node_size(n->cluster) || !naive_tensor_legal(n, times * c->tp))
-                continue;
-            c->shapes[c->shape_count++] = (struct naive_shape){ meshes, times };
-            c->most_times = (int)max_i64(c->most_times, times);
-        }
-}
-
-/* What the largest tensor degree of any stage costs and forbids the others. */
-static inline int64_t naive_padded(const struct naive *n)
-{
-    return round_up(n->graph->vocab_size, n->graph->vocab_size > 0 ? 128 * n->at.most_times * n->at.tp : 1);
-}
-
+/* A replica has a micro-batch or more. */
 static inline void naive_several(struct naive *n)
 {
     struct naive_choice *c = &n->at;
-    const struct allowed *sp = &n->space->sequence_parallel;
-    int64_t last_padded = -1;
-    bool last_divides = false;
-    for (int most = c->spread ? c->meshes : 1; most >= 1; most--) {
-        naive_shapes(n, most);
-        bool alone = most * c->tp == 1 && !naive_may(sp, 0), divides = naive_sequence_divides(n, c);
-        if (c->most_times != most || !naive_dealt(n))
-            continue;
-        if (naive_padded(n) != last_padded || divides != last_divides || c->cp > 1 || alone)
-            naive_dimensions(n);
-        last_padded = naive_padded(n);
-        last_divides = divides;
-    }
-    c->shape_count = 0;
-    c->most_times = 1;
+    for (int meshes = 1; meshes <= NAIVE_TURNS && meshes <= c->meshes && meshes <= c->m; meshes++)
+        if (naive_may(&n->space->turns, meshes))
+            c->turns[c->turn_count++] = meshes;
+    if (naive_dealt(n))
+        naive_dimensions(n);
+    c->turn_count = 0;
 }
 
 /* ---- all of it ---- */
@@ -435,21 +372,16 @@ static inline void naive_stages(struct naive *n)
     struct naive_choice *c = &n->at;
     const struct space *space = n->space;
     int devices = n->cluster->device_count, ranks = c->tp * c->cp * c->dp, layers = n->graph->layer_count;
-    bool one_turn = naive_may(&space->turns, 1), one_spread = naive_may(&space->spread, 1);
     for (c->pp = 0; c->pp <= layers; c->pp++) {
         c->meshes = 0;
-        c->spread = false;
         if (c->pp > 0 && !naive_may(&space->pipeline, c->pp))
             continue;
-        if (c->pp > 0 && one_turn && one_spread && c->pp * ranks == devices)
+        if (c->pp > 0 && naive_may(&space->turns, 1) && c->pp * ranks == devices)
             naive_micro_batches(n);
         c->meshes = devices / ranks;
         if (devices % ranks != 0 || c->pp >= c->meshes)
             continue;
-        if (one_spread && (c->pp == 0) == (space->pipeline.count == 0))
-            naive_micro_batches(n);
-        c->spread = true;
-        if (one_turn && c->pp > 1)
+        if ((c->pp == 0) == (space->pipeline.count == 0))
             naive_micro_batches(n);
     }
 }
@@ -460,7 +392,7 @@ static inline void naive_space(const struct space *space, const struct graph *gr
     struct naive n = { .space = space, .graph = graph, .cluster = cluster, .proven = proven, .beside = beside };
     struct naive_choice *c = &n.at;
     int devices = cluster->device_count;
-    c->layouts = c->most_times = 1;
+    c->layouts = 1;
     for (c->tp = 1; c->tp <= cluster_node_size(cluster); c->tp++)
         for (c->cp = 1; c->cp <= devices; c->cp++)
             for (c->dp = 1; c->dp <= devices; c->dp++)

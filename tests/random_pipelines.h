@@ -14,12 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    PIPELINE_TURNS = 3,
-    PIPELINE_SHARED = 6 /* sequences that meshes share */,
-    PIPELINE_LAYERS = 24,
-    PIPELINE_VALUE_BYTES = 2000000
-};
+enum { PIPELINE_TURNS = 3, PIPELINE_LAYERS = 24, PIPELINE_VALUE_BYTES = 2000000 };
 /* Of whose passes backward takes how many times as long as forward: all alike, or each of its own. */
 enum pipeline_ratios { RATIO_OF_ALL, RATIO_OF_STAGES, RATIO_OF_LAYERS };
 struct pipeline_draw {
@@ -32,7 +27,6 @@ struct pipeline_draw {
     double backward_for; /* times as long; on average where there are several ratios: */
     enum pipeline_ratios ratios;
     int replicas[SHAPE_STAGES]; /* of each stage, in turn: 1 to PIPELINE_TURNS; 0: no turns */
-    bool shared;                /* these are meshes instead that share each micro-batch */
 };
 struct pipeline_case {
     struct pipeline_draw draw;
@@ -142,7 +136,7 @@ static inline void pipeline_plan(struct pipeline_case *c)
                            .chunks = d->chunks,
                            .folded = schedules[d->schedule]->folded,
                            .copies = schedules[d->schedule]->copies };
-    memcpy(d->shared ? shape.outer : shape.turns, d->replicas, sizeof shape.turns);
+    memcpy(shape.turns, d->replicas, sizeof shape.turns);
     c->plan = shape_plan(&shape, d->layers);
     c->plan->batch = c->space.batch, c->plan->sequence = 16, c->plan->vocab_multiple = 1, c->plan->dtype = DTYPE_BF16;
     c->plan->schedule = d->schedule, c->plan->micro_batch_count = d->micros, c->plan->prefetch = 1;
@@ -158,8 +152,7 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
     c->draw = *draw;
     pipeline_model(c, state);
     pipeline_cluster(c);
-    int sequences = draw->shared ? PIPELINE_SHARED : 1;
-    c->space = space_default(draw->micros * sequences, 16, DTYPE_BF16);
+    c->space = space_default(draw->micros, 16, DTYPE_BF16);
     c->space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
     c->space.zero = (struct allowed){ 1, { 0 } };
     c->config = (struct config){ .stages = draw->stages,
@@ -167,18 +160,15 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
                                  .chunks = draw->chunks,
                                  .prefetch = 1,
                                  .micro_batch_count = draw->micros,
-                                 .micro = sequences,
+                                 .micro = 1,
                                  .mesh = mesh_none() };
     mesh_add(&c->config.mesh, 1, DIM_dp);
-    static const int turns[PIPELINE_TURNS] = { 1, 2, 3 }, once[PIPELINE_TURNS] = { 1, 1, 1 };
+    static const int turns[PIPELINE_TURNS] = { 1, 2, 3 };
     if (draw->replicas[0] > 0) {
         c->config.meshes = pipeline_ranks(draw);
-        c->config.spread = draw->shared;
-        c->config.stages = draw->shared ? draw->stages : 0;
+        c->config.stages = 0;
         c->config.turns = turns;
-        c->config.tensor_times = once;
-        int most = draw->shared ? c->config.meshes - draw->stages + 1 : c->config.meshes; /* no stage is without one */
-        c->config.turn_count = (int)min_i64(PIPELINE_TURNS, most);
+        c->config.turn_count = (int)min_i64(PIPELINE_TURNS, c->config.meshes);
     }
     ck_assert_msg(workbench_open(&c->bench, c->model, &c->facts, &c->space, &err), "%s", err.message);
     ck_assert_msg(workbench_table(&c->bench, &c->config, false, &c->table, &err), "%s", err.message);
@@ -210,7 +200,7 @@ static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
         plan.stage_count = pieces;
         plan.turn = arena_alloc(&c->arena, (size_t)pieces, sizeof *plan.turn);
     }
-    for (int piece = 0, at = 0; turns && piece < pieces; at += c->draw.shared ? 1 : c->draw.replicas[piece], piece++) {
+    for (int piece = 0, at = 0; turns && piece < pieces; at += c->draw.replicas[piece], piece++) {
         plan.turn[piece] = c->draw.replicas[piece] - 1;
         plan.first_layer[piece] = c->plan->stages[at].first_layer;
         for (int l = 0; l < c->plan->stages[at].layer_count; l++)

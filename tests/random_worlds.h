@@ -284,21 +284,6 @@ static inline void draw_turns(struct random_world *w)
         w->space.pipeline = (struct allowed){ 1, { 1 + world_draw(w, 4) } };
 }
 
-/* Of every third of the others stages of several meshes that share each micro-batch. */
-static inline void draw_spread(struct random_world *w)
-{
-    static const struct allowed lists[] = {
-        { 2, { 1, 2 } }, { 3, { 4, 1, 2 } }, { 2, { 2, 1 } }, { 2, { 1, 3 } }, { 1, { 2 } },
-    };
-    bool turns = w->space.turns.count > 1 || w->space.turns.values[0] > 1;
-    if (turns || world_draw(w, 3) || !has_bounded_schedule(&w->space))
-        return;
-    w->space.spread = lists[world_draw(w, sizeof lists / sizeof *lists)];
-    struct random_world own = { .state = mix64(w->state + 2), .full = w->full };
-    if (world_draw(&own, 2)) /* of half of these with tensor degrees of their own */
-        w->space.spread_tensor = lists[world_draw(&own, sizeof lists / sizeof *lists)];
-}
-
 /* A chain of real layers on devices of one type: others have no layouts to choose from. */
 static inline bool has_layouts(const struct random_world *w)
 {
@@ -331,7 +316,6 @@ static inline struct random_world random_world_with(uint64_t seed, bool full, en
     draw_space(&w);
     draw_turns(&w);
     draw_layouts(&w);
-    draw_spread(&w);
     if (more == MORE_CHOICES) {
         w.space.zero = w.space.recompute = w.space.sequence_parallel = (struct allowed){ 0 };
         w.space.layouts = has_layouts(&w) ? (struct allowed){ MOST_RUNS, { 1, 2, 3 } } : w.space.layouts;

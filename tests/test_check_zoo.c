@@ -9,8 +9,8 @@ enum { DRAWS = 60 };
 struct job {
     const char *model, *cluster;
     int64_t batch;
-    int stages, tensor, zero;                  /* 0, 0, -1: any */
-    int turns, spread, spread_tensor, layouts; /* above 1: 1 and so many are allowed */
+    int stages, tensor, zero; /* 0, 0, -1: any */
+    int turns, layouts;       /* above 1: 1 and so many are allowed */
 };
 /* Of the first six the inequalities of one configuration come from another, or nothing fits into memory. */
 static const struct job known_jobs[] = {
@@ -22,7 +22,6 @@ static const struct job known_jobs[] = {
     { "gpt2-large", "7x1:l40s", 256, .zero = -1 },
     { "gpt2-large", "8x8:a100-sxm-80", 8, .zero = -1 }, /* many caps */
     { "llama-3-8b", "4x4:rtx4090", 16, .zero = -1, .layouts = 2 },
-    { "vgg-16", "8x8:a100-sxm-80", 128, .zero = -1, .spread = 2, .spread_tensor = 2 },
     { "bert-large", "6x1:a10g", 24, .zero = -1, .turns = 2 },
 };
 enum { KNOWN_JOBS = sizeof known_jobs / sizeof *known_jobs };
@@ -40,7 +39,7 @@ static struct job draw_job(uint64_t seed)
                        .cluster = clusters[random_below(&seed, sizeof clusters / sizeof *clusters)],
                        .batch = batches[random_below(&seed, sizeof batches / sizeof *batches)],
                        .zero = -1 };
-    switch (random_below(&seed, 8)) {
+    switch (random_below(&seed, 7)) {
     case 0:
         job.stages = 2 << random_below(&seed, 3);
         break;
@@ -54,9 +53,6 @@ static struct job draw_job(uint64_t seed)
         job.turns = 2;
         break;
     case 4:
-        job.spread = 2;
-        break;
-    case 5:
         job.layouts = 2;
         break;
     }
@@ -82,8 +78,6 @@ static bool check_job(const struct job *job)
     if (job->zero >= 0)
         space.zero = (struct allowed){ 1, { job->zero } };
     allow_more(&space.turns, job->turns);
-    allow_more(&space.spread, job->spread);
-    allow_more(&space.spread_tensor, job->spread_tensor);
     allow_more(&space.layouts, job->layouts);
     struct search_result *result = search_zoo(job->model, job->cluster, &space);
     bool found = result && result->feasible;
@@ -94,9 +88,8 @@ static bool check_job(const struct job *job)
         struct written_claim written = written_claim_open(result, &space);
         ck_assert_msg(
             certificate_check(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
-            "%s on %s, %lld sequences, pp %d tp %d zero %d, turns %d, spread %d, layouts %d: %s", job->model,
-            job->cluster, (long long)job->batch, job->stages, job->tensor, job->zero, job->turns, job->spread,
-            job->layouts, err.message);
+            "%s on %s, %lld sequences, pp %d tp %d zero %d, turns %d, layouts %d: %s", job->model, job->cluster,
+            (long long)job->batch, job->stages, job->tensor, job->zero, job->turns, job->layouts, err.message);
         ck_assert_int_le(result->certificate.simulated_bound_ns, result->plans[0].estimate->prediction.step_ns);
         written_claim_close(&written);
         cluster_free(cluster);

@@ -63,7 +63,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
-        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, tp-by, ep, hsdp, reshard, replicate, slices, order, interleave, extra-in-flight, turns, spread, spread-tp, layouts, bucket, loss-chunks"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, tp-by, ep, hsdp, reshard, replicate, slices, order, interleave, extra-in-flight, turns, layouts, bucket, loss-chunks"),
         ([*plan, "--fix", "layer[0-1].pp=1"], "layers have no key 'pp'; known: zero, recompute, offload, slices, reshard, replicate"),
         ([*plan, "--fix", "replicate=q+qq"], "replicate: expected one of none or, joined by \\+, some of embed, .*; found 'q\\+qq'"),
         ([*plan, "--fix", "bucket=4MB"], "bucket: expected bytes, such as 4MiB, found '4MB'"),
@@ -73,8 +73,10 @@ def wrong_usages(folder):
         ([*plan, "--space", "zero=0:1,tp=1,zero=0"], "--space: zero is given twice, zero=0:1 and zero=0"),
         (["plan", "gpt2", *job, "--solver", "ilp_whole"], "ilp_whole is for models of at most [0-9]+ layers, found 27; give --solver ilp"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
-        ([*plan, "--fix", "spread=2,schedule=zb-v"], "spread: .*1f1b, gpipe, .*zb-h1.*; found zb-v"),
-        ([*plan, "--fix", "spread=65"], "spread: expected a number from 1 to 64, found '65'"),
+        ([*plan, "--fix", "turns=2,schedule=zb-v"], "turns: .*1f1b, gpipe, .*zb-h1.*; found zb-v"),
+        ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
+        ([*plan, "--space", "spread=1:2"], "--space: spread is not searched any more: .*leave it out, or give turns=1:2:4"),
+        ([*plan, "--fix", "spread-tp=2"], "--fix: spread-tp is not searched any more: .*leave it out, or give turns=1:2:4"),
         ([*plan, "--fix", "layouts=4"], "layouts: expected a number from 1 to 3, found '4'"),
         ([*plan, "--fix", "reshard=no"], "reshard: expected true or false, or 1 or 0; found 'no'"),
         ([*plan, "--fix", "sp=2"], "sp: expected true or false, or 1 or 0; found '2'"),
@@ -270,27 +272,33 @@ def plans(folder):
     loops.write_text(json.dumps({key: turns[key] for key in ("format", "version", "decisions", "context")}))
     expect("show turns", 0, "ranks 0 to 1: 2 replicas take micro-batches in turn", "show", loops)
     expect("run turns", 0, "median step", "run", loops, "--steps", 2)
-    said = run("plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8).stderr
-    check("a batch that devices do not divide", "3 devices do not divide a batch of 8: --space spread=1:2:4" in said, said)
-    expect("plan spread", 0, "dp 1-2", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "spread=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
-    expect("check spread", 0, "the certificate holds", "check", loops)
-    expect("run spread", 0, "median step", "run", loops, "--steps", 2)
-    said = expect("explain of a wider space", 0, "why not another", "explain", loops, "--part", "alternatives")
-    check("it says what it leaves out", "chosen from more than other plans are sought in now: --space spread=1:2 looks there" in said.stderr, said)
-    said = expect("explain in the plan's space", 0, "why not another", "explain", loops, "--part", "alternatives", "--space", "spread=1:2")
-    check("nothing is left out", "chosen from more" not in said.stderr, said)
-    expect("plan spread-tp", 0, "tp 1-2", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 1, "--fix", "pp=2,sp=0", "--space", "spread=1:2,spread-tp=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
-    expect("check spread-tp", 0, "the certificate holds", "check", loops)
-    expect("run spread-tp", 0, "median step", "run", loops, "--steps", 2)
     expect("plan turns", 0, "2 replicas take micro-batches in turn", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "turns=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
     expect("check turns", 0, "the certificate holds", "check", loops)
     expect("run planned turns", 0, "median step", "run", loops, "--steps", 2)
+    said = expect("explain of a wider space", 0, "why not another", "explain", loops, "--part", "alternatives")
+    check("it says what it leaves out", "chosen from more than other plans are sought in now: --space turns=1:2 looks there" in said.stderr, said)
+    said = expect("explain in the plan's space", 0, "why not another", "explain", loops, "--part", "alternatives", "--space", "turns=1:2")
+    check("nothing is left out", "chosen from more" not in said.stderr, said)
+    plans_of_older_spaces(folder)
     clips = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
     expect("clipping is on", 0, "gradients clipped to norm 1\n", *clips)
     for text, named, norm in (("0", [], 0), ("0.5", [], 0.5), (None, ["--schedule", "pipedream", "--fix", "pp=2"], 0)):
         plan = json.loads(run(*clips, *(["--clip", text] if text else []), *named, "--json").stdout)
         check(f"--clip {text} {named}", plan["decisions"]["clip_norm"] == norm, plan["decisions"])
     expect("estimate", 0, "step", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--micro-batch", 4, "--dp", 2, "--zero", 1, "--seq", 16, "--dtype", "fp32")
+
+
+def plans_of_older_spaces(folder):
+    """Stages of unequal meshes are not searched any more; their plans are read, priced, explained and run as any other, and their certificates refused by name."""
+    for name, stages, retired in (("unequal_stages", "ranks 0 to 0\n(.|\n)*ranks 1 to 2\n(.|\n)*tp 2", "spread"),):
+        plan = ROOT / "tests/plans" / f"{name}.json"
+        expect(f"show {name}", 0, stages, "show", plan)
+        predicted = json.loads(plan.read_text())["predicted"]["step_s"]
+        simulated = json.loads(expect(f"simulate {name}", 0, "step_s", "simulate", plan, "--json").stdout)
+        check(f"{name} takes as long as when it was made", abs(simulated["step_s"] / predicted - 1) < 1e-9, (simulated["step_s"], predicted))
+        expect(f"run {name}", 0, "median step", "run", plan, "--steps", 2)
+        expect(f"explain {name}", 0, "why not another", "explain", plan, "--part", "alternatives")
+        expect(f"check {name}", 2, f"certificate.space.{retired}: the certificate is of a space that this version does not search", "check", plan)
 
 
 def types(folder):

@@ -92,8 +92,8 @@ def certificates_of_kinds(folder):
     check("a gap to that bound", json.loads(unbound.read_text())["certificate"]["proof_gap"] > 0)
     expect("check of what time ended", 0, "the certificate holds(.|\n)*were not looked at when the search ended: that bound is theirs, too", "check", unbound)
     expect("time ends while the space is listed", 0, "this is about plans with one mesh for each stage", "plan",
-           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "--space", "spread=1:2,turns=1:2", "-o", unbound)
-    check("the space is that part", json.loads(unbound.read_text())["certificate"]["space"]["spread"] == [1])
+           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--time-limit", "1e-6", "--space", "cp=1:2,turns=1:2", "-o", unbound)
+    check("the space is that part", json.loads(unbound.read_text())["certificate"]["space"]["turns"] == [1])
     expect("check of that part", 0, "the certificate holds(.|\n)*were not looked at when the search ended", "check", unbound)
 
 

@@ -87,10 +87,10 @@ START_TEST(time_ends_while_the_space_is_listed)
     struct world world = world_open("2x4:toy", 80000000000, 2);
     struct search_options options = { .space = space_default(96, 0, DTYPE_BF16), .top = 1, .time_limit_ns = 1 };
     int64_t clock = 0;
-    options.space.spread = (struct allowed){ 3, { 1, 2, 4 } };
+    options.space.turns = (struct allowed){ 3, { 1, 2, 4 } };
     options.space.context = (struct allowed){ 2, { 1, 2 } };
     struct space plain = options.space;
-    plain.spread = (struct allowed){ 1, { 1 } };
+    plain.turns = (struct allowed){ 1, { 1 } };
     options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
     struct search_result *result = run_search(&world, &options);
     struct workbench bench;
@@ -100,7 +100,7 @@ START_TEST(time_ends_while_the_space_is_listed)
     ck_assert_int_eq(result->certificate.configurations, space_count(&plain, bench.graph, world.cluster));
     ck_assert_int_lt(result->certificate.configurations, space_count(&options.space, bench.graph, world.cluster));
     search_result_free(result);
-    options.space.spread = (struct allowed){ 1, { 2 } }; /* there is no plain part: all are listed */
+    options.space.turns = (struct allowed){ 1, { 2 } }; /* there is no plain part: all are listed */
     clock = 0;
     result = run_search(&world, &options);
     ck_assert(!result->certificate.plain_only);
@@ -144,7 +144,7 @@ START_TEST(large_spaces_are_no_worse_than_small_ones)
     ck_assert_msg(large_ns <= plain_ns + plain_ns / 50, "%lld ns with more to choose from, %lld without",
                   (long long)large_ns, (long long)plain_ns);
     search_result_free(large);
-    options.space.spread = up_to(4);
+    options.space.loss_chunks = up_to(4);
     options.space.bucket = (struct allowed){ 5, { 0, 1 << 20, 4 << 20, 25 << 20, 100 << 20 } };
     struct search_result *crowded = run_search(&world, &options);
     ck_assert(crowded->certificate.plain_only && crowded->certificate.crowded);

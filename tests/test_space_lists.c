@@ -14,8 +14,7 @@ static void keep_config(struct naive_names *list, const struct config *config)
     char *out = list->names[list->count++];
     int at = (int)strlen(config_name(out, config));
     for (int i = 0; i < config->turn_count; i++)
-        at += sprintf(out + at, "%s%dx%d", i > 0 ? "," : "; stages of ", config->turns[i],
-                      config->tensor_times ? config->tensor_times[i] : 1);
+        at += sprintf(out + at, "%s%d", i > 0 ? "," : "; stages of ", config->turns[i]);
     for (int i = 0; i < config->layout_count && config->runs > 1; i++) {
         int atom = 0; /* the one that differs */
         while (dimensions[config->layout[0][atom]]->lane != LANE_TP)
@@ -102,12 +101,7 @@ static void draw_choices(struct random_world *w, struct space *space)
     DRAW(space->bucket, USUAL_BUCKET_BYTES, 0, 4 << 20, 3 << 10, 777);
     DRAW(space->loss_chunks, 1, 2, 8);
     DRAW(space->layouts, 1, 2, 3);
-    if (world_draw(w, 3) == 0)
-        DRAW(space->turns, 1, 2, 3, 4, 6);
-    else
-        DRAW(space->spread, 1, 2, 3, 4, 6);
-    if (names_several(&space->spread))
-        DRAW(space->spread_tensor, 1, 2, 3, 4);
+    DRAW(space->turns, 1, 2, 3, 4, 6);
     if (world_draw(w, 2))
         space->schedule = (struct allowed){ 0 };
     for (int s = 0; s < all && world_draw(w, 2); s++)
@@ -117,9 +111,8 @@ static void draw_choices(struct random_world *w, struct space *space)
 
 /* ---- comparing ---- */
 
-enum family { TURNS, SPREAD, DEGREES, LAYOUTS, CONTEXT, EXPERTS, GROUPS, SERVERS, FAMILIES };
-static const char *const family_names[FAMILIES] = { "turns",   "spread",  "degrees", "layouts",
-                                                    "context", "experts", "groups",  "servers" };
+enum family { TURNS, LAYOUTS, CONTEXT, EXPERTS, GROUPS, SERVERS, FAMILIES };
+static const char *const family_names[FAMILIES] = { "turns", "layouts", "context", "experts", "groups", "servers" };
 struct tally {
     int64_t proven, beside, by_family[FAMILIES];
 };
@@ -134,9 +127,7 @@ static void count_families(struct tally *tally, const struct config *configs, in
             data_atoms += c->mesh.dim[a] == DIM_dp;
             server = server || c->mesh.dim[a] == DIM_ps;
         }
-        tally->by_family[TURNS] += c->meshes > 0 && !c->spread;
-        tally->by_family[SPREAD] += c->spread;
-        tally->by_family[DEGREES] += c->most_tensor > config_tensor(c);
+        tally->by_family[TURNS] += c->meshes > 0;
         tally->by_family[LAYOUTS] += c->runs > 1;
         tally->by_family[CONTEXT] += mesh_context(&c->mesh) > 1;
         tally->by_family[EXPERTS] += mesh_expert(&c->mesh) > 1;

@@ -60,21 +60,6 @@ static struct least least_of(const struct price_table *table, int class_index)
     return least;
 }
 
-/* Of all ranks of a stage together, in ranks of one mesh. */
-static struct least least_of_meshes(const struct price_table *table, int class_index)
-{
-    struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
-    if (!table->turn_mesh)
-        return least_of(table, class_index);
-    for (int i = 0; i < table->turn_count; i++) {
-        struct least own = least_of(table->by_turns[i], class_index);
-        least.forward_ns = min_i64(least.forward_ns, table->turns[i] * own.forward_ns);
-        least.input_ns = min_i64(least.input_ns, table->turns[i] * own.input_ns);
-        least.weight_ns = min_i64(least.weight_ns, table->turns[i] * own.weight_ns);
-    }
-    return least;
-}
-
 static bool add_up(struct busy *b, const struct price_table *table, struct work *out)
 {
     const struct chain *chain = b->p->chain;
@@ -85,7 +70,7 @@ static bool add_up(struct busy *b, const struct price_table *table, struct work 
     if (!least || !out->sum[0] || !out->sum[1])
         return false;
     for (int c = 0; c < chain->class_count; c++)
-        least[c] = least_of_meshes(table, c);
+        least[c] = least_of(table, c);
     for (int l = 0; l < b->layers; l++) {
         const struct least *of = &least[chain->class_of[l]];
         out->sum[0][l + 1] = out->sum[0][l] + of->forward_ns + of->input_ns;

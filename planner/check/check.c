@@ -32,8 +32,7 @@ static struct stage_kind kind_of_meshes(const struct checker *c, const struct co
                                         const struct price_table *table, int left, int turn, int in_flight)
 {
     const struct price_table *own = table->by_turns ? price_of_meshes(table, config->meshes - left, turn) : table;
-    int64_t replicas = config->spread ? 1 : config->turns[turn],
-            micro_batches = ceil_div(config->micro_batch_count, replicas);
+    int64_t micro_batches = ceil_div(config->micro_batch_count, config->turns[turn]);
     return (struct stage_kind){ .table = own,
                                 .capacity_bytes = c->claim->memory_bytes,
                                 .in_flight = in_flight,
@@ -47,17 +46,14 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
                                      struct arena *arena, struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
-    int turns = config->turn_count, rows = config->meshes + 1, stage_rows = config->spread ? config->stages : 1,
-        *in_flight = config_in_flight(arena, config);
-    bool by_place = config->spread || (table->by_turns && table->by_place);
-    struct stage_kind *stages = arena_alloc(arena, (size_t)(stage_rows * rows) * (size_t)turns, sizeof *stages);
+    int turns = config->turn_count, rows = config->meshes + 1, *in_flight = config_in_flight(arena, config);
+    bool by_place = table->by_turns && table->by_place;
+    struct stage_kind *stages = arena_alloc(arena, (size_t)rows * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    for (int stage = 0; stage < stage_rows; stage++)
-        for (int left = 1; left < rows; left++)
-            for (int turn = 0; turn < turns && (!by_place || config->turns[turn] <= left); turn++)
-                stages[(stage * rows + left) * turns + turn] = kind_of_meshes(
-                    c, config, table, left, turn, in_flight[config->spread ? stage : left * turns + turn]);
+    for (int left = 1; left < rows; left++)
+        for (int turn = 0; turn < turns && (!by_place || config->turns[turn] <= left); turn++)
+            stages[left * turns + turn] = kind_of_meshes(c, config, table, left, turn, in_flight[left * turns + turn]);
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
                                  .stage_count = config->stages,
                                  .class_count = chain->class_count,
@@ -70,7 +66,6 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
                                  .mesh_count = config->meshes,
                                  .turn_count = turns,
                                  .turns = config->turns,
-                                 .spread = config->spread,
                                  .phases = in_phases(config),
                                  .once_ns = table->norm_exchange_ns };
     return true;

@@ -33,25 +33,11 @@ static struct kernels kernels_of(const struct price_table *table, int class_inde
     return k;
 }
 
-/* Of all meshes of a stage together, with the number of meshes for which it is least. */
-static struct kernels kernels_of_meshes(const struct price_table *table, int class_index)
-{
-    struct kernels all = { INT64_MAX, INT64_MAX, INT64_MAX };
-    for (int i = 0; i < table->turn_count; i++) {
-        struct kernels k = kernels_of(table->by_turns[i], class_index);
-        int64_t meshes = table->turns[i];
-        all.forward_ns = min_i64(all.forward_ns, meshes * k.forward_ns);
-        all.input_ns = min_i64(all.input_ns, meshes * k.input_ns);
-        all.weight_ns = min_i64(all.weight_ns, meshes * k.weight_ns);
-    }
-    return all;
-}
-
 static void sum_up(struct busy_check *b, const struct price_table *table)
 {
     for (int l = 0; l < b->layers; l++) {
         int class_index = b->chain->class_of[l];
-        struct kernels k = b->config->spread ? kernels_of_meshes(table, class_index) : kernels_of(table, class_index);
+        struct kernels k = kernels_of(table, class_index);
         b->sum[l + 1] = b->sum[l] + k.forward_ns + k.input_ns;
         b->weights[l + 1] = b->weights[l] + k.weight_ns;
     }

@@ -14,11 +14,8 @@ static bool same_kind(const struct stage_kind *a, const struct stage_kind *b)
 void cut_like_kinds(const struct cut_problem *p, int *kind)
 {
     int meshes = p->mesh_count;
-    int each = (meshes + 1) * p->turn_count; /* of one stage, with spread */
     for (int k = 0; k < cut_kinds(p); k++) {
         int like = meshes > 0 && k >= p->turn_count ? kind[k - p->turn_count] : 0; /* with a mesh less */
-        if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
-            like = p->spread && k >= each ? kind[k - each] : k; /* of the stage before */
         if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
             like = k;
         while (!same_kind(&p->stages[like], &p->stages[k]))

@@ -7,19 +7,17 @@
 
 struct cut_problem {
     int layer_count, stage_count, class_count;
-    int64_t micro_batch_count;   /* of all replicas in turn together */
-    const int *class_of;         /* (layers) */
-    const struct orders *orders; /* where stages begin and end: its sets. NULL: layers in one order */
-    int tied_first, tied_second; /* layers that share a weight; -1: none */
-    const struct stage_kind
-        *stages;          /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many meshes
-                             there are from it on, and how many it has; with spread of each stage so */
-    int64_t once_ns;      /* sends of the whole pipeline, and the norm's exchange */
-    int mesh_count;       /* 0: one for each stage; else of all together, and stage_count 0: any number */
-    int turn_count;       /* with meshes: */
-    const int *turns;     /* (turn_count) meshes that a stage may have */
-    bool spread;          /* with meshes: they share each micro-batch; else they take turns */
-    bool phases;          /* stages are apart: all forward passes come before the backward ones */
+    int64_t micro_batch_count;       /* of all replicas in turn together */
+    const int *class_of;             /* (layers) */
+    const struct orders *orders;     /* where stages begin and end: its sets. NULL: layers in one order */
+    int tied_first, tied_second;     /* layers that share a weight; -1: none */
+    const struct stage_kind *stages; /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many
+                                        meshes there are from it on, and how many it has */
+    int64_t once_ns;                 /* sends of the whole pipeline, and the norm's exchange */
+    int mesh_count;                  /* 0: one for each stage; else of all together, and stage_count 0: any number */
+    int turn_count;                  /* with meshes: */
+    const int *turns;                /* (turn_count) meshes that a stage may have */
+    bool phases;                     /* stages are apart: all forward passes come before the backward ones */
     const int *device_of; /* (stages) for the value of a plan whose chunks have a device's memory in common; or NULL */
     int64_t *held_bytes;  /* (devices) zeroes: what they hold */
     int64_t device_bytes; /* at most */
@@ -27,8 +25,7 @@ struct cut_problem {
 /* Index of the kind of a stage from which on there are so many meshes, and that has turns[turn] of them. */
 static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int turn)
 {
-    int row = (p->spread ? stage * (p->mesh_count + 1) : 0) + meshes_left;
-    return p->mesh_count == 0 ? stage : row * p->turn_count + turn;
+    return p->mesh_count == 0 ? stage : meshes_left * p->turn_count + turn;
 }
 /* How many layouts layers choose from: one where stages may have several meshes. */
 static inline int cut_layouts(const struct cut_problem *p)
@@ -37,7 +34,7 @@ static inline int cut_layouts(const struct cut_problem *p)
 }
 static inline int cut_kinds(const struct cut_problem *p)
 {
-    return p->mesh_count == 0 ? p->stage_count : (p->spread ? p->stage_count : 1) * (p->mesh_count + 1) * p->turn_count;
+    return p->mesh_count == 0 ? p->stage_count : (p->mesh_count + 1) * p->turn_count;
 }
 /* What the sends at a stage's ends add to it where stages may have several meshes: of each cut one way. */
 static inline int64_t cut_ends_ns(const struct cut_problem *p, const struct stage_kind *kind, bool first, bool last)

@@ -9,7 +9,7 @@
 /* Replicas of a stage lie in their own order also where the stages lie from the last device on. */
 static bool same_outside(const struct plan *plan, const struct config *config)
 {
-    bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
+    bool same = plan->stage_count == config_meshes(config) && plan->chunk_count == config_chunks(config) &&
                 plan->micro_batch_count == config->micro_batch_count && plan->extra_in_flight == config->extra &&
                 plan->bucket_bytes == config->bucket_bytes && plan->loss_chunks == config_loss_chunks(config) &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
@@ -17,18 +17,9 @@ static bool same_outside(const struct plan *plan, const struct config *config)
     for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
         int ranks = stage_rank_count(plan, k), turn = plan->stages[k].turn, replicas = stage_turns(plan, k),
             first = group_order_rank(&config->order, before - turn * ranks, replicas * ranks) + turn * ranks;
-        same = plan->stages[k].first_rank == first && (turn == 0 || (config->meshes > 0 && !config->spread));
+        same = plan->stages[k].first_rank == first && (turn == 0 || config->meshes > 0);
     }
     return same && before == all;
-}
-
-/* Whether the stage is what the configuration's turn `i` allows: so many replicas, or the mesh of so many meshes. */
-static bool is_turn(const struct plan *plan, int stage, const struct config *config, int i)
-{
-    if (!config->spread)
-        return stage_turns(plan, stage) == config->turns[i];
-    struct config own = config_of_spread(config, i);
-    return !memcmp(plan->stages[stage].atom, own.mesh.size, sizeof own.mesh.size);
 }
 
 /* The plan's stages, and where they may have several meshes which of the configuration's numbers of them each has:
@@ -43,7 +34,7 @@ static int list_stages(const struct plan *plan, const struct config *config, int
     }
     for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
         int i = 0;
-        while (i < config->turn_count && !is_turn(plan, k, config, i))
+        while (i < config->turn_count && stage_turns(plan, k) != config->turns[i])
             i++;
         if (i == config->turn_count)
             return 0;
@@ -65,8 +56,7 @@ static bool plan_in(struct checker *c, const struct config *config, const struct
     struct plan *plan = plan_copy(joined);
     if (!plan)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    if (config->spread ? plan->atom_count == config->mesh.atom_count
-                       : plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
+    if (plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
         *out = plan;
     else
         plan_free(plan);

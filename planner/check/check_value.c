@@ -192,15 +192,13 @@ static int64_t mixed_bound(const struct cut_problem *p, int64_t micro_batches)
 int64_t cut_quick_bound(const struct cut_problem *p)
 {
     int64_t sum = least_of_all(p, USE_PATH, false), steps = least_of_all(p, USE_STEP, false), longest = 0,
-            micro_batches = p->spread ? p->micro_batch_count : p->stages[0].micro_batches;
-    if (p->mesh_count > 0 && !p->spread)
+            micro_batches = p->stages[0].micro_batches;
+    if (p->mesh_count > 0)
         return turns_bound(p, sum, steps, p->micro_batch_count);
-    for (int k = 1; k < p->stage_count && p->mesh_count == 0; k++)
+    for (int k = 1; k < p->stage_count; k++)
         if (!as_before(p, k))
             return mixed_bound(p, micro_batches) + p->once_ns;
     longest = ceil_div(sum, p->stage_count);
-    if (p->spread) /* r meshes of a stage are all busy at once */
-        longest = max_i64(longest, ceil_div(least_of_all(p, USE_PATH, true), p->mesh_count));
     return sum + p->once_ns +
            max_i64((micro_batches - 1) * longest, ceil_div((micro_batches - 1) * sum + steps, p->stage_count));
 }

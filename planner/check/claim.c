@@ -181,17 +181,40 @@ static bool read_rules(const struct json *at, struct space *out, struct error *e
     return true;
 }
 
+/* Certificates of earlier versions name these, too: where with no more than what all plans have now, they are of a
+ * space that is still searched. */
+static bool read_retired(const struct json *at, int *count, struct error *err)
+{
+    for (const struct retired_choice *r = retired_choices; r->name; r++) {
+        const struct json *values = json_member(at, r->name);
+        int64_t value = 0;
+        if (!values)
+            continue;
+        ++*count;
+        if (json_type(values) != JSON_ARRAY || json_count(values) != 1 ||
+            !json_int(json_at(values, 0), 1, 1, &value, NULL))
+            return json_fail(values, err,
+                             "the certificate is of a space that this version does not search, with several values of "
+                             "%s; its plan is read, estimated, simulated and run as any other",
+                             r->name);
+    }
+    return true;
+}
+
 static bool read_space(const struct json *at, struct space *out, struct error *err)
 {
     const struct json *rules;
+    int retired = 0;
     for (int choice = 0; choice < SPACE_CHOICES; choice++) {
         const struct json *values;
         if (!json_require(at, space_choice_names[choice], &values, err) ||
             !read_choice(values, (enum space_choice)choice, space_allowed(out, (enum space_choice)choice), err))
             return false;
     }
-    if (json_count(at) != SPACE_CHOICES + 1)
-        return json_fail(at, err, "expected %d choices, found %d", SPACE_CHOICES + 1, json_count(at));
+    if (!read_retired(at, &retired, err))
+        return false;
+    if (json_count(at) != SPACE_CHOICES + 1 + retired)
+        return json_fail(at, err, "expected %d choices, found %d", SPACE_CHOICES + 1, json_count(at) - retired);
     return json_require(at, "layers", &rules, err) && read_rules(rules, out, err);
 }
 

@@ -12,19 +12,18 @@
  * NEAR: caps that fall by less than one part in so many do not get far. */
 enum { PROBES = 14, NEAR = 64, ROUGH = 200 };
 
-/* Whatever the cap, the longest stage is no shorter than the mean. Where r of G meshes share each micro-batch Y >= (m -
- * 1) C and so G Y >= (m - 1) sum r C. */
+/* Whatever the cap, the longest stage is no shorter than the mean. */
 static int64_t mean_high(const struct solver *s, int64_t sum)
 {
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
-    if (p->mesh_count > 0 && !p->spread)
+    if (p->mesh_count > 0)
         return max_i64(s->span.from_ns + s->span.rest_ns, mean_of_turns(p, s->least_ns, 0) - stage_slack_ns(s));
     sum = max_i64(s->least_ns, sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return max_i64(s->span.from_ns + s->span.rest_ns,
-                   (p->micro_batch_count - 1) * (mean_path(p, sum, s->mesh_path_ns) + period) - stage_slack_ns(s));
+                   (p->micro_batch_count - 1) * (ceil_div(sum, p->stage_count) + period) - stage_slack_ns(s));
 }
 
 int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns)

@@ -22,8 +22,6 @@
  * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
  * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
  * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas.
- * Where a stage's meshes share each micro-batch, all its numbers are those of its number of meshes, and in place of 2 c
- * a cut costs c of either side; the number of stages is given.
  *
  * Where layers have different layouts, a stage consists of at most run_count runs of layers with one layout each. What
  * one run hands over to the next counts like a layer of the stage, and in place of 2 c a cut costs what the layouts on
@@ -68,9 +66,7 @@ struct partition_problem {
     int mesh_count;       /* 0: one for each stage. Else of all stages together; stage_count 0: any number */
     int turn_count;       /* with meshes: */
     const int *turns;     /* (turn_count) meshes that a stage may have, ascending; table->by_turns has their prices */
-    bool spread; /* with meshes and stages: those of a stage share each micro-batch, in_flight is (stage_count); else
-                    they take turns */
-    bool phases; /* all forward passes of a stage come before all its backward ones */
+    bool phases;          /* all forward passes of a stage come before all its backward ones */
     int64_t capacity_bytes;
     /* For partition_evaluate() alone: the capacity is that of a device, which several stages (chunks) share; NULL: each
      * has it to itself. held_bytes: (devices) scratch, zeros. */
@@ -144,6 +140,4 @@ bool partition_lacks_memory(const struct partition_problem *problem);
 int64_t partition_orders_bound(const struct partition_problem *problem);
 /* Without sends, for a table by_stage, from paths and perhaps updates (partition_mixed.c). */
 int64_t partition_mixed_bound(const struct partition_problem *problem, bool updates);
-/* Where meshes share micro-batches: the longest stage's C is no shorter; else 0 (partition_mixed.c). */
-int64_t partition_mesh_path_ns(const struct partition_problem *problem);
 #endif

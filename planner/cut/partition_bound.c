@@ -4,11 +4,10 @@
 
 /* What the longest stage takes beyond its first micro-batch, of stages whose C come to at least `sum` and whose O to
  * step_ns: no less than the mean. */
-static int64_t mean_beyond_first(const struct partition_problem *problem, int64_t sum, int64_t step_ns,
-                                 int64_t mesh_path_ns)
+static int64_t mean_beyond_first(const struct partition_problem *problem, int64_t sum, int64_t step_ns)
 {
     int64_t m = problem->micro_batch_count;
-    return max_i64((m - 1) * mean_path(problem, sum, mesh_path_ns),
+    return max_i64((m - 1) * ceil_div(sum, problem->stage_count),
                    ceil_div((m - 1) * sum + step_ns, problem->stage_count));
 }
 
@@ -36,21 +35,21 @@ static void add_least(const struct partition_problem *problem, int64_t *path, in
     }
 }
 
-static int64_t bound_by_mean(const struct partition_problem *problem, int64_t mesh_path_ns, bool updates)
+static int64_t bound_by_mean(const struct partition_problem *problem, bool updates)
 {
     int64_t sum, step;
     add_least(problem, &sum, &step);
     step = updates ? step : 0;
-    if (problem->mesh_count > 0 && !problem->spread) /* as mean_high() */
+    if (problem->mesh_count > 0) /* as mean_high() */
         return sum + mean_of_turns(problem, sum, step);
-    return sum + stage_once_ns(problem) + mean_beyond_first(problem, sum, step, mesh_path_ns);
+    return sum + stage_once_ns(problem) + mean_beyond_first(problem, sum, step);
 }
 
 static int64_t quick_bound(const struct partition_problem *problem, bool updates)
 {
     if (problem->table->by_stage)
         return partition_mixed_bound(problem, updates) + stage_once_ns(problem);
-    return bound_by_mean(problem, partition_mesh_path_ns(problem), updates);
+    return bound_by_mean(problem, updates);
 }
 
 int64_t partition_quick_bound(const struct partition_problem *problem)
@@ -65,7 +64,7 @@ int64_t partition_path_bound(const struct partition_problem *problem)
 
 int64_t partition_orders_bound(const struct partition_problem *problem)
 {
-    return bound_by_mean(problem, 0, true);
+    return bound_by_mean(problem, true);
 }
 
 /* ---- memory ---- */
@@ -93,15 +92,14 @@ static void next_place(const struct chain *chain, struct stage_place *fewest, co
 /* Where prices do not depend on the place, a stage may have more meshes than are left (as rows of the solver may). */
 static int fewest_left(const struct partition_problem *p, int turn)
 {
-    bool by_place = p->spread || p->table->by_place;
-    return p->mesh_count == 0 ? 0 : by_place ? p->turns[turn] : 1;
+    return p->mesh_count == 0 ? 0 : p->table->by_place ? p->turns[turn] : 1;
 }
 
 bool partition_lacks_memory(const struct partition_problem *p)
 {
     int64_t least = INT64_MAX, room = p->capacity_bytes - p->table->base_bytes,
             stages = p->stage_count > 0 ? p->stage_count : min_i64(p->mesh_count, p->chain->layer_count);
-    int rows = p->mesh_count == 0 || p->spread ? p->stage_count : 1;
+    int rows = p->mesh_count == 0 ? p->stage_count : 1;
     struct stage_place fewest = { 0 }, next;
     for (int turn = 0; turn < (p->mesh_count == 0 ? 1 : p->turn_count); turn++)
         for (int stage = 0; stage < rows; stage++)

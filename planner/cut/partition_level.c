@@ -39,9 +39,6 @@ int64_t stage_most_cuts_ns(const struct partition_problem *problem)
 {
     const struct price_table *table = problem->table;
     int64_t most = 0;
-    for (int i = 0; i < problem->mesh_count * problem->turn_count; i++)
-        if (!table->by_place || table->by_place[i])
-            most = max_i64(most, 2 * price_of_meshes(table, i / problem->turn_count, i % problem->turn_count)->send_ns);
     for (int i = 0; price_has_layouts(table) && i < table->layout_count * table->layout_count; i++)
         most = max_i64(most, table->cut_ns[i / table->layout_count][i % table->layout_count]);
     return (problem->stage_count - 1) * most;
@@ -132,9 +129,6 @@ struct stage_place stage_place_of(const struct partition_problem *problem, int s
     if (problem->mesh_count == 0)
         return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
                                      problem->in_flight[stage] };
-    if (problem->spread)
-        return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
-                                     problem->micro_batch_count, problem->in_flight[stage] };
     return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
                                  micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
                                  problem->in_flight[meshes_left * problem->turn_count + turn] };
@@ -285,22 +279,13 @@ static int find_level(struct solver *s, const struct stage_place *place, int fro
     return s->least_bytes[level] ? level : -1;
 }
 
-/* Where tables do not depend on the place, a stage's rows have one level for each number of meshes. */
 static bool set_levels_of_stages(struct solver *s)
 {
-    int meshes = s->problem->mesh_count, level = 0;
-    for (int k = 0; k < s->stages; k++)
-        for (int turn = 0; turn < s->turn_count; turn++)
-            for (int before = 0; before <= meshes; before++) {
-                bool fits = meshes == 0 || before + s->problem->turns[turn] <= meshes,
-                     known = before > 0 && !s->problem->table->by_place;
-                struct stage_place place = { 0 };
-                if (fits)
-                    place = stage_place_of(s->problem, k, turn, meshes - before);
-                if (fits && !known && (level = find_level(s, &place, 0)) < 0)
-                    return false;
-                s->level[(k * (meshes + 1) + before) * s->turn_count + turn] = level;
-            }
+    for (int k = 0; k < s->stages; k++) {
+        struct stage_place place = stage_place_of(s->problem, k, 0, 0);
+        if ((s->level[k] = find_level(s, &place, 0)) < 0)
+            return false;
+    }
     return true;
 }
 
@@ -448,28 +433,13 @@ static bool set_bins(struct solver *s)
     return true;
 }
 
-/* At most so many differ: with spread each stage by its meshes, and by the types on which they lie. */
-static int most_levels(const struct partition_problem *p)
-{
-    int most = p->mesh_count > 0 ? p->mesh_count * p->turn_count : p->stage_count;
-    if (!p->spread || !p->table->by_place)
-        return most;
-    int tables = 0;
-    for (int i = 0; i < most; i++) {
-        int like = 0;
-        while (p->table->by_place[like] != p->table->by_place[i])
-            like++;
-        tables += like == i && p->table->by_place[i];
-    }
-    return p->stage_count * tables;
-}
-
 bool stage_start(struct solver *s)
 {
-    int most = most_levels(s->problem);
+    bool meshes = s->problem->mesh_count > 0;
+    int most = meshes ? s->problem->mesh_count * s->problem->turn_count : s->problem->stage_count;
     size_t sums = (size_t)s->sums, levels = (size_t)most, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
-    s->turns_alike = s->problem->mesh_count > 0 && !s->problem->spread && !s->problem->table->by_place;
+    s->turns_alike = meshes && !s->problem->table->by_place;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
     s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
     s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);
@@ -498,12 +468,8 @@ bool stage_start(struct solver *s)
                 s->period_ns && s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes &&
                 s->least_path_ns && s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts &&
                 s->layout_path_ns && s->handovers && s->own_path_ns && s->own_step_ns;
-    bool by_stage = s->problem->mesh_count == 0 || s->problem->spread;
-    if (!good || !(by_stage ? set_levels_of_stages : set_levels_of_turns)(s) || !set_bins(s) ||
-        (s->layouts > 1 && !runs_start(s)))
-        return false;
-    s->mesh_path_ns = partition_mesh_path_ns(s->problem);
-    if (!set_least(s))
+    if (!good || !(meshes ? set_levels_of_turns : set_levels_of_stages)(s) || !set_bins(s) ||
+        (s->layouts > 1 && !runs_start(s)) || !set_least(s))
         return false;
     set_most(s);
     return true;

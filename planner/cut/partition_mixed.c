@@ -7,14 +7,9 @@
  *
  * with c_k(l) the cheapest compute path of layer l on stage k, and o_k(l) its shortest update. It is tightest where
  * stages that share the work evenly take equal time: shares in proportion to speed, of which the whole model's time on
- * each stage speaks.
- *
- * Where meshes share micro-batches each mesh has a share, and a stage those of all of its meshes: whatever stages there
- * are, the longest C is at least the sum over the layers of the least, over all places of all stages, of the stage's
- * share times the layer's path there. */
+ * each stage speaks. */
 #include "base/num.h"
 #include "planner/cut/partition.h"
-#include <math.h>
 
 static int64_t cheapest_ns(const struct price_table *table, int class_index)
 {
@@ -34,17 +29,13 @@ static int64_t shortest_step_ns(const struct price_table *table, int class_index
     return least;
 }
 
-static double model_on(const struct partition_problem *problem, const struct price_table *table)
+static double model_ns(const struct partition_problem *problem, int stage)
 {
+    const struct price_table *table = price_of_stage(problem->table, stage);
     double sum = 0;
     for (int l = 0; l < problem->chain->layer_count; l++)
         sum += (double)cheapest_ns(table, problem->chain->class_of[l]);
     return sum > 1 ? sum : 1;
-}
-
-static double model_ns(const struct partition_problem *problem, int stage)
-{
-    return model_on(problem, price_of_stage(problem->table, stage));
 }
 
 /* Stages of one type follow each other: only where the table changes is there another price. */
@@ -81,62 +72,6 @@ int64_t partition_mixed_bound(const struct partition_problem *problem, bool upda
         int layers = chain->layers_of[c];
         if (layers > 0)
             sum += layers * least_ns(problem, speed_sum, c, updates);
-    }
-    return (int64_t)(sum * (1 - 1e-9)); /* below what rounding may have added */
-}
-
-/* ---- meshes that share micro-batches ---- */
-
-static bool fits_behind(const struct partition_problem *problem, int before, int turn)
-{
-    return before + problem->turns[turn] <= problem->mesh_count;
-}
-
-/* The sum of the shares of the meshes before each: (mesh_count + 1). By the smallest stage that begins at each, or near
- * the end as late as it can. */
-static void sum_shares(const struct partition_problem *problem, double *shares)
-{
-    const struct price_table *table = NULL;
-    double speed = 1;
-    for (int i = 0; i < problem->mesh_count; i++) {
-        int before = (int)min_i64(i, problem->mesh_count - problem->turns[0]);
-        const struct price_table *own = price_of_meshes(problem->table, before, 0);
-        speed = own == table ? speed : 1 / model_on(problem, own);
-        table = own;
-        shares[i + 1] = shares[i] + speed;
-    }
-    for (int i = 0; i < problem->mesh_count; i++)
-        shares[i] /= shares[problem->mesh_count];
-    shares[problem->mesh_count] = 1;
-}
-
-static double least_share_ns(const struct partition_problem *problem, const double *shares, int class_index)
-{
-    double least = INFINITY;
-    for (int turn = 0; turn < problem->turn_count; turn++) {
-        const struct price_table *table = NULL;
-        int64_t ns = 0;
-        for (int before = 0; fits_behind(problem, before, turn); before++) {
-            const struct price_table *own = price_of_meshes(problem->table, before, turn);
-            ns = own == table ? ns : cheapest_ns(own, class_index);
-            table = own;
-            least = fmin(least, (shares[before + problem->turns[turn]] - shares[before]) * (double)ns);
-        }
-    }
-    return least;
-}
-
-int64_t partition_mesh_path_ns(const struct partition_problem *problem)
-{
-    const struct chain *chain = problem->chain;
-    double shares[MOST_SPREAD + 1] = { 0 }, sum = 0;
-    if (!problem->spread || problem->mesh_count > MOST_SPREAD)
-        return 0;
-    sum_shares(problem, shares);
-    for (int c = 0; c < chain->class_count; c++) {
-        int layers = chain->layers_of[c];
-        if (layers > 0)
-            sum += layers * least_share_ns(problem, shares, c);
     }
     return (int64_t)(sum * (1 - 1e-9)); /* below what rounding may have added */
 }

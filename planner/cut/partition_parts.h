@@ -1,7 +1,6 @@
 /* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
  * under a cap, partition_level.c knows what stages cost at their places, partition_vectors.c bounds single ones and
- * partition_stage.c solves them. A `turn` is the index of a stage's number of meshes, whether these take turns or share
- * micro-batches. */
+ * partition_stage.c solves them. A `turn` is the index of a stage's number of meshes. */
 #ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
 #define CLEAVE_SEARCH_PARTITION_PARTS_H
 #include "base/num.h"
@@ -137,7 +136,6 @@ struct solver {
     int64_t *layout_path_ns;                /* (layouts, sums) the first of each layout */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
-    int64_t mesh_path_ns;                   /* partition_mesh_path_ns() */
     int64_t **least_bytes;                  /* (level_count) of (sums); may be less than the least */
     int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
     int *near;                              /* (turns) scratch: where the row before led to */
@@ -187,12 +185,6 @@ static inline int64_t mean_of_turns(const struct partition_problem *problem, int
     return ceil_div(rest + step_ns, problem->mesh_count);
 }
 
-/* C of the longest of a given number of stages, whose C come to at least so much. */
-static inline int64_t mean_path(const struct partition_problem *problem, int64_t sum, int64_t mesh_path_ns)
-{
-    int64_t mean = ceil_div(sum, problem->stage_count);
-    return problem->spread ? max_i64(mean, mesh_path_ns) : mean;
-}
 /* What a stage's times may be under the present cap. */
 static inline struct stage_times stage_caps(const struct solver *s)
 {

@@ -37,7 +37,7 @@ static int64_t least_passes_ns(const struct partition_problem *problem, bool for
         }
         sum += least;
     }
-    if (problem->mesh_count > 0 && !problem->spread)
+    if (problem->mesh_count > 0)
         return mean_of_turns(problem, sum, 0);
     return (problem->micro_batch_count - 1) * ceil_div(sum, problem->stage_count);
 }

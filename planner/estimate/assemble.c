@@ -25,19 +25,9 @@ static int set_replicas(struct plan *plan, int at, int replicas, int first, int 
     return replicas;
 }
 
-/* A stage whose ranks are those of several meshes, of which `before` lie before it in the pipeline. */
-static int set_spread(struct plan *plan, int piece, int before, int turn, const struct config *config)
-{
-    struct config own = config_of_spread(config, turn);
-    int meshes = config->turns[turn];
-    plan->stages[piece].first_rank = config_rank_at(config, before, meshes);
-    memcpy(plan->stages[piece].atom, own.mesh.size, sizeof own.mesh.size);
-    return meshes;
-}
-
 struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph)
 {
-    struct plan *plan = plan_new(config_replicas(config), graph->layer_count);
+    struct plan *plan = plan_new(config_meshes(config), graph->layer_count);
     if (!plan || !plan_set_chunks(plan, config_chunks(config))) {
         plan_free(plan);
         return NULL;
@@ -57,7 +47,7 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     plan->rank_count = config_meshes(config) * mesh_ranks(&config->mesh);
     for (int l = 0; l < graph->layer_count; l++)
         memcpy(plan->layers[l].dim, config->mesh.dim, sizeof config->mesh.dim);
-    int pieces = config->meshes > 0 && !config->spread ? 0 : config_pieces(config);
+    int pieces = config->meshes > 0 ? 0 : config_pieces(config);
     for (int k = 0; k < pieces; k++)
         set_piece(plan, k, (int)((int64_t)graph->layer_count * k / pieces),
                   (int)((int64_t)graph->layer_count * (k + 1) / pieces), config);
@@ -118,12 +108,10 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
         end += chain_list(chain, solution->first_layer[k],
                           k + 1 < pieces ? solution->first_layer[k + 1] : chain_last(chain), &order[first]);
         const struct price_table *own = solution->turn ? table->by_turns[solution->turn[k]] : table;
-        if (!config->spread && solution->turn)
+        if (solution->turn)
             at += set_replicas(plan, at, config->turns[solution->turn[k]], first, end, config);
         else
             set_piece(plan, k, first, end, config);
-        if (config->spread)
-            at += set_spread(plan, k, at, solution->turn[k], config);
         struct stage_runs runs = solution->runs ? solution->runs[k] : stage_run(first, end);
         assign_layers(plan, &runs, order, chain, own, solution->counts[k], count, taken);
     }

@@ -75,13 +75,6 @@ static bool fix(struct allowed *allowed, int64_t value)
     return true;
 }
 
-/* In all stages, also where they may have tensor degrees of their own. */
-static bool fix_tensor(struct space *space, int64_t value)
-{
-    space->spread_tensor = (struct allowed){ 1, { 1 } };
-    return fix(&space->tensor, value);
-}
-
 static bool restrict_to(struct allowed *allowed, struct allowed values)
 {
     *allowed = values;
@@ -99,10 +92,10 @@ static bool other_schedules(struct space *space, int own)
 }
 
 /* ZeRO-3 shards something only where ranks share shards: data-parallel ones of a stage's mesh, unless context-parallel
- * ranks or several meshes may do so, too. */
+ * ranks may do so, too. */
 static bool with_shards(struct space *space, const struct cluster *cluster)
 {
-    if (names_several(&space->context) || names_several(&space->spread))
+    if (names_several(&space->context))
         return true;
     return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
 }
@@ -147,7 +140,6 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case OTHER_PIPELINE:
         return restrict_to(&s->pipeline, others(&s->pipeline, devices, c->layers, c->pipeline));
     case OTHER_TENSOR:
-        s->spread_tensor = (struct allowed){ 1, { 1 } };
         return restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), c->tensor));
     case OTHER_MICRO:
         return restrict_to(&s->micro, others(&s->micro, s->batch, s->batch, c->micro));
@@ -156,9 +148,9 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case NO_PIPELINE:
         return c->pipeline > 1 && fix(&s->pipeline, 1);
     case NO_TENSOR:
-        return c->tensor > 1 && fix_tensor(s, 1);
+        return c->tensor > 1 && fix(&s->tensor, 1);
     case PURE_DATA:
-        return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix_tensor(s, 1);
+        return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix(&s->tensor, 1);
     case NO_ZERO:
         return c->zero[0] < c->weighted && fix(&s->zero, 0);
     case ZERO_3:

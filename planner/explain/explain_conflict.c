@@ -151,11 +151,10 @@ static int times_each(int64_t *products, int count, const struct allowed *degree
 /* What the devices are a multiple of: products of the degrees that the space names. */
 static int fixed_products(const struct space *space, int64_t out[MAX_PRODUCTS])
 {
-    bool one_mesh = !names_several(&space->turns) && !names_several(&space->spread);
     out[0] = 1;
     int count = times_each(out, 1, &space->tensor);
     count = times_each(out, count, &space->context);
-    count = one_mesh ? times_each(out, count, &space->pipeline) : count;
+    count = !names_several(&space->turns) ? times_each(out, count, &space->pipeline) : count;
     return times_each(out, count, space->data.count > 0 ? &space->data : &space->expert);
 }
 

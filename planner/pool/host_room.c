@@ -25,7 +25,7 @@ static int64_t kept_bytes(const struct price_table *table, int at, int64_t n)
 /* Micro-batches that stage k of the solution has in flight. */
 static int64_t in_flight(const struct partition_problem *problem, const struct partition_plan *solution, int k)
 {
-    if (!solution->turn || problem->spread)
+    if (!solution->turn)
         return problem->in_flight[k];
     int meshes = 0;
     for (int i = k; i < solution->stage_count; i++)

@@ -205,22 +205,15 @@ bool price_join_table(struct price_table **into, struct arena *arena, const stru
     return true;
 }
 
-static bool is_turn(const struct price_table *table, int turn, const struct plan_stage *stage, int replicas)
-{
-    return table->turn_mesh ? memcmp(table->turn_mesh[turn].size, stage->atom, sizeof stage->atom) == 0
-                            : table->turns[turn] == replicas;
-}
-
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage)
 {
     if (!table->by_turns)
         return price_of_stage(table, stage);
     const struct plan_stage *own = &plan->stages[stage];
-    int turn = 0, replicas = stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn,
-        meshes = table->turn_mesh ? stage_rank_count(plan, stage) / table->mesh_ranks : replicas;
-    while (turn + 1 < table->turn_count && !is_turn(table, turn, own, replicas))
+    int turn = 0, replicas = stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn;
+    while (turn + 1 < table->turn_count && table->turns[turn] != replicas)
         turn++;
-    return price_of_meshes(table, table->reversed ? table->mesh_count - first - meshes : first, turn);
+    return price_of_meshes(table, table->reversed ? table->mesh_count - first - replicas : first, turn);
 }
 
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but where a bound is asked

@@ -6,7 +6,6 @@
 
 struct model;
 
-
 /* What any schedule has to run at least, whatever stands around the layer: for bounds of the simulated step. ns of one
  * rank. */
 struct least_price {
@@ -78,16 +77,14 @@ struct price_table {
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
-    /* (turn_count) Where stages may have several meshes: the table of those with turns[i] of them, of all of which
-     * every number here is the least. Of replicas that take turns it has their exchange of gradients. Of meshes that
-     * share each micro-batch it has what their ranks do together, with decisions of its own where less can be sharded.
-     * NULL: none do; a table for bounds of replicas that take turns has none either. */
+    /* (turn_count) Where stages may have several meshes: the table of those with turns[i] of them, which has the
+     * exchange of gradients of their replicas. Every number here is the least of them. NULL: none do; a table for
+     * bounds has none either. */
     int turn_count;
     const int *turns;
     const struct price_table *const *by_turns;
-    const struct mesh *turn_mesh; /* (turn_count) of such a stage, where its meshes share each micro-batch; else NULL */
-    int mesh_ranks, mesh_count;   /* of one mesh; of all stages together */
-    bool reversed;                /* the pipeline begins at the cluster's end */
+    int mesh_ranks, mesh_count; /* of one mesh; of all stages together */
+    bool reversed;              /* the pipeline begins at the cluster's end */
     /* (mesh_count, turn_count) On a cluster of several types: of stages with so many meshes before them in the
      * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
      * meshes left. Else NULL: by_turns has all. */

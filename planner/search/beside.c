@@ -115,9 +115,8 @@ static bool takes_others(const struct config *config)
 static bool same_meshes(const struct config *a, const struct config *b)
 {
     size_t bytes = (size_t)a->turn_count * sizeof *a->turns;
-    return a->meshes == b->meshes && a->spread == b->spread && a->turn_count == b->turn_count &&
-           (a->turn_count == 0 || !memcmp(a->turns, b->turns, bytes)) &&
-           (!a->spread || !memcmp(a->tensor_times, b->tensor_times, bytes));
+    return a->meshes == b->meshes && a->turn_count == b->turn_count &&
+           (a->turn_count == 0 || !memcmp(a->turns, b->turns, bytes));
 }
 
 static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, bool small)

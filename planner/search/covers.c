@@ -13,8 +13,7 @@ struct cover {
 
 static size_t in_flight_count(const struct partition_problem *p)
 {
-    return p->mesh_count > 0 && !p->spread ? ((size_t)p->mesh_count + 1) * (size_t)p->turn_count
-                                           : (size_t)p->stage_count;
+    return p->mesh_count > 0 ? ((size_t)p->mesh_count + 1) * (size_t)p->turn_count : (size_t)p->stage_count;
 }
 
 /* What a stage waits for its sends in each micro-batch behind the first: the more in flight the longer, but not at all
@@ -32,7 +31,8 @@ static int64_t waiting_ns(const struct partition_problem *p, size_t i)
 /* And waits at least as long for it. */
 static bool holds_as_much(const struct partition_problem *p, const struct partition_problem *than)
 {
-    bool by_place = p->spread || p->table->by_place; /* these have prices of their own: only the same is alike */
+    bool by_place =
+        p->mesh_count > 0 && p->table->by_place; /* these have prices of their own: only the same is alike */
     size_t i = 0, count = in_flight_count(p);
     while (i < count && p->in_flight[i] >= than->in_flight[i] &&
            (by_place ? p->in_flight[i] == than->in_flight[i] : waiting_ns(p, i) >= waiting_ns(than, i)))
@@ -45,7 +45,7 @@ static bool covers(const struct partition_problem *cover, const struct partition
 {
     return cover->table == p->table && cover->chain == p->chain && cover->stage_count == p->stage_count &&
            cover->micro_batch_count == p->micro_batch_count && cover->mesh_count == p->mesh_count &&
-           cover->spread == p->spread && cover->turn_count == p->turn_count &&
+           cover->turn_count == p->turn_count &&
            (p->mesh_count == 0 || !memcmp(cover->turns, p->turns, (size_t)p->turn_count * sizeof *p->turns)) &&
            (!cover->phases || p->phases) && cover->capacity_bytes == p->capacity_bytes && holds_as_much(p, cover);
 }

@@ -8,7 +8,7 @@
 /* Those of which a stage or a layer may have one, and the next another. */
 static bool may_differ(enum space_choice choice)
 {
-    return choice == SPACE_TURNS || choice == SPACE_SPREAD || choice == SPACE_SPREAD_TP || choice == SPACE_LAYOUTS;
+    return choice == SPACE_TURNS || choice == SPACE_LAYOUTS;
 }
 
 static bool check_fixed(const struct space *space, struct error *err)
@@ -86,10 +86,10 @@ bool fixed_plan(struct plan **out, const struct search_options *options, bool re
 {
     const struct space *space = &options->space;
     struct uniform uniform = uniform_of(space, reversed);
-    bool meshes = names_several(&space->turns) || names_several(&space->spread);
+    bool meshes = names_several(&space->turns);
     if (!check_fixed(space, err))
         return false;
-    if (!meshes && !names_several(&space->spread_tensor) && !names_several(&space->layouts))
+    if (!meshes && !names_several(&space->layouts))
         return uniform_plan(out, &uniform, space, model, facts, err);
     if (reversed)
         return fail(err, "plan: reversed: where stages have several meshes or layouts, which of the cluster's ends "

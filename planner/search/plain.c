@@ -33,31 +33,12 @@ static bool narrow_to_default(struct space *space)
     return more;
 }
 
-/* False: there is nothing but one mesh for each stage and one layout for all layers, or not that. One layout is allowed
- * whatever the most. Where stages may have tensor degrees of their own, first that: the part without is a space with a
- * plain part in turn. */
-static bool plain_stages(struct space *space)
-{
-    if (allows(&space->spread_tensor, 1) && narrow_to_one(&space->spread_tensor))
-        return true;
-    if (!allows(&space->turns, 1) || !allows(&space->spread, 1))
-        return false;
-    narrow_to_one(&space->spread_tensor); /* of use with spread alone */
-    bool turns = narrow_to_one(&space->turns), spread = narrow_to_one(&space->spread),
-         layouts = narrow_to_one(&space->layouts);
-    return turns || spread || layouts;
-}
-
 bool plain_narrow(struct space *space)
 {
-    struct space plain = *space;
-    bool narrower = false;
-    while (plain_stages(&plain))
-        narrower = true;
-    narrower = narrower && allows(&plain.turns, 1) && allows(&plain.spread, 1);
-    if (narrower)
-        *space = plain;
-    return narrower;
+    if (!allows(&space->turns, 1))
+        return false;
+    bool turns = narrow_to_one(&space->turns), layouts = narrow_to_one(&space->layouts);
+    return turns || layouts;
 }
 
 static void add_up(struct search_result *result, const struct search_result *plain)
@@ -82,7 +63,7 @@ bool find_plain(struct search_result *result, const struct model *model, const s
     struct search_result *found = NULL;
     struct error why = { 0 };
     int64_t left_ns = search_time_left(options, start_ns);
-    if (options->keep_all || left_ns == 0 || !(plain_stages(&plain.space) || narrow_to_default(&plain.space)))
+    if (options->keep_all || left_ns == 0 || !(plain_narrow(&plain.space) || narrow_to_default(&plain.space)))
         return true;
     plain.time_limit_ns = limit_ns > 0 ? min_i64(left_ns, limit_ns) : 0;
     plain.no_advice = plain.thrifty = true;

@@ -2,7 +2,6 @@
 #include "planner/program/schedule.h"
 #include <stdio.h>
 
-
 static int add_bucket(char *out, int room, int64_t bytes)
 {
     int64_t mib = bytes >> 20, kib = bytes >> 10;
@@ -28,8 +27,7 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
     int length = config->stages > 0 ? snprintf(out, CONFIG_NAME_BYTES, "pp=%d", config->stages)
                                     : snprintf(out, CONFIG_NAME_BYTES, "pp=any");
     if (config->meshes > 0)
-        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " %s=%d",
-                           config->spread ? "spread" : "meshes", config->meshes);
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " meshes=%d", config->meshes);
     for (int a = 0; a < config->mesh.atom_count; a++)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " %s=%d",
                            dimensions[config->mesh.dim[a]]->name, config->mesh.size[a]);
@@ -41,8 +39,6 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " extra-in-flight=%d", config->extra);
     if (config->loss_chunks > 1)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " loss-chunks=%d", config->loss_chunks);
-    if (config->most_tensor > config_tensor(config))
-        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " most-tp=%d", config->most_tensor);
     if (config->runs > 1)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " layouts=%d", config->runs);
     length += add_bucket(out + length, CONFIG_NAME_BYTES - length, config->bucket_bytes);

@@ -30,6 +30,6 @@ struct strategy {
     struct plan_layer layer;
 };
 /* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage.
- * MOST_SPREAD: meshes of all stages together, where a stage's share each micro-batch. */
-enum { MOST_LAYOUTS = 4, MOST_RUNS = 3, MOST_SPREAD = 128 };
+ */
+enum { MOST_LAYOUTS = 4, MOST_RUNS = 3 };
 #endif

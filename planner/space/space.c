@@ -43,8 +43,6 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .slices = { .count = 1, .values = { 1 } },
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
         .turns = { .count = 1, .values = { 1 } },
-        .spread = { .count = 1, .values = { 1 } },
-        .spread_tensor = { .count = 1, .values = { 1 } },
         .layouts = { .count = 1, .values = { 1 } },
         .loss_chunks = { .count = 1, .values = { 1 } },
         .bucket = { .count = 1, .values = { USUAL_BUCKET_BYTES } },
@@ -90,41 +88,9 @@ struct config config_of_layout(const struct config *config, int layout)
     return own;
 }
 
-/* The atom that grows with a stage's meshes; -1: none. */
-static int spread_atom(const struct mesh *mesh)
-{
-    int atom = 0;
-    while (atom < mesh->atom_count && !dimension_is_data(dimensions[mesh->dim[atom]]))
-        atom++;
-    return atom < mesh->atom_count ? atom : -1;
-}
-
-/* Like it, with a stage's tensor-parallel ranks. */
-static int tensor_atom(const struct mesh *mesh)
-{
-    int atom = 0;
-    while (atom < mesh->atom_count && dimensions[mesh->dim[atom]]->lane != LANE_TP)
-        atom++;
-    return atom < mesh->atom_count ? atom : -1;
-}
-
-struct config config_of_spread(const struct config *config, int turn)
-{
-    struct config own = *config;
-    int times = config->tensor_times[turn], data_times = config->turns[turn] / times;
-    own.mesh.size[spread_atom(&config->mesh)] *= data_times;
-    if (times > 1)
-        own.mesh.size[tensor_atom(&config->mesh)] *= times;
-    own.micro = config->micro / data_times;
-    own.meshes = own.turn_count = 0;
-    own.turns = own.tensor_times = NULL;
-    own.spread = false;
-    return own;
-}
-
 int64_t config_vocab_multiple(const struct config *config, const struct graph *graph)
 {
-    int widest = (int)max_i64(config->most_tensor, config_tensor(config));
+    int widest = config_tensor(config);
     for (int i = 0; i < config->layout_count; i++) {
         struct config own = config_of_layout(config, i);
         widest = (int)max_i64(widest, config_tensor(&own));
@@ -187,10 +153,11 @@ static bool tensor_dimension_legal(const struct listing *l, int dimension, const
     const struct dimension *of = dimensions[dimension];
     if (dimension_is_tensor(of))
         return allows(&l->space->tensor_dimension, dimension) &&
-               (space_most_tensor(l, d) == 1 || allows(&l->space->sequence_parallel, 0));
+               (d->tensor == 1 || allows(&l->space->sequence_parallel, 0));
     if (dimension == DIM_none || of->lane != LANE_TP)
         return false;
-    return space_most_tensor(l, d) > 1 && allows(&l->space->sequence_parallel, 1) && space_sequence_divides(l, d);
+    return d->tensor > 1 && allows(&l->space->sequence_parallel, 1) &&
+           l->graph->sequence % ((int64_t)d->tensor * d->context) == 0;
 }
 
 static bool has_legal_context(struct listing *l, const struct mesh *mesh)
@@ -243,26 +210,12 @@ static void add_layouts(struct listing *l, struct config config, const struct de
         space_add_schedules(l, config);
 }
 
-/* Stages of several meshes, whichever number they have. */
-static bool shapes_legal(struct listing *l, const struct degrees *d, const struct config *config)
-{
-    bool legal = spread_atom(&config->mesh) >= 0;
-    for (int i = 0; legal && d->context > 1 && i < l->shape_count; i++) {
-        struct config shaped = *config;
-        shaped.turns = l->meshes;
-        shaped.tensor_times = l->tensor_times;
-        struct config own = config_of_spread(&shaped, i);
-        legal = has_legal_context(l, &own.mesh);
-    }
-    return legal;
-}
-
 static void add_mesh(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order, int group)
 {
     if (!mesh_legal(d, group))
         return;
     config.mesh = space_mesh(d, order, group);
-    if (!layout_legal(l, d, &config.mesh) || (config.spread && !shapes_legal(l, d, &config)))
+    if (!layout_legal(l, d, &config.mesh))
         return;
     space_add_schedules(l, config);
     add_layouts(l, config, d, order, group);
@@ -273,7 +226,7 @@ static void add_mesh(struct listing *l, struct config config, const struct degre
 static void add_orders(struct listing *l, const struct config *config, const struct degrees *d)
 {
     struct allowed groups = space_any_layer(l->space, LAYER_HSDP);
-    int kinds = (space_most_tensor(l, d) > 1) + (d->context > 1) + (d->data > 1 || config->spread);
+    int kinds = (d->tensor > 1) + (d->context > 1) + (d->data > 1);
     bool any_order = false;
     for (int order = 0; order < ORDER_COUNT; order++) {
         bool split = false;
@@ -282,8 +235,7 @@ static void add_orders(struct listing *l, const struct config *config, const str
         any_order = true;
         for (int i = 0; i < groups.count; i++) {
             int64_t group = groups.values[i];
-            if (group < 1 || group >= d->data || config->spread || !dimensions[d->data_dimension]->shard ||
-                !mesh_legal(d, (int)group))
+            if (group < 1 || group >= d->data || !dimensions[d->data_dimension]->shard || !mesh_legal(d, (int)group))
                 continue;
             split = true;
             add_mesh(l, *config, d, (enum mesh_order)order, (int)group);
@@ -303,11 +255,11 @@ static void add_expert_degrees(struct listing *l, const struct config *config, s
     }
 }
 
-/* Where no stage has more than one data-parallel rank it goes by the first of them. */
+/* One data-parallel rank goes by the first of them. */
 static void add_data_dimensions(struct listing *l, const struct config *config, struct degrees d)
 {
     bool any = false;
-    for (int data = 0; data < DIM_COUNT && !(any && d.data == 1 && !config->spread); data++) {
+    for (int data = 0; data < DIM_COUNT && !(any && d.data == 1); data++) {
         d.data_dimension = (enum dimension_index)data;
         if (!dimension_is_data(dimensions[data]) || !allows(&l->space->data_dimension, data))
             continue;
@@ -322,7 +274,7 @@ void space_add_variants(struct listing *l, const struct config *config, struct d
     bool any = false;
     if (space_listing_ends(l))
         return;
-    for (int tensor = 0; tensor < DIM_COUNT && !(any && space_most_tensor(l, &d) == 1); tensor++) {
+    for (int tensor = 0; tensor < DIM_COUNT && !(any && d.tensor == 1); tensor++) {
         d.tensor_dimension = (enum dimension_index)tensor;
         if (!tensor_dimension_legal(l, tensor, &d))
             continue;
@@ -345,10 +297,7 @@ void space_add_micro_batches(struct listing *l, struct config config, const stru
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
-        l->shape_count = 0;
-        if (config.meshes > 0)
-            space_add_shapes(l, config, d);
-        else
+        if (config.meshes == 0 || space_set_shapes(l, &config))
             space_add_variants(l, &config, *d);
     }
 }
@@ -370,8 +319,7 @@ bool space_shares_batch(struct listing *l, int data)
 /* ranks: what tensor and context parallelism leave. */
 static void add_stages(struct listing *l, int ranks, struct degrees d)
 {
-    bool one_mesh = allows(&l->space->turns, 1) && allows(&l->space->spread, 1);
-    for (int stages = 1; one_mesh && stages <= l->graph->layer_count && stages <= ranks; stages++) {
+    for (int stages = 1; allows(&l->space->turns, 1) && stages <= l->graph->layer_count && stages <= ranks; stages++) {
         d.data = ranks / stages;
         if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && space_shares_batch(l, d.data))
             space_add_micro_batches(l, (struct config){ .stages = stages }, &d);
@@ -385,7 +333,6 @@ static void list_configs(struct listing *l)
     for (int tensor = 1; tensor <= node && tensor <= devices && !l->ended; tensor++) {
         if (devices % tensor != 0 || !allows(&l->space->tensor, tensor) || !tensor_legal(l->graph, tensor))
             continue;
-        space_set_times(l, tensor, node);
         for (int context = 1; context <= devices / tensor; context++)
             if (devices / tensor % context == 0 && allows(&l->space->context, context))
                 add_stages(l, devices / tensor / context, (struct degrees){ .tensor = tensor, .context = context });

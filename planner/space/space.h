@@ -54,17 +54,14 @@ struct space {
     struct allowed data_dimension;                /* enum dimension_index: dimension_is_data() */
     struct allowed tensor_dimension;              /* enum dimension_index: dimension_is_tensor() */
     struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
-    struct allowed shard_group;   /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
-    struct allowed reshard;       /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */
-    struct allowed replicate;     /* sets of operators that are not sharded, of layers that are; 0: all are */
-    struct allowed slices;        /* rounds of sliceable operators */
-    struct allowed order;         /* enum mesh_order */
-    struct allowed interleave;    /* chunks per stage; none: 1, or 2 where the schedule wants some, and 4 beside */
-    struct allowed extra;         /* extra_in_flight: warm-up beyond the schedule's own; none: 0, and beside 1 and 2 */
-    struct allowed turns;         /* replicas of a stage that take whole micro-batches in turn; at least one value */
-    struct allowed spread;        /* meshes of a stage that share each micro-batch; at least one value */
-    struct allowed spread_tensor; /* so many times the tensor-parallel ranks in a stage of several meshes, the fewer
-                                     data-parallel ones; at least one value */
+    struct allowed shard_group; /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
+    struct allowed reshard;     /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */
+    struct allowed replicate;   /* sets of operators that are not sharded, of layers that are; 0: all are */
+    struct allowed slices;      /* rounds of sliceable operators */
+    struct allowed order;       /* enum mesh_order */
+    struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some, and 4 beside */
+    struct allowed extra;       /* extra_in_flight: warm-up beyond the schedule's own; none: 0, and beside 1 and 2 */
+    struct allowed turns;       /* replicas of a stage that take whole micro-batches in turn; at least one value */
     struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
                                the largest counts; 1: one layout for all layers of the plan. At least one value */
     struct allowed loss_chunks; /* of tokens, in which head and loss run; at least one value */
@@ -88,21 +85,17 @@ const struct schedule *space_without_clipping(const struct space *space);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. Where stages may have several meshes, meshes x the
  * ranks of the mesh, and how stages share out the meshes is decided with the cut: each of a stage's takes whole
- * micro-batches in turn, or all share each micro-batch and are one mesh of so many times the ranks: of the data ranks,
- * but for a factor of them that multiplies the tensor-parallel ones. */
+ * micro-batches in turn. */
 struct config {
     struct mesh mesh;
-    int meshes;  /* 0: one for each stage; else of all stages together, and stages 0: any number */
-    bool spread; /* with meshes, and stages: those of a stage share each micro-batch; else they take turns */
+    int meshes; /* 0: one for each stage; else of all stages together, and stages 0: any number */
     int stages, schedule, prefetch, micro_batch_count;
     int chunks;               /* of the model on each stage; below 1: one */
     int extra;                /* extra_in_flight */
     int loss_chunks;          /* below 1: one */
     int turn_count;           /* with meshes: */
     const int *turns;         /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
-    const int *tensor_times;  /* (turn_count) with `spread`, ascending for a number of meshes: divides it */
-    int most_tensor;          /* of all stages, where it may differ: of the vocabulary's padding. 0: the mesh's */
-    int64_t micro;            /* sequences of a micro-batch on a data rank; with `spread` where a stage has one mesh */
+    int64_t micro;            /* sequences of a micro-batch on a data rank */
     int64_t bucket_bytes;     /* of gradients that are reduced together; 0: one by one */
     struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
     int runs;         /* of layers with one layout each that a stage has at most; below 2: all layers have the mesh's */
@@ -125,17 +118,11 @@ static inline int config_loss_chunks(const struct config *config)
 {
     return config->loss_chunks > 1 ? config->loss_chunks : 1;
 }
+/* Stages of the plan's file, each replica counted. */
 static inline int config_meshes(const struct config *config)
 {
     return config->meshes > 0 ? config->meshes : config->stages;
 }
-/* Stages of the plan's file, each replica counted. */
-static inline int config_replicas(const struct config *config)
-{
-    return config->spread ? config->stages : config_meshes(config);
-}
-/* The configuration of a stage that has turns[turn] of the meshes to itself; one of `spread`. */
-struct config config_of_spread(const struct config *config, int turn);
 /* Pieces into which the layers are cut, and the stage that has one. */
 static inline int config_pieces(const struct config *config)
 {

@@ -27,14 +27,17 @@ enum space_choice {
     SPACE_INTERLEAVE,
     SPACE_EXTRA,
     SPACE_TURNS,
-    SPACE_SPREAD,
-    SPACE_SPREAD_TP,
     SPACE_LAYOUTS,
     SPACE_BUCKET,
     SPACE_LOSS_CHUNKS,
     SPACE_CHOICES
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */
+/* Choices of earlier versions: all plans of a search have the value 1 of them now. NULL-terminated by name. */
+struct retired_choice {
+    const char *name, *instead; /* instead: what the search does, and what to type */
+};
+extern const struct retired_choice retired_choices[];
 struct allowed *space_allowed(struct space *space, enum space_choice choice);
 /* The choice of the whole space that a layer's own restricts further. */
 enum space_choice space_choice_of_layers(enum layer_choice choice);

@@ -48,17 +48,6 @@ static void write_nearest_batches(char *out, size_t size, const char *before, co
         snprintf(out, size, "%s%lld%s", before, below > 0 ? below : above, after);
 }
 
-/* Of stages with several meshes. */
-static const char *several_wanted(const struct space *space)
-{
-    if (!allows(&space->turns, 1))
-        return "; turns are at most the micro-batches, and the most of them times the stages, of a layer or more each, "
-               "at least the devices over tensor x data";
-    return allows(&space->spread, 1) ? ""
-                                     : "; spread divides the micro-batch, and the most of it times the stages is at "
-                                       "least the devices over tensor x data";
-}
-
 /* ---- degrees that cannot be, whatever the others are ---- */
 
 static bool tensor_possible(int64_t tensor, const struct graph *graph, const struct cluster *cluster)
@@ -106,8 +95,7 @@ static void explain_product(struct text *out, const struct space *space, int dev
         text_printf(&product, "%s%s %lld", product.length > 0 ? " x " : "", names[i], (long long)degrees[i]->values[0]);
         ranks = min_i64(ranks, INT32_MAX) * degrees[i]->values[0];
     }
-    bool one_mesh = !names_several(&space->turns) && !names_several(&space->spread);
-    if (one_mesh && (all ? ranks != devices : devices % ranks != 0))
+    if (!names_several(&space->turns) && (all ? ranks != devices : devices % ranks != 0))
         text_printf(out, "; %s: expected %s%d devices, found %lld", product.data ? product.data : "each degree 1",
                     all ? "" : "a divisor of ", devices, (long long)ranks);
     text_free(&product);
@@ -135,7 +123,10 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                                            "micro-batches that are a multiple of the stages"
                                          : "",
              !allows(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
-             several_wanted(space), degrees.data ? degrees.data : "", batches);
+             allows(&space->turns, 1) ? ""
+                                      : "; turns are at most the micro-batches, and the most of them times the stages, "
+                                        "of a layer or more each, at least the devices over tensor x data",
+             degrees.data ? degrees.data : "", batches);
         text_free(&degrees);
         return false;
     }
@@ -150,12 +141,6 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                 (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count, batches);
 }
 
-/* Stages of several meshes have other data degrees than their configuration's. */
-static bool has_groups(const struct config *config, int64_t group)
-{
-    return config->spread || group == 0 || config_data(config) % group == 0;
-}
-
 /* None of the groups can be in any configuration: the first of them is at fault. */
 static bool check_groups(const struct allowed *groups, const struct config *configs, int count, struct error *err)
 {
@@ -163,7 +148,7 @@ static bool check_groups(const struct allowed *groups, const struct config *conf
     for (int c = 0; c < count; c++) {
         most = (int)max_i64(most, config_data(&configs[c]));
         for (int i = 0; i < groups->count; i++)
-            if (has_groups(&configs[c], groups->values[i]))
+            if (groups->values[i] == 0 || config_data(&configs[c]) % groups->values[i] == 0)
                 return true;
     }
     return groups->count == 0 ||

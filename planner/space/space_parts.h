@@ -3,7 +3,7 @@
 #define CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
 #include "planner/space/space.h"
 
-enum { SPACE_SHAPES = SPACE_VALUES * SPACE_VALUES, SPACE_MEMO = 4096 };
+enum { SPACE_MEMO = 4096 };
 /* What context_legal() said of a mesh: many configurations have the same, and each time it walks the whole model. */
 struct known_context {
     struct mesh mesh; /* without atoms: of none yet */
@@ -18,12 +18,8 @@ struct listing {
     struct config *out; /* (count) */
     int count, capacity;
     int64_t expert_most;
-    int64_t batch_below, batch_above;       /* the nearest that degrees so far would divide; 0, INT64_MAX: none */
-    bool times_legal[SPACE_MOST_TURNS + 1]; /* so many times the present tensor degree */
-    /* Of stages of the present configuration with several meshes: the number of them, and with `spread` how many times
-     * as many ranks are tensor-parallel. */
-    int shape_count, meshes[SPACE_SHAPES], tensor_times[SPACE_SHAPES];
-    int order_ranks, order_count; /* of the cluster's groups for stages of so many ranks; 0: none are known yet */
+    int64_t batch_below, batch_above; /* the nearest that degrees so far would divide; 0, INT64_MAX: none */
+    int order_ranks, order_count;     /* of the cluster's groups for stages of so many ranks; 0: none are known yet */
     struct group_order orders[MOST_GROUP_ORDERS];
     struct known_context context[SPACE_MEMO]; /* by hash; the latest of those that share a place */
     struct arena *arena;                      /* of out */
@@ -58,15 +54,10 @@ bool space_has_bounded(const struct space *space);
 bool space_takes_several(int schedule);
 /* Configurations whose stages have several meshes; ranks: what tensor and context parallelism leave. */
 void space_add_several(struct listing *l, int ranks, struct degrees d);
-/* The configuration with meshes once for each most tensor degree of its stages, and all that follows: the vocabulary's
- * padding depends on it, so that a stage that nobody has should cost nothing. */
-void space_add_shapes(struct listing *l, struct config config, const struct degrees *d);
-/* Which multiples of the tensor degree are legal inside a node of so many ranks. */
-void space_set_times(struct listing *l, int tensor, int node);
-/* The most of the present configuration's stages, and whether all of their tensor-parallel ranks share out the sequence
- * evenly. */
-int space_most_tensor(const struct listing *l, const struct degrees *d);
-bool space_sequence_divides(const struct listing *l, const struct degrees *d);
+/* Sets the numbers of meshes that a stage of the configuration may have, of which no replica is without a micro-batch.
+ * False: it has no more than one, or some meshes are left even when there are no more stages than layers, or than are
+ * given. */
+bool space_set_shapes(struct listing *l, struct config *config);
 /* The schedules whose stages can have several meshes. */
 bool space_check_several(const struct space *space, struct error *err);
 #endif

@@ -83,17 +83,6 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     return count;
 }
 
-/* Whether any stage has ranks to shard over. */
-static bool can_shard(const struct config *config)
-{
-    bool can = mesh_shards(&config->mesh) > 1;
-    for (int i = 0; !can && config->spread && i < config->turn_count; i++) {
-        struct config own = config_of_spread(config, i);
-        can = mesh_shards(&own.mesh) > 1;
-    }
-    return can;
-}
-
 /* Whether any ranks reduce gradients together. */
 static bool can_reduce(const struct config *config)
 {
@@ -114,7 +103,7 @@ static void add_loss_chunks(struct listing *l, struct config config)
 static void add_prefetches(struct listing *l, struct config config)
 {
     int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
-    bool shards = can_shard(&config);
+    bool shards = mesh_shards(&config.mesh) > 1;
     for (int p = 0; p < prefetches && (p == 0 || shards); p++) {
         config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
         add_loss_chunks(l, config);

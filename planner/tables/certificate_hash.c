@@ -19,10 +19,6 @@ struct certificate_hash certificate_hash_start(const struct space *space)
     struct space usual = space_default(space->batch, space->sequence, space->dtype);
     uint64_t hash = hash_allowed(hash_allowed(HASH_START, &space->shard_group), &space->slices);
     hash = hash_allowed(hash, &space->turns);
-    if (space->spread.count != 1 || space->spread.values[0] != 1)
-        hash = hash_allowed(hash, &space->spread);
-    if (space->spread_tensor.count != 1 || space->spread_tensor.values[0] != 1)
-        hash = hash_allowed(hash, &space->spread_tensor);
     if (space->bucket.count != 1 || space_bucket_bytes(space) != space_bucket_bytes(&usual))
         hash = hash_allowed(hash, &space->bucket);
     for (int zero = 0; zero <= 3; zero++)
@@ -73,15 +69,10 @@ void certificate_hash_add(struct certificate_hash *hash, const struct config *co
     hash->prices = hash_i64(hash->prices, table != NULL);
     for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
         hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, price_of_stage(table, k)));
-    int places = !table             ? 0
-                 : table->by_place  ? table->mesh_count
-                 : table->turn_mesh ? 1
-                                    : 0; /* replicas on one type add their exchange alone */
-    for (int i = 0; i < places * (places > 0 ? table->turn_count : 0); i++) {
-        const struct price_table *own = table->by_place ? table->by_place[i] : table->by_turns[i];
-        if (own)
-            hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, own));
-    }
+    /* replicas on one type add their exchange alone */
+    for (int i = 0; table && table->by_place && i < table->mesh_count * table->turn_count; i++)
+        if (table->by_place[i])
+            hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, table->by_place[i]));
 }
 
 void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash)

@@ -6,7 +6,6 @@
 #include "planner/tables/turns.h"
 #include "base/num.h"
 #include "planner/plan/plan.h"
-#include "planner/tables/several.h"
 #include "planner/tables/types.h"
 #include <string.h>
 
@@ -71,24 +70,104 @@ static void add_exchange(const struct facts *facts, const struct plan *plan, str
 
 /* ---- tables ---- */
 
-static struct price_table *own_table(struct several *s, const struct several_place *place,
-                                     const struct price_table *from)
+/* The table of a configuration in the making. */
+struct making {
+    struct workbench *bench;
+    const struct config *config;
+    bool refused;
+    int made_count;
+    struct made {
+        const struct price_table *from, *table;
+        int turn;
+    } * made; /* (meshes * turn_count) */
+    struct error *err;
+};
+
+static bool out_of_memory(struct error *err)
 {
-    const struct config *c = s->config;
-    struct price_table *own = price_copy_table(&s->bench->arena, from);
-    struct plan *plan = stage_of_replicas(&c->mesh, s->bench->type_facts ? place->first : 0, c->turns[place->turn]);
-    if (own && plan)
-        add_exchange(s->bench->facts, plan, own);
-    bool good = own && plan;
-    plan_free(plan);
-    return good ? own : NULL;
+    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for replicas in turn");
 }
 
-static bool make(struct workbench *bench, const struct config *config, const struct price_table **out,
-                 struct error *err)
+/* Of a stage with so many meshes before it in the pipeline, made once for equal types: there at the first such place.
+ * m->refused: there is none. */
+static bool table_at(struct making *m, int before, int turn, const struct price_table **out)
 {
-    struct several several = { .bench = bench, .config = config, .own_table = own_table, .err = err };
-    return several_table(&several, out);
+    struct workbench *bench = m->bench;
+    const struct config *c = m->config;
+    int ranks = mesh_ranks(&c->mesh), replicas = c->turns[turn], first = config_rank_at(c, before, replicas);
+    bool typed = bench->type_facts != NULL;
+    unsigned types = typed ? cluster_types(bench->facts->cluster, first, replicas * ranks) : 1;
+    const struct price_table *from = NULL;
+    bool good = types_stage_table(bench, c, types, false, &from, m->err);
+    m->refused = m->refused || (good && !from);
+    if (!good || m->refused)
+        return good;
+    for (int i = 0; i < m->made_count; i++)
+        if (m->made[i].from == from && m->made[i].turn == turn) {
+            *out = m->made[i].table;
+            return true;
+        }
+    struct price_table *table = price_copy_table(&bench->arena, from);
+    struct plan *plan = stage_of_replicas(&c->mesh, typed ? first / ranks : 0, replicas);
+    if (!table || !plan) {
+        plan_free(plan);
+        return out_of_memory(m->err);
+    }
+    add_exchange(bench->facts, plan, table);
+    plan_free(plan);
+    m->made[m->made_count++] = (struct made){ from, table, turn };
+    *out = table;
+    return true;
+}
+
+/* Every number the least of those made for a turn, or for any (-1). NULL: out of memory. */
+static struct price_table *least_of(struct making *m, int turn)
+{
+    struct price_table *least = NULL;
+    for (int i = 0; i < m->made_count; i++) {
+        bool counts = turn < 0 || m->made[i].turn == turn;
+        if (counts && !price_join_table(&least, &m->bench->arena, m->made[i].table, false))
+            return NULL;
+    }
+    return least;
+}
+
+/* Every number of the table is the least of all that stages may have; with by_turns, and by_place on several types.
+ * *out NULL: refused. */
+static bool make(struct making *m, const struct price_table **out)
+{
+    const struct config *c = m->config;
+    struct arena *arena = &m->bench->arena;
+    bool typed = m->bench->type_facts != NULL;
+    size_t places = (size_t)(c->meshes * c->turn_count);
+    const struct price_table **by_place = arena_alloc(arena, places, sizeof *by_place),
+                             **by_turns = arena_alloc(arena, (size_t)c->turn_count, sizeof *by_turns);
+    m->made = arena_alloc(arena, places, sizeof *m->made);
+    *out = NULL;
+    if (!by_place || !by_turns || !m->made)
+        return out_of_memory(m->err);
+    for (int turn = 0; turn < c->turn_count; turn++)
+        for (int before = 0; before < (typed ? c->meshes : 1) && before + c->turns[turn] <= c->meshes && !m->refused;
+             before++)
+            if (!table_at(m, before, turn, &by_place[before * c->turn_count + turn]))
+                return false;
+    if (m->refused)
+        return true;
+    struct price_table *table = least_of(m, -1);
+    for (int turn = 0; turn < c->turn_count; turn++)
+        if (!(by_turns[turn] = typed ? least_of(m, turn) : by_place[turn]))
+            return out_of_memory(m->err);
+    if (!table)
+        return out_of_memory(m->err);
+    table->turn_count = c->turn_count;
+    table->turns = c->turns;
+    table->by_turns = by_turns;
+    table->by_place = typed ? by_place : NULL;
+    table->mesh_ranks = mesh_ranks(&c->mesh);
+    table->mesh_count = c->meshes;
+    table->reversed = c->order.index == REVERSED_ORDER;
+    *out = table;
+    return true;
 }
 
 bool turns_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
@@ -108,13 +187,14 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
             *out = t->table;
             return true;
         }
-    struct turned *made = arena_alloc(&bench->arena, 1, sizeof *made);
-    if (!made)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for replicas in turn");
-    if (!make(bench, config, out, err))
+    struct making making = { .bench = bench, .config = config, .err = err };
+    struct turned *turned = arena_alloc(&bench->arena, 1, sizeof *turned);
+    if (!turned)
+        return out_of_memory(err);
+    if (!make(&making, out))
         return false;
-    *made = (struct turned){ bench->turned, from, config->order.index, *out };
-    bench->turned = made;
+    *turned = (struct turned){ bench->turned, from, config->order.index, *out };
+    bench->turned = turned;
     return true;
 }
 

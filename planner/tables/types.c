@@ -47,7 +47,6 @@ static uint64_t hash_config(const struct config *config, bool bound_only)
 {
     uint64_t hash = hash_i64(hash_i64(hash_i64(HASH_START, config->micro), bound_only), config->prefetch);
     hash = hash_i64(hash, config->bucket_bytes);
-    hash = hash_i64(hash, config->most_tensor); /* the vocabulary's padding */
     hash = hash_i64(hash, config_loss_chunks(config));
     hash = hash_i64(hash, config->micro_batch_count > 1); /* whether gradients are added to */
     for (int i = 0; i < config->mesh.atom_count; i++)

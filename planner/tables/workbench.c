@@ -4,7 +4,6 @@
 #include "planner/program/schedule.h"
 #include "planner/tables/cuts.h"
 #include "planner/tables/layouts.h"
-#include "planner/tables/spread.h"
 #include "planner/tables/turns.h"
 #include "planner/tables/types.h"
 #include <string.h>
@@ -406,8 +405,6 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 {
     if (config->runs > 1)
         return layouts_table(bench, config, bound_only, out, err);
-    if (config->spread)
-        return spread_table(bench, config, bound_only, out, err);
     if (config->meshes > 0)
         return turns_table(bench, config, bound_only, out, err);
     bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
@@ -423,7 +420,7 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
  * full. */
 int *config_in_flight(struct arena *arena, const struct config *config)
 {
-    if (config->meshes > 0 && !config->spread)
+    if (config->meshes > 0)
         return turns_in_flight(arena, config);
     int pieces = config_pieces(config), chunks = config_chunks(config);
     int *in_flight = arena_alloc(arena, (size_t)pieces, sizeof *in_flight);
@@ -452,7 +449,6 @@ struct partition_problem workbench_problem(const struct workbench *bench, const 
                                        .mesh_count = config->meshes,
                                        .turn_count = config->turn_count,
                                        .turns = config->turns,
-                                       .spread = config->spread,
                                        .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
                                        .below_ns = INT64_MAX };
 }

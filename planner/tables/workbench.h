@@ -28,7 +28,6 @@ struct workbench {
     struct mixed *mixed;         /* types.c: tables of configurations over several types */
     struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
     struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
-    struct spread *spread;       /* spread.c: tables of stages whose meshes share each micro-batch */
     struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
     struct floors *floors;       /* floors.c: what prices are no less than */
     struct loosened *loosened;   /* loose.c: tables for relaxations that cost little */
