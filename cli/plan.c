@@ -333,28 +333,15 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
     print_orders(cli, c);
 }
 
-/* Without `layouts` the tensor ranks of all layers are what all rules allow. */
+/* The tensor ranks of all layers are what all rules allow. */
 static void note_rules(const struct cli *cli, const struct space *space)
 {
-    for (int i = 0; i < space->rule_count && !names_several(&space->layouts); i++) {
+    for (int i = 0; i < space->rule_count; i++) {
         const struct layer_rule *rule = &space->rules[i];
         if (rule->choice == LAYER_TP || rule->choice == LAYER_SP)
-            fprintf(cli->talk,
-                    "note: layer[%d-%d].%s holds for all layers, which have one layout: --fix layouts=2 lets them "
-                    "differ\n",
-                    rule->first, rule->last, layer_choice_names[rule->choice]);
+            fprintf(cli->talk, "note: layer[%d-%d].%s holds for all layers, which have one layout\n", rule->first,
+                    rule->last, layer_choice_names[rule->choice]);
     }
-}
-
-/* What is allowed together and never met in one plan. */
-static void note_apart(const struct cli *cli, const struct space *space, const struct inputs *in)
-{
-    bool layouts = names_several(&space->layouts);
-    if (layouts && names_several(&space->turns))
-        fprintf(cli->talk, "note: no plan has both turns and layouts: they are searched beside each other\n");
-    if (layouts && (in->cluster->type_count > 1 || !graph_is_chain(in->graph)))
-        fprintf(cli->talk, "note: layouts are the same in all layers %s\n",
-                in->cluster->type_count > 1 ? "on several types of devices" : "of models with branches");
 }
 
 /* The space of the proof is not all that there is. */
@@ -399,7 +386,6 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!verified)
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
-    note_apart(cli, answer->space, in);
     suggest_more(cli, answer->space);
     if (a->output)
         fprintf(cli->talk, "wrote %s; next: cleave show %s, cleave run %s\n", a->output, a->output, a->output);

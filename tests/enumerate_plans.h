@@ -11,8 +11,6 @@
 struct stage_sums {
     int64_t path, backward, lane, first, last, step, bytes, tied, peak;
     int tied_users;
-    int runs, layout; /* of layers with one layout; that of the last one */
-    int tied_layout;  /* of the first layer that shares a weight, if it is here */
 };
 /* Which stage it is; where it may have several meshes, how many and how many there are from it on. */
 struct stage_spot {
@@ -25,7 +23,6 @@ struct stage_end { /* what lies beyond its first micro-batch; in phases the forw
 struct stage_choice {
     int64_t path;
     struct stage_end end;
-    int first_layout, last_layout;
 };
 /* All of them for one stage, added up once and met again behind all choices of the stages before. */
 struct stage_choices {
@@ -68,19 +65,10 @@ static inline void sums_add_price(struct stage_sums *sums, const struct layer_pr
     sums->peak = max_i64(sums->peak, price->transient_bytes);
 }
 
-/* A layer of another layout than the one before it in the stage begins a run, and gets what that hands over. */
 static inline void sums_add(struct stage_sums *sums, const struct partition_problem *p, struct stage_spot at, int layer,
                             int strategy)
 {
-    const struct price_table *table = spot_table(p, at);
-    int layout = price_layout_of(table, strategy);
-    if (sums->runs > 0 && layout != sums->layout)
-        sums_add_price(sums, price_handover(table, p->chain->class_of[layer - 1], sums->layout, layout),
-                       spot_in_flight(p, at));
-    sums->runs += sums->runs == 0 || layout != sums->layout;
-    sums->layout = layout;
-    sums->tied_layout = layer == p->chain->tied_first ? layout : sums->tied_layout;
-    sums_add_price(sums, price_at(table, p->chain->class_of[layer], strategy), spot_in_flight(p, at));
+    sums_add_price(sums, price_at(spot_table(p, at), p->chain->class_of[layer], strategy), spot_in_flight(p, at));
     sums->tied_users += layer == p->chain->tied_first || layer == p->chain->tied_second;
 }
 
@@ -113,7 +101,7 @@ static inline int64_t ends_ns(const struct partition_problem *p, struct stage_sp
 static inline int64_t all_once_ns(const struct partition_problem *p, int stages)
 {
     int64_t sum = p->table->norm_exchange_ns;
-    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table) && !p->table->by_place; k++)
+    for (int k = 0; k + 1 < stages && !p->table->by_place; k++)
         sum += 2 * max_i64(price_of_stage(p->table, k)->send_ns, price_of_stage(p->table, k + 1)->send_ns);
     return sum;
 }
@@ -129,7 +117,7 @@ static inline void stage_offer(struct stage_choices *choices, struct stage_choic
 
 /* Every strategy for the first of the stage's layers that has none yet (set), then for the others. */
 static inline void walk_layer(struct stage_choices *choices, const struct partition_problem *p, uint64_t set,
-                              struct stage_sums before, int first_layout)
+                              struct stage_sums before)
 {
     int layer = 0;
     while (!(set >> layer & 1))
@@ -138,16 +126,11 @@ static inline void walk_layer(struct stage_choices *choices, const struct partit
     for (int strategy = 0; strategy < p->table->strategy_count; strategy++) {
         struct stage_sums sums = before;
         sums_add(&sums, p, choices->at, layer, strategy);
-        if (price_has_layouts(p->table) &&
-            (sums.runs > p->table->run_count ||
-             (sums.tied_users == 2 && layer == p->chain->tied_second && sums.layout != sums.tied_layout)))
-            continue;
-        int first = before.runs == 0 ? sums.layout : first_layout;
         struct stage_end end;
         if (set)
-            walk_layer(choices, p, set, sums, first);
+            walk_layer(choices, p, set, sums);
         else if (sums_end(&end, &sums, p, choices->at))
-            stage_offer(choices, (struct stage_choice){ sums.path, end, first, sums.layout });
+            stage_offer(choices, (struct stage_choice){ sums.path, end });
     }
 }
 
@@ -166,7 +149,7 @@ static inline const struct stage_choices *stage_choices(struct plan_walk *w, uin
     new = calloc(1, sizeof *new);
     *new = (struct stage_choices){ .next = *slot, .set = set, .at = at };
     *slot = new;
-    walk_layer(new, w->problem, set, (struct stage_sums){ 0 }, 0);
+    walk_layer(new, w->problem, set, (struct stage_sums){ 0 });
     return new;
 }
 
@@ -202,39 +185,36 @@ static inline struct stage_end longer_end(struct stage_end a, struct stage_end b
     return (struct stage_end){ max_i64(a.forward, b.forward), max_i64(a.rest, b.rest), max_i64(a.lane, b.lane) };
 }
 
-static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, struct stage_spot at, int64_t paths,
+static inline void walk_on(struct plan_walk *w, uint64_t placed, struct stage_spot at, int64_t paths,
                            struct stage_end longest);
 
-/* Every choice of strategies for the stage's layers. layout: where there are several, of the layer before. paths and
- * longest are those of the stages before. */
-static inline void walk_choices(struct plan_walk *w, uint64_t placed, uint64_t set, int layout, struct stage_spot at,
-                                int64_t paths, struct stage_end longest)
+/* Every choice of strategies for the stage's layers. paths and longest are those of the stages before. */
+static inline void walk_choices(struct plan_walk *w, uint64_t placed, uint64_t set, struct stage_spot at, int64_t paths,
+                                struct stage_end longest)
 {
     const struct stage_choices *choices = stage_choices(w, set, at);
-    bool hands_over = price_has_layouts(w->problem->table) && !(set & 1);
     for (int i = 0; i < choices->count; i++) {
         const struct stage_choice *c = &choices->list[i];
-        int64_t cut_ns = hands_over ? w->problem->table->cut_ns[layout][c->first_layout] : 0;
-        walk_on(w, placed | set, c->last_layout, at, paths + cut_ns + c->path, longer_end(longest, c->end));
+        walk_on(w, placed | set, at, paths + c->path, longer_end(longest, c->end));
     }
 }
 
 /* Every number of replicas and all layers that a stage may have; the last one of a given number has all that are left.
  */
-static inline void walk_stage(struct plan_walk *w, uint64_t placed, int layout, int stage, int meshes_left,
-                              int64_t paths, struct stage_end longest)
+static inline void walk_stage(struct plan_walk *w, uint64_t placed, int stage, int meshes_left, int64_t paths,
+                              struct stage_end longest)
 {
     const struct partition_problem *p = w->problem;
     uint64_t rest = walk_all(w) & ~placed, least = stage + 1 == p->stage_count ? rest : 1;
     for (int turn = 0; turn < (p->mesh_count > 0 ? p->turn_count : 1); turn++)
         for (uint64_t set = rest; set >= least; set = (set - 1) & rest)
             if ((p->mesh_count == 0 || p->turns[turn] <= meshes_left) && walk_may_be_next(w, placed, set))
-                walk_choices(w, placed, set, layout, (struct stage_spot){ stage, turn, meshes_left }, paths, longest);
+                walk_choices(w, placed, set, (struct stage_spot){ stage, turn, meshes_left }, paths, longest);
 }
 
 /* The stage's strategies are chosen: the stages behind it, or the end. paths and longest are those of all stages so
  * far. */
-static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, struct stage_spot at, int64_t paths,
+static inline void walk_on(struct plan_walk *w, uint64_t placed, struct stage_spot at, int64_t paths,
                            struct stage_end longest)
 {
     const struct partition_problem *p = w->problem;
@@ -243,7 +223,7 @@ static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, str
         meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.turn] : 0);
     paths += ends_ns(p, at, all);
     if (!all && (any || stages_left > 0))
-        walk_stage(w, placed, layout, at.stage + 1, meshes_left, paths, longest);
+        walk_stage(w, placed, at.stage + 1, meshes_left, paths, longest);
     if (all && (any || stages_left == 0) && meshes_left == 0) {
         w->best_ns = min_i64(w->best_ns, paths + max_i64(longest.forward + longest.rest, longest.lane) +
                                              all_once_ns(p, at.stage + 1));
@@ -259,8 +239,7 @@ static inline int64_t enumerate_orders(const struct partition_problem *problem, 
 {
     struct plan_walk w = { .problem = problem, .reads = reads, .best_ns = INT64_MAX };
     if (problem->stage_count <= problem->chain->layer_count)
-        walk_stage(&w, 0, 0, 0, problem->mesh_count, 0,
-                   (struct stage_end){ INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 });
+        walk_stage(&w, 0, 0, problem->mesh_count, 0, (struct stage_end){ INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 });
     walk_close(&w);
     if (plan_count)
         *plan_count = w.plan_count;

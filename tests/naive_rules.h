@@ -21,9 +21,7 @@ struct naive_choice {
     int turn_count;
     int turns[NAIVE_TURNS]; /* replicas that a stage may have */
     int64_t micro;
-    int m;       /* micro-batches */
-    int layouts; /* runs of layers in a stage; 1: one layout for all */
-    char layout_names[128];
+    int m; /* micro-batches */
     int schedule, chunks, extra, prefetch, loss_chunks;
     int64_t bucket_bytes;
     char way[32]; /* the order of the cluster's groups, as names have it */

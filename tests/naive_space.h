@@ -28,7 +28,6 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
     at += c->chunks > 1 ? sprintf(out + at, " interleave=%d", c->chunks) : 0;
     at += c->extra > 0 ? sprintf(out + at, " extra-in-flight=%d", c->extra) : 0;
     at += c->loss_chunks > 1 ? sprintf(out + at, " loss-chunks=%d", c->loss_chunks) : 0;
-    at += c->layouts > 1 ? sprintf(out + at, " layouts=%d", c->layouts) : 0;
     if (c->bucket_bytes != 25 << 20 && c->bucket_bytes % (1 << 20) == 0 && c->bucket_bytes > 0)
         at += sprintf(out + at, " bucket=%lldMiB", (long long)c->bucket_bytes >> 20);
     else if (c->bucket_bytes != 25 << 20 && c->bucket_bytes % (1 << 10) == 0 && c->bucket_bytes > 0)
@@ -38,7 +37,6 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
     at += sprintf(out + at, "%s", c->way);
     for (int i = 0; i < c->turn_count; i++)
         at += sprintf(out + at, "%s%d", i > 0 ? "," : "; stages of ", c->turns[i]);
-    sprintf(out + at, "%s%s", c->layouts > 1 ? "; layouts" : "", c->layouts > 1 ? c->layout_names : "");
 }
 
 /* ---- how it runs ---- */
@@ -50,8 +48,6 @@ static inline bool naive_chunks_legal(const struct naive *n, const struct naive_
     if (c->meshes > 0)
         return c->chunks == 1 && !s->interleaves && !s->asynchronous;
     if (!s->interleaves ? c->chunks != 1 : c->chunks < 2 || c->pp < 2 || (s->folded && c->chunks != 2))
-        return false;
-    if (c->layouts > 1 && (!s->bounded || c->chunks != 1))
         return false;
     return pieces <= layers && !(s->copies && (c->pp % 2 != 0 || c->m % 2 != 0)) &&
            !(s->by_stages && c->m % c->pp != 0) && !(s->asynchronous && c->m < c->pp);
@@ -72,11 +68,6 @@ static inline bool naive_any_bounded(const struct naive *n)
     return any && naive_may(&n->space->interleave, 1) && naive_may(&n->space->extra, 0);
 }
 
-static inline bool naive_is_usual(const struct naive_choice *c)
-{
-    return c->meshes == 0 && c->layouts == 1;
-}
-
 /* The list that has the schedule, its chunks and what is in flight; NULL: none. */
 static inline struct naive_names *naive_list(const struct naive *n)
 {
@@ -93,11 +84,11 @@ static inline struct naive_names *naive_list(const struct naive *n)
     if (space->interleave.count > 0 ? !naive_may(&space->interleave, c->chunks)
                                     : c->chunks != usual && !(beside && s->interleaves && c->chunks == 4))
         return NULL;
-    if (c->extra > 0 && (!s->takes_extra || c->pp == 1 || c->extra >= c->m || !naive_is_usual(c)))
+    if (c->extra > 0 && (!s->takes_extra || c->pp == 1 || c->extra >= c->m || c->meshes > 0))
         return NULL;
     if (c->pp != 1 && (space->extra.count > 0 ? !naive_may(&space->extra, c->extra) : c->extra > (beside ? 2 : 0)))
         return NULL;
-    return own ? n->proven : c->layouts == 1 ? n->beside : NULL;
+    return own ? n->proven : n->beside;
 }
 
 /* Whether a stage has ranks to gather from, and whether any ranks reduce gradients together. */
@@ -160,11 +151,11 @@ static inline void naive_ways(struct naive *n, struct naive_names *list)
         }
 }
 
-/* Chunks want a loss, a backward pass that sees the same weights, and one layout. */
+/* Chunks want a loss, and a backward pass that sees the same weights. */
 static inline void naive_losses(struct naive *n, struct naive_names *list)
 {
     struct naive_choice *c = &n->at;
-    bool whole = n->graph->loss_value < 0 || schedules[c->schedule]->asynchronous || c->layouts > 1;
+    bool whole = n->graph->loss_value < 0 || schedules[c->schedule]->asynchronous;
     for (int i = 0; i < n->space->loss_chunks.count && (i == 0 || !whole); i++) {
         c->loss_chunks = whole ? 1 : (int)n->space->loss_chunks.values[i];
         naive_ways(n, list);
@@ -201,19 +192,6 @@ static inline void naive_schedules(struct naive *n)
             }
 }
 
-/* ---- layouts ---- */
-
-/* A mesh of which all ranks that are tensor-parallel go by something else; it is noted if it may be. */
-static inline int naive_add_layout(const struct naive *n, struct naive_choice *c, int by)
-{
-    struct naive_choice other = *c;
-    other.tp_by = by;
-    if (!naive_mesh_legal(n, &other))
-        return 0;
-    strcat(strcat(c->layout_names, " "), dimensions[by]->name);
-    return 1;
-}
-
 static inline bool naive_tensor_by(const struct naive *n, const struct naive_choice *c, int by)
 {
     if (by == DIM_tp_sp)
@@ -222,38 +200,11 @@ static inline bool naive_tensor_by(const struct naive *n, const struct naive_cho
            (c->tp == 1 || naive_may(&n->space->sequence_parallel, 0));
 }
 
-/* Once for all layouts of a mesh: beside the first of them. */
-static inline void naive_layouts(struct naive *n)
-{
-    struct naive_choice *c = &n->at;
-    int runs = 1, count = 0, first = 0;
-    for (int i = 0; i < n->space->layouts.count; i++)
-        runs = (int)max_i64(runs, n->space->layouts.values[i]);
-    while (!naive_tensor_by(n, c, first))
-        first++;
-    if (runs == 1 || c->tp == 1 || c->meshes > 0 || n->cluster->type_count > 1 || !graph_is_chain(n->graph) ||
-        c->tp_by != first)
-        return;
-    for (int by = 0; by < DIM_COUNT; by++)
-        if (naive_tensor_by(n, c, by))
-            count += naive_add_layout(n, c, by);
-    if (c->micro % c->tp == 0)
-        count += naive_add_layout(n, c, c->dp_by);
-    c->layouts = runs;
-    if (count > 1)
-        naive_schedules(n);
-    c->layouts = 1;
-    c->layout_names[0] = 0;
-}
-
-/* ---- meshes ---- */
-
 static inline void naive_mesh_of(struct naive *n)
 {
     if (!naive_mesh_legal(n, &n->at))
         return;
     naive_schedules(n);
-    naive_layouts(n);
 }
 
 /* Groups of shards that the data ranks can make; without any, all shard together. */
@@ -392,7 +343,6 @@ static inline void naive_space(const struct space *space, const struct graph *gr
     struct naive n = { .space = space, .graph = graph, .cluster = cluster, .proven = proven, .beside = beside };
     struct naive_choice *c = &n.at;
     int devices = cluster->device_count;
-    c->layouts = 1;
     for (c->tp = 1; c->tp <= cluster_node_size(cluster); c->tp++)
         for (c->cp = 1; c->cp <= devices; c->cp++)
             for (c->dp = 1; c->dp <= devices; c->dp++)

@@ -284,29 +284,6 @@ static inline void draw_turns(struct random_world *w)
         w->space.pipeline = (struct allowed){ 1, { 1 + world_draw(w, 4) } };
 }
 
-/* A chain of real layers on devices of one type: others have no layouts to choose from. */
-static inline bool has_layouts(const struct random_world *w)
-{
-    return w->world.cluster->type_count == 1 && w->world.cluster->device_count > 1 &&
-           strstr(w->model_text.data, "\"embedding\"") && !strstr(w->model_text.data, "\"inputs\"") &&
-           !strstr(w->model_text.data, "\"stream\"");
-}
-
-/* Of two thirds of these, with fewer other choices: a layer has those of every layout. Numbers of their own too. */
-static inline void draw_layouts(struct random_world *w)
-{
-    static const struct allowed lists[] = { { 2, { 1, 2 } }, { 1, { 2 } }, { 2, { 1, 3 } }, { 3, { 1, 2, 3 } } };
-    struct random_world own = { .state = mix64(w->state + 1), .full = w->full };
-    if (!has_layouts(w) || world_draw(&own, 3) == 0)
-        return;
-    w->space.layouts = lists[world_draw(&own, sizeof lists / sizeof *lists)];
-    w->space.offload.count = w->space.reshard.count = w->space.replicate.count = 1;
-    w->space.zero.count = world_draw(&own, 2) ? 1 : w->space.zero.count;
-    w->space.recompute.count = w->space.zero.count > 1 || world_draw(&own, 2) ? 1 : w->space.recompute.count;
-    if (world_draw(&own, 2))
-        w->space.sequence_parallel = (struct allowed){ 0 };
-}
-
 /* The same for equal seeds, but for what there is more of. */
 static inline struct random_world random_world_with(uint64_t seed, bool full, enum world_more more)
 {
@@ -315,10 +292,8 @@ static inline struct random_world random_world_with(uint64_t seed, bool full, en
     draw_cluster(&w);
     draw_space(&w);
     draw_turns(&w);
-    draw_layouts(&w);
     if (more == MORE_CHOICES) {
         w.space.zero = w.space.recompute = w.space.sequence_parallel = (struct allowed){ 0 };
-        w.space.layouts = has_layouts(&w) ? (struct allowed){ MOST_RUNS, { 1, 2, 3 } } : w.space.layouts;
         w.space.prefetch = (struct allowed){ 2, { 1, 0 } };
         w.space.reshard = (struct allowed){ 0 };
     }

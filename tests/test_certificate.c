@@ -341,7 +341,6 @@ START_TEST(searches_cut_short_write_little)
     options.space.turns = (struct allowed){ 3, { 1, 2, 4 } };
     options.space.slices = (struct allowed){ 3, { 1, 2, 4 } };
     options.space.bucket = (struct allowed){ 4, { 0, 1 << 20, 4 << 20, USUAL_BUCKET_BYTES } };
-    options.space.layouts = (struct allowed){ 1, { 3 } };
     for (int64_t limit = 20; limit < 20000; limit *= small_share() ? 14 : 2) {
         struct written written = written_cut_short(world_open("64x8:toy", 80000000000, 8), &options, limit);
         const struct certificate *c = &written.result->certificate;

@@ -63,7 +63,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
-        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, tp-by, ep, hsdp, reshard, replicate, slices, order, interleave, extra-in-flight, turns, layouts, bucket, loss-chunks"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, tp-by, ep, hsdp, reshard, replicate, slices, order, interleave, extra-in-flight, turns, bucket, loss-chunks"),
         ([*plan, "--fix", "layer[0-1].pp=1"], "layers have no key 'pp'; known: zero, recompute, offload, slices, reshard, replicate"),
         ([*plan, "--fix", "replicate=q+qq"], "replicate: expected one of none or, joined by \\+, some of embed, .*; found 'q\\+qq'"),
         ([*plan, "--fix", "bucket=4MB"], "bucket: expected bytes, such as 4MiB, found '4MB'"),
@@ -77,7 +77,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
         ([*plan, "--space", "spread=1:2"], "--space: spread is not searched any more: .*leave it out, or give turns=1:2:4"),
         ([*plan, "--fix", "spread-tp=2"], "--fix: spread-tp is not searched any more: .*leave it out, or give turns=1:2:4"),
-        ([*plan, "--fix", "layouts=4"], "layouts: expected a number from 1 to 3, found '4'"),
+        ([*plan, "--fix", "layouts=3"], "--fix: layouts is not searched any more: all layers of a plan have one layout; leave it out"),
         ([*plan, "--fix", "reshard=no"], "reshard: expected true or false, or 1 or 0; found 'no'"),
         ([*plan, "--fix", "sp=2"], "sp: expected true or false, or 1 or 0; found '2'"),
         ([*plan, "--fix", "layer[0].resharding=false"], "known: zero, recompute, offload, slices, reshard"),
@@ -289,8 +289,9 @@ def plans(folder):
 
 
 def plans_of_older_spaces(folder):
-    """Stages of unequal meshes are not searched any more; their plans are read, priced, explained and run as any other, and their certificates refused by name."""
-    for name, stages, retired in (("unequal_stages", "ranks 0 to 0\n(.|\n)*ranks 1 to 2\n(.|\n)*tp 2", "spread"),):
+    """Stages of unequal meshes and layers of several layouts are not searched any more; their plans are read, priced, explained and run as any other, and their certificates refused by name."""
+    for name, stages, retired in (("unequal_stages", "ranks 0 to 0\n(.|\n)*ranks 1 to 2\n(.|\n)*tp 2", "spread"),
+                                  ("unequal_layers", "ranks 0 to 3\n(.|\n)*dp 2 dp 2(.|\n)*dp 2 tp.sp 2(.|\n)*dp 2 dp 2", "layouts")):
         plan = ROOT / "tests/plans" / f"{name}.json"
         expect(f"show {name}", 0, stages, "show", plan)
         predicted = json.loads(plan.read_text())["predicted"]["step_s"]

@@ -343,101 +343,6 @@ START_TEST(layouts_keep_what_prices_promise)
 }
 END_TEST
 
-/* ---- layouts: what lies between layers, against whole plans ---- */
-
-/* One stage whose layers before `change` have one layout and the others another, all with the layouts' first
- * strategies. */
-static struct partition_plan two_runs(const struct workbench *bench, const struct price_table *table, int change,
-                                      int from, int to, struct arena *arena)
-{
-    int layers = bench->chain.layer_count, block = table->class_count * table->strategy_count,
-        *count = arena_alloc(arena, (size_t)block, sizeof *count);
-    struct partition_plan plan = { .first_layer = arena_alloc(arena, 1, sizeof(int)),
-                                   .runs = arena_alloc(arena, 1, sizeof(struct stage_runs)),
-                                   .stage_count = 1 };
-    plan.runs[0] = (struct stage_runs){
-        .end = layers, .count = 2, .first = { 0, change }, .layout = { (int8_t)from, (int8_t)to }
-    };
-    for (int l = 0; l < layers; l++)
-        count[bench->chain.class_of[l] * table->strategy_count + table->layout_first[l < change ? from : to]]++;
-    ck_assert(partition_set_counts(&plan, arena, count, 1, block));
-    return plan;
-}
-
-static int64_t simulated_ns(const struct world *w, const struct config *config, const struct price_table *table,
-                            const struct partition_plan *solution)
-{
-    struct plan *plan = plan_from_partition(&w->space, config, w->bench.graph, &w->bench.chain, table, solution);
-    int64_t ns = simulated_step_ns("priced plan", w->model, plan, &w->facts);
-    plan_free(plan);
-    return ns;
-}
-
-/* A tensor-parallel layer keeps the whole of what comes in parts: all but its own part is more than the one before it
- * keeps. Any other keeps as much or less. */
-static void check_kept(const struct world *w, const struct config *config, const struct price_table *table, int change,
-                       int from, int to)
-{
-    const struct plan_layer *layer = &table->strategies[table->layout_first[to]].layer;
-    const struct layer_price *handover = price_handover(table, w->bench.chain.class_of[change - 1], from, to);
-    const struct value *value = &w->bench.graph->values[w->bench.graph->layers[change - 1].output_value];
-    int64_t t = config_tensor(config), bytes = 2 * config->micro * value->size[1] * value->size[2];
-    bool whole = layer->dim[config->mesh.atom_count - 1] == DIM_tp;
-    ck_assert_int_eq(handover->saved_bytes, whole ? bytes / t * (t - 1) : 0);
-}
-
-/* The whole program of a plan with one change of layout takes what the prices say, with handovers no worse than
- * without them; and a book that has priced other sizes says the same of them, bit by bit. */
-START_TEST(handovers_are_what_plans_pay)
-{
-    static const int changes[] = { 1, 20, 65 };
-    double least = 10, most = 0;
-    int compared = 0;
-    struct world w = world_open("llama-3-8b", "1x4:a100-sxm-80", 32);
-    struct error err = { 0 };
-    w.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
-    w.space.zero = w.space.prefetch = (struct allowed){ 1, { 0 } };
-    w.space.pipeline = (struct allowed){ 1, { 1 } };
-    w.space.micro = (struct allowed){ 2, { 4, 8 } };
-    w.space.layouts = (struct allowed){ 1, { 2 } };
-    world_start(&w);
-    for (int i = 0; i < w.config_count; i++) {
-        struct workbench own;
-        const struct price_table *table = NULL, *fresh = NULL;
-        if (w.configs[i].runs < 2)
-            continue;
-        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);
-        ck_assert(table && price_has_layouts(table));
-        ck_assert(workbench_open(&own, w.model, &w.facts, &w.space, &err) &&
-                  workbench_table(&own, &w.configs[i], false, &fresh, &err));
-        size_t pairs = (size_t)(table->class_count * table->layout_count * table->layout_count);
-        ck_assert(!memcmp(table->handovers, fresh->handovers, pairs * sizeof *table->handovers));
-        ck_assert(!memcmp(table->cut_ns, fresh->cut_ns, sizeof table->cut_ns));
-        workbench_close(&own);
-        int *in_flight = config_in_flight(&w.arena, &w.configs[i]);
-        struct partition_problem problem = workbench_problem(&w.bench, &w.configs[i], table, in_flight);
-        problem.capacity_bytes = INT64_MAX / 2;
-        for (int n = 0; n < table->layout_count * table->layout_count; n++) {
-            int from = n / table->layout_count, to = n % table->layout_count, change = changes[(i + n) % 3];
-            if (from == to)
-                continue;
-            check_kept(&w, &w.configs[i], table, change, from, to);
-            struct partition_plan plan = two_runs(&w.bench, table, change, from, to, &w.arena);
-            int64_t formula_ns = partition_evaluate(&problem, &plan),
-                    step_ns = simulated_ns(&w, &w.configs[i], table, &plan);
-            double share = (double)formula_ns / (double)step_ns;
-            least = share < least ? share : least;
-            most = share > most ? share : most;
-            compared++;
-        }
-    }
-    ck_assert_int_ge(compared, 20);
-    printf("formula over simulation %.3f to %.3f\n", least, most);
-    ck_assert(least > 0.98 && most < 1.04);
-    world_close(&w);
-}
-END_TEST
-
 static Suite *price_suite(void)
 {
     Suite *suite = suite_create("price");
@@ -450,7 +355,6 @@ static Suite *price_suite(void)
     suite_add_tcase(suite, tcase);
     CHECK_ADD(suite, bounds_have_kernels_of_their_own);
     CHECK_ADD(suite, kept_weights_are_gathered_once);
-    CHECK_ADD(suite, handovers_are_what_plans_pay);
     return suite;
 }
 

@@ -18,8 +18,8 @@
 
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, other_orders, best_other, branched, unproven,
-        configurations, plans, reordered, most_plans, plans_with_turns, best_with_turns, turns_reversed,
-        plans_with_layouts, best_with_layouts, reshards, replicates, best_apart, best_kept;
+        configurations, plans, reordered, most_plans, plans_with_turns, best_with_turns, turns_reversed, reshards,
+        replicates, best_apart, best_kept;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -49,20 +49,6 @@ static void check_in_flight(const struct plan *plan, const struct config *config
         ck_assert_int_eq(schedule_held(schedules[plan->schedule], &place),
                          in_flight[(config->meshes - at) * config->turn_count + solution->turn[k]]);
     }
-}
-
-/* Any layouts for the stage, as many as it may have. */
-static struct stage_runs draw_runs(struct random_world *w, const struct price_table *table, int first, int end)
-{
-    struct stage_runs runs = { .end = end };
-    for (int l = first; l < end && runs.count < table->run_count; l += 1 + (int)world_draw(w, end - l)) {
-        int layout = (int)world_draw(w, table->layout_count);
-        if (runs.count > 0 && layout == runs.layout[runs.count - 1])
-            layout = (layout + 1) % table->layout_count;
-        runs.first[runs.count] = l;
-        runs.layout[runs.count++] = (int8_t)layout;
-    }
-    return runs;
 }
 
 /* Some order of the layers, and the places of the chain that it goes through, (layers + 1). */
@@ -100,22 +86,11 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
         int from = solution.first_layer[k - 1] + 1, most = layers - (pieces - k);
         solution.first_layer[k] = from + (int)world_draw(w, most - from + 1);
     }
-    if (price_has_layouts(table))
-        solution.runs = arena_alloc(arena, (size_t)pieces, sizeof *solution.runs);
     for (int k = 0; k < pieces; k++) {
         int first = solution.first_layer[k], end = k + 1 < pieces ? solution.first_layer[k + 1] : layers;
-        struct stage_runs runs = price_has_layouts(table) ? draw_runs(w, table, first, end) : stage_run(first, end);
-        if (solution.runs && !stage_runs_legal(&bench->chain, &runs))
-            runs = stage_run(first, end);
-        if (solution.runs)
-            solution.runs[k] = runs;
-        for (int l = first, run = 0; l < end; l++) {
-            run += run + 1 < runs.count && runs.first[run + 1] == l;
-            int from = price_has_layouts(table) ? table->layout_first[runs.layout[run]] : 0,
-                to = price_has_layouts(table) ? table->layout_first[runs.layout[run] + 1] : table->strategy_count;
-            count[(k * classes + bench->chain.class_of[order[l]]) * table->strategy_count + from +
-                  world_draw(w, to - from)]++;
-        }
+        for (int l = first; l < end; l++)
+            count[(k * classes + bench->chain.class_of[order[l]]) * table->strategy_count +
+                  world_draw(w, table->strategy_count)]++;
     }
     for (int k = 0; k < pieces; k++)
         solution.first_layer[k] = place[solution.first_layer[k]];
@@ -162,7 +137,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     struct error err = { 0 };
     int count = 0, drawn = 0;
     int64_t best = INT64_MAX;
-    bool other_best = false, turns_best = false, layouts_best = false;
+    bool other_best = false, turns_best = false;
     uint64_t reads[WORLD_LAYERS];
     ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
@@ -175,7 +150,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         ck_assert_msg(workbench_table(&bench, &configs[i], false, &table, &err), "%s", err.message);
         if (!table)
             continue;
-        ck_assert_int_le(table->strategy_count, price_has_layouts(table) ? 2 * MOST_LAYOUTS : WORLD_STRATEGIES);
+        ck_assert_int_le(table->strategy_count, WORLD_STRATEGIES);
         int *in_flight = config_in_flight(&arena, &configs[i]);
         struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
         int64_t own = enumerate_orders(&problem, reads, &plans);
@@ -184,7 +159,6 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         if (own < best) {
             other_best = configs[i].order.index > REVERSED_ORDER;
             turns_best = configs[i].meshes > 0;
-            layouts_best = price_has_layouts(table);
         }
         best = min_i64(best, own);
         *plan_count += plans;
@@ -192,7 +166,6 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         tally->plans_with_turns += configs[i].meshes > 0 ? plans : 0;
         tally->turns_reversed +=
             configs[i].meshes > 0 && configs[i].order.index == REVERSED_ORDER ? plans : 0; /* on several types */
-        tally->plans_with_layouts += price_has_layouts(table) ? plans : 0;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
         if (i == drawn)
             check_busy_bound(w, &bench, &configs[i], table, &arena, tally);
@@ -206,7 +179,6 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     tally->configurations += count;
     tally->best_other += other_best;
     tally->best_with_turns += turns_best;
-    tally->best_with_layouts += layouts_best;
     workbench_close(&bench);
     arena_free(&arena);
     return best;
@@ -317,10 +289,6 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.best_kept, 20 / stride);
     ck_assert_int_gt(tally.replicates, 60 / stride);
     ck_assert_int_gt(tally.best_apart, 20 / stride);
-    if (stride == 1) { /* few worlds have many of them */
-        ck_assert_int_gt(tally.plans_with_layouts, 10000);
-        ck_assert_int_ge(tally.best_with_layouts, 2);
-    }
     for (int s = 0; schedules[s] && stride == 1; s++)
         ck_assert_msg(schedules[s]->asynchronous || (tally.by_schedule[s] > 100 && tally.simulated[s] > 2),
                       "%s: %lld plans, %lld simulated", schedules[s]->name, (long long)tally.by_schedule[s],
@@ -503,12 +471,11 @@ static void print_tally(const struct tally *t)
            "\"mixed\": %lld, \"branched\": %lld, \"reordered\": %lld, \"unproven\": %lld, \"configurations\": %lld, "
            "\"plans\": %lld, "
            "\"most_plans\": %lld, \"plans_with_turns\": %lld, \"best_with_turns\": %lld, "
-           "\"plans_with_layouts\": %lld, \"best_with_layouts\": %lld, \"plans_by_schedule\": {",
+           "\"plans_by_schedule\": {",
            (long long)t->instances, (long long)t->feasible, (long long)t->infeasible, (long long)t->empty,
            (long long)t->rejected, (long long)t->mixed, (long long)t->branched, (long long)t->reordered,
            (long long)t->unproven, (long long)t->configurations, (long long)t->plans, (long long)t->most_plans,
-           (long long)t->plans_with_turns, (long long)t->best_with_turns, (long long)t->plans_with_layouts,
-           (long long)t->best_with_layouts);
+           (long long)t->plans_with_turns, (long long)t->best_with_turns);
     for (int s = 0; schedules[s]; s++)
         printf("%s\"%s\": %lld", s > 0 ? ", " : "", schedules[s]->name, (long long)t->by_schedule[s]);
     printf("}}\n");

@@ -15,12 +15,6 @@ static void keep_config(struct naive_names *list, const struct config *config)
     int at = (int)strlen(config_name(out, config));
     for (int i = 0; i < config->turn_count; i++)
         at += sprintf(out + at, "%s%d", i > 0 ? "," : "; stages of ", config->turns[i]);
-    for (int i = 0; i < config->layout_count && config->runs > 1; i++) {
-        int atom = 0; /* the one that differs */
-        while (dimensions[config->layout[0][atom]]->lane != LANE_TP)
-            atom++;
-        at += sprintf(out + at, "%s %s", i > 0 ? "" : "; layouts", dimensions[config->layout[i][atom]]->name);
-    }
 }
 
 static struct naive_names names_of(const struct config *configs, int count)
@@ -100,7 +94,6 @@ static void draw_choices(struct random_world *w, struct space *space)
     DRAW(space->extra, 0, 1, 2, 3);
     DRAW(space->bucket, USUAL_BUCKET_BYTES, 0, 4 << 20, 3 << 10, 777);
     DRAW(space->loss_chunks, 1, 2, 8);
-    DRAW(space->layouts, 1, 2, 3);
     DRAW(space->turns, 1, 2, 3, 4, 6);
     if (world_draw(w, 2))
         space->schedule = (struct allowed){ 0 };
@@ -111,8 +104,8 @@ static void draw_choices(struct random_world *w, struct space *space)
 
 /* ---- comparing ---- */
 
-enum family { TURNS, LAYOUTS, CONTEXT, EXPERTS, GROUPS, SERVERS, FAMILIES };
-static const char *const family_names[FAMILIES] = { "turns", "layouts", "context", "experts", "groups", "servers" };
+enum family { TURNS, CONTEXT, EXPERTS, GROUPS, SERVERS, FAMILIES };
+static const char *const family_names[FAMILIES] = { "turns", "context", "experts", "groups", "servers" };
 struct tally {
     int64_t proven, beside, by_family[FAMILIES];
 };
@@ -128,7 +121,6 @@ static void count_families(struct tally *tally, const struct config *configs, in
             server = server || c->mesh.dim[a] == DIM_ps;
         }
         tally->by_family[TURNS] += c->meshes > 0;
-        tally->by_family[LAYOUTS] += c->runs > 1;
         tally->by_family[CONTEXT] += mesh_context(&c->mesh) > 1;
         tally->by_family[EXPERTS] += mesh_expert(&c->mesh) > 1;
         tally->by_family[GROUPS] += data_atoms > 1;

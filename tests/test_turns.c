@@ -150,7 +150,6 @@ static const struct more_kind {
     struct allowed values;
 } more_kinds[] = {
     { SPACE_TURNS, { 2, { 1, 2 } } },
-    { SPACE_LAYOUTS, { 2, { 1, 2 } } },
     { SPACE_HSDP, { 2, { 0, 2 } } },
     { SPACE_RECOMPUTE, { 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } } },
     { SPACE_SLICES, { 2, { 1, 2 } } },

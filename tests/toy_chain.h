@@ -17,7 +17,6 @@ struct toy {
     int class_of[CHAIN_LAYERS], in_flight[CHAIN_STAGES];
     struct strategy strategies[CHAIN_STRATEGIES];
     struct layer_price prices[CHAIN_CLASSES * CHAIN_STRATEGIES];
-    struct layer_price handovers[CHAIN_CLASSES * MOST_LAYOUTS * MOST_LAYOUTS];
 };
 
 /* Prices of all kinds, ties included: range 3 makes most of them equal. */
@@ -73,34 +72,6 @@ static inline void toy_draw_kept(struct toy *toy, uint64_t *seed)
             continue;
         price->gather_once_ns = price->gather_forward_ns * (1 + random_below(seed, 6));
         price->gather_forward_ns = price->gather_backward_ns = 0;
-    }
-}
-
-/* Shares the strategies out over two or three layouts, of which a stage may have up to that many runs. */
-static inline void toy_draw_layouts(struct toy *toy, uint64_t *seed)
-{
-    static const int64_t ranges[] = { 2, 10, 1000, INT64_C(1000000000) };
-    struct price_table *table = &toy->table;
-    int64_t range = ranges[random_below(seed, 4)];
-    int layouts = 2 + (int)(table->strategy_count > 2 && random_below(seed, 2));
-    if (table->strategy_count < 2)
-        return;
-    table->layout_count = layouts;
-    table->run_count = 2 + (int)random_below(seed, MOST_RUNS - 1);
-    for (int i = 1; i < layouts; i++)
-        table->layout_first[i] =
-            table->layout_first[i - 1] + 1 +
-            (int)random_below(seed, table->strategy_count - table->layout_first[i - 1] - layouts + i);
-    table->layout_first[layouts] = table->strategy_count;
-    table->handovers = toy->handovers;
-    for (int i = 0; i < layouts * layouts; i++) {
-        table->cut_ns[i / layouts][i % layouts] = random_below(seed, 2 * range);
-        for (int c = 0; c < CHAIN_CLASSES && i % (layouts + 1) != 0; c++)
-            toy->handovers[c * layouts * layouts + i] =
-                (struct layer_price){ .forward_ns = random_below(seed, range),
-                                      .backward_ns = random_below(seed, range),
-                                      .saved_bytes = random_below(seed, range),
-                                      .transient_bytes = random_below(seed, range) };
     }
 }
 

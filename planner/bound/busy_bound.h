@@ -14,8 +14,7 @@
  * first chunk count, and the mean over stages; where chunks are copies of the model, of the one that lies further
  * forward. Of models with branches too the mean counts, with the least head that any order allows behind so many
  * layers. Where stages have several meshes, only that: of G meshes one is busy for m (F + I + W) / G, summed over all
- * layers; where a stage's r share each micro-batch, with r times what each of them runs, for the r with which that is
- * least.
+ * layers.
  */
 #ifndef CLEAVE_SEARCH_BUSY_BOUND_H
 #define CLEAVE_SEARCH_BUSY_BOUND_H

@@ -101,7 +101,7 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
                                          .waiting_ns = waiting_ns(own, in_flight[k], micro_batches),
                                          .apart = in_phases(config),
                                          .patient = c->patient };
-        if (k + 1 < pieces && !price_has_layouts(table))
+        if (k + 1 < pieces)
             out->once_ns += 2 * price_send_ns(table, k);
     }
     return true;

@@ -107,9 +107,8 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *er
     *c = (struct cutter){ .p = p, .err = err, .width = cut_last(p) + 1 };
     c->kind_count = cut_kinds(p);
     c->row_count = cut_rows(p);
-    c->layouts = cut_layouts(p);
     size_t kinds = (size_t)c->kind_count, rows = (size_t)c->row_count, classes = (size_t)p->class_count,
-           spots = rows * (size_t)c->layouts * (size_t)c->width;
+           spots = rows * (size_t)c->width;
     c->sum = arena_alloc(&c->arena, (size_t)c->width * classes, sizeof *c->sum);
     c->kind = arena_alloc(&c->arena, kinds, sizeof *c->kind);
     c->cells = arena_alloc(&c->arena, kinds, sizeof *c->cells);
@@ -118,12 +117,11 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *er
     c->step = arena_alloc(&c->arena, spots, sizeof *c->step);
     c->known = arena_alloc(&c->arena, kinds, sizeof *c->known);
     c->part = arena_alloc(&c->arena, rows, sizeof *c->part);
-    c->run_cells = arena_alloc(&c->arena, kinds, sizeof *c->run_cells);
-    c->counts = arena_alloc(&c->arena, classes * (size_t)c->layouts, sizeof *c->counts);
+    c->counts = arena_alloc(&c->arena, classes, sizeof *c->counts);
     c->nearest = arena_alloc(&c->arena, rows, sizeof *c->nearest);
     c->farthest = arena_alloc(&c->arena, rows, sizeof *c->farthest);
     if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->path || !c->step || !c->known || !c->part ||
-        !c->run_cells || !c->counts || !c->nearest || !c->farthest)
+        !c->counts || !c->nearest || !c->farthest)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int at = 1; at < c->width; at++) {
         int *sum = &c->sum[(size_t)at * classes];
@@ -136,58 +134,36 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *er
 
 /* ---- cells ---- */
 
-static struct cell *plain_cell(struct cutter *c, int kind, int first, int end)
+struct stage_content cutter_content(struct cutter *c, int first, int end)
 {
-    struct cell **row = &c->cells[c->kind[kind]];
+    int classes = c->p->class_count;
+    for (int i = 0; i < classes; i++)
+        c->counts[i] = c->sum[end * classes + i] - c->sum[first * classes + i];
+    return (struct stage_content){ .count = c->counts, .holds_both = cut_holds_both(c->p, first, end) };
+}
+
+struct cell *cell_at(struct cutter *c, int kind, int first, int end)
+{
+    struct cell **row = &c->cells[c->kind[kind]], *cell;
     if (!*row)
         *row = arena_alloc(&c->arena, (size_t)c->content_count, sizeof **row);
-    return *row ? &(*row)[c->content[first * c->width + end]] : NULL;
-}
-
-/* Room for the cells of all numbered stages, of every kind. */
-static bool grow_run_cells(struct cutter *c)
-{
-    for (int k = 0; k < c->kind_count; k++) {
-        struct cell *grown = arena_alloc(&c->arena, (size_t)c->runs.capacity, sizeof *grown);
-        if (!grown)
-            return false;
-        if (c->run_cells[k])
-            memcpy(grown, c->run_cells[k], (size_t)c->run_capacity * sizeof *grown);
-        c->run_cells[k] = grown;
-    }
-    c->run_capacity = c->runs.capacity;
-    return true;
-}
-
-static struct cell *run_cell(struct cutter *c, int kind, const struct stretch *s)
-{
-    int number = run_table_number(&c->runs, c->p, s);
-    if (number < 0 || (c->runs.capacity > c->run_capacity && !grow_run_cells(c)))
-        return NULL;
-    return &c->run_cells[c->kind[kind]][number];
-}
-
-struct cell *cell_at(struct cutter *c, int kind, const struct stretch *s)
-{
-    struct cell *cell = c->layouts > 1 ? run_cell(c, kind, s) : plain_cell(c, kind, s->at[0], s->end);
-    int64_t handovers = c->layouts > 1 ? stretch_handover_ns(c->p, s) : 0;
+    cell = *row ? &(*row)[c->content[first * c->width + end]] : NULL;
     if (!cell)
         return NULL;
-    cell->least = max_i64(cell->least, handovers + cutter_least(c, kind, LIMIT_COUNT, s->at[0], s->end));
+    cell->least = max_i64(cell->least, cutter_least(c, kind, LIMIT_COUNT, first, end));
     if (cell->total == 0) {
         cell->total =
-            cell->least + cutter_least(c, kind, LIMIT_PATH, s->at[0], s->end) + stage_waiting_ns(&c->p->stages[kind]);
+            cell->least + cutter_least(c, kind, LIMIT_PATH, first, end) + stage_waiting_ns(&c->p->stages[kind]);
         cell->total_most = INT64_MAX;
     }
     return cell;
 }
 
-bool cell_refine(struct cutter *c, struct cell *cell, int kind, const struct stretch *s)
+bool cell_refine(struct cutter *c, struct cell *cell, int kind, int first, int end)
 {
-    struct stage_content content;
+    struct stage_content content = cutter_content(c, first, end);
     int64_t least = 0;
     bool solve = cell->refinement != PLAIN;
-    stretch_content(c->p, s, c->counts, &content);
     if (!stage_least_path(&c->p->stages[kind], &content, c->cap_ns, solve, &least, &cell->cost, &cell->ends, c->err))
         return false;
     cell->least = max_i64(cell->least, least);
@@ -195,14 +171,12 @@ bool cell_refine(struct cutter *c, struct cell *cell, int kind, const struct str
     return true;
 }
 
-bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, const struct stretch *s, bool solve,
-                       int64_t enough_ns)
+bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, int first, int end, bool solve, int64_t enough_ns)
 {
-    struct stage_content content;
+    struct stage_content content = cutter_content(c, first, end);
     int64_t least = 0, **known = &c->known[c->kind[kind]];
     if (!*known && !(*known = arena_alloc(&c->arena, LIMIT_COUNT, sizeof **known)))
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    stretch_content(c->p, s, c->counts, &content);
     if (!stage_least_total(&c->p->stages[kind], &content, solve, enough_ns, *known, &least, c->err))
         return false;
     if (least < enough_ns && solve)
@@ -222,6 +196,5 @@ bool cell_settled(const struct cutter *c, int kind, const struct cell *cell)
 
 void cutter_close(struct cutter *c)
 {
-    run_table_free(&c->runs);
     arena_free(&c->arena);
 }

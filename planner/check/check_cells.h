@@ -3,7 +3,6 @@
 #ifndef CLEAVE_CHECK_CELLS_H
 #define CLEAVE_CHECK_CELLS_H
 #include "planner/check/check_cut.h"
-#include "planner/check/check_runs.h"
 
 enum refinement { PLAIN, RELAXED, SOLVED };
 
@@ -16,17 +15,14 @@ struct cell {
     int64_t total_most; /* if more than that were enough, solving would not show it */
     bool total_relaxed;
 };
-/* For each place where a stage can begin (rows, layouts of the first layer, width): what is least from there on, and by
- * which stage. */
+/* For each place where a stage can begin (rows, width): what is least from there on, and by which stage. */
 struct way {
-    int64_t best; /* INT64_MAX: none */
-    struct stretch stage;
-    int turn, behind; /* behind: layout of the next stage */
+    int64_t best;  /* INT64_MAX: none */
+    int end, turn; /* the stage's */
 };
 /* A stage of the best cut. */
 struct part {
-    int kind;
-    const struct stretch *stage;
+    int kind, first, end;
     struct cell *cell;
     int64_t ends_ns;   /* sends at its ends */
     int64_t behind_ns; /* paths of what follows, at least, in this cut or another */
@@ -42,16 +38,12 @@ struct cutter {
     int kind_count, *kind;      /* (kinds of the problem) index of the first of the same kind */
     struct cell **cells;        /* (kinds) of (contents), by kind */
     int64_t **least_use;        /* (kinds, LIMIT_COUNT + 1) prefix sums of each layer's least use; last: path */
-    int layouts;                /* 1: one for all layers. Else: */
-    struct run_table runs;      /* contents, in place of `content` */
-    struct cell **run_cells;    /* (kinds) of (run_capacity), by kind */
-    int run_capacity;
-    int *counts;       /* (layouts, classes) */
-    int row_count;     /* where a stage begins: stages before it; with meshes those, and if need be both */
-    struct way *path;  /* by the sum of paths */
-    struct way *step;  /* by a bound of paths and longest time */
-    int64_t **known;   /* (kinds) multipliers that proved a total */
-    struct part *part; /* (rows) */
+    int *counts;                /* (classes) */
+    int row_count;              /* where a stage begins: stages before it; with meshes those, and if need be both */
+    struct way *path;           /* by the sum of paths */
+    struct way *step;           /* by a bound of paths and longest time */
+    int64_t **known;            /* (kinds) multipliers that proved a total */
+    struct part *part;          /* (rows) */
     int part_count;
     int *nearest, *farthest; /* (rows) where a stage can begin there, under the present cap */
     int64_t cap_ns, bound_ns;
@@ -61,15 +53,17 @@ struct cutter {
 /* Fails only for want of memory. */
 bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *err);
 void cutter_close(struct cutter *c);
+/* What the stage holds; it borrows c->counts. */
+struct stage_content cutter_content(struct cutter *c, int first, int end);
 /* Of all layers between, the least that any strategy takes of a limit, or of USE_PATH. */
 int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int end);
 /* The cell of stages like that one; NULL: out of memory. */
-struct cell *cell_at(struct cutter *c, int kind, const struct stretch *s);
+struct cell *cell_at(struct cutter *c, int kind, int first, int end);
 /* A closer bound of the cell's path under the present cap. */
-bool cell_refine(struct cutter *c, struct cell *cell, int kind, const struct stretch *s);
+bool cell_refine(struct cutter *c, struct cell *cell, int kind, int first, int end);
 /* A closer bound of path and longest time together, if it comes to enough_ns; of the relaxation also below. solve: by
  * whole counts. */
-bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, const struct stretch *s, bool solve,
+bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, int first, int end, bool solve,
                        int64_t enough_ns);
 /* The cell's solution is one under the present cap too. */
 bool cell_settled(const struct cutter *c, int kind, const struct cell *cell);

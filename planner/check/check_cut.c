@@ -2,7 +2,7 @@
 #include "planner/check/check_cells.h"
 #include "planner/check/check_ideals.h"
 
-enum { MOST_PASSES = 3000, MOST_PASSES_OF_LAYOUTS = 90000 }; /* then a configuration is undecided */
+enum { MOST_PASSES = 3000 }; /* then a configuration is undecided */
 enum { LAZY_PASSES = 5 };
 
 /* ---- cuts ---- */
@@ -42,19 +42,14 @@ static void set_reach(struct cutter *c)
         }
 }
 
-static int spot(const struct cutter *c, int row, int layout, int first)
+static int spot(const struct cutter *c, int row, int first)
 {
-    return (row * c->layouts + layout) * c->width + first;
+    return row * c->width + first;
 }
 
-static int64_t cut_ns(const struct cutter *c, int from_layout, int to_layout)
+static int64_t ends_ns(const struct cutter *c, int kind, int first, int end)
 {
-    return c->layouts > 1 ? c->p->stages[0].table->cut_ns[from_layout][to_layout] : 0;
-}
-
-static int64_t ends_ns(const struct cutter *c, int kind, const struct stretch *s)
-{
-    return cut_ends_ns(c->p, &c->p->stages[kind], s->at[0] == 0, s->end == cut_last(c->p));
+    return cut_ends_ns(c->p, &c->p->stages[kind], first == 0, end == cut_last(c->p));
 }
 
 /* What is known of a stage, by its path alone and with its longest time. */
@@ -65,13 +60,13 @@ struct stage_bounds {
 /* Stages that begin at one place. */
 struct begin {
     struct cutter *c;
-    int at, kind, turn, behind; /* behind: row */
+    int first, at, kind, turn, behind; /* behind: row */
 };
 
-static void offer(struct way *way, int64_t sum, const struct begin *b, const struct stretch *s, int layout)
+static void offer(struct way *way, int64_t sum, const struct begin *b, int end)
 {
     if (sum < way->best)
-        *way = (struct way){ sum, *s, b->turn, layout };
+        *way = (struct way){ sum, end, b->turn };
 }
 
 /* What the stage and those behind it take at least: their paths; and of the whole step, in which one of them is the
@@ -81,78 +76,63 @@ static struct stage_bounds add_stage(struct stage_bounds own, struct stage_bound
     return (struct stage_bounds){ own.path + behind.path, max_i64(own.total + behind.path, own.path + behind.total) };
 }
 
-static bool look_closer(const struct begin *b, struct cell *cell, const struct stretch *s, struct stage_bounds behind)
+static bool look_closer(const struct begin *b, struct cell *cell, int end, struct stage_bounds behind)
 {
     struct cutter *c = b->c;
     int64_t enough_ns = min_i64(c->step[b->at].best, c->bound_ns) - behind.path;
-    if (!cell->total_relaxed && cell->total < enough_ns && !cell_refine_total(c, cell, b->kind, s, false, enough_ns))
+    if (!cell->total_relaxed && cell->total < enough_ns &&
+        !cell_refine_total(c, cell, b->kind, b->first, end, false, enough_ns))
         return false;
     return cell->refinement != PLAIN || cell->least + behind.path >= c->path[b->at].best ||
-           cell_refine(c, cell, b->kind, s);
+           cell_refine(c, cell, b->kind, b->first, end);
 }
 
 /* What is known of a stage with that behind it. */
-static bool stage_least(const struct begin *b, const struct stretch *s, struct stage_bounds behind,
-                        struct stage_bounds *out)
+static bool stage_least(const struct begin *b, int end, struct stage_bounds behind, struct stage_bounds *out)
 {
     struct cutter *c = b->c;
-    struct cell *cell = cell_at(c, b->kind, s);
+    struct cell *cell = cell_at(c, b->kind, b->first, end);
     if (!cell)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    if (c->eager && !look_closer(b, cell, s, behind))
+    if (c->eager && !look_closer(b, cell, end, behind))
         return false;
     *out = (struct stage_bounds){ cell->least, cell->total };
     return true;
 }
 
-/* The best from the place on if the stage is this one. */
-static bool take_stage(void *self, const struct stretch *s)
+/* The best from the place on if the stage ends there. */
+static bool take_stage(const struct begin *b, int end)
 {
-    struct begin *b = self;
     struct cutter *c = b->c;
-    int64_t least = cutter_least(c, b->kind, LIMIT_COUNT, s->at[0], s->end);
-    struct stage_bounds own = { least, least };
+    int64_t least = cutter_least(c, b->kind, LIMIT_COUNT, b->first, end), sends = ends_ns(c, b->kind, b->first, end);
     struct way *path = &c->path[b->at], *step = &c->step[b->at];
-    for (int layout = 0; layout < c->layouts; layout++) {
-        const struct way *next_path = &c->path[spot(c, b->behind, layout, s->end)],
-                         *next_step = &c->step[spot(c, b->behind, layout, s->end)];
-        if (next_path->best == INT64_MAX)
-            continue;
-        int64_t sends =
-            ends_ns(c, b->kind, s) + (s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], layout) : 0);
-        struct stage_bounds behind = { next_path->best + sends, next_step->best + sends }, sum = add_stage(own, behind);
-        if (sum.path >= path->best && sum.total >= step->best)
-            continue;
-        if (!stage_least(b, s, behind, &own))
-            return false;
-        if (own.path == INT64_MAX || own.total == INT64_MAX)
-            return true;
-        sum = add_stage(own, behind);
-        offer(path, sum.path, b, s, layout);
-        offer(step, sum.total, b, s, layout);
-    }
+    const struct way *next_path = &c->path[spot(c, b->behind, end)], *next_step = &c->step[spot(c, b->behind, end)];
+    if (next_path->best == INT64_MAX)
+        return true;
+    struct stage_bounds own = { least, least }, behind = { next_path->best + sends, next_step->best + sends },
+                        sum = add_stage(own, behind);
+    if (sum.path >= path->best && sum.total >= step->best)
+        return true;
+    if (!stage_least(b, end, behind, &own))
+        return false;
+    if (own.path == INT64_MAX || own.total == INT64_MAX)
+        return true;
+    sum = add_stage(own, behind);
+    offer(path, sum.path, b, end);
+    offer(step, sum.total, b, end);
     return true;
 }
 
-static bool best_with(struct cutter *c, int row, int turn, int layout, int first)
+static bool best_with(struct cutter *c, int row, int turn, int first)
 {
     int behind = cut_row_behind(c->p, row, turn);
     if (behind < 0)
         return true;
-    struct begin begin = { c, spot(c, row, layout, first), cut_row_kind(c->p, row, turn), turn, behind };
-    int end = first;
-    while (end < c->farthest[behind] && !too_long(c, begin.kind, first, end + 1))
-        end++;
-    struct stretch begun = stretch_plain(first, first);
-    begun.layout[0] = (int8_t)layout;
-    return stretch_visit(&(struct stretch_visit){ .problem = c->p,
-                                                  .self = &begin,
-                                                  .body = take_stage,
-                                                  .layouts = c->layouts,
-                                                  .run_count = c->layouts > 1 ? c->p->stages[0].table->run_count : 1,
-                                                  .from = c->nearest[behind],
-                                                  .to = end },
-                         begun);
+    struct begin begin = { c, first, spot(c, row, first), cut_row_kind(c->p, row, turn), turn, behind };
+    for (int end = first + 1; end <= c->farthest[behind] && !too_long(c, begin.kind, first, end); end++)
+        if (end >= c->nearest[behind] && !take_stage(&begin, end))
+            return false;
+    return true;
 }
 
 /* By what the cells say now. */
@@ -161,50 +141,40 @@ static bool sweep(struct cutter *c)
     int last = c->row_count - 1;
     set_reach(c);
     for (int row = last; row >= 0; row--)
-        for (int first = c->nearest[row]; first <= c->farthest[row]; first++)
-            for (int layout = 0; layout < c->layouts; layout++) {
-                int at = spot(c, row, layout, first);
-                c->path[at].best = c->step[at].best = row == last && first == cut_last(c->p) ? 0 : INT64_MAX;
-                for (int turn = 0; row < last && turn < cut_row_turns(c->p); turn++)
-                    if (!best_with(c, row, turn, layout, first))
-                        return false;
-            }
+        for (int first = c->nearest[row]; first <= c->farthest[row]; first++) {
+            int at = spot(c, row, first);
+            c->path[at].best = c->step[at].best = row == last && first == cut_last(c->p) ? 0 : INT64_MAX;
+            for (int turn = 0; row < last && turn < cut_row_turns(c->p); turn++)
+                if (!best_with(c, row, turn, first))
+                    return false;
+        }
     return true;
-}
-
-/* The layout with which the best cut begins. */
-static int first_layout(const struct cutter *c, const struct way *ways)
-{
-    int best = 0;
-    for (int layout = 1; layout < c->layouts; layout++)
-        if (ways[spot(c, 0, layout, 0)].best < ways[spot(c, 0, best, 0)].best)
-            best = layout;
-    return best;
 }
 
 /* Of all layers; INT64_MAX: there is no cut. */
 static int64_t least_of_sweep(const struct cutter *c, const struct way *ways)
 {
-    return c->nearest[0] == 0 ? ways[spot(c, 0, first_layout(c, ways), 0)].best : INT64_MAX;
+    return c->nearest[0] == 0 ? ways[spot(c, 0, 0)].best : INT64_MAX;
 }
 
 /* The stages of the best cut. */
 static bool list_parts(struct cutter *c, const struct way *ways)
 {
     c->part_count = 0;
-    for (int row = 0, first = 0, layout = first_layout(c, ways); first < cut_last(c->p);) {
-        const struct way *way = &ways[spot(c, row, layout, first)];
-        const struct stretch *s = &way->stage;
-        int kind = cut_row_kind(c->p, row, way->turn);
-        int64_t sends = s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], way->behind) : 0;
+    for (int row = 0, first = 0; first < cut_last(c->p);) {
+        const struct way *way = &ways[spot(c, row, first)];
+        int kind = cut_row_kind(c->p, row, way->turn), end = way->end;
         struct part *part = &c->part[c->part_count++];
         row = cut_row_behind(c->p, row, way->turn);
-        *part = (struct part){ kind, s, cell_at(c, kind, s), ends_ns(c, kind, s) + sends,
-                               c->path[spot(c, row, way->behind, s->end)].best };
+        *part = (struct part){ kind,
+                               first,
+                               end,
+                               cell_at(c, kind, first, end),
+                               ends_ns(c, kind, first, end),
+                               c->path[spot(c, row, end)].best };
         if (!part->cell)
             return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-        layout = way->behind;
-        first = s->end;
+        first = end;
     }
     return true;
 }
@@ -219,7 +189,7 @@ static bool refine_paths(struct cutter *c, bool solve, bool *moved)
         if (cell_settled(c, part->kind, part->cell) || (!solve && part->cell->refinement != PLAIN))
             continue;
         *moved = true;
-        if (!cell_refine(c, part->cell, part->kind, part->stage))
+        if (!cell_refine(c, part->cell, part->kind, part->first, part->end))
             return false;
     }
     return true;
@@ -237,7 +207,7 @@ static bool refine_totals(struct cutter *c, int64_t bound_ns, bool solve, bool *
         if (solve ? part->cell->total_most < enough_ns : part->cell->total_relaxed)
             continue;
         *moved = true;
-        if (!cell_refine_total(c, part->cell, part->kind, part->stage, solve, enough_ns))
+        if (!cell_refine_total(c, part->cell, part->kind, part->first, part->end, solve, enough_ns))
             return false;
         if (part->cell->total >= enough_ns)
             return true;
@@ -299,14 +269,13 @@ static bool refine(struct cutter *c, int64_t bound_ns, bool *moved, struct cut_w
 /* Down from cap to cap. */
 static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
 {
-    int passes = c->layouts > 1 ? MOST_PASSES_OF_LAYOUTS : MOST_PASSES;
     *verdict = CUT_HOLDS;
     c->cap_ns = bound_ns - 1 - c->p->once_ns;
     c->bound_ns = bound_ns - c->p->once_ns;
     for (int pass = 0;; pass++) {
         bool moved = true;
         c->eager = pass >= LAZY_PASSES;
-        if (pass == passes) {
+        if (pass == MOST_PASSES) {
             *verdict = CUT_UNDECIDED;
             return true;
         }
@@ -329,54 +298,19 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
     }
 }
 
-/* All ways to be the one stage, until one may be short. */
-struct whole {
-    struct cutter *c;
-    int64_t bound_ns, known[LIMIT_COUNT]; /* known: multipliers */
-    bool is_long;
-};
-
-static bool check_whole(void *self, const struct stretch *s)
-{
-    struct whole *w = self;
-    const struct cut_problem *p = w->c->p;
-    struct stage_content content;
-    int64_t least = 0;
-    stretch_content(p, s, w->c->counts, &content);
-    for (int whole = w->c->layouts > 1 ? 0 : 1; whole <= 1 && p->once_ns + least < w->bound_ns; whole++) {
-        int64_t own = 0;
-        if (!stage_least_total(&p->stages[0], &content, whole == 1, w->bound_ns - p->once_ns, w->known, &own,
-                               w->c->err))
-            return false;
-        least = own == INT64_MAX ? INT64_MAX / 2 : own;
-    }
-    w->is_long = p->once_ns + least >= w->bound_ns;
-    return w->is_long;
-}
-
 /* One stage: its path and its longest time together are the step. */
 static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
 {
     const struct cut_problem *p = c->p;
-    struct whole whole = { .c = c, .bound_ns = bound_ns, .is_long = true };
-    struct stretch_visit visit = { .problem = p,
-                                   .self = &whole,
-                                   .body = check_whole,
-                                   .layouts = c->layouts,
-                                   .run_count = c->layouts > 1 ? p->stages[0].table->run_count : 1,
-                                   .from = cut_last(p),
-                                   .to = cut_last(p) };
+    int64_t known[LIMIT_COUNT] = { 0 }, least = 0;
     *out = false;
     if (p->stage_count != 1 || p->mesh_count > 0)
         return true;
-    bool good = true;
-    for (int layout = 0; layout < c->layouts && whole.is_long && good; layout++) {
-        struct stretch begun = stretch_plain(0, 0);
-        begun.layout[0] = (int8_t)layout;
-        good = stretch_visit(&visit, begun) || !whole.is_long;
-    }
-    *out = good && whole.is_long;
-    return good;
+    struct stage_content content = cutter_content(c, 0, cut_last(p));
+    if (!stage_least_total(&p->stages[0], &content, true, bound_ns - p->once_ns, known, &least, c->err))
+        return false;
+    *out = least == INT64_MAX || p->once_ns + least >= bound_ns;
+    return true;
 }
 
 bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,

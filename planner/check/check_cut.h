@@ -27,11 +27,6 @@ static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_le
 {
     return p->mesh_count == 0 ? stage : meshes_left * p->turn_count + turn;
 }
-/* How many layouts layers choose from: one where stages may have several meshes. */
-static inline int cut_layouts(const struct cut_problem *p)
-{
-    return p->mesh_count > 0 ? 1 : price_layouts(p->stages[0].table);
-}
 static inline int cut_kinds(const struct cut_problem *p)
 {
     return p->mesh_count == 0 ? p->stage_count : (p->mesh_count + 1) * p->turn_count;
@@ -108,8 +103,7 @@ static inline struct cut_witness cut_witness_of(int64_t sum, struct stage_ends e
  * A plan with T < bound has max Y below bound - once - (least sum of C). Under that cap the least sum is larger, which
  * lowers the cap again, until no plan is left or one is found. Fails only for want of memory.
  *
- * Where the stages' table has layouts, which is then one for all, sends are added cut by cut, by its cut_ns. Where
- * passes are in phases, check_phases.c.
+ * Where passes are in phases, check_phases.c.
  */
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);

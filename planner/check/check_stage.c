@@ -23,7 +23,7 @@ struct stage_solver {
     bool whole;                /* counts are, not parts of layers */
     int64_t cap_ns, enough_ns; /* enough: of path and time together; a bound need not be higher */
     struct arena arena;
-    int group_count, *count;  /* (groups) layers of a layout and class, or one handover */
+    int group_count, *count;  /* (groups) layers of a class */
     int option_count, *first; /* (groups + 1) into option */
     struct option *option;
     int64_t *peaks; /* (options) the distinct ones, ascending */
@@ -269,9 +269,8 @@ static void add_option(struct stage_solver *s, int group, const struct layer_pri
 static bool list_options(struct stage_solver *s, const struct stage_content *content, struct error *err)
 {
     const struct price_table *table = s->kind->table;
-    int layouts = price_layouts(table), classes = table->class_count;
-    size_t most = (size_t)(classes * table->strategy_count + content->handover_count);
-    s->group_count = classes * layouts + content->handover_count;
+    size_t most = (size_t)table->class_count * (size_t)table->strategy_count;
+    s->group_count = table->class_count;
     s->first = arena_alloc(&s->arena, (size_t)s->group_count + 1, sizeof *s->first);
     s->count = arena_alloc(&s->arena, (size_t)s->group_count, sizeof *s->count);
     s->option = arena_alloc(&s->arena, most, sizeof *s->option);
@@ -280,13 +279,9 @@ static bool list_options(struct stage_solver *s, const struct stage_content *con
     if (!s->first || !s->count || !s->option || !s->peaks || !s->counts)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int g = 0; g < s->group_count; g++) {
-        int handover = g - classes * layouts;
-        s->count[g] = handover < 0 ? content->count[g] : 1;
-        for (int i = 0; handover < 0 && s->count[g] > 0 && i < table->strategy_count; i++)
-            if (price_layout_of(table, i) == g / classes)
-                add_option(s, g, price_at(table, g % classes, i), content->holds_both);
-        if (handover >= 0)
-            add_option(s, g, content->handover[handover], content->holds_both);
+        s->count[g] = content->count[g];
+        for (int i = 0; s->count[g] > 0 && i < table->strategy_count; i++)
+            add_option(s, g, price_at(table, g, i), content->holds_both);
         s->first[g + 1] = s->option_count;
     }
     return true;

@@ -46,13 +46,10 @@ static inline int64_t stage_longest_ns(struct stage_ends ends, int64_t forward_n
 {
     return max_i64(forward_ns + ends.rest_ns, ends.lane_ns);
 }
-/* What a stage holds: layers by layout (one, where the table has none) and class, and what its runs of layers with one
- * layout hand over to each other, whose prices count like those of layers. */
+/* What a stage holds. */
 struct stage_content {
-    const int *count; /* (layouts, classes) */
+    const int *count; /* (classes) layers */
     bool holds_both;  /* both layers that share a weight */
-    int handover_count;
-    const struct layer_price *handover[MOST_RUNS - 1];
 };
 static inline int64_t stage_layer_path_ns(const struct layer_price *price)
 {

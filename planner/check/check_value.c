@@ -17,24 +17,14 @@ static void add_use(struct stage_use *use, const struct stage_kind *kind, const 
     use->path_ns += stage_layer_path_ns(price);
 }
 
-/* False: the stage has more runs than it may have. */
-static bool sum_stage(const struct cut_problem *p, const struct stage_kind *kind, int first, int end,
-                      const int *strategy, struct stage_use *use)
+static struct stage_use sum_stage(const struct cut_problem *p, const struct stage_kind *kind, int first, int end,
+                                  const int *strategy)
 {
+    struct stage_use use = { .total = { kind->table->base_bytes } };
     bool both = cut_holds_both(p, first, end);
-    int runs = 1;
-    *use = (struct stage_use){ .total = { kind->table->base_bytes } };
-    for (int l = first; l < end; l++) {
-        int layout = price_layout_of(kind->table, strategy[l]),
-            before = l > first ? price_layout_of(kind->table, strategy[l - 1]) : layout;
-        if (layout != before)
-            add_use(use, kind, price_handover(kind->table, p->class_of[l - 1], before, layout), both);
-        runs += layout != before;
-        add_use(use, kind, price_at(kind->table, p->class_of[l], strategy[l]), both);
-    }
-    return runs == 1 ||
-           (runs <= kind->table->run_count && (!both || price_layout_of(kind->table, strategy[p->tied_first]) ==
-                                                            price_layout_of(kind->table, strategy[p->tied_second])));
+    for (int l = first; l < end; l++)
+        add_use(&use, kind, price_at(kind->table, p->class_of[l], strategy[l]), both);
+    return use;
 }
 
 void cut_set_order(struct cut_problem *p, const int *order, int *class_of)
@@ -70,12 +60,9 @@ int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first
     for (int k = 0; k < stage_count; k++) {
         const struct stage_kind *kind = &p->stages[cut_kind(p, k, left, turn ? turn[k] : 0)];
         int first = first_layer[k], end = k + 1 < stage_count ? first_layer[k + 1] : p->layer_count;
-        struct stage_use use;
-        if (!sum_stage(p, kind, first, end, strategy, &use) || !has_room(p, k, kind, use.total[LIMIT_BYTES] + use.peak))
+        struct stage_use use = sum_stage(p, kind, first, end, strategy);
+        if (!has_room(p, k, kind, use.total[LIMIT_BYTES] + use.peak))
             return INT64_MAX;
-        if (k > 0 && price_has_layouts(kind->table))
-            sum += kind->table->cut_ns[price_layout_of(kind->table, strategy[first - 1])]
-                                      [price_layout_of(kind->table, strategy[first])];
         sum += use.path_ns + cut_ends_ns(p, kind, k == 0, k + 1 == stage_count);
         ends = stage_longer(ends, stage_ends_of(kind, use.total));
         left -= turn ? p->turns[turn[k]] : 0;

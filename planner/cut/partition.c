@@ -19,7 +19,7 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     int64_t period = INT64_MAX;
     if (p->mesh_count > 0)
         return max_i64(s->span.from_ns + s->span.rest_ns, mean_of_turns(p, s->least_ns, 0) - stage_slack_ns(s));
-    sum = max_i64(s->least_ns, sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
+    sum = max_i64(s->least_ns, sum);
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return max_i64(s->span.from_ns + s->span.rest_ns,
@@ -144,7 +144,7 @@ static bool block_unsolved(struct solver *s)
 {
     bool blocked = false;
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
-        struct cell *cell = stage_cell(s, at.level, &at.runs);
+        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         if (cell->solution < 0) {
             stage_set_empty(s, cell);
             cell->lower = INT64_MAX;
@@ -159,12 +159,6 @@ static bool is_one_stage(const struct solver *s)
     return s->stages == 1 && s->problem->mesh_count == 0;
 }
 
-/* There is one stage only, and one way to be it. */
-static bool is_alone(const struct solver *s)
-{
-    return is_one_stage(s) && s->layouts == 1;
-}
-
 /* A plan with the stage k of the best cut is no shorter than the C of the other stages and the least C + Y of k. Where
  * that is too long, the stage is left out from here on: lower caps only raise the others' C. Matters where the lane
  * decides: there C and Y may be traded one for one, and no cap rules anything out. */
@@ -176,16 +170,14 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
     *left_out = false;
     for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
         int record = -1;
-        struct cell *cell = stage_cell(s, at.level, &at.runs);
+        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         int64_t others = once + sum - cell->lower;
         bool binds = alone || (cell->tried && cell->slope > 0);
         for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
             if (others + cell->whole >= *upper - step_tolerance(s, *upper))
                 break;
-            if (!stage_solve_whole(s, at.level, &at.runs, (enum effort)e, &record))
+            if (!stage_solve_whole(s, at.level, at.first, at.end, (enum effort)e, &record))
                 return false;
-            if (s->layouts > 1 && e == EFFORT_RELAX && !s->stopped && !stage_keep_whole_vector(s, at.level))
-                return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
             struct choice choice = { at.stage, record };
             if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
                 return false;
@@ -208,8 +200,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     int64_t sum = 0, high = s->cap_ns, once = stage_once_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
-        s->skip_ns = *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX;
-        set_most_sum(s, s->skip_ns);
+        set_most_sum(s, *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX);
         if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
             return false;
         *done = sum == INT64_MAX || s->stopped || once + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
@@ -223,11 +214,9 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
         bool left_out = false, far = next < s->cap_ns - s->cap_ns / NEAR;
         if (effort == EFFORT_RELAX && !far && !leave_out(s, sum, upper, bound, &left_out))
             return false;
-        *done = is_alone(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
-        if (*done) {
-            struct stage_runs all = stage_run(0, s->last);
-            *bound = min_i64(*bound, once + stage_cell(s, s->level[0], &all)->whole);
-        }
+        *done = is_one_stage(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
+        if (*done)
+            *bound = min_i64(*bound, once + stage_cell(s, s->level[0], 0, s->last)->whole);
         if (left_out || *done || s->stopped)
             return true;
         if (!far) /* the tolerance is for what is hard to prove */
@@ -329,26 +318,19 @@ static bool descend(struct solver *s)
 {
     int64_t upper = s->problem->below_ns, bound = INT64_MAX;
     bool done = false;
-    if (is_one_stage(s) && s->layouts > 1) {
-        set_cap(s, s->most_high_ns);
-        done = true;
-        if (!runs_descend(s, &upper, &bound))
-            return false;
-    } else {
-        if (!rule_out(s, upper, &bound, &done))
-            return false;
-        s->result->ruled_out = done && !s->stopped;
-        done = done || s->problem->bound_only;
-        if (!done && !probe(s, &upper))
-            return false;
-        set_cap(s, cap_below(s, upper, s->least_ns, 0));
-    }
+    if (!rule_out(s, upper, &bound, &done))
+        return false;
+    s->result->ruled_out = done && !s->stopped;
+    done = done || s->problem->bound_only;
+    if (!done && !probe(s, &upper))
+        return false;
+    set_cap(s, cap_below(s, upper, s->least_ns, 0));
     while (!done && !s->stopped)
         if (!step_down(s, &upper, &bound, &done))
             return false;
     if (s->open_sum_ns < INT64_MAX)
         bound = min_i64(bound, step_of_sum(s, s->open_sum_ns));
-    s->result->bound_ns = min_i64(min_i64(bound, s->skipped_ns), upper);
+    s->result->bound_ns = min_i64(bound, upper);
     if (!s->stopped)
         return true;
     bound = partition_quick_bound(s->problem);
@@ -360,26 +342,19 @@ static bool descend(struct solver *s)
 
 bool solver_start(struct solver *s)
 {
-    size_t rows = (size_t)s->row_count,
-           spots = rows * (s->problem->chain->branches ? 1 : (size_t)s->places * (size_t)s->layouts);
+    size_t rows = (size_t)s->row_count, spots = rows * (s->problem->chain->branches ? 1 : (size_t)s->places);
     s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
     s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
     s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
     s->cut_turn = arena_alloc(s->arena, spots, sizeof *s->cut_turn);
-    bool runs = s->layouts == 1;
-    if (!runs) {
-        s->cut_runs = arena_alloc(s->arena, spots, sizeof *s->cut_runs);
-        s->cut_next = arena_alloc(s->arena, spots, sizeof *s->cut_next);
-        runs = s->cut_runs && s->cut_next;
-    }
     s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
     s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
     s->near = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->near);
     s->legs = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->legs);
     s->reach = arena_alloc(s->arena, s->problem->chain->branches ? 1 : (size_t)s->turn_count * (size_t)s->places,
                            sizeof *s->reach);
-    return (runs && s->near && s->legs && s->reach && s->best_ns && s->best_high && s->cut && s->cut_turn &&
-            s->first_from && s->first_to && stage_start(s)) ||
+    return (s->near && s->legs && s->reach && s->best_ns && s->best_high && s->cut && s->cut_turn && s->first_from &&
+            s->first_to && stage_start(s)) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->row_count - 1,
                      s->layers);
 }
@@ -403,7 +378,6 @@ struct solver solver_of(const struct partition_problem *problem, struct arena *s
                             .last = chain_last(problem->chain),
                             .sums = chain_sums(problem->chain),
                             .stages = problem->stage_count,
-                            .layouts = price_layouts(problem->table),
                             .row_count = count_rows(problem),
                             .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
                             .nearest_ns = INT64_MAX,
@@ -469,8 +443,7 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
 {
     struct partition_result result = { .bound_ns = problem->below_ns };
     bool proven = false;
-    if (problem->solver && problem->solver->partition && problem->mesh_count == 0 &&
-        !price_has_layouts(problem->table) && !problem->chain->branches &&
+    if (problem->solver && problem->solver->partition && problem->mesh_count == 0 && !problem->chain->branches &&
         !problem->solver->partition(problem, arena, &result, &proven, err))
         return false;
     *out = result;

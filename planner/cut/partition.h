@@ -22,35 +22,13 @@
  * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
  * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
  * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas.
- *
- * Where layers have different layouts, a stage consists of at most run_count runs of layers with one layout each. What
- * one run hands over to the next counts like a layer of the stage, and in place of 2 c a cut costs what the layouts on
- * both sides of it say. Layers that share a weight have one layout where they are in one stage. */
+ * */
 #ifndef CLEAVE_SEARCH_PARTITION_H
 #define CLEAVE_SEARCH_PARTITION_H
 #include "planner/cut/chain.h"
 #include "planner/price/price.h"
 #include "planner/cut/solver.h"
 
-/* The layers of a stage between two places of the chain: runs of one layout each. */
-struct stage_runs {
-    int end, count;
-    int first[MOST_RUNS]; /* of each run; first[0] is the stage's */
-    int8_t layout[MOST_RUNS];
-};
-static inline struct stage_runs stage_run(int first, int end)
-{
-    return (struct stage_runs){ .end = end, .count = 1, .first = { first } };
-}
-static inline int stage_run_end(const struct stage_runs *runs, int run)
-{
-    return run + 1 < runs->count ? runs->first[run + 1] : runs->end;
-}
-/* Whether layers of the stage that share a weight have one layout. */
-bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs);
-/* What the stage's runs hand over to each other, to out; the number of them. */
-int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
-                    const struct layer_price *out[MOST_RUNS - 1]);
 /* How much is looked at where a model has branches: counts and not seconds, so that answers are the same everywhere. */
 struct ideal_limits {
     int tie_places;     /* up to so many places, cuts that are equally good are compared by what crosses them */
@@ -96,7 +74,6 @@ struct partition_plan {
     struct layer_count **counts; /* (stage_count) lists */
     int stage_count;             /* with meshes; else the problem's */
     int *turn;                   /* (stage_count) index into the problem's turns, its meshes; NULL: one each */
-    struct stage_runs *runs;     /* (stage_count) where the table has layouts; else NULL */
 };
 enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
 struct partition_result {

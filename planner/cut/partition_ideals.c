@@ -117,7 +117,7 @@ static bool gives_up(const struct solver *s)
 /* A stage that may be on a cut of at most limit_ns from where it begins; else *open is what it was bounded by. */
 static bool look_at(struct solver *s, const struct spot *at, int index, int64_t rest, int64_t limit_ns, int64_t *open)
 {
-    int first = at->runs.first[0], end = at->runs.end;
+    int first = at->first, end = at->end;
     int64_t lower = 0, ends_ns = stage_ends_ns(s->problem, row_meshes(s, at->row), at->turn, first, end);
     int64_t path = chain_between(s->problem->chain, s->own_path_ns[at->level], first, end);
     int64_t least = path + ends_ns + rest, waiting_ns = s->period_ns[at->level];
@@ -128,7 +128,7 @@ static bool look_at(struct solver *s, const struct spot *at, int index, int64_t 
         *open = min_i64(*open, least);
     if (least > limit_ns || stage_too_long(s, at->level, first, end))
         return true;
-    if (!stage_known(s, at->level, &at->runs, limit_ns - ends_ns - rest + 1, &cell, &lower))
+    if (!stage_known(s, at->level, first, end, limit_ns - ends_ns - rest + 1, &cell, &lower))
         return false;
     spend(s, BOUND_WORK);
     if (lower == INT64_MAX)
@@ -183,7 +183,8 @@ static bool look_at_all(struct solver *s, int row, int turn, int first, int64_t 
         spend(s, 64);
         for (uint64_t bits = holders(s->problem->chain->branches, band, i, first); bits; bits &= bits - 1) {
             int index = i + __builtin_ctzll(bits);
-            at.runs = stage_run(first, band->place[index]);
+            at.first = first;
+            at.end = band->place[index];
             if (band->rest[index] > limit_ns)
                 *open = min_i64(*open, band->rest[index]);
             else if (!look_at(s, &at, index, band->rest[index], limit_ns, open))

@@ -20,11 +20,6 @@ int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
     return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
 }
 
-int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout)
-{
-    return price_has_layouts(problem->table) ? problem->table->cut_ns[from_layout][to_layout] : 0;
-}
-
 int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn)
 {
     return problem->mesh_count > 0 ? price_of_meshes(problem->table, before, turn)->send_ns : 0;
@@ -35,44 +30,12 @@ int64_t stage_ends_ns(const struct partition_problem *problem, int before, int t
     return stage_end_ns(problem, before, turn) * ((first > 0) + (end < chain_last(problem->chain)));
 }
 
-int64_t stage_most_cuts_ns(const struct partition_problem *problem)
-{
-    const struct price_table *table = problem->table;
-    int64_t most = 0;
-    for (int i = 0; price_has_layouts(table) && i < table->layout_count * table->layout_count; i++)
-        most = max_i64(most, table->cut_ns[i / table->layout_count][i % table->layout_count]);
-    return (problem->stage_count - 1) * most;
-}
-
 int64_t stage_once_ns(const struct partition_problem *problem)
 {
     int64_t sum = problem->table->norm_exchange_ns;
-    bool apart = problem->mesh_count > 0 || price_has_layouts(problem->table); /* stage_cut_ns(), stage_ends_ns() */
-    for (int k = 0; !apart && k + 1 < problem->stage_count; k++)
+    for (int k = 0; problem->mesh_count == 0 && k + 1 < problem->stage_count; k++) /* else stage_ends_ns() */
         sum += 2 * price_send_ns(problem->table, k);
     return sum;
-}
-
-static int layout_at(const struct stage_runs *runs, int layer)
-{
-    int run = 0;
-    while (run + 1 < runs->count && runs->first[run + 1] <= layer)
-        run++;
-    return runs->layout[run];
-}
-
-bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs)
-{
-    return !chain_holds_both(chain, runs->first[0], runs->end) ||
-           layout_at(runs, chain->tied_first) == layout_at(runs, chain->tied_second);
-}
-
-int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
-                    const struct layer_price *out[MOST_RUNS - 1])
-{
-    for (int i = 1; i < runs->count; i++)
-        out[i - 1] = price_handover(table, chain->class_of[runs->first[i] - 1], runs->layout[i - 1], runs->layout[i]);
-    return runs->count - 1;
 }
 
 void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
@@ -103,19 +66,14 @@ static void add_layers(struct stage_totals *totals, const struct layer_price *p,
     totals->peak_bytes = max_i64(totals->peak_bytes, p->transient_bytes);
 }
 
-struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
-                            const struct stage_runs *runs, const struct layer_count *counts)
+struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain, int first, int end,
+                            const struct layer_count *counts)
 {
     const struct price_table *table = place->table;
     int64_t m = place->micro_batches;
-    struct stage_totals totals = { .m = m,
-                                   .in_flight = place->in_flight,
-                                   .apart = phases,
-                                   .joined = chain_holds_both(chain, runs->first[0], runs->end) };
-    const struct layer_price *handover[MOST_RUNS - 1];
-    int handovers = stage_handovers(table, chain, runs, handover);
-    for (int i = 0; i < handovers; i++)
-        add_layers(&totals, handover[i], 1);
+    struct stage_totals totals = {
+        .m = m, .in_flight = place->in_flight, .apart = phases, .joined = chain_holds_both(chain, first, end)
+    };
     for (; counts->count > 0; counts++)
         add_layers(&totals, &table->prices[counts->at], counts->count);
     const int64_t *row = totals.row, waiting_ns = (m - 1) * stage_period_ns(table, place->in_flight, m);
@@ -150,18 +108,15 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     int64_t sum = stage_once_ns(problem);
     struct stage_times times = { INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
     int left = problem->mesh_count;
-    int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
+    int stages = partition_stages(problem, plan);
     for (int k = 0; k < stages; k++) {
         int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain),
             turn = plan->turn ? plan->turn[k] : 0;
         struct stage_place place = stage_place_of(problem, k, turn, left);
-        struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
-        struct stage_sums sums = stage_sum(&place, problem->phases, chain, &runs, plan->counts[k]);
+        struct stage_sums sums = stage_sum(&place, problem->phases, chain, first, end, plan->counts[k]);
         if (!has_room(problem, k, sums.bytes))
             return INT64_MAX;
-        sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end) +
-               (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);
-        layout = runs.layout[runs.count - 1];
+        sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end);
         times = stage_longer(&times, &sums.times);
         left -= plan->turn ? problem->turns[turn] : 0;
     }
@@ -184,16 +139,6 @@ static struct knapsack_option make_option(const struct solver *s, int level, con
     struct knapsack_option option = { .cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
     stage_rows(option.row, p, s->micro_batches[level], s->in_flight[level], joined, s->span.apart);
     return option;
-}
-
-static bool set_handovers(struct solver *s, int level)
-{
-    int count = s->classes * s->layouts * s->layouts;
-    struct knapsack_option *options = arena_alloc(s->arena, (size_t)count, sizeof *options);
-    s->handovers[level] = options;
-    for (int i = 0; options && i < count; i++)
-        options[i] = make_option(s, level, &s->tables[level]->handovers[i], false, 0);
-    return options != NULL;
 }
 
 bool stage_set_options(struct solver *s, int level)
@@ -221,7 +166,7 @@ bool stage_set_options(struct solver *s, int level)
             options[i] =
                 make_option(s, level, &table->prices[i], joined, tie_break(s, level, &table->prices[i], worst));
     }
-    return s->layouts == 1 || set_handovers(s, level);
+    return true;
 }
 
 /* Types of devices that differ in name alone share their cells. */
@@ -307,16 +252,6 @@ static bool set_levels_of_turns(struct solver *s)
     return true;
 }
 
-static void set_layout_least(struct solver *s, int layout, int at)
-{
-    const struct price_table *table = s->problem->table;
-    const struct chain *chain = s->problem->chain;
-    int64_t path = INT64_MAX, *sums = &s->layout_path_ns[layout * s->sums];
-    for (int i = table->layout_first[layout]; i < table->layout_first[layout + 1]; i++)
-        path = min_i64(path, path_ns(price_at(table, chain->class_of[chain_sum_layer(chain, at)], i)));
-    sums[at] = sums[at - 1] + path;
-}
-
 /* Sums of each layer's smallest C and O by a table, to path_ns and step_ns, (sums). */
 static void sum_least(const struct solver *s, const struct price_table *table, int64_t *path_ns_to, int64_t *step_ns_to)
 {
@@ -359,9 +294,6 @@ static bool set_least(struct solver *s)
     bool good = true;
     sum_least(s, s->problem->table, s->least_path_ns, s->least_step_ns);
     s->least_ns = chain_between(s->problem->chain, s->least_path_ns, 0, s->last);
-    for (int at = 1; s->layouts > 1 && at < s->sums; at++)
-        for (int i = 0; i < s->layouts; i++)
-            set_layout_least(s, i, at);
     for (int level = 0; good && level < s->level_count; level++)
         good = set_own_least(s, level);
     return good;
@@ -372,15 +304,6 @@ static bool repeats(const struct solver *s, int level)
 {
     return level > 0 && s->tables[level] == s->tables[level - 1] &&
            s->micro_batches[level] == s->micro_batches[level - 1];
-}
-
-/* What all of a plan's handovers can add to a Y. */
-static int64_t most_handovers_ns(const struct solver *s)
-{
-    int64_t most = 0;
-    for (int i = 0; s->layouts > 1 && i < s->classes * s->layouts * s->layouts; i++)
-        most = max_i64(most, path_ns(&s->problem->table->handovers[i]));
-    return (MOST_RUNS - 1) * s->problem->micro_batch_count * most;
 }
 
 /* Of one layer of the class. */
@@ -409,7 +332,6 @@ static void set_most(struct solver *s)
         s->most_path_ns[at] = s->most_path_ns[at - 1] + path[chain->class_of[layer]];
         s->most_high_ns += high[chain->class_of[layer]];
     }
-    s->most_high_ns += most_handovers_ns(s);
     int64_t exposed = 0;
     for (int level = 0; level < s->level_count; level++)
         exposed = max_i64(exposed, level_waiting_ns(s, level));
@@ -438,7 +360,7 @@ bool stage_start(struct solver *s)
     bool meshes = s->problem->mesh_count > 0;
     int most = meshes ? s->problem->mesh_count * s->problem->turn_count : s->problem->stage_count;
     size_t sums = (size_t)s->sums, levels = (size_t)most, classes = (size_t)s->classes,
-           block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
+           block = (size_t)(s->classes * s->strategies);
     s->turns_alike = meshes && !s->problem->table->by_place;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
     s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
@@ -452,24 +374,20 @@ bool stage_start(struct solver *s)
     s->own_path_ns = arena_alloc(s->arena, levels, sizeof *s->own_path_ns);
     s->own_step_ns = arena_alloc(s->arena, levels, sizeof *s->own_step_ns);
     s->most_path_ns = arena_alloc(s->arena, sums, sizeof *s->most_path_ns);
-    s->layout_path_ns = arena_alloc(s->arena, sums, (size_t)s->layouts * sizeof *s->layout_path_ns);
-    s->handovers = arena_alloc(s->arena, levels, sizeof *s->handovers);
     s->least_step_ns = arena_alloc(s->arena, sums, sizeof *s->least_step_ns);
     s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
-    s->whole_vectors = arena_alloc(s->arena, levels, sizeof *s->whole_vectors);
-    s->skip_ns = s->skipped_ns = s->most_sum_ns = s->open_sum_ns = INT64_MAX;
+    s->most_sum_ns = s->open_sum_ns = INT64_MAX;
     s->vector_level = -1;
     s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
-    s->groups = arena_alloc(s->arena, groups, sizeof *s->groups);
-    s->group_first = arena_alloc(s->arena, groups, sizeof *s->group_first);
-    s->class_count = arena_alloc(s->arena, groups, sizeof *s->class_count);
-    s->counts = arena_alloc(s->arena, block + MOST_RUNS, sizeof *s->counts);
-    bool good = s->vectors && s->whole_vectors && s->class_price && s->tables && s->most_path_ns && s->level &&
-                s->period_ns && s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes &&
-                s->least_path_ns && s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts &&
-                s->layout_path_ns && s->handovers && s->own_path_ns && s->own_step_ns;
-    if (!good || !(meshes ? set_levels_of_turns : set_levels_of_stages)(s) || !set_bins(s) ||
-        (s->layouts > 1 && !runs_start(s)) || !set_least(s))
+    s->groups = arena_alloc(s->arena, classes, sizeof *s->groups);
+    s->group_first = arena_alloc(s->arena, classes, sizeof *s->group_first);
+    s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
+    s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
+    bool good = s->vectors && s->class_price && s->tables && s->most_path_ns && s->level && s->period_ns &&
+                s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes && s->least_path_ns &&
+                s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts && s->own_path_ns &&
+                s->own_step_ns;
+    if (!good || !(meshes ? set_levels_of_turns : set_levels_of_stages)(s) || !set_bins(s) || !set_least(s))
         return false;
     set_most(s);
     return true;

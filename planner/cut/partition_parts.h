@@ -69,10 +69,9 @@ struct cell_chunk {
 struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
     int64_t peak_part[BINS];       /* what a bin's peak adds */
-    int64_t *sum;                  /* (layouts, sums, BINS) */
+    int64_t *sum;                  /* (sums, BINS) */
     bool shared;                   /* the sums are those of another level, too */
     int64_t cap_part;              /* what the caps take off, at the present cap */
-    int64_t *handover;             /* (classes, layouts, layouts) with layouts; else NULL */
 };
 struct vectors { /* of one level, the oldest replaced first: the i-th of all is at[i % VECTORS] */
     int count, next, total;
@@ -97,14 +96,14 @@ struct reach {
     int64_t pass;
     int level, end;
 };
-/* Cells by a key of what the stage holds: several runs, or layers of a chain with branches. */
-struct run_slot {
+/* Of a chain with branches, cells by a key of the layers that the stage holds. */
+struct keyed_cell {
     uint64_t key;
     struct cell *cell; /* NULL: free */
 };
-struct run_cells {
+struct keyed_cells {
     size_t size, used; /* size: a power of two */
-    struct run_slot *slots;
+    struct keyed_cell *slots;
 };
 struct solver {
     const struct partition_problem *problem;
@@ -115,7 +114,6 @@ struct solver {
     int classes, strategies, layers, stages;
     int places, last; /* of the chain; last: behind all layers */
     int sums;         /* chain_sums() */
-    int layouts;      /* 1: all layers have one */
     /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
      * given both, (stage, meshes). */
     int row_count, turn_count;
@@ -124,16 +122,13 @@ struct solver {
     const struct price_table **tables; /* (level_count) */
     int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
     /* made when the level is first asked for: */
-    struct cell_chunk ***cells; /* (level_count) of (interval_count * layouts / CHUNK_CELLS + 1), all made on demand */
-    struct run_cells run_cells; /* of all levels */
-    uint64_t *layout_key;       /* (layouts, sums) sums over the layers before, for keys of runs */
+    struct cell_chunk ***cells; /* (level_count) of (interval_count / CHUNK_CELLS + 1), all made on demand */
+    struct keyed_cells keyed;   /* of all levels */
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
-    struct knapsack_option **handovers;     /* (level_count) of (class_count, layouts, layouts); NULL without layouts */
     int64_t *least_path_ns, *least_step_ns; /* (sums) of each layer's smallest C, O */
     int64_t least_ns;                       /* the former of all layers */
     int64_t **own_path_ns, **own_step_ns;   /* (level_count) of (sums) the same by the level's own table */
-    int64_t *layout_path_ns;                /* (layouts, sums) the first of each layout */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
     int64_t **least_bytes;                  /* (level_count) of (sums); may be less than the least */
@@ -146,21 +141,15 @@ struct solver {
     int64_t *class_price;                   /* (class_count, BINS) scratch, at the start of other sums too */
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
-    double whole_multipliers[ROW_COUNT];    /* of the latest stage_solve_whole() */
-    struct vectors *whole_vectors;          /* (level_count) with layouts: that bound C + Y of every stage */
-    int64_t skip_ns, skipped_ns; /* plans that these prove to be no shorter than the first are not looked at, and none
-                                    of them is shorter than the second */
     int64_t most_sum_ns,
         open_sum_ns;              /* with branches: larger sums of C are not looked for; the least one left out so */
     bool stopped, exhausted;      /* exhausted: by the work of ideals_sweep() */
-    int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, places) */
+    int64_t *best_ns, *best_high; /* (rows, places) */
     struct ideal_cut *ideal_cut;  /* of a chain with branches, in place of the best: partition_ideals.c */
-    int *cut;         /* (rows, layouts, places): end of the stage; with branches (rows), of the best cut alone */
-    int8_t *cut_turn; /* (rows, layouts, places): index of its number of meshes */
-    struct stage_runs *cut_runs; /* (rows, layouts, places): its runs; NULL without layouts */
-    int8_t *cut_next;            /* (rows, layouts, places): layout behind it; NULL without layouts */
+    int *cut;                     /* (rows, places): end of the stage; with branches (rows), of the best cut alone */
+    int8_t *cut_turn;             /* (rows, places): index of its number of meshes */
     struct knapsack_group *groups;
-    int *group_first, *counts, *class_count; /* group_first: index of its first option; -1: a handover */
+    int *group_first, *counts, *class_count; /* group_first: index of its first option */
     struct partition_result *result;
     struct error *err;
 };
@@ -213,14 +202,10 @@ static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 }
 /* What a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
 int64_t stage_once_ns(const struct partition_problem *problem);
-/* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(). */
-int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout);
 /* What the cuts at a stage's ends, or one of them, add to it where the number of cuts is free, or what they cost: the
  * stage's half. before: meshes of the stages before it. */
 int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn);
 int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end);
-/* The most that all cuts can add so, where their number is given. */
-int64_t stage_most_cuts_ns(const struct partition_problem *problem);
 /* C, times and bytes of a stage of given counts. */
 struct stage_sums {
     int64_t path_ns, bytes;
@@ -233,8 +218,8 @@ struct stage_place {
 };
 /* With meshes: a stage of turns[turn] meshes, from which on so many are left. */
 struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left);
-struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
-                            const struct stage_runs *runs, const struct layer_count *counts);
+struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain, int first, int end,
+                            const struct layer_count *counts);
 /* partition_counts.c: of the same solution, in the same order; a list in the arena, NULL: out of memory. */
 bool counts_equal(const struct layer_count *a, const struct layer_count *b);
 struct layer_count *counts_copy(struct arena *arena, const struct layer_count *counts);
@@ -273,17 +258,12 @@ static inline bool stage_too_long(const struct solver *s, int level, int first, 
     int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
     return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
 }
-/* Of a class: index of the layout's first option. */
-static inline int stage_first_option(const struct solver *s, int layout)
-{
-    return s->layouts > 1 ? s->problem->table->layout_first[layout] : layout * s->strategies;
-}
 /* partition_vectors.c: the caps of a level's rows; of C + Y, where Y counts from nothing. (ROW_COUNT) */
 void stage_row_caps(const struct solver *s, int level, int64_t *cap);
 void stage_whole_caps(const struct solver *s, int level, int64_t *cap);
 /* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
  * `enough` is asked for. */
-int64_t stage_quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough);
+int64_t stage_quick_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough);
 /* One more vector of a level; one that a relaxation ended with, which levels that have none yet take as well. False:
  * out of memory. */
 bool stage_put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
@@ -293,39 +273,19 @@ void stage_single_row(const struct knapsack *knapsack, double *multipliers);
 /* To be called when s->cap_ns has changed. */
 void stage_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */
-struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs);
-/* The same, but no cell is made for several runs: *cell NULL where there is none. *lower: what is proven at the present
- * cap, there no more than is enough. False: out of memory. */
-bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
-                 int64_t *lower);
+struct cell *stage_cell(struct solver *s, int level, int first, int end);
+/* The same of a chain with branches, but no cell is made: *cell NULL where there is none. *lower: what is proven at the
+ * present cap, there no more than is enough. False: out of memory. */
+bool stage_known(struct solver *s, int level, int first, int end, int64_t enough, struct cell **cell, int64_t *lower);
 /* Whether more effort can change what is known of the cell. */
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
 /* Nothing fits it under the present cap. */
 void stage_set_empty(const struct solver *s, struct cell *cell);
 /* Solves the cell at the present cap. */
-bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort);
+bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort);
 
 /* The same for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
-bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record);
-/* Multipliers of the latest stage_solve_whole(), with which C + Y of any stage of the level is bounded in a few
- * operations; false: out of memory. */
-bool stage_whole_vector(struct solver *s, int level, struct vector *out);
-int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs);
-/* Keeps those multipliers for the level, and what all that are kept prove of C + Y. */
-bool stage_keep_whole_vector(struct solver *s, int level);
-int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs);
-
-/* partition_runs.c: the cell of several runs, or NULL. */
-struct cell *runs_cell(const struct solver *s, int level, const struct stage_runs *runs);
-/* Of runs that have none; false: out of memory. */
-bool runs_put_cell(struct solver *s, int level, const struct stage_runs *runs, struct cell *cell);
-bool runs_start(struct solver *s);
-/* One stage with layouts: the least C + Y over all runs, best first. *upper and *bound as in descend(). */
-bool runs_descend(struct solver *s, int64_t *upper, int64_t *bound);
-/* Least C of runs that are given, handovers included. */
-int64_t runs_least_path(const struct solver *s, int level, const struct stage_runs *runs);
-/* C of what the runs hand over. */
-int64_t runs_handover_path(const struct solver *s, const struct stage_runs *runs);
+bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record);
 
 /* A row's meshes, of all before it. */
 static inline int row_meshes(const struct solver *s, int row)
@@ -345,53 +305,37 @@ static inline int row_after(const struct solver *s, int row, int turn)
 }
 /* A stage of the best cut. */
 struct spot {
-    int stage, row, turn, level, next; /* next: layout of the stage behind */
-    struct stage_runs runs;
+    int stage, row, turn, level, first, end;
 };
-static inline size_t spot_index(const struct solver *s, int row, int layout, int first)
+static inline size_t spot_index(const struct solver *s, int row, int first)
 {
     if (s->problem->chain->branches)
         return (size_t)row;
-    return ((size_t)row * (size_t)s->layouts + (size_t)layout) * (size_t)s->places + (size_t)first;
+    return (size_t)row * (size_t)s->places + (size_t)first;
 }
-static inline struct spot cut_spot(const struct solver *s, int stage, int row, int layout, int first)
+static inline struct spot cut_spot(const struct solver *s, int stage, int row, int first)
 {
-    struct spot at = { .stage = stage, .row = row, .runs = stage_run(first, first) };
+    struct spot at = { .stage = stage, .row = row, .first = first, .end = first };
     if (first == s->last)
         return at;
-    size_t index = spot_index(s, row, layout, first);
-    at.runs = s->cut_runs ? s->cut_runs[index] : stage_run(first, s->cut[index]);
-    at.next = s->cut_next ? s->cut_next[index] : 0;
+    size_t index = spot_index(s, row, first);
+    at.end = s->cut[index];
     at.turn = s->cut_turn[index];
     at.level = s->level[row * s->turn_count + at.turn];
     return at;
 }
 static inline bool spot_ends(const struct solver *s, const struct spot *at)
 {
-    return at->runs.first[0] == s->last;
+    return at->first == s->last;
 }
 /* for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) */
 static inline struct spot cut_first(const struct solver *s)
 {
-    int layout = 0;
-    for (int i = 1; i < s->layouts; i++)
-        if (s->best_ns[spot_index(s, 0, i, 0)] < s->best_ns[spot_index(s, 0, layout, 0)])
-            layout = i;
-    return cut_spot(s, 0, 0, layout, 0);
+    return cut_spot(s, 0, 0, 0);
 }
 static inline struct spot cut_next(const struct solver *s, struct spot at)
 {
-    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.next, at.runs.end);
-}
-/* What the cut before the stage, or those at its ends, add to the sum of C. */
-static inline int64_t spot_cut_ns(const struct solver *s, const struct spot *at, int layout_before)
-{
-    return (at->stage > 0 ? stage_cut_ns(s->problem, layout_before, at->runs.layout[0]) : 0) +
-           stage_ends_ns(s->problem, row_meshes(s, at->row), at->turn, at->runs.first[0], at->runs.end);
-}
-static inline int last_layout(const struct stage_runs *runs)
-{
-    return runs->layout[runs->count - 1];
+    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.end);
 }
 
 /* cut_sweep() of a chain with branches (partition_ideals.c): s->stopped where that is too much work. */

@@ -14,7 +14,7 @@ static bool open_level(struct solver *s, int level)
 {
     if (s->cells[level])
         return true;
-    size_t chunks = (size_t)s->problem->chain->interval_count * (size_t)s->layouts / CHUNK_CELLS + 1;
+    size_t chunks = (size_t)s->problem->chain->interval_count / CHUNK_CELLS + 1;
     s->cells[level] = arena_alloc(s->arena, chunks, sizeof **s->cells);
     if (!s->cells[level])
         return false;
@@ -26,7 +26,7 @@ static bool open_level(struct solver *s, int level)
 }
 
 /* What the records say at the present cap. */
-static void look_up(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
+static void look_up(struct solver *s, struct cell *cell, int level, int first, int end)
 {
     const struct stage_times caps = stage_caps(s);
     bool empty = stage_times_within(&caps, &cell->empty);
@@ -34,7 +34,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, const struct
     cell->tried = false;
     cell->solution = -1;
     cell->seen = s->vectors[level].total;
-    cell->lower = empty ? INT64_MAX : stage_quick_bound(s, level, runs, 0, INT64_MAX);
+    cell->lower = empty ? INT64_MAX : stage_quick_bound(s, level, first, end, 0, INT64_MAX);
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
         if (stage_times_within(&caps, &r->asked))
@@ -48,10 +48,10 @@ static void look_up(struct solver *s, struct cell *cell, int level, const struct
 }
 
 /* What vectors say that came since. */
-static void look_again(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
+static void look_again(struct solver *s, struct cell *cell, int level, int first, int end)
 {
     if (cell->lower < INT64_MAX)
-        cell->lower = max_i64(cell->lower, stage_quick_bound(s, level, runs, cell->seen, INT64_MAX));
+        cell->lower = max_i64(cell->lower, stage_quick_bound(s, level, first, end, cell->seen, INT64_MAX));
     if (cell->solution >= 0)
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
     cell->seen = s->vectors[level].total;
@@ -67,11 +67,10 @@ static struct cell *new_cell(struct solver *s)
     return cell;
 }
 
-/* Of one run; NULL: out of memory. */
-static struct cell *find_cell(struct solver *s, int level, const struct stage_runs *runs)
+/* Of layers between two places of a chain without branches. NULL: out of memory. */
+static struct cell *find_cell(struct solver *s, int level, int first, int end)
 {
-    int interval = chain_interval(s->problem->chain, runs->first[0], runs->end),
-        index = interval * s->layouts + runs->layout[0];
+    int index = chain_interval(s->problem->chain, first, end);
     struct cell_chunk **chunk = &s->cells[level][index / CHUNK_CELLS];
     if (!*chunk && !(*chunk = arena_alloc(s->arena, 1, sizeof **chunk)))
         return NULL;
@@ -81,20 +80,52 @@ static struct cell *find_cell(struct solver *s, int level, const struct stage_ru
     return *cell;
 }
 
-/* Stages of several runs, or of any layers, are too many to be numbered: they have a cell once one is asked for. */
-static bool is_keyed(const struct solver *s, const struct stage_runs *runs)
+/* ---- cells of chains with branches ---- */
+
+/* Stages of any layers are too many to be numbered: they have a cell once one is asked for. 64 bits, so that two
+ * different ones do not meet by chance. */
+static uint64_t cell_key(const struct solver *s, int level, int first, int end)
 {
-    return runs->count > 1 || s->problem->chain->branches;
+    return mix64(chain_key(s->problem->chain, first, end) + mix64((uint64_t)level));
 }
 
-/* NULL: out of memory. */
-static struct cell *find_keyed_cell(struct solver *s, int level, const struct stage_runs *runs)
+static struct keyed_cell *find_slot(const struct keyed_cells *cells, uint64_t key)
 {
-    struct cell *cell = runs_cell(s, level, runs);
-    if (!cell && (cell = new_cell(s)) && !runs_put_cell(s, level, runs, cell))
-        cell = NULL;
-    return cell;
+    size_t at = key & (cells->size - 1);
+    while (cells->slots[at].cell && cells->slots[at].key != key)
+        at = (at + 1) & (cells->size - 1);
+    return &cells->slots[at];
 }
+
+static bool has_keyed_cell(const struct solver *s, int level, int first, int end)
+{
+    return s->keyed.used > 0 && find_slot(&s->keyed, cell_key(s, level, first, end))->cell;
+}
+
+/* A new one where there is none. NULL: out of memory. */
+static struct cell *find_keyed_cell(struct solver *s, int level, int first, int end)
+{
+    struct keyed_cells *cells = &s->keyed;
+    if (2 * cells->used >= cells->size) {
+        struct keyed_cells grown = { .size = cells->size ? 2 * cells->size : 256, .used = cells->used };
+        grown.slots = arena_alloc(s->arena, grown.size, sizeof *grown.slots);
+        if (!grown.slots)
+            return NULL;
+        for (size_t i = 0; i < cells->size; i++)
+            if (cells->slots[i].cell)
+                *find_slot(&grown, cells->slots[i].key) = cells->slots[i];
+        *cells = grown;
+    }
+    uint64_t key = cell_key(s, level, first, end);
+    struct keyed_cell *slot = find_slot(cells, key);
+    if (!slot->cell && (slot->cell = new_cell(s))) {
+        slot->key = key;
+        cells->used++;
+    }
+    return slot->cell;
+}
+
+/* ---- cells at the present cap ---- */
 
 static bool same_caps(const struct solver *s, const struct cell *cell)
 {
@@ -102,26 +133,26 @@ static bool same_caps(const struct solver *s, const struct cell *cell)
            cell->caps.forward_ns == s->span.to_ns;
 }
 
-struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs)
+struct cell *stage_cell(struct solver *s, int level, int first, int end)
 {
     if (!s->cells[level] && !open_level(s, level))
         return NULL;
-    struct cell *cell = is_keyed(s, runs) ? find_keyed_cell(s, level, runs) : find_cell(s, level, runs);
+    struct cell *cell =
+        s->problem->chain->branches ? find_keyed_cell(s, level, first, end) : find_cell(s, level, first, end);
     if (cell && !same_caps(s, cell))
-        look_up(s, cell, level, runs);
+        look_up(s, cell, level, first, end);
     else if (cell && cell->seen != s->vectors[level].total)
-        look_again(s, cell, level, runs);
+        look_again(s, cell, level, first, end);
     return cell;
 }
 
-bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
-                 int64_t *lower)
+bool stage_known(struct solver *s, int level, int first, int end, int64_t enough, struct cell **cell, int64_t *lower)
 {
     if (!s->cells[level] && !open_level(s, level))
         return false;
-    bool none = is_keyed(s, runs) && !runs_cell(s, level, runs);
-    *cell = none ? NULL : stage_cell(s, level, runs);
-    *lower = *cell ? (*cell)->lower : none ? stage_quick_bound(s, level, runs, 0, enough) : 0;
+    bool none = !has_keyed_cell(s, level, first, end);
+    *cell = none ? NULL : stage_cell(s, level, first, end);
+    *lower = *cell ? (*cell)->lower : none ? stage_quick_bound(s, level, first, end, 0, enough) : 0;
     return none || *cell;
 }
 
@@ -137,40 +168,29 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
 
 /* ---- knapsacks ---- */
 
-static void count_classes(struct solver *s, const struct stage_runs *runs)
+static void count_classes(struct solver *s, int first, int end)
 {
     const struct chain *chain = s->problem->chain;
-    memset(s->class_count, 0, (size_t)(s->classes * s->layouts) * sizeof *s->class_count);
+    memset(s->class_count, 0, (size_t)s->classes * sizeof *s->class_count);
     for (int l = 0; chain->branches && l < s->layers; l++)
-        s->class_count[chain->class_of[l]] += chain_holds(chain, runs->first[0], runs->end, l);
-    for (int i = 0; !chain->branches && i < runs->count; i++)
-        for (int l = runs->first[i]; l < stage_run_end(runs, i); l++)
-            s->class_count[runs->layout[i] * s->classes + chain->class_of[l]]++;
+        s->class_count[chain->class_of[l]] += chain_holds(chain, first, end, l);
+    for (int l = first; !chain->branches && l < end; l++)
+        s->class_count[chain->class_of[l]]++;
 }
 
-/* A group for the layers of each class and layout, and one for each handover, which has no choice. */
-static struct knapsack make_knapsack(struct solver *s, int level, const struct stage_runs *runs)
+/* A group for the layers of each class. */
+static struct knapsack make_knapsack(struct solver *s, int level, int first, int end)
 {
-    const struct chain *chain = s->problem->chain;
     int groups = 0;
-    const struct knapsack_option *options = s->options[2 * level + chain_holds_both(chain, runs->first[0], runs->end)];
-    count_classes(s, runs);
-    for (int i = 0; i < s->classes * s->layouts; i++) {
-        int layout = i / s->classes, first = i % s->classes * s->strategies + stage_first_option(s, layout);
-        if (s->class_count[i] == 0)
+    const struct knapsack_option *options = s->options[2 * level + chain_holds_both(s->problem->chain, first, end)];
+    count_classes(s, first, end);
+    for (int c = 0; c < s->classes; c++) {
+        if (s->class_count[c] == 0)
             continue;
-        s->group_first[groups] = first;
-        s->groups[groups++] =
-            (struct knapsack_group){ .count = s->class_count[i],
-                                     .option_count = stage_first_option(s, layout + 1) - stage_first_option(s, layout),
-                                     .options = &options[first] };
-    }
-    for (int i = 1; i < runs->count; i++) {
-        int from = chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1];
-        s->group_first[groups] = -1;
-        s->groups[groups++] = (struct knapsack_group){
-            .count = 1, .option_count = 1, .options = &s->handovers[level][from * s->layouts + runs->layout[i]]
-        };
+        s->group_first[groups] = c * s->strategies;
+        s->groups[groups++] = (struct knapsack_group){ .count = s->class_count[c],
+                                                       .option_count = s->strategies,
+                                                       .options = &options[c * s->strategies] };
     }
     struct knapsack knapsack = { .group_count = groups,
                                  .row_count = ROW_COUNT,
@@ -200,14 +220,14 @@ static struct record *new_record(struct solver *s, struct cell *cell)
 }
 
 /* C and times of the record's solution. */
-static void set_values(const struct solver *s, struct record *record, int level, const struct stage_runs *runs)
+static void set_values(const struct solver *s, struct record *record, int level, int first, int end)
 {
     const struct chain *chain = s->problem->chain;
     struct stage_place place = { s->tables[level], s->micro_batches[level], s->in_flight[level] };
-    struct stage_sums sums = stage_sum(&place, s->span.apart, chain, runs, record->counts);
+    struct stage_sums sums = stage_sum(&place, s->span.apart, chain, first, end, record->counts);
     record->path = sums.path_ns;
     record->rows = sums.times;
-    record->times = stage_sum(&place, s->problem->phases, chain, runs, record->counts).times;
+    record->times = stage_sum(&place, s->problem->phases, chain, first, end, record->counts).times;
 }
 
 /* Room for the solution's list: of each group no more than its layers, or its options, take part. */
@@ -223,13 +243,13 @@ static void list_counts(const struct solver *s, const struct knapsack *knapsack,
                         struct layer_count *out)
 {
     for (int g = 0; g < knapsack->group_count; count += knapsack->groups[g++].option_count)
-        for (int i = 0; s->group_first[g] >= 0 && i < knapsack->groups[g].option_count; i++)
+        for (int i = 0; i < knapsack->groups[g].option_count; i++)
             if (count[i] > 0)
                 *out++ = (struct layer_count){ s->group_first[g] + i, count[i] };
     *out = (struct layer_count){ 0 };
 }
 
-static bool keep_answer(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs,
+static bool keep_answer(struct solver *s, struct cell *cell, int level, int first, int end,
                         const struct knapsack *knapsack, const struct knapsack_result *answer)
 {
     struct record *record = new_record(s, cell);
@@ -246,7 +266,7 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, const st
     if (!record->counts)
         return false;
     list_counts(s, knapsack, answer->counts, record->counts);
-    set_values(s, record, level, runs);
+    set_values(s, record, level, first, end);
     return true;
 }
 
@@ -280,26 +300,26 @@ void stage_set_empty(const struct solver *s, struct cell *cell)
         cell->empty = caps;
 }
 
-bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort)
+bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort)
 {
-    struct cell *cell = stage_cell(s, level, runs);
+    struct cell *cell = stage_cell(s, level, first, end);
     note_end(s);
     if (s->stopped)
         return true;
     if (!stage_set_options(s, level))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
-    struct knapsack knapsack = make_knapsack(s, level, runs);
+    struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.node_limit = node_limit(s, effort);
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     int64_t before = cell->lower;
-    if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
+    if (!keep_answer(s, cell, level, first, end, &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     if (answer.status == KNAPSACK_INFEASIBLE)
         stage_set_empty(s, cell);
-    look_up(s, cell, level, runs);
+    look_up(s, cell, level, first, end);
     cell->effort = effort;
     cell->tried = true;
     cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
@@ -311,16 +331,16 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
 }
 
-bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record)
+bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record)
 {
-    struct cell *cell = stage_cell(s, level, runs);
+    struct cell *cell = stage_cell(s, level, first, end);
     note_end(s);
     *record = -1;
     if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
         return true;
     if (!stage_set_options(s, level))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
-    struct knapsack knapsack = make_knapsack(s, level, runs);
+    struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
     knapsack.excess_first = ROW_PATH;
@@ -329,17 +349,16 @@ bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *run
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
-    memcpy(s->whole_multipliers, answer.multipliers, sizeof s->whole_multipliers);
     cell->whole_tried = true;
     cell->whole_effort = effort;
     cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? NOTHING_FITS : answer.bound >> TIE_BITS);
     if (answer.cost == INT64_MAX)
         return true;
-    if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
+    if (!keep_answer(s, cell, level, first, end, &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     *record = cell->record_count - 1; /* new_record() fills the last place */
     bool tried = cell->tried;
-    look_up(s, cell, level, runs);
+    look_up(s, cell, level, first, end);
     cell->tried = tried;
     return true;
 }

@@ -54,14 +54,13 @@ static int64_t priced(const struct vector *v, const struct knapsack_option *opti
 }
 
 /* Least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
-static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int layout,
-                         int64_t *out)
+static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int64_t *out)
 {
     const struct knapsack_option *options = &s->options[2 * level + 1][class_index * s->strategies];
     const int64_t limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
     for (int b = 0; b < BINS; b++)
         out[b] = limit;
-    for (int i = stage_first_option(s, layout); i < stage_first_option(s, layout + 1); i++) {
+    for (int i = 0; i < s->strategies; i++) {
         int64_t rounded = priced(v, &options[i]);
         for (int b = 0; b < BINS; b++)
             if (options[i].peak <= s->bin_peak[b + 1])
@@ -69,36 +68,23 @@ static void least_prices(const struct solver *s, const struct vector *v, int lev
     }
 }
 
-static bool set_handover_sums(struct solver *s, struct vector *v, int level)
-{
-    int count = s->classes * s->layouts * s->layouts;
-    if (!v->handover)
-        v->handover = arena_alloc(s->arena, (size_t)count, sizeof *v->handover);
-    for (int i = 0; v->handover && i < count; i++)
-        v->handover[i] = priced(v, &s->handovers[level][i]);
-    return v->handover != NULL;
-}
-
 static bool set_sums(struct solver *s, struct vector *v, int level)
 {
     const struct chain *chain = s->problem->chain;
     if (!v->sum || v->shared)
-        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * (size_t)s->sums, sizeof *v->sum);
+        v->sum = arena_alloc(s->arena, BINS * (size_t)s->sums, sizeof *v->sum);
     v->shared = false;
-    if (!v->sum || !stage_set_options(s, level) || (s->layouts > 1 && !set_handover_sums(s, v, level)))
+    if (!v->sum || !stage_set_options(s, level))
         return false;
     for (int b = 0; b < BINS; b++)
         v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
-    for (int layout = 0; layout < s->layouts; layout++) {
-        int64_t *sum = &v->sum[layout * s->sums * BINS];
-        for (int c = 0; c < s->classes; c++)
-            least_prices(s, v, level, c, layout, &s->class_price[c * BINS]);
-        for (int at = 1; at < s->sums; at++) {
-            int layer = chain_sum_layer(chain, at);
-            for (int b = 0; b < BINS; b++)
-                sum[at * BINS + b] =
-                    layer < 0 ? 0 : sum[(at - 1) * BINS + b] + s->class_price[chain->class_of[layer] * BINS + b];
-        }
+    for (int c = 0; c < s->classes; c++)
+        least_prices(s, v, level, c, &s->class_price[c * BINS]);
+    for (int at = 1; at < s->sums; at++) {
+        int layer = chain_sum_layer(chain, at);
+        for (int b = 0; b < BINS; b++)
+            v->sum[at * BINS + b] =
+                layer < 0 ? 0 : v->sum[(at - 1) * BINS + b] + s->class_price[chain->class_of[layer] * BINS + b];
     }
     return true;
 }
@@ -121,41 +107,30 @@ static int64_t vector_bound_of_branches(const struct solver *s, const struct vec
 }
 
 /* A bound of C from one vector. */
-int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs)
+static int64_t vector_bound(const struct solver *s, const struct vector *v, int first, int end)
 {
-    const struct chain *chain = s->problem->chain;
-    int64_t least = INT64_MAX, handovers = 0;
-    if (chain->branches)
-        return vector_bound_of_branches(s, v, runs->first[0], runs->end);
-    for (int i = 1; i < runs->count; i++)
-        handovers += v->handover[(chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1]) * s->layouts +
-                                 runs->layout[i]];
-    for (int b = 0; b < BINS; b++) {
-        int64_t price = v->peak_part[b] + handovers;
-        for (int i = 0; i < runs->count; i++) {
-            const int64_t *sum = &v->sum[runs->layout[i] * s->sums * BINS + b];
-            price += sum[stage_run_end(runs, i) * BINS] - sum[runs->first[i] * BINS];
-        }
-        least = min_i64(least, price);
-    }
+    int64_t least = INT64_MAX;
+    if (s->problem->chain->branches)
+        return vector_bound_of_branches(s, v, first, end);
+    for (int b = 0; b < BINS; b++)
+        least = min_i64(least, v->peak_part[b] + v->sum[end * BINS + b] - v->sum[first * BINS + b]);
     return (least - v->cap_part) >> VECTOR_SUM_BITS;
 }
 
-int64_t stage_quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough)
+int64_t stage_quick_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough)
 {
     const struct vectors *vectors = &s->vectors[level];
-    int64_t bound = runs_least_path(s, level, runs),
-            most = chain_between(s->problem->chain, s->most_path_ns, runs->first[0], runs->end) +
-                   runs_handover_path(s, runs);
+    int64_t bound = chain_between(s->problem->chain, s->own_path_ns[level], first, end),
+            most = chain_between(s->problem->chain, s->most_path_ns, first, end);
     for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total && bound < enough; i++)
-        bound = max_i64(bound, stage_vector_bound(s, &vectors->at[i % VECTORS], runs));
+        bound = max_i64(bound, vector_bound(s, &vectors->at[i % VECTORS], first, end));
     return bound > most ? INT64_MAX : bound; /* no choice is so long */
 }
 
 /* A neighbour's vector with the same sums, since memory is not priced, and all else is as here; NULL: there is none. */
 static struct vector *like_vector(const struct solver *s, int level, const struct vector *v)
 {
-    for (int like = level - 1; like <= level + 1 && v->multiplier[ROW_MEMORY] == 0 && s->layouts == 1; like += 2) {
+    for (int like = level - 1; like <= level + 1 && v->multiplier[ROW_MEMORY] == 0; like += 2) {
         if (like < 0 || like >= s->level_count || s->tables[like] != s->tables[level] ||
             s->micro_batches[like] != s->micro_batches[level])
             continue;
@@ -247,40 +222,4 @@ void stage_whole_caps(const struct solver *s, int level, int64_t *cap)
     stage_row_caps(s, level, cap);
     cap[ROW_PATH] = cap[ROW_LAST] = -level_waiting_ns(s, level);
     cap[ROW_LANE] = 0;
-}
-
-/* Y is the largest of three: shares of them that sum up to no more than 1 bound it. */
-bool stage_whole_vector(struct solver *s, int level, struct vector *out)
-{
-    int64_t cap[ROW_COUNT], left = INT64_C(1) << (TIE_BITS + MULTIPLIER_BITS);
-    int128 total = 0;
-    out->multiplier[ROW_MEMORY] = multiplier_of(s->whole_multipliers[ROW_MEMORY]);
-    out->multiplier[ROW_FORWARD] = multiplier_of(s->whole_multipliers[ROW_FORWARD]);
-    for (int r = ROW_PATH; r < ROW_COUNT; r++) {
-        out->multiplier[r] = min_i64(multiplier_of(s->whole_multipliers[r]), left);
-        left -= out->multiplier[r];
-    }
-    stage_whole_caps(s, level, cap);
-    for (int r = 0; r < ROW_COUNT; r++)
-        total += (int128)out->multiplier[r] * cap[r];
-    out->cap_part = price_limited(total) + 1;
-    return set_sums(s, out, level);
-}
-
-bool stage_keep_whole_vector(struct solver *s, int level)
-{
-    struct vectors *vectors = &s->whole_vectors[level];
-    if (!stage_whole_vector(s, level, &vectors->at[vectors->next]))
-        return false;
-    vectors->next = (vectors->next + 1) % VECTORS;
-    vectors->count = vectors->count < VECTORS ? vectors->count + 1 : VECTORS;
-    return true;
-}
-
-int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs)
-{
-    int64_t bound = 0;
-    for (int v = 0; v < s->whole_vectors[level].count; v++)
-        bound = max_i64(bound, stage_vector_bound(s, &s->whole_vectors[level].at[v], runs));
-    return bound;
 }

@@ -69,8 +69,8 @@ static int next_strategy(const int *count, const int *taken, int strategies)
     return pick;
 }
 
-/* The runs' places are those of the plan, whose order holds the chain's layers. */
-static void assign_layers(struct plan *plan, const struct stage_runs *runs, const int *order, const struct chain *chain,
+/* The places from `first` on are those of the plan, whose order holds the chain's layers. */
+static void assign_layers(struct plan *plan, int first, int end, const int *order, const struct chain *chain,
                           const struct price_table *table, const struct layer_count *counts, int *count, int *taken)
 {
     int strategies = table->strategy_count;
@@ -79,16 +79,12 @@ static void assign_layers(struct plan *plan, const struct stage_runs *runs, cons
     memset(taken, 0, block * sizeof *taken);
     for (; counts->count > 0; counts++)
         count[counts->at] = counts->count;
-    for (int l = runs->first[0], run = 0; l < runs->end; l++) {
-        run += run + 1 < runs->count && runs->first[run + 1] == l;
-        int layout = runs->layout[run], first = price_has_layouts(table) ? table->layout_first[layout] : 0,
-            own = price_has_layouts(table) ? table->layout_first[layout + 1] - first : strategies,
-            base = chain->class_of[order[l]] * strategies + first,
-            pick = next_strategy(&count[base], &taken[base], own);
+    for (int l = first; l < end; l++) {
+        int base = chain->class_of[order[l]] * strategies, pick = next_strategy(&count[base], &taken[base], strategies);
         if (pick < 0)
             continue; /* the counts of a class sum up to its layers */
         taken[base + pick]++;
-        plan->layers[l] = table->strategies[first + pick].layer;
+        plan->layers[l] = table->strategies[pick].layer;
     }
 }
 
@@ -112,8 +108,7 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
             at += set_replicas(plan, at, config->turns[solution->turn[k]], first, end, config);
         else
             set_piece(plan, k, first, end, config);
-        struct stage_runs runs = solution->runs ? solution->runs[k] : stage_run(first, end);
-        assign_layers(plan, &runs, order, chain, own, solution->counts[k], count, taken);
+        assign_layers(plan, first, end, order, chain, own, solution->counts[k], count, taken);
     }
     if (plan && !plan_set_order(plan, order)) {
         plan_free(plan);

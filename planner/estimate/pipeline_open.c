@@ -2,16 +2,10 @@
 #include "base/num.h"
 #include "planner/estimate/pipeline_parts.h"
 #include "planner/estimate/pipeline_prices.h"
-#include <math.h>
 
 static int values_between(const struct pipeline *p, int maker, int reader)
 {
     return p->values[maker * p->piece_count + reader];
-}
-
-static int layout_of(const struct pipeline *p, int layer)
-{
-    return price_layout_of(p->table, price_strategy(p->table, &p->plan->layers[layer]));
 }
 
 static double elements_of(const struct graph *graph, int layer)
@@ -23,21 +17,13 @@ static double elements_of(const struct graph *graph, int layer)
     return elements;
 }
 
-/* The layer's value from the maker to the reader, or its gradient back; where layouts differ the mean of both. What a
- * rank gets is its own part, and its like's among the senders, if they are fewer, send several. */
+/* The layer's value from the maker to the reader, or its gradient back. */
 static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int layer, int maker, int reader, bool back)
 {
-    const struct layer_range *from = &p->pieces[maker].layers;
-    if (price_has_layouts(p->table))
-        return p->table
-                   ->cut_ns[layout_of(p, from->first + from->count - 1)][layout_of(p, p->pieces[reader].layers.first)] /
-               2;
     if (!p->facts || !chain->graph || p->table->send_bytes == 0)
         return price_send_ns(p->table, maker % pipeline_copied(p));
     int sender = pipeline_stage_of(p, back ? reader : maker), receiver = pipeline_stage_of(p, back ? maker : reader);
-    double part = (double)price_of_plan_stage(p->table, p->plan, receiver)->send_bytes,
-           parts = fmax(1, (double)stage_rank_count(p->plan, receiver) / stage_rank_count(p->plan, sender)),
-           bytes = parts * part * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
+    double bytes = (double)p->table->send_bytes * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
     return cost_between_stages(p->facts, p->plan, sender, receiver, (int64_t)bytes).ns;
 }
 

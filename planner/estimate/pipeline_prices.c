@@ -17,34 +17,11 @@ static int stage_at(const struct priced *p, int layer)
     return stage_of_copy(p->plan, layer, p->copy);
 }
 
-static int layout_of(const struct priced *p, int layer)
-{
-    return price_layout_of(p->table, price_strategy(p->table, &p->plan->layers[layer]));
-}
-
 static const struct layer_price *find_price(const struct price_table *table, int class_index,
                                             const struct plan_layer *layer)
 {
     int strategy = price_strategy(table, layer);
     return strategy >= 0 ? price_at(table, class_index, strategy) : NULL;
-}
-
-/* Forward the layer gets what the one before it on its stage hands over, backward it hands back. */
-static bool add_handover(const struct priced *p, int layer)
-{
-    const struct chain *chain = p->chain;
-    int from = layer > 0 ? layout_of(p, layer - 1) : 0, to = layout_of(p, layer);
-    if (layer == 0 || from == to || stage_at(p, layer - 1) != stage_at(p, layer))
-        return true;
-    const struct layer_price *handover = price_handover(p->table, chain->class_of[layer - 1], from, to);
-    struct layer_price *price = arena_alloc(p->arena, 1, sizeof *price);
-    if (!price)
-        return false;
-    *price = *p->price[layer];
-    price->forward_ns += handover->forward_ns;
-    price->backward_ns += handover->backward_ns;
-    p->price[layer] = price;
-    return true;
 }
 
 /* The price with what its dp lane and its step do besides. */
@@ -199,8 +176,6 @@ bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, c
         p.price[l] = find_price(own, chain->class_of[plan_layer_at(plan, l)], &plan->layers[l]);
         if (!p.price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
-        if (price_has_layouts(table) && !add_handover(&p, l))
-            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     }
     *out = p.price;
     return (place_layers(&p) && part_tied(&p)) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

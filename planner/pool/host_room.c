@@ -268,7 +268,7 @@ bool search_solve_for_host(struct run *run, struct candidate *c, int64_t most_by
 {
     struct answer much = { *c, INT64_MAX }, little = much;
     *found = false;
-    if (c->table->by_stage || c->table->by_place || price_has_layouts(c->table))
+    if (c->table->by_stage || c->table->by_place)
         return true;
     if (!enclose(run, &much, &little, most_bytes, found))
         return false;

@@ -35,8 +35,8 @@ static bool is_near(const struct config *a, const struct config *b)
     bool mesh = mesh_equal(&a->mesh, &b->mesh);
     int differ = !mesh + (a->micro != b->micro && (mesh || a->micro_batch_count != b->micro_batch_count)) +
                  (a->schedule != b->schedule || a->extra != b->extra) + (a->prefetch != b->prefetch);
-    return differ == 1 && b->meshes == 0 && b->runs < 2 && a->bucket_bytes == b->bucket_bytes &&
-           a->order.index == b->order.index && config_loss_chunks(a) == config_loss_chunks(b);
+    return differ == 1 && b->meshes == 0 && a->bucket_bytes == b->bucket_bytes && a->order.index == b->order.index &&
+           config_loss_chunks(a) == config_loss_chunks(b);
 }
 
 /* A plan's neighbours of which the walk says no more than most_ns become candidates. */

@@ -175,7 +175,7 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
 
 bool search_has_pieces(const struct run *run, const struct candidate *c)
 {
-    return run->configs[c->config].meshes == 0 && !price_has_layouts(c->table);
+    return run->configs[c->config].meshes == 0;
 }
 
 /* The best plans with one cut moved by a layer: the judge wants some to choose from. */

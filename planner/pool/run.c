@@ -54,8 +54,7 @@ bool search_same_family(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
     return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
-           mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1) &&
-           (a->meshes > 0) == (b->meshes > 0) &&
+           mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->meshes > 0) == (b->meshes > 0) &&
            (run->bench.facts->cluster->group_count <= 2 || a->order.index == b->order.index);
 }
 

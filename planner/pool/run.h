@@ -12,8 +12,7 @@ enum { FEW_NODES = 30, ENOUGH_NODES = 300 };
 struct ordered {
     int64_t bound_ns;
     int index;
-    bool late; /* several layouts in one plan, or tried already: these take longer, and are pruned by what the others
-                  have found */
+    bool late; /* tried already: these take longer, and are pruned by what the others have found */
 };
 struct candidate {
     int config;              /* index */
@@ -91,7 +90,7 @@ void search_parallel(const struct run *run, int count, void (*body)(void *contex
 enum { SEARCH_MOST_AT_ONCE = 16 };
 int search_at_once(const struct run *run);
 struct arena *search_arena(struct run *run); /* freed with the run; NULL: out of memory */
-/* Stages, tensor and expert degree, whether there are several layouts, and several meshes of a stage. */
+/* Stages, tensor and expert degree, and whether stages have several meshes. */
 bool search_same_family(const struct run *run, int config, int other);
 /* The same configuration; beside the formula, prefetch and what is in flight make no other one to begin from. */
 bool search_leads_alike(const struct run *run, int config, int other);

@@ -116,27 +116,6 @@ static void make_room(struct price_book *book)
 
 /* A sample of the sizes asked for: one that was lowered for others, or a new one. The last asked for is the first of
  * the list. */
-static bool find_sample(struct sample **out, struct price_book *book, const struct price_key *key,
-                        const struct sample_shape *shape, struct error *err)
-{
-    if (!want_graph(book, key, err))
-        return false;
-    struct sample **at = &book->samples;
-    while (*at && !(sample_matches(*at, shape) && sample_resize(*at, book->graph, &key->mesh)))
-        at = sample_next(*at);
-    *out = *at;
-    if (*out) {
-        *at = *sample_next(*out);
-    } else {
-        make_room(book);
-        if (!sample_open(out, book->graph, shape, err))
-            return false;
-    }
-    *sample_next(*out) = book->samples;
-    book->samples = *out;
-    return true;
-}
-
 bool price_want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
                        const struct plan_layer *layer, int stages, struct error *err)
 {
@@ -150,7 +129,22 @@ bool price_want_sample(struct sample **out, struct price_book *book, const struc
                                   .bucket_bytes = key->bucket_bytes,
                                   .dtype = book->dtype,
                                   .clips = book->clips };
-    return find_sample(out, book, key, &shape, err);
+    if (!want_graph(book, key, err))
+        return false;
+    struct sample **at = &book->samples;
+    while (*at && !(sample_matches(*at, &shape) && sample_resize(*at, book->graph, &key->mesh)))
+        at = sample_next(*at);
+    *out = *at;
+    if (*out) {
+        *at = *sample_next(*out);
+    } else {
+        make_room(book);
+        if (!sample_open(out, book->graph, &shape, err))
+            return false;
+    }
+    *sample_next(*out) = book->samples;
+    book->samples = *out;
+    return true;
 }
 
 /* ---- the table ---- */
@@ -475,106 +469,4 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
         return false;
     *out = table;
     return true;
-}
-
-/* ---- between layouts ---- */
-
-/* Every second layer's dims are the other ones: those of `first` come first. */
-static bool want_alternating(struct sample **out, struct price_book *book, const struct price_key *key,
-                             const struct layout_change *pair, int first, int stages, struct error *err)
-{
-    struct sample_shape shape = { .mesh = key->mesh,
-                                  .layer = price_plain_layer(pair->dims[first]),
-                                  .alternates = true,
-                                  .other = price_plain_layer(pair->dims[1 - first]),
-                                  .stages = stages,
-                                  .micro_batches = sample_micro_batches(key),
-                                  .loss_chunks = key->loss_chunks,
-                                  .vocab_multiple = key->vocab_multiple,
-                                  .bucket_bytes = key->bucket_bytes,
-                                  .dtype = book->dtype,
-                                  .clips = book->clips };
-    return find_sample(out, book, key, &shape, err);
-}
-
-/* What two layers of one layout hand over is in their prices already. */
-static void add_handover(struct layer_price *into, const struct layer_price *mixed, const struct layer_price *from,
-                         const struct layer_price *to, int64_t transient_bytes)
-{
-    int64_t forward = mixed->forward_ns - min_i64(from->forward_ns, to->forward_ns),
-            backward = mixed->backward_ns - min_i64(from->backward_ns, to->backward_ns);
-    into->forward_ns = max_i64(into->forward_ns, forward);
-    into->backward_ns = max_i64(into->backward_ns, backward);
-    into->saved_bytes = max_i64(into->saved_bytes, mixed->saved_bytes - from->saved_bytes);
-    into->transient_bytes = max_i64(into->transient_bytes, transient_bytes);
-}
-
-/* What each layer hands over where both layers have one layout. */
-static bool plain_handovers(struct layer_price *out, struct price_book *book, const struct price_key *key,
-                            const int8_t *dims, struct error *err)
-{
-    struct sample *sample;
-    struct plan_layer plain = price_plain_layer(dims);
-    int64_t workspace = 0;
-    if (!price_want_sample(&sample, book, key, &plain, 1, err))
-        return false;
-    sample_prices(sample, book->facts, &book->kernels, key->accumulates, SAMPLE_ALL, &workspace);
-    for (int l = 0; l < book->graph->layer_count; l++)
-        out[l] = sample_handover(sample, l);
-    return true;
-}
-
-/* Of the two samples with the layouts in turn each has every second change from one to the other. */
-static bool pair_handovers(struct layout_change *pair, struct price_book *book, const struct price_key *key,
-                           struct layer_price *const plain[2], struct error *err)
-{
-    for (int first = 0; first < 2; first++) {
-        struct sample *sample;
-        int64_t workspace = 0;
-        if (!want_alternating(&sample, book, key, pair, first, 1, err))
-            return false;
-        const struct layer_price *by_layer =
-            sample_prices(sample, book->facts, &book->kernels, key->accumulates, SAMPLE_ALL, &workspace);
-        for (int l = 0; l + 1 < book->graph->layer_count; l++) {
-            int from = (first + l) % 2;
-            struct layer_price mixed = sample_handover(sample, l);
-            add_handover(&pair->handovers[from][book->graph->layers[l].class_index], &mixed, &plain[from][l],
-                         &plain[1 - from][l], max_i64(by_layer[l].transient_bytes, by_layer[l + 1].transient_bytes));
-        }
-    }
-    return true;
-}
-
-static bool pair_cuts(struct layout_change *pair, struct price_book *book, const struct price_key *key,
-                      struct error *err)
-{
-    int64_t bytes = 0;
-    pair->cut_ns[0] = pair->cut_ns[1] = 0;
-    if (!has_second_stage(book, key))
-        return true;
-    for (int first = 0; first < 2; first++) {
-        struct sample *sample;
-        if (!want_alternating(&sample, book, key, pair, first, 2, err))
-            return false;
-        for (int stage = 0; stage < 2; stage++)
-            pair->cut_ns[first] += sample_send_ns(sample, book->facts, stage, &bytes);
-    }
-    return true;
-}
-
-bool price_layout_change(struct layout_change *pair, struct price_book *book, const struct price_key *key,
-                         struct error *err)
-{
-    struct arena scratch = { 0 };
-    if (!want_graph(book, key, err))
-        return false;
-    size_t layers = (size_t)book->graph->layer_count;
-    struct layer_price *plain[2] = { arena_alloc(&scratch, layers, sizeof **plain),
-                                     arena_alloc(&scratch, layers, sizeof **plain) };
-    bool good = (plain[0] && plain[1]) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    for (int i = 0; good && i < 2; i++)
-        good = plain_handovers(plain[i], book, key, pair->dims[i], err);
-    good = good && pair_handovers(pair, book, key, plain, err) && pair_cuts(pair, book, key, err);
-    arena_free(&scratch);
-    return good;
 }

@@ -89,13 +89,6 @@ struct price_table {
      * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
      * meshes left. Else NULL: by_turns has all. */
     const struct price_table *const *by_place;
-    /* Where layers may have different layouts, in at most run_count runs of a stage; layout_count 0: all have one. */
-    int layout_count, run_count;
-    int layout_first[MOST_LAYOUTS + 1]; /* strategies of layout i: from [i] to before [i + 1] */
-    /* (class_count, layout_count, layout_count) What lies between a layer of the class and a next one of another
-     * layout in its stage: collectives there and back, and what they make. Nothing where layouts are equal. */
-    const struct layer_price *handovers;
-    int64_t cut_ns[MOST_LAYOUTS][MOST_LAYOUTS]; /* sends there and back between stages, by the layouts at the cut */
 };
 /* What a micro-batch keeps the compute lane of a stage for, by a layer. */
 static inline int64_t least_kernels_ns(const struct least_price *least)
@@ -137,26 +130,6 @@ static inline int64_t price_send_ns(const struct price_table *table, int stage)
 static inline const struct layer_price *price_at(const struct price_table *table, int class_index, int strategy)
 {
     return &table->prices[class_index * table->strategy_count + strategy];
-}
-static inline bool price_has_layouts(const struct price_table *table)
-{
-    return table->layout_count > 1;
-}
-static inline int price_layouts(const struct price_table *table)
-{
-    return price_has_layouts(table) ? table->layout_count : 1;
-}
-static inline int price_layout_of(const struct price_table *table, int strategy)
-{
-    int layout = 0;
-    while (price_has_layouts(table) && strategy >= table->layout_first[layout + 1])
-        layout++;
-    return layout;
-}
-static inline const struct layer_price *price_handover(const struct price_table *table, int class_index, int from,
-                                                       int to)
-{
-    return &table->handovers[(class_index * table->layout_count + from) * table->layout_count + to];
 }
 /* A copy with prices of its own; NULL: out of memory. */
 struct price_table *price_copy_table(struct arena *arena, const struct price_table *table);
@@ -243,14 +216,4 @@ bool price_lower_floors(struct price_floor *floors, struct price_book *book, con
  * sequences at once. key: as for floors. */
 bool price_whole_bytes(int64_t *bytes, struct price_book *book, const struct price_key *key, const struct graph *whole,
                        struct error *err);
-/* Between layers that shard nothing and differ in nothing but the dimensions of the key's atoms: handovers there and
- * back, (class_count) each, after a layer of the class; and sends there and back over a cut, [0] from the first to the
- * second. */
-struct layout_change {
-    const int8_t *dims[2]; /* (MAX_ATOMS) */
-    struct layer_price *handovers[2];
-    int64_t cut_ns[2];
-};
-bool price_layout_change(struct layout_change *pair, struct price_book *book, const struct price_key *key,
-                         struct error *err);
 #endif

@@ -51,7 +51,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
         plan->stages[k].layer_count = k + 1 < shape->stages ? 1 : graph->layer_count - k;
     }
     for (int l = 0; l < graph->layer_count; l++)
-        plan->layers[l] = shape->alternates && l % 2 == 1 ? shape->other : shape->layer;
+        plan->layers[l] = shape->layer;
     set_sizes(s, graph, &shape->mesh);
     return true;
 }
@@ -248,12 +248,10 @@ bool sample_matches(const struct sample *s, const struct sample_shape *shape)
                 own->micro_batches == shape->micro_batches && own->prefetch == shape->prefetch &&
                 own->loss_chunks == shape->loss_chunks && own->vocab_multiple == shape->vocab_multiple &&
                 own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype && own->clips == shape->clips &&
-                plan_layer_equal(&own->layer, &shape->layer) && own->alternates == shape->alternates &&
-                (!shape->alternates || plan_layer_equal(&own->other, &shape->other));
+                plan_layer_equal(&own->layer, &shape->layer);
     for (int i = 0; same && i < shape->mesh.atom_count; i++) {
         int size = shape->mesh.size[i], mine = own->mesh.size[i];
-        bool deals = dimension_deals_batch(dimensions[shape->layer.dim[i]]) &&
-                     (!shape->alternates || dimension_deals_batch(dimensions[shape->other.dim[i]]));
+        bool deals = dimension_deals_batch(dimensions[shape->layer.dim[i]]);
         same = deals ? (size > 1) == (mine > 1) : size == mine;
     }
     return same;
@@ -552,34 +550,6 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
     price_times(s, facts, known, accumulates, detail != SAMPLE_ALL);
     *workspace_bytes = sample_price_memory(s, detail);
     return s->by_layer;
-}
-
-/* The buffer that the instruction makes of another of the same value, of activations or gradients; else -1. */
-static int converted_buffer(const struct sample *s, const struct instr *instr)
-{
-    if (instr->pair_count == 0 || (!op_info[instr->op].collective && instr->op != OP_SLICE))
-        return -1;
-    int buffer = s->program->pairs[instr->pair_first].destination;
-    return buffer < 0 || s->program->buffers[buffer].is_weight ? -1 : buffer;
-}
-
-struct layer_price sample_handover(const struct sample *s, int layer)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    int value = s->graph->layers[layer].output_value;
-    struct layer_price price = { 0 };
-    for (int k = 0; k < s->list_count; k++) {
-        const struct instr *instr = &list->instrs[s->listed[k]];
-        int buffer = converted_buffer(s, instr);
-        if (buffer >= 0 && s->program->buffers[buffer].id == value)
-            *(instr_is_forward(instr) ? &price.forward_ns : &price.backward_ns) += s->duration[s->listed[k]];
-    }
-    for (int k = 0; k < s->sized_count; k++) {
-        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        if (!buffer->host && !buffer->persistent && buffer->id == value && sample_keeps(s, s->sized[k]))
-            price.saved_bytes += buffer->bytes;
-    }
-    return price;
 }
 
 int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage, int64_t *bytes)

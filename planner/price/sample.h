@@ -8,8 +8,6 @@
 struct sample_shape {
     struct mesh mesh;
     struct plan_layer layer;
-    bool alternates; /* every second layer, the second the first of them, is decided as `other` instead */
-    struct plan_layer other;
     int stages;        /* 1; 2 to see what crosses: the first layer alone on the first */
     int micro_batches; /* 2; 1 where only the compute path of what is not sharded is asked for */
     int prefetch, loss_chunks;
@@ -44,9 +42,6 @@ bool sample_open_floors(struct sample *sample, const struct facts *facts);
 const struct layer_price *sample_floors(struct sample *sample, int64_t micro);
 /* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
-/* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the
- * bytes of all its layouts that are kept for backward. Other members are 0. */
-struct layer_price sample_handover(const struct sample *sample, int layer);
 size_t sample_bytes(const struct sample *sample);
 /* Samples of one book are a list. */
 struct sample **sample_next(struct sample *sample);

@@ -103,7 +103,7 @@ static int64_t step_of(const struct candidate *c)
 
 static bool is_plain(const struct config *config)
 {
-    return config->stages > 1 && config->meshes == 0 && config->runs < 2;
+    return config->stages > 1 && config->meshes == 0;
 }
 
 static bool takes_others(const struct config *config)
@@ -232,12 +232,12 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 }
 
 /* The table without the strategies whose weights are gathered for each pass. *out NULL: all or none are such, or there
- * is more than one mesh or layout. */
+ * is more than one mesh. */
 static bool without_gathers(struct run *run, const struct price_table *table, const struct price_table **out)
 {
     int all = table->strategy_count, count = 0;
     *out = NULL;
-    if (table->by_stage || table->by_turns || table->by_place || price_has_layouts(table))
+    if (table->by_stage || table->by_turns || table->by_place)
         return true;
     for (int i = 0; i < all; i++)
         count += table->strategies[i].layer.zero < 3;

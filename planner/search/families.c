@@ -169,8 +169,7 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
     f->queue.plain_count += !at->late;
 }
 
-/* The configurations whose first bounds are low enough. like: one of the only family that is wanted; -1: all, but for
- * those of several layouts, which take long, and near the best are candidates anyway. */
+/* The configurations whose first bounds are low enough. like: one of the only family that is wanted; -1: all. */
 static bool open_families(struct run *run, struct families *f, int like)
 {
     size_t configs = (size_t)run->config_count + 1;
@@ -182,7 +181,7 @@ static bool open_families(struct run *run, struct families *f, int like)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
-        bool wanted = like < 0 ? !at->late : search_same_family(run, at->index, like);
+        bool wanted = like < 0 || search_same_family(run, at->index, like);
         if (wanted && at->bound_ns < f->below_ns)
             add_to_families(f, run, first, at);
     }
@@ -269,7 +268,7 @@ static bool solve_families(struct run *run, struct families *f, int like)
             return false;
         for (int i = 0; i < count; i++) {
             if (propose_is_open(&f->pieces[i]))
-                propose_put_back(run, &f->pieces[i], RELAXED);
+                propose_put_back(&f->pieces[i], RELAXED);
             else if (!f->pieces[i].bound_only && !f->pieces[i].result.feasible)
                 f->failed[f->of[f->pieces[i].config]] = f->pieces[i].config + 1;
         }

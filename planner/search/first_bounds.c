@@ -155,9 +155,9 @@ bool propose_open_queue(struct run *run, struct queue *queue)
     if (!queue->list || !queue->moved)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
-        bool late = run->configs[i].runs > 1;
-        queue->list[queue->count++] = (struct waiting){ { run->path_ns[i], i, late }, .is_floor = !run->is_bounded[i] };
-        queue->plain_count += !late;
+        queue->list[queue->count++] =
+            (struct waiting){ { run->path_ns[i], i, false }, .is_floor = !run->is_bounded[i] };
+        queue->plain_count++;
     }
     drop_refused(queue);
     propose_sort(queue);
@@ -228,7 +228,7 @@ static int64_t place_of(const struct run *run, int index)
 void propose_list(struct run *run)
 {
     for (int i = 0; i < run->config_count; i++)
-        run->order[i] = (struct ordered){ place_of(run, i), i, run->configs[i].runs > 1 };
+        run->order[i] = (struct ordered){ place_of(run, i), i, false };
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, propose_compare);
 }
 

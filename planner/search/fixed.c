@@ -5,18 +5,12 @@
 
 /* ---- one value each ---- */
 
-/* Those of which a stage or a layer may have one, and the next another. */
-static bool may_differ(enum space_choice choice)
-{
-    return choice == SPACE_TURNS || choice == SPACE_LAYOUTS;
-}
-
 static bool check_fixed(const struct space *space, struct error *err)
 {
     struct space copy = *space;
     for (int i = 0; i < SPACE_CHOICES; i++) {
         int count = space_allowed(&copy, (enum space_choice)i)->count;
-        if (count > 1 && !may_differ((enum space_choice)i))
+        if (count > 1 && i != SPACE_TURNS) /* of which each stage has its own */
             return fail(err,
                         "plan: %s has %d values, but one configuration is priced; give one, and cleave plan "
                         "chooses among several",
@@ -86,15 +80,14 @@ bool fixed_plan(struct plan **out, const struct search_options *options, bool re
 {
     const struct space *space = &options->space;
     struct uniform uniform = uniform_of(space, reversed);
-    bool meshes = names_several(&space->turns);
     if (!check_fixed(space, err))
         return false;
-    if (!meshes && !names_several(&space->layouts))
+    if (!names_several(&space->turns))
         return uniform_plan(out, &uniform, space, model, facts, err);
     if (reversed)
-        return fail(err, "plan: reversed: where stages have several meshes or layouts, which of the cluster's ends "
-                         "comes first is decided with them; leave it out");
-    if (meshes && space->data.count == 0)
+        return fail(err, "plan: reversed: where stages have several meshes, which of the cluster's ends comes "
+                         "first is decided with them; leave it out");
+    if (space->data.count == 0)
         return fail(err, "plan: dp is missing: where stages have several meshes, the devices are meshes of tp x cp x "
                          "dp ranks; give it, such as --fix dp=1");
     return found_plan(out, options, model, facts, err);

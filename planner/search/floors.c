@@ -110,7 +110,7 @@ bool search_floor(struct floor *out, struct workbench *bench, const struct confi
     const struct price_floor *floors = NULL;
     struct price_table table = { .class_count = bench->chain.class_count, .strategy_count = 1 };
     *out = (struct floor){ 0, 0 };
-    if (config->meshes > 0 || config->runs > 1)
+    if (config->meshes > 0)
         return true;
     table.prices = arena_alloc(&scratch, (size_t)table.class_count, sizeof *table.prices);
     bool good = table.prices ? want_floors(&floors, bench, config, err) : out_of_memory(err);

@@ -18,14 +18,14 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
 }
 
 /* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages, schedule). Stages
- * of one mesh speak for others; layouts stand alone. */
+ * of one mesh speak for others. */
 static bool may_be_nearest(const struct run *run, int index)
 {
     const struct config *config = &run->configs[index], *last = &run->configs[index > 0 ? index - 1 : 0];
     bool repeats = index > 0 && config_tensor(last) == config_tensor(config) && last->stages == config->stages &&
                    last->schedule == config->schedule &&
                    mesh_sequence_parallel(&last->mesh) == mesh_sequence_parallel(&config->mesh);
-    return !repeats && config->meshes == 0 && config->runs < 2;
+    return !repeats && config->meshes == 0;
 }
 
 struct need {

@@ -3,14 +3,6 @@
 #include "planner/pool/run.h"
 #include "planner/space/space_choice.h"
 
-/* Whether there was more than that to choose from. */
-static bool narrow_to_one(struct allowed *allowed)
-{
-    bool more = allowed->count > 1 || allowed->values[0] > 1;
-    *allowed = (struct allowed){ 1, { 1 } };
-    return more;
-}
-
 /* Whether it allows all that it does by default, and more. */
 static bool is_widened(const struct allowed *allowed, const struct allowed *by_default)
 {
@@ -35,10 +27,10 @@ static bool narrow_to_default(struct space *space)
 
 bool plain_narrow(struct space *space)
 {
-    if (!allows(&space->turns, 1))
-        return false;
-    bool turns = narrow_to_one(&space->turns), layouts = narrow_to_one(&space->layouts);
-    return turns || layouts;
+    bool narrower = allows(&space->turns, 1) && names_several(&space->turns);
+    if (narrower)
+        space->turns = (struct allowed){ 1, { 1 } };
+    return narrower;
 }
 
 static void add_up(struct search_result *result, const struct search_result *plain)

@@ -154,11 +154,10 @@ static int place_in_queue(const struct queue *queue, int config)
     return place;
 }
 
-void propose_put_back(const struct run *run, const struct piece *piece, enum knowledge known)
+void propose_put_back(const struct piece *piece, enum knowledge known)
 {
     struct queue *queue = piece->queue;
-    struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config,
-                          known == TRIED || run->configs[piece->config].runs > 1 };
+    struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config, known == TRIED };
     int place = 0;
     while (place < queue->count && propose_compare(&queue->list[place].at, &at) < 0)
         place++;
@@ -261,13 +260,13 @@ static bool settle(struct run *run, const struct piece *piece)
     count_work(run, &piece->result);
     *(propose_is_open(piece) ? &piece->queue->loose_open : &piece->queue->loose_closed) += piece->loose;
     if (propose_is_open(piece)) {
-        propose_put_back(run, piece, piece->loose ? LOOSENED : piece->halves == 0 ? RELAXED : SHARPENED);
+        propose_put_back(piece, piece->loose ? LOOSENED : piece->halves == 0 ? RELAXED : SHARPENED);
         return true;
     }
     if (!is_short(piece))
         return count_piece(run, piece);
     run->tried[piece->config] |= piece->result.plan_count > 0;
-    propose_put_back(run, piece, TRIED);
+    propose_put_back(piece, TRIED);
     return propose_keep(run, piece, false);
 }
 
@@ -349,7 +348,7 @@ static bool sharded_comfortable(struct run *run, const struct ordered *at, bool 
     struct price_key bound = workbench_key(&run->bench, config, 0, true);
     int shards = mesh_shards(&config->mesh);
     *out = false;
-    return config->meshes > 0 || config->stages > 1 || config->runs > 1 || shards < 2 ||
+    return config->meshes > 0 || config->stages > 1 || shards < 2 ||
            leaves_room(run, config, (double)mesh_shards(&bound.mesh) / shards, out);
 }
 
@@ -361,7 +360,7 @@ static bool send_out(struct run *run, struct piece *piece)
     if (!piece->table || !piece->result.feasible)
         return settle(run, piece);
     count_work(run, &piece->result);
-    propose_put_back(run, piece, SHARPENED);
+    propose_put_back(piece, SHARPENED);
     run->tried[piece->config] = true;
     return propose_keep(run, piece, true);
 }
@@ -401,7 +400,7 @@ static bool plainly_fits(struct run *run, const struct ordered *at, bool *out)
     const struct config *config = &run->configs[at->index];
     if (!sharded_comfortable(run, at, out))
         return false;
-    return *out || !search_is_small(run) || config->meshes > 0 || config->runs > 1 || leaves_room(run, config, 1, out);
+    return *out || !search_is_small(run) || config->meshes > 0 || leaves_room(run, config, 1, out);
 }
 
 /* Where all are short of micro-batches. */
@@ -442,7 +441,7 @@ bool search_scout_on(struct run *run, bool *found)
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
         for (; run->scout_at < run->config_count && (run->stopped || run->scouted < MOST_SCOUTED); run->scout_at++) {
             int config = run->order[run->scout_at].index;
-            struct ordered at = { 0, config, run->configs[config].runs > 1 };
+            struct ordered at = { 0, config, false };
             bool good = false;
             if (!run->tried[config] &&
                 (!kinds[run->scout_kind](run, &at, &good) || (good && !scout_one(run, config, found))))

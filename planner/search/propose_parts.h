@@ -70,7 +70,7 @@ bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t bel
 bool propose_keep(struct run *run, const struct piece *piece, bool rough);
 struct waiting propose_take_out(struct queue *queue, int place);
 /* The piece's configuration, by the bound that is proven of it now, into the queue that it came from. */
-void propose_put_back(const struct run *run, const struct piece *piece, enum knowledge known);
+void propose_put_back(const struct piece *piece, enum knowledge known);
 /* Relaxed, which did not rule it out. */
 bool propose_is_open(const struct piece *piece);
 /* run->busy_ns[index]: no plan of the configuration is simulated shorter; as much as can be said, or at least below_ns.

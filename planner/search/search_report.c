@@ -115,12 +115,11 @@ bool search_infeasible(const struct search_result *result, const struct space *s
         return fail_kind(
             err, ERROR_INFEASIBLE,
             "nothing fits: no configuration of the space can be lowered, or has something to choose from "
-            "for every layer that has a rule of its own; allow more, or layouts=3 where layers differ in tp "
-            "or sp");
+            "for every layer that has a rule of its own; allow more, and in tp and sp the same to all layers");
     if (!plan)
         return fail_kind(err, ERROR_INFEASIBLE,
                          "nothing fits: no configuration of the space can be lowered, or memory is short where "
-                         "stages have several meshes; allow turns=1 and spread=1 too");
+                         "stages have several meshes; allow turns=1 too");
     write_degrees(&degrees, plan);
     write_needs(&needs, result);
     write_advice(&advice, result);

@@ -39,8 +39,6 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " extra-in-flight=%d", config->extra);
     if (config->loss_chunks > 1)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " loss-chunks=%d", config->loss_chunks);
-    if (config->runs > 1)
-        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " layouts=%d", config->runs);
     length += add_bucket(out + length, CONFIG_NAME_BYTES - length, config->bucket_bytes);
     add_order(out + length, CONFIG_NAME_BYTES - length, &config->order);
     return out;

@@ -29,7 +29,4 @@ int mesh_shards(const struct mesh *mesh);
 struct strategy {
     struct plan_layer layer;
 };
-/* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage.
- */
-enum { MOST_LAYOUTS = 4, MOST_RUNS = 3 };
 #endif

@@ -43,7 +43,6 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .slices = { .count = 1, .values = { 1 } },
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
         .turns = { .count = 1, .values = { 1 } },
-        .layouts = { .count = 1, .values = { 1 } },
         .loss_chunks = { .count = 1, .values = { 1 } },
         .bucket = { .count = 1, .values = { USUAL_BUCKET_BYTES } },
     };
@@ -79,23 +78,9 @@ int64_t vocab_multiple_of(const struct graph *graph, int tensor)
     return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * tensor : 1;
 }
 
-struct config config_of_layout(const struct config *config, int layout)
-{
-    struct config own = *config;
-    memcpy(own.mesh.dim, config->layout[layout], sizeof own.mesh.dim);
-    own.micro = config->micro * mesh_data(&config->mesh) / mesh_data(&own.mesh);
-    own.runs = 0;
-    return own;
-}
-
 int64_t config_vocab_multiple(const struct config *config, const struct graph *graph)
 {
-    int widest = config_tensor(config);
-    for (int i = 0; i < config->layout_count; i++) {
-        struct config own = config_of_layout(config, i);
-        widest = (int)max_i64(widest, config_tensor(&own));
-    }
-    return vocab_multiple_of(graph, widest);
+    return vocab_multiple_of(graph, config_tensor(config));
 }
 
 /* ---- configurations ---- */
@@ -171,54 +156,13 @@ static bool has_legal_context(struct listing *l, const struct mesh *mesh)
     return known->legal;
 }
 
-static bool layout_legal(struct listing *l, const struct degrees *d, const struct mesh *mesh)
-{
-    return (d->context == 1 || has_legal_context(l, mesh)) && space_strategies(l->space, mesh, NULL) > 0;
-}
-
-/* The tensor-parallel ranks as something else, where a mesh may have that too. */
-static void add_layout(struct listing *l, struct config *config, const struct degrees *d, int dimension,
-                       enum mesh_order order, int group)
-{
-    struct degrees other = *d;
-    other.tensor_dimension = (enum dimension_index)dimension;
-    struct mesh mesh = space_mesh(&other, order, group);
-    if (config->layout_count < MOST_LAYOUTS && layout_legal(l, d, &mesh))
-        memcpy(config->layout[config->layout_count++], mesh.dim, sizeof mesh.dim);
-}
-
-/* Several layouts in one plan: of ranks that are tensor-parallel in one layer and with sequences of their own, or
- * sequence-parallel, in another. Listed once, beside the first of the tensor-parallel dimensions. */
-static void add_layouts(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order,
-                        int group)
-{
-    for (int i = 0; i < l->space->layouts.count; i++)
-        config.runs = (int)max_i64(config.runs, min_i64(l->space->layouts.values[i], MOST_RUNS));
-    if (config.runs < 2 || d->tensor == 1 || config.meshes > 0 || l->cluster->type_count > 1 ||
-        !graph_is_chain(l->graph))
-        return;
-    for (int dimension = 0; dimension < DIM_COUNT; dimension++) {
-        if (!tensor_dimension_legal(l, dimension, d))
-            continue;
-        if (config.layout_count == 0 && dimension != (int)d->tensor_dimension)
-            return;
-        add_layout(l, &config, d, dimension, order, group);
-    }
-    if (config.micro % d->tensor == 0)
-        add_layout(l, &config, d, (int)d->data_dimension, order, group);
-    if (config.layout_count > 1)
-        space_add_schedules(l, config);
-}
-
 static void add_mesh(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order, int group)
 {
     if (!mesh_legal(d, group))
         return;
     config.mesh = space_mesh(d, order, group);
-    if (!layout_legal(l, d, &config.mesh))
-        return;
-    space_add_schedules(l, config);
-    add_layouts(l, config, d, order, group);
+    if ((d->context == 1 || has_legal_context(l, &config.mesh)) && space_strategies(l->space, &config.mesh, NULL) > 0)
+        space_add_schedules(l, config);
 }
 
 /* A mesh with groups of shards has the strategies without them as well. Which ranks are neighbours matters where there
@@ -400,10 +344,7 @@ bool space_configs_until(struct config **out, int *count, struct arena *arena, c
 bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,
                           const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
-    static const struct allowed one = { 1, { 1 } };
-    struct space own = *space;
-    struct listing l = list_of(&own, graph, cluster);
-    own.layouts = one; /* several know the bounded schedules alone */
+    struct listing l = list_of(space, graph, cluster);
     l.beside = true;
     *out = NULL;
     *count = 0;

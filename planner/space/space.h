@@ -30,7 +30,7 @@ enum layer_choice {
     LAYER_RESHARD,
     LAYER_REPLICATE,
     LAYER_HSDP,
-    LAYER_TP, /* with `layouts` those of one plan may differ; else its ranks are what all rules allow */
+    LAYER_TP, /* the ranks of all layers are what all rules allow */
     LAYER_SP,
     LAYER_CHOICES
 };
@@ -62,8 +62,6 @@ struct space {
     struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some, and 4 beside */
     struct allowed extra;       /* extra_in_flight: warm-up beyond the schedule's own; none: 0, and beside 1 and 2 */
     struct allowed turns;       /* replicas of a stage that take whole micro-batches in turn; at least one value */
-    struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
-                               the largest counts; 1: one layout for all layers of the plan. At least one value */
     struct allowed loss_chunks; /* of tokens, in which head and loss run; at least one value */
     struct allowed bucket;      /* bytes of gradients that are reduced together, 0: one by one; at least one value */
     int rule_count;
@@ -98,16 +96,11 @@ struct config {
     int64_t micro;            /* sequences of a micro-batch on a data rank */
     int64_t bucket_bytes;     /* of gradients that are reduced together; 0: one by one */
     struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
-    int runs;         /* of layers with one layout each that a stage has at most; below 2: all layers have the mesh's */
-    int layout_count; /* with runs: */
-    int8_t layout[MOST_LAYOUTS][MAX_ATOMS]; /* dimensions of atoms; the first is the mesh's, the most tensor-parallel */
 };
 /* What a comparison leaves out. */
 enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4 };
 /* Whether two configurations of one list are equal but for that, a sum of BUT_. */
 bool config_equal_but(const struct config *a, const struct config *b, int but);
-/* The configuration in which all layers have that one of its layouts. */
-struct config config_of_layout(const struct config *config, int layout);
 static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;

@@ -26,7 +26,6 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_INTERLEAVE] = "interleave",
     [SPACE_EXTRA] = "extra-in-flight",
     [SPACE_TURNS] = "turns",
-    [SPACE_LAYOUTS] = "layouts",
     [SPACE_BUCKET] = "bucket",
     [SPACE_LOSS_CHUNKS] = "loss-chunks",
 };
@@ -34,7 +33,10 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
 #define ALIKE                                                                                                          \
     "all stages of a plan have meshes of the same size; leave it out, or give turns=1:2:4, with which replicas of a "  \
     "stage take micro-batches in turn"
-const struct retired_choice retired_choices[] = { { "spread", ALIKE }, { "spread-tp", ALIKE }, { NULL, NULL } };
+const struct retired_choice retired_choices[] = { { "spread", ALIKE },
+                                                  { "spread-tp", ALIKE },
+                                                  { "layouts", "all layers of a plan have one layout; leave it out" },
+                                                  { NULL, NULL } };
 
 struct allowed *space_allowed(struct space *space, enum space_choice choice)
 {
@@ -62,7 +64,6 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_INTERLEAVE] = &space->interleave,
         [SPACE_EXTRA] = &space->extra,
         [SPACE_TURNS] = &space->turns,
-        [SPACE_LAYOUTS] = &space->layouts,
         [SPACE_BUCKET] = &space->bucket,
         [SPACE_LOSS_CHUNKS] = &space->loss_chunks,
     };
@@ -172,7 +173,6 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
             : choice == SPACE_PREFETCH    ? PLAN_MAX_PREFETCH
             : choice == SPACE_EXTRA       ? PLAN_MAX_MICRO_BATCHES
             : choice == SPACE_TURNS       ? SPACE_MOST_TURNS
-            : choice == SPACE_LAYOUTS     ? MOST_RUNS
             : choice == SPACE_BUCKET      ? INT64_C(1) << 50
             : choice == SPACE_LOSS_CHUNKS ? PLAN_MAX_LOSS_CHUNKS
                                           : 1000000000;

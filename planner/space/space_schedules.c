@@ -74,7 +74,6 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     for (int i = 0; i < values; i++) {
         int64_t chunks = asked->count > 0 ? asked->values[i] : schedule_least_chunks(schedule);
         bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS &&
-                    (config->runs < 2 || (chunks == 1 && schedule->bounded)) &&
                     config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks &&
                     schedule_pieces(schedule, config->stages, (int)chunks) <= l->graph->layer_count;
         if (fits && schedule_takes(schedule, config->stages, (int)chunks, config->micro_batch_count))
@@ -89,11 +88,10 @@ static bool can_reduce(const struct config *config)
     return config->meshes > 0 || mesh_ranks(&config->mesh) > 1;
 }
 
-/* Several layouts have their handovers priced with the whole loss. */
 static void add_loss_chunks(struct listing *l, struct config config)
 {
     const struct allowed *chunks = &l->space->loss_chunks;
-    bool can = l->graph->loss_value >= 0 && !schedules[config.schedule]->asynchronous && config.runs < 2;
+    bool can = l->graph->loss_value >= 0 && !schedules[config.schedule]->asynchronous;
     for (int i = 0; i < (can ? chunks->count : 1); i++) {
         config.loss_chunks = can ? (int)chunks->values[i] : 1;
         add_group_orders(l, config);
@@ -127,7 +125,7 @@ static bool takes_extra(const struct listing *l, const struct config *config)
     bool listed = l->beside ? !config_is_bounded(config)
                             : config_is_bounded(config) || !space_has_bounded(l->space) ||
                                   schedules[config->schedule]->asynchronous;
-    return differs && listed && (config->extra == 0 || (config->meshes == 0 && config->runs < 2));
+    return differs && listed && (config->extra == 0 || config->meshes == 0);
 }
 
 static void add_extras(struct listing *l, struct config config)

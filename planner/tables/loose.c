@@ -87,8 +87,7 @@ static bool has_plain_paths(const struct mesh *mesh)
 /* And all stages have one table. */
 static bool applies(const struct workbench *bench, const struct config *config)
 {
-    return !bench->type_facts && config->runs <= 1 && !schedules[config->schedule]->asynchronous &&
-           has_plain_paths(&config->mesh);
+    return !bench->type_facts && !schedules[config->schedule]->asynchronous && has_plain_paths(&config->mesh);
 }
 
 bool loose_table(struct workbench *bench, const struct config *config, const struct price_table **out,

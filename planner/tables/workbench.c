@@ -3,7 +3,6 @@
 #include "models/model.h"
 #include "planner/program/schedule.h"
 #include "planner/tables/cuts.h"
-#include "planner/tables/layouts.h"
 #include "planner/tables/turns.h"
 #include "planner/tables/types.h"
 #include <string.h>
@@ -241,8 +240,7 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
         return true;
     table->class_count = bench->class_count;
     table->prices = arena_alloc(&bench->arena, count, sizeof *table->prices);
-    bool *nothing = arena_alloc(&bench->arena, (size_t)bench->class_count, sizeof *nothing);
-    if (!table->prices || !nothing)
+    if (!table->prices)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int c = 0; c < bench->class_count; c++) {
         int layer = bench->class_layer[c], like = bench->graph->layers[layer].class_index;
@@ -254,8 +252,7 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
             table->prices[c * table->strategy_count + i] =
                 legal ? *price_at(&plain, like, i) : forbidden(bench, &plain, like);
         }
-        nothing[c] = !any;
-        priced->nothing = any ? priced->nothing : nothing;
+        priced->nothing = priced->nothing || !any;
     }
     return true;
 }
@@ -389,22 +386,9 @@ bool workbench_kept_table(struct workbench *bench, const struct config *config, 
     return good;
 }
 
-bool workbench_partial_table(struct workbench *bench, const struct config *config, bool bound_only,
-                             const struct price_table **out, const bool **nothing, struct error *err)
-{
-    struct price_key key = workbench_key(bench, config, 0, bound_only);
-    struct priced *priced = NULL;
-    bool good = want_priced(bench, &key, &priced, err);
-    *out = good && !priced->refused ? &priced->table : NULL;
-    *nothing = good ? priced->nothing : NULL;
-    return good;
-}
-
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err)
 {
-    if (config->runs > 1)
-        return layouts_table(bench, config, bound_only, out, err);
     if (config->meshes > 0)
         return turns_table(bench, config, bound_only, out, err);
     bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)

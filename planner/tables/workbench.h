@@ -9,8 +9,8 @@ struct model;
 struct priced {
     struct priced *next; /* of its bucket */
     struct price_key key;
-    bool refused;  /* by lowering */
-    bool *nothing; /* (the chain's classes) of which rules leave no strategy; NULL: there are none */
+    bool refused; /* by lowering */
+    bool nothing; /* rules leave a layer no strategy */
     struct price_table table;
 };
 struct workbench {
@@ -31,7 +31,6 @@ struct workbench {
     struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
     struct floors *floors;       /* floors.c: what prices are no less than */
     struct loosened *loosened;   /* loose.c: tables for relaxations that cost little */
-    struct laid *laid;           /* layouts.c: tables of layers with different layouts */
     enum { ROOM_UNKNOWN, ROOM_SCARCE, ROOM_AMPLE } room; /* ample: no plan needs recomputation to fit */
     struct priced *priced[1 << 10];                      /* by the key's hash */
 };
@@ -48,9 +47,6 @@ bool workbench_kept_table(struct workbench *bench, const struct config *config, 
 /* The same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err);
-/* The same, also where a layer has no strategy; *nothing: (classes) those that have none, or NULL. */
-bool workbench_partial_table(struct workbench *bench, const struct config *config, bool bound_only,
-                             const struct price_table **out, const bool **nothing, struct error *err);
 /* The table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates after
  * each micro-batch; what such a schedule refuses (ZeRO, copies of a weight on several stages) does not fit. Made once.
  */
