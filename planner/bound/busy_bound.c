@@ -10,10 +10,6 @@ struct line {
     int64_t *head; /* (layers + 1) never falls, nor rises by more than the layer's own work where cuts are looked at */
     int64_t off_ns;
 };
-/* Least kernel times of each class. */
-struct least {
-    int64_t forward_ns, input_ns, weight_ns;
-};
 /* Sums over the layers before, on devices of one table. */
 struct work {
     const struct price_table *table;
@@ -23,7 +19,7 @@ struct busy {
     const struct busy_problem *p;
     struct arena arena;
     int layers;
-    struct least *least; /* (classes) by the table of all stages */
+    struct least_price *least; /* (classes) by the table of all stages */
     int64_t most_weight_ns;
     struct work lowest;       /* by that table */
     int work_count, *work_of; /* (stages) */
@@ -48,31 +44,19 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
 
 /* ---- work ---- */
 
-static struct least least_of(const struct price_table *table, int class_index)
-{
-    struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
-    for (int i = 0; i < table->strategy_count; i++) {
-        const struct layer_price *price = price_at(table, class_index, i);
-        least.forward_ns = min_i64(least.forward_ns, price->least.forward_ns);
-        least.input_ns = min_i64(least.input_ns, price->least.input_ns);
-        least.weight_ns = min_i64(least.weight_ns, price->least.weight_ns);
-    }
-    return least;
-}
-
 static bool add_up(struct busy *b, const struct price_table *table, struct work *out)
 {
     const struct chain *chain = b->p->chain;
-    struct least *least = arena_alloc(&b->arena, (size_t)chain->class_count, sizeof *least);
+    struct least_price *least = arena_alloc(&b->arena, (size_t)chain->class_count, sizeof *least);
     *out = (struct work){ .table = table };
     for (int weights = 0; weights < 2; weights++)
         out->sum[weights] = arena_alloc(&b->arena, (size_t)b->layers + 1, sizeof **out->sum);
     if (!least || !out->sum[0] || !out->sum[1])
         return false;
     for (int c = 0; c < chain->class_count; c++)
-        least[c] = least_of(table, c);
+        least[c] = price_least(table, c);
     for (int l = 0; l < b->layers; l++) {
-        const struct least *of = &least[chain->class_of[l]];
+        const struct least_price *of = &least[chain->class_of[l]];
         out->sum[0][l + 1] = out->sum[0][l] + of->forward_ns + of->input_ns;
         out->sum[1][l + 1] = out->sum[1][l] + of->forward_ns + of->input_ns + of->weight_ns;
     }

@@ -1,10 +1,6 @@
 #include "planner/check/check_busy.h"
 #include "base/num.h"
 
-/* Of each layer, the least of all strategies. */
-struct kernels {
-    int64_t forward_ns, input_ns, weight_ns;
-};
 struct busy_check {
     const struct chain *chain;
     const struct config *config;
@@ -13,7 +9,7 @@ struct busy_check {
     int layers;
     int64_t micro_batches, bound_ns, weight_ns; /* the largest weight's gradient of any layer */
     bool in_turn; /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
-    struct kernels *kernels; /* (layers) by the table of all stages */
+    struct least_price *kernels; /* (layers) by the table of all stages */
     int64_t *before, *after; /* (layers + 1) of a stage that begins here or later: what runs first, what must follow */
     int64_t *ahead;          /* (layers + 1) all kernels of the layers before, there and back */
     int64_t *sum;            /* (layers + 1) forward and input, of the present stage's table */
@@ -21,23 +17,11 @@ struct busy_check {
     bool *reached, *next;    /* (layers + 1) where a stage can begin */
 };
 
-static struct kernels kernels_of(const struct price_table *table, int class_index)
-{
-    struct kernels k = { INT64_MAX, INT64_MAX, INT64_MAX };
-    for (int i = 0; i < table->strategy_count; i++) {
-        const struct layer_price *price = price_at(table, class_index, i);
-        k.forward_ns = min_i64(k.forward_ns, price->least.forward_ns);
-        k.input_ns = min_i64(k.input_ns, price->least.input_ns);
-        k.weight_ns = min_i64(k.weight_ns, price->least.weight_ns);
-    }
-    return k;
-}
-
 static void sum_up(struct busy_check *b, const struct price_table *table)
 {
     for (int l = 0; l < b->layers; l++) {
         int class_index = b->chain->class_of[l];
-        struct kernels k = kernels_of(table, class_index);
+        struct least_price k = price_least(table, class_index);
         b->sum[l + 1] = b->sum[l] + k.forward_ns + k.input_ns;
         b->weights[l + 1] = b->weights[l] + k.weight_ns;
     }
@@ -178,7 +162,7 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
     if (!b->kernels || !b->before || !b->after || !b->ahead || !b->sum || !b->weights || !b->reached || !b->next)
         return false;
     for (int l = 0; l < b->layers; l++)
-        b->kernels[l] = kernels_of(b->table, b->chain->class_of[l]);
+        b->kernels[l] = price_least(b->table, b->chain->class_of[l]);
     for (int k = 0; k < b->config->stages; k++)
         for (int i = 0; i < b->table->class_count * b->table->strategy_count; i++)
             b->weight_ns = max_i64(b->weight_ns, price_of_stage(b->table, k)->prices[i].least.weight_ns);

@@ -149,6 +149,18 @@ bool price_want_sample(struct sample **out, struct price_book *book, const struc
 
 /* ---- the table ---- */
 
+struct least_price price_least(const struct price_table *table, int class_index)
+{
+    struct least_price least = { INT64_MAX, INT64_MAX, INT64_MAX };
+    for (int i = 0; i < table->strategy_count; i++) {
+        const struct least_price *own = &price_at(table, class_index, i)->least;
+        least.forward_ns = min_i64(least.forward_ns, own->forward_ns);
+        least.input_ns = min_i64(least.input_ns, own->input_ns);
+        least.weight_ns = min_i64(least.weight_ns, own->weight_ns);
+    }
+    return least;
+}
+
 void price_merge(struct layer_price *into, const struct layer_price *price, bool largest)
 {
     enum { FIELDS = sizeof *into / sizeof(int64_t) };
@@ -171,14 +183,6 @@ struct price_table *price_copy_table(struct arena *arena, const struct price_tab
     if (copy->prices)
         memcpy(copy->prices, table->prices, prices * sizeof *copy->prices);
     return copy->prices ? copy : NULL;
-}
-
-bool price_offloads(const struct price_table *table)
-{
-    bool any = false;
-    for (int i = 0; i < table->strategy_count; i++)
-        any = any || layer_offloads_activations(&table->strategies[i].layer);
-    return any;
 }
 
 static int64_t pick(int64_t a, int64_t b, bool most)
@@ -249,22 +253,6 @@ static struct price_key key_of_one(const struct price_key *key, const struct pla
     return own;
 }
 
-/* Of which a path through passes counts all, wherever stages meet: not so what is recomputed, nor the weights'. */
-static int64_t counted_ns(const struct least_price *least)
-{
-    return least->forward_ns + least->input_ns + least->gap_ns;
-}
-
-/* Of two ways to run a layer. What is in different passes counts as waiting does, of which it is open in which pass. */
-static struct least_price least_of_either(const struct layer_price *a, const struct layer_price *b)
-{
-    struct layer_price least = *a;
-    price_merge(&least, b, false);
-    least.least.gap_ns = 0;
-    least.least.gap_ns = min_i64(counted_ns(&a->least), counted_ns(&b->least)) - counted_ns(&least.least);
-    return least.least;
-}
-
 static enum sample_detail detail_of(const struct price_key *key)
 {
     return !key->bound_only ? SAMPLE_ALL : key->keeps ? SAMPLE_KEPT : SAMPLE_PATHS;
@@ -301,8 +289,11 @@ static void price_one(struct price_table *table, int strategy, struct price_book
         if (sharded)
             price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
         int class_index = book->graph->layers[l].class_index;
-        if (whole)
-            price.least = least_of_either(&price, &whole[l]);
+        if (whole) {
+            struct layer_price either = price;
+            price_merge(&either, &whole[l], false);
+            price.least = either.least;
+        }
         merge_price(&table->prices[class_index * table->strategy_count + strategy], &price);
     }
 }

@@ -6,29 +6,10 @@
 
 struct model;
 
-/* What any schedule has to run at least, whatever stands around the layer: for bounds of the simulated step. ns of one
- * rank. */
+/* Kernels that any schedule has to run for the layer, whatever stands around it: for bounds of the simulated step. ns
+ * of one rank and of the first micro-batch, without recomputation; backward by input and by weight. */
 struct least_price {
-    int64_t forward_ns, input_ns, weight_ns; /* kernels of the first micro-batch, without recomputation; backward by
-                                                input and by weight */
-    int64_t adding_ns;                       /* more by weight, of each micro-batch behind the first */
-    int64_t update_ns;                       /* compute lane, once, after all kernels: norm and updates */
-    int64_t refresh_ns;                      /* dp lane, once, after these: to hand out what was updated */
-    int64_t lane_micro_ns;                   /* dp lane, for each micro-batch */
-    int64_t lane_once_ns;                    /* dp lane, once */
-    int64_t joined_ns;                       /* of lane_micro_ns what gathers save that share a transfer */
-    int64_t again_ns;                        /* compute lane, for each micro-batch: what is recomputed */
-    int64_t gap_ns; /* the compute lane waits so long in each micro-batch for transfers between two kernels of the
-                       layer in one pass; or, where the loss may be whole or walked, works so much more in
-                       either of them */
-    int64_t enter_gap_ns, return_gap_ns; /* and so long before the first of them, forward and backward: where stages
-                                            meet, perhaps less */
-    int64_t held_bytes;                  /* beside those of all other layers, when a micro-batch turns around */
-    int64_t resident_bytes;              /* of those what is there at all times */
-    int64_t kept_bytes, enter_bytes; /* of those what each micro-batch in flight keeps: of the layer's own values, and
-                                        of what the layer before hands it, unless that one offloads it */
-    int64_t put_off_bytes; /* of its own values and their gradients, what the weights' gradients are made of: there
-                              between a backward pass by input of all layers and one by weight */
+    int64_t forward_ns, input_ns, weight_ns;
 };
 
 /* ns of one micro-batch on one rank. Compute is the path through kernels and the collectives that they wait for (tensor
@@ -90,19 +71,6 @@ struct price_table {
      * meshes left. Else NULL: by_turns has all. */
     const struct price_table *const *by_place;
 };
-/* What a micro-batch keeps the compute lane of a stage for, by a layer. */
-static inline int64_t least_kernels_ns(const struct least_price *least)
-{
-    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->gap_ns +
-           least->enter_gap_ns + least->return_gap_ns;
-}
-/* What a step's data-parallel lane moves for a layer at least, on all stages that hold a copy of it; each of them may
- * join its first gathers. */
-static inline int64_t least_lane_ns(const struct least_price *least, int64_t micro_batches, int copies)
-{
-    int64_t joined = copies * least->joined_ns, passes = micro_batches * least->lane_micro_ns;
-    return (passes > joined ? passes - joined : 0) + least->lane_once_ns;
-}
 static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
 {
     return table->by_stage ? table->by_stage[stage] : table;
@@ -111,13 +79,6 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int turn)
 {
     return table->by_place ? table->by_place[before * table->turn_count + turn] : table->by_turns[turn];
-}
-/* Whether layers may keep what backward reads in host memory. */
-bool price_offloads(const struct price_table *table);
-/* offloads: whether any layer of the table may. */
-static inline int64_t price_kept_bytes(const struct least_price *least, bool offloads)
-{
-    return least->kept_bytes + (offloads ? 0 : least->enter_bytes);
 }
 /* What layers of the plan's stage cost. */
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);
@@ -136,6 +97,8 @@ struct price_table *price_copy_table(struct arena *arena, const struct price_tab
 /* *into becomes the least or the most of both, number by number; a copy, where there is none yet. false: out of memory.
  */
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
+/* Of each number the least of all strategies. */
+struct least_price price_least(const struct price_table *table, int class_index);
 /* The strategy that decides as the layer does, or -1. */
 int price_strategy(const struct price_table *table, const struct plan_layer *layer);
 

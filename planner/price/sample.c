@@ -180,7 +180,6 @@ static bool open_arrays(struct sample *s)
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
     s->kept_layer = arena_alloc(a, buffers, sizeof *s->kept_layer);
     s->within_saved = arena_alloc(a, buffers, sizeof *s->within_saved);
-    s->put_off = arena_alloc(a, (size_t)s->graph->value_count, 2 * sizeof *s->put_off);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
@@ -188,8 +187,8 @@ static bool open_arrays(struct sample *s)
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->kept_layer && s->within_saved && s->put_off && s->duration && s->finish && s->change && s->passes &&
-           s->by_layer && s->copies;
+           s->kept_layer && s->within_saved && s->duration && s->finish && s->change && s->passes && s->by_layer &&
+           s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -307,8 +306,7 @@ static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int p
     return instr_is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
 }
 
-/* least_ns: of what the lane has to move at least; joined_ns: less of it beside others. */
-static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t least_ns, int64_t joined_ns)
+static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
 {
     int64_t total = 0, bytes = 0;
     for (int i = 0; i < instr->pair_count; i++) {
@@ -323,16 +321,14 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns, i
         *share_of(s, price, instr) += share;
         if (tied)
             *tied += share;
-        else
-            sample_add_lane(price, share_of(s, price, instr),
-                            (int64_t)((double)least_ns * (double)bytes / (double)total));
-        price->least.joined_ns += (int64_t)((double)joined_ns * (double)bytes / (double)total + 1);
         if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
 }
 
-int sample_path_layer_of(const struct sample *s, const struct instr *instr)
+/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
+ * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
+static int path_layer_of(const struct sample *s, const struct instr *instr)
 {
     bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
     if (!adds_up || !instr_is_forward(instr) || instr->pair_count == 0)
@@ -344,7 +340,7 @@ int sample_path_layer_of(const struct sample *s, const struct instr *instr)
 
 static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, bool reductions)
 {
-    struct layer_price *price = &s->by_layer[sample_path_layer_of(s, instr)];
+    struct layer_price *price = &s->by_layer[path_layer_of(s, instr)];
     bool step = instr->phase == PHASE_STEP || instr->micro < 0;
     if (step && !reductions) {
         price->step_ns += moved;
@@ -531,10 +527,9 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
         if (copies_host(instr))
             add_copy(s, instr, s->duration[i]);
         else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
-            share_out(s, instr, s->duration[i], sample_least_transfer_ns(s, facts, instr, s->duration[i]),
-                      hands_out(instr) ? sample_joined_ns(s, facts, instr, s->duration[i]) : 0);
+            share_out(s, instr, s->duration[i]);
     }
-    sample_price_least(s);
+    sample_price_kernels(s);
     if (accumulates)
         sample_price_adding(s, facts);
     sample_price_path(s);

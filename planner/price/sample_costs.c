@@ -2,6 +2,7 @@
  * is priced once. */
 #include "planner/price/sample_parts.h"
 #include "base/num.h"
+#include "planner/program/loss_walk.h"
 #include <string.h>
 
 /* Whether the operand is a gradient that the first micro-batch leaves for those behind it. */
@@ -153,9 +154,26 @@ void sample_price_adding(struct sample *s, const struct facts *facts)
         const struct instr *instr = &list->instrs[i];
         if (instr->op != OP_COMPUTE || instr->phase != PHASE_BACKWARD_WEIGHT)
             continue;
-        int64_t first_ns = s->duration[i];
-        s->duration[i] = like < i ? s->duration[like] : adding_ns(s, facts, instr, first_ns);
-        s->by_layer[sample_layer_of(s, instr)].least.adding_ns +=
-            s->duration[i] > first_ns ? s->duration[i] - first_ns : 0;
+        s->duration[i] = like < i ? s->duration[like] : adding_ns(s, facts, instr, s->duration[i]);
+    }
+}
+
+void sample_price_kernels(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        struct least_price *least = &s->by_layer[sample_layer_of(s, instr)].least;
+        if (instr->op != OP_COMPUTE || instr->again)
+            continue;
+        /* What the walk of the loss runs, forward too, belongs to its actions, which are backward by input. */
+        bool all_by_input = instr->late || segment_is_walked(&s->graph->segments[instr->segment],
+                                                             &s->program->assignments[instr->segment]);
+        if (all_by_input || instr->phase == PHASE_BACKWARD_INPUT)
+            least->input_ns += s->duration[s->listed[k]];
+        else if (instr->phase == PHASE_FORWARD)
+            least->forward_ns += s->duration[s->listed[k]];
+        else if (instr->phase == PHASE_BACKWARD_WEIGHT)
+            least->weight_ns += s->duration[s->listed[k]];
     }
 }

@@ -122,80 +122,11 @@ static void price_exchange(struct sample *s)
     }
 }
 
-/* Where a value is counted that is kept for backward, whatever the layer's neighbours decide; NULL: nowhere. What
- * leaves a layer is kept by the next one of a chain, if that reads it last. What is offloaded stays only where a
- * micro-batch turns around at once. */
-static int64_t *kept_of(struct sample *s, int buffer, bool chain)
-{
-    const struct buffer *b = &s->program->buffers[buffer];
-    const struct graph *graph = s->graph;
-    if (b->kind != BUFFER_VALUE || graph->values[b->id].producer < 0 || layer_offloads_activations(&s->shape.layer))
-        return NULL;
-    int maker = graph->segments[graph->values[b->id].producer].layer,
-        reader = sample_layer_of(s, &s->program->stages[0].instrs[s->lives[buffer].last]);
-    if (graph->layers[maker].output_value != b->id)
-        return reader == maker ? &s->by_layer[maker].least.kept_bytes : NULL;
-    return chain && reader == maker + 1 ? &s->by_layer[reader].least.enter_bytes : NULL;
-}
-
-/* Whether the buffer holds a value of the layer that reads it, or its gradient, whole. */
-static bool is_own(const struct sample *s, int buffer, int layer)
-{
-    const struct buffer *b = &s->program->buffers[buffer];
-    int maker = b->is_weight || b->id < 0 ? -1 : s->graph->values[b->id].producer;
-    return (b->kind == BUFFER_VALUE || b->kind == BUFFER_VALUE_GRADIENT) && maker >= 0 &&
-           s->graph->segments[maker].layer == layer && b->part_count == 1;
-}
-
-/* Where a value's buffers are listed, or its gradient's. */
-static int put_off_place(const struct buffer *buffer)
-{
-    return 2 * buffer->id + (buffer->kind == BUFFER_VALUE);
-}
-
-/* Of each value, and of its gradient, the bytes of the first micro-batch's smallest buffer. */
-static void list_least_bytes(struct sample *s)
-{
-    for (int i = 0; i < 2 * s->graph->value_count; i++)
-        s->put_off[i] = INT64_MAX;
-    for (int k = 0; k < s->sized_count; k++) {
-        const struct buffer *b = &s->program->buffers[s->sized[k]];
-        bool counts = (b->kind == BUFFER_VALUE || b->kind == BUFFER_VALUE_GRADIENT) && !b->is_weight && b->id >= 0;
-        int64_t *least = counts && b->micro == 0 ? &s->put_off[put_off_place(b)] : NULL;
-        if (least)
-            *least = min_i64(*least, b->part_count == 1 ? b->bytes : 0);
-    }
-}
-
-/* What a pass by weight reads, each value and each gradient once. */
-static void price_put_off(struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    struct access access;
-    if (layer_offloads_activations(&s->shape.layer))
-        return;
-    list_least_bytes(s);
-    for (int k = 0; k < s->list_count; k++) {
-        const struct instr *instr = &list->instrs[s->listed[k]];
-        int layer = sample_layer_of(s, instr);
-        bool counts = instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT && instr->micro == 0;
-        for (int slot = 0; counts && slot < access_slots(instr); slot++) {
-            if (!access_at(s->program, instr, slot, &access) || !access.reads || !is_own(s, access.buffer, layer))
-                continue;
-            const struct buffer *buffer = &s->program->buffers[access.buffer];
-            int64_t *bytes = &s->put_off[put_off_place(buffer)];
-            s->by_layer[layer].least.put_off_bytes += min_i64(*bytes, buffer->bytes);
-            *bytes = 0;
-        }
-    }
-}
-
 /* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
 static void price_temporary(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
-    int64_t alive = 0, none = 0;
-    bool chain = graph_is_chain(s->graph);
+    int64_t alive = 0;
     memset(s->change, 0, ((size_t)s->end + 1) * sizeof *s->change);
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
@@ -205,8 +136,6 @@ static void price_temporary(struct sample *s)
             continue;
         if (sample_keeps(s, s->sized[k])) {
             s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
-            int64_t *kept = kept_of(s, s->sized[k], chain);
-            *(kept ? kept : &none) += buffer->bytes;
             continue;
         }
         s->change[life.since] += buffer->bytes;
@@ -262,11 +191,6 @@ int64_t sample_price_memory(struct sample *s, enum sample_detail detail)
         price_temporary(s);
     if (detail != SAMPLE_ALL)
         return 0;
-    price_put_off(s);
-    for (int l = 0; l < s->graph->layer_count; l++) {
-        s->by_layer[l].least.resident_bytes = s->by_layer[l].weight_bytes;
-        s->by_layer[l].least.held_bytes = s->by_layer[l].weight_bytes + s->by_layer[l].saved_bytes;
-    }
     if (layer_offloads_optimizer(&s->shape.layer))
         price_fetched(s);
     price_exchange(s);

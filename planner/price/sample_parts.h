@@ -43,7 +43,6 @@ struct sample {
     int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
     int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
-    int64_t *put_off;   /* (values, 2) bytes that backward by weight reads and are not counted yet: gradients, values */
     struct tie *ties;
     int tie_count;
     /* filled anew for each size */
@@ -73,9 +72,6 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
     return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
 }
 
-/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
- * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
-int sample_path_layer_of(const struct sample *s, const struct instr *instr);
 /* Sets all prices to 0. */
 void sample_forget_prices(struct sample *sample);
 /* Prices the path by the durations, and how long each pass's gathers still take behind it. */
@@ -87,19 +83,8 @@ bool sample_list_alike(struct sample *sample);
 void sample_price_instrs(struct sample *sample, const struct facts *facts, struct kernel_costs *known, bool path_only);
 /* Makes them those of the micro-batches after the first, which add to the gradients that it left. */
 void sample_price_adding(struct sample *sample, const struct facts *facts);
-/* Adds to by_layer what any program has to do at least, for bounds; of the durations of the first micro-batch, which
- * adds to no gradient that another has left. */
-void sample_price_least(struct sample *sample);
-/* What the transfer of ns adds to the data-parallel lane at least, whatever shares a bucket with it: what fills one
- * takes no less with others, what does not may be a part of a larger one. 0 with a profile, whose curves may bend, and
- * on other lanes. */
-int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
-                                 int64_t ns);
-/* How much less a gather of a pass may take that shares its transfer with another layer's, as the first of a stage do.
- */
-int64_t sample_joined_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t ns);
-/* Counts it, of what is also counted in *into. */
-void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns);
+/* Adds to by_layer the kernels of struct least_price. */
+void sample_price_kernels(struct sample *sample);
 /* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */
 bool sample_keeps(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
