@@ -137,7 +137,6 @@ UNCALLED = {
     "busy_bound_of_cut": "the bound of one cut, which tests hold against that of all cuts",
     "galvatron_read_plan": "plans that Galvatron writes are read by tests and by a fuzz target",
     "ideals_find": "tests look up single ideals",
-    "passes_mix_proves": "tests hold what a claim proves against the simulator",
     "stages_latency": "the objective without a deadline",
 }
 

@@ -80,13 +80,6 @@ static bool find_ends(struct busy_check *b, struct arena *arena)
     return end != NULL;
 }
 
-/* With two copies of the model each stage of the front half is met by one from behind. */
-static int stages_ahead(const struct busy_check *b, int stage)
-{
-    bool meets = schedules[b->config->schedule]->copies && 2 * stage >= b->config->stages;
-    return meets ? b->config->stages - 1 - stage : stage;
-}
-
 /* ---- cuts ---- */
 
 /* Whether the stage can hold the layers [first, end) and yet all be done before the bound. */
@@ -134,13 +127,15 @@ static bool any_cut(struct busy_check *b)
     return b->reached[b->layers];
 }
 
-/* All stages together: each begins at its own number of layers or later, as each has one of every stage before. */
+/* All stages together: each begins at its own number of layers or later, as each has one of every stage before; with
+ * two copies of the model, where each stage of the front half is met by one from behind, at that of the nearer end. */
 static bool too_much_together(const struct busy_check *b)
 {
+    bool copies = schedules[b->config->schedule]->copies;
     int64_t all = b->micro_batches * (b->sum[b->layers] + b->weights[b->layers]),
             turn = b->micro_batches * b->sum[b->layers], in_turn = all;
     for (int k = 0; k < b->config->stages && k < b->layers; k++) {
-        int begins = stages_ahead(b, k);
+        int begins = copies && 2 * k >= b->config->stages ? b->config->stages - 1 - k : k;
         all += b->before[begins];
         turn += b->before[begins] + b->after[begins];
         in_turn += b->ahead[k] - k * b->weight_ns;
