@@ -14,7 +14,7 @@ struct stage_sums {
 };
 /* Which stage it is; where it may have several meshes, how many and how many there are from it on. */
 struct stage_spot {
-    int stage, turn, meshes_left;
+    int stage, shape, meshes_left;
 };
 /* A choice of strategies for the layers of a stage that fits, as far as other stages see it. */
 struct stage_end { /* what lies beyond its first micro-batch; in phases the forward passes apart */
@@ -43,13 +43,13 @@ struct plan_walk {
 static inline const struct price_table *spot_table(const struct partition_problem *p, struct stage_spot at)
 {
     if (p->table->by_place)
-        return p->table->by_place[(p->mesh_count - at.meshes_left) * p->turn_count + at.turn];
-    return p->mesh_count > 0 ? p->table->by_turns[at.turn] : price_of_stage(p->table, at.stage);
+        return p->table->by_place[(p->mesh_count - at.meshes_left) * p->turn_count + at.shape];
+    return p->mesh_count > 0 ? p->table->by_turns[at.shape] : price_of_stage(p->table, at.stage);
 }
 
 static inline int64_t spot_in_flight(const struct partition_problem *p, struct stage_spot at)
 {
-    return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->turn_count + at.turn : at.stage];
+    return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->turn_count + at.shape : at.stage];
 }
 
 static inline void sums_add_price(struct stage_sums *sums, const struct layer_price *price, int64_t in_flight)
@@ -80,7 +80,7 @@ static inline bool sums_end(struct stage_end *out, const struct stage_sums *sums
     int64_t bytes = table->base_bytes + sums->bytes + sums->peak + (sums->tied_users == 2 ? 0 : sums->tied);
     if (bytes > p->capacity_bytes)
         return false;
-    int64_t m = p->micro_batch_count, n = spot_in_flight(p, at), replicas = p->mesh_count > 0 ? p->turns[at.turn] : 1;
+    int64_t m = p->micro_batch_count, n = spot_in_flight(p, at), replicas = p->mesh_count > 0 ? p->turns[at.shape] : 1;
     m = m / replicas + (m % replicas > 0);
     int64_t exposed = n < m ? (2 * table->send_ns * (n - 1) + n - 1) / n : 0;
     out->forward = p->phases ? (m - 1) * (sums->path - sums->backward) : 0;
@@ -136,7 +136,7 @@ static inline void walk_layer(struct stage_choices *choices, const struct partit
 
 static inline int walk_slot(uint64_t set, struct stage_spot at)
 {
-    return (int)(mix64(set << 24 | (uint64_t)at.stage << 16 | (uint64_t)at.turn << 8 | (uint64_t)at.meshes_left) %
+    return (int)(mix64(set << 24 | (uint64_t)at.stage << 16 | (uint64_t)at.shape << 8 | (uint64_t)at.meshes_left) %
                  WALK_SLOTS);
 }
 
@@ -206,10 +206,10 @@ static inline void walk_stage(struct plan_walk *w, uint64_t placed, int stage, i
 {
     const struct partition_problem *p = w->problem;
     uint64_t rest = walk_all(w) & ~placed, least = stage + 1 == p->stage_count ? rest : 1;
-    for (int turn = 0; turn < (p->mesh_count > 0 ? p->turn_count : 1); turn++)
+    for (int shape = 0; shape < (p->mesh_count > 0 ? p->turn_count : 1); shape++)
         for (uint64_t set = rest; set >= least; set = (set - 1) & rest)
-            if ((p->mesh_count == 0 || p->turns[turn] <= meshes_left) && walk_may_be_next(w, placed, set))
-                walk_choices(w, placed, set, (struct stage_spot){ stage, turn, meshes_left }, paths, longest);
+            if ((p->mesh_count == 0 || p->turns[shape] <= meshes_left) && walk_may_be_next(w, placed, set))
+                walk_choices(w, placed, set, (struct stage_spot){ stage, shape, meshes_left }, paths, longest);
 }
 
 /* The stage's strategies are chosen: the stages behind it, or the end. paths and longest are those of all stages so
@@ -220,7 +220,7 @@ static inline void walk_on(struct plan_walk *w, uint64_t placed, struct stage_sp
     const struct partition_problem *p = w->problem;
     bool any = p->mesh_count > 0 && p->stage_count == 0, all = placed == walk_all(w); /* any number of stages */
     int stages_left = p->stage_count - at.stage - 1,
-        meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.turn] : 0);
+        meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.shape] : 0);
     paths += ends_ns(p, at, all);
     if (!all && (any || stages_left > 0))
         walk_stage(w, placed, at.stage + 1, meshes_left, paths, longest);

@@ -198,10 +198,10 @@ static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
     struct partition_plan plan = { .first_layer = arena_alloc(&c->arena, (size_t)pieces, sizeof(int)) };
     if (turns) {
         plan.stage_count = pieces;
-        plan.turn = arena_alloc(&c->arena, (size_t)pieces, sizeof *plan.turn);
+        plan.shape = arena_alloc(&c->arena, (size_t)pieces, sizeof *plan.shape);
     }
     for (int piece = 0, at = 0; turns && piece < pieces; at += c->draw.replicas[piece], piece++) {
-        plan.turn[piece] = c->draw.replicas[piece] - 1;
+        plan.shape[piece] = c->draw.replicas[piece] - 1;
         plan.first_layer[piece] = c->plan->stages[at].first_layer;
         for (int l = 0; l < c->plan->stages[at].layer_count; l++)
             count[(piece * classes + c->bench.chain.class_of[plan.first_layer[piece] + l]) * strategies]++;

@@ -28,13 +28,13 @@ static bool draw_turns_of(struct random_world *w, const struct config *config, i
                           struct partition_plan *solution, struct arena *arena)
 {
     int left = config->meshes;
-    solution->turn = arena_alloc(arena, (size_t)config->meshes, sizeof(int));
+    solution->shape = arena_alloc(arena, (size_t)config->meshes, sizeof(int));
     while (left > 0 && solution->stage_count < layers) {
-        int turn = (int)world_draw(w, config->turn_count);
-        if (config->turns[turn] > left)
-            turn = 0;
-        solution->turn[solution->stage_count++] = turn;
-        left -= config->turns[turn];
+        int shape = (int)world_draw(w, config->turn_count);
+        if (config->turns[shape] > left)
+            shape = 0;
+        solution->shape[solution->stage_count++] = shape;
+        left -= config->turns[shape];
     }
     return left == 0 && (config->stages == 0 || config->stages == solution->stage_count);
 }
@@ -44,10 +44,10 @@ static void check_in_flight(const struct plan *plan, const struct config *config
                             struct arena *arena)
 {
     const int *in_flight = config_in_flight(arena, config);
-    for (int k = 0, at = 0; k < solution->stage_count; at += config->turns[solution->turn[k++]]) {
+    for (int k = 0, at = 0; k < solution->stage_count; at += config->turns[solution->shape[k++]]) {
         struct schedule_place place = schedule_place_of(plan, at);
         ck_assert_int_eq(schedule_held(schedules[plan->schedule], &place),
-                         in_flight[(config->meshes - at) * config->turn_count + solution->turn[k]]);
+                         in_flight[(config->meshes - at) * config->turn_count + solution->shape[k]]);
     }
 }
 
@@ -97,7 +97,7 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
     ck_assert(partition_set_counts(&solution, arena, count, pieces, block));
     struct plan *plan = plan_from_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
     ck_assert_ptr_nonnull(plan);
-    if (solution.turn)
+    if (solution.shape)
         check_in_flight(plan, config, &solution, arena);
     return plan;
 }

@@ -29,10 +29,10 @@ static bool in_phases(const struct config *config)
 
 /* A stage of so many meshes. Bounds of replicas that take turns have one table, without their exchange. */
 static struct stage_kind kind_of_meshes(const struct checker *c, const struct config *config,
-                                        const struct price_table *table, int left, int turn, int in_flight)
+                                        const struct price_table *table, int left, int shape, int in_flight)
 {
-    const struct price_table *own = table->by_turns ? price_of_meshes(table, config->meshes - left, turn) : table;
-    int64_t micro_batches = ceil_div(config->micro_batch_count, config->turns[turn]);
+    const struct price_table *own = table->by_turns ? price_of_meshes(table, config->meshes - left, shape) : table;
+    int64_t micro_batches = ceil_div(config->micro_batch_count, config->turns[shape]);
     return (struct stage_kind){ .table = own,
                                 .capacity_bytes = c->claim->memory_bytes,
                                 .in_flight = in_flight,
@@ -52,8 +52,9 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
     if (!stages || !in_flight)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int left = 1; left < rows; left++)
-        for (int turn = 0; turn < turns && (!by_place || config->turns[turn] <= left); turn++)
-            stages[left * turns + turn] = kind_of_meshes(c, config, table, left, turn, in_flight[left * turns + turn]);
+        for (int shape = 0; shape < turns && (!by_place || config->turns[shape] <= left); shape++)
+            stages[left * turns + shape] =
+                kind_of_meshes(c, config, table, left, shape, in_flight[left * turns + shape]);
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
                                  .stage_count = config->stages,
                                  .class_count = chain->class_count,

@@ -17,8 +17,8 @@ struct cell {
 };
 /* For each place where a stage can begin (rows, width): what is least from there on, and by which stage. */
 struct way {
-    int64_t best;  /* INT64_MAX: none */
-    int end, turn; /* the stage's */
+    int64_t best;   /* INT64_MAX: none */
+    int end, shape; /* the stage's */
 };
 /* A stage of the best cut. */
 struct part {

@@ -24,19 +24,19 @@ static void set_reach(struct cutter *c)
         c->nearest[row] = row == last ? layers : layers + 1;
     }
     for (int row = 0; row < last; row++)
-        for (int turn = 0; turn < cut_row_turns(c->p) && c->farthest[row] >= 0; turn++) {
-            int behind = cut_row_behind(c->p, row, turn), end = c->farthest[row];
+        for (int shape = 0; shape < cut_row_turns(c->p) && c->farthest[row] >= 0; shape++) {
+            int behind = cut_row_behind(c->p, row, shape), end = c->farthest[row];
             while (behind >= 0 && end < layers &&
-                   !too_long(c, cut_row_kind(c->p, row, turn), c->farthest[row], end + 1))
+                   !too_long(c, cut_row_kind(c->p, row, shape), c->farthest[row], end + 1))
                 end++;
             if (behind >= 0)
                 c->farthest[behind] = (int)max_i64(c->farthest[behind], end);
         }
     for (int row = last - 1; row >= 0; row--)
-        for (int turn = 0; turn < cut_row_turns(c->p); turn++) {
-            int behind = cut_row_behind(c->p, row, turn), end = behind < 0 ? layers + 1 : c->nearest[behind],
+        for (int shape = 0; shape < cut_row_turns(c->p); shape++) {
+            int behind = cut_row_behind(c->p, row, shape), end = behind < 0 ? layers + 1 : c->nearest[behind],
                 first = end;
-            while (end <= layers && first > 0 && !too_long(c, cut_row_kind(c->p, row, turn), first - 1, end))
+            while (end <= layers && first > 0 && !too_long(c, cut_row_kind(c->p, row, shape), first - 1, end))
                 first--;
             c->nearest[row] = (int)min_i64(c->nearest[row], first);
         }
@@ -60,13 +60,13 @@ struct stage_bounds {
 /* Stages that begin at one place. */
 struct begin {
     struct cutter *c;
-    int first, at, kind, turn, behind; /* behind: row */
+    int first, at, kind, shape, behind; /* behind: row */
 };
 
 static void offer(struct way *way, int64_t sum, const struct begin *b, int end)
 {
     if (sum < way->best)
-        *way = (struct way){ sum, end, b->turn };
+        *way = (struct way){ sum, end, b->shape };
 }
 
 /* What the stage and those behind it take at least: their paths; and of the whole step, in which one of them is the
@@ -123,12 +123,12 @@ static bool take_stage(const struct begin *b, int end)
     return true;
 }
 
-static bool best_with(struct cutter *c, int row, int turn, int first)
+static bool best_with(struct cutter *c, int row, int shape, int first)
 {
-    int behind = cut_row_behind(c->p, row, turn);
+    int behind = cut_row_behind(c->p, row, shape);
     if (behind < 0)
         return true;
-    struct begin begin = { c, first, spot(c, row, first), cut_row_kind(c->p, row, turn), turn, behind };
+    struct begin begin = { c, first, spot(c, row, first), cut_row_kind(c->p, row, shape), shape, behind };
     for (int end = first + 1; end <= c->farthest[behind] && !too_long(c, begin.kind, first, end); end++)
         if (end >= c->nearest[behind] && !take_stage(&begin, end))
             return false;
@@ -144,8 +144,8 @@ static bool sweep(struct cutter *c)
         for (int first = c->nearest[row]; first <= c->farthest[row]; first++) {
             int at = spot(c, row, first);
             c->path[at].best = c->step[at].best = row == last && first == cut_last(c->p) ? 0 : INT64_MAX;
-            for (int turn = 0; row < last && turn < cut_row_turns(c->p); turn++)
-                if (!best_with(c, row, turn, first))
+            for (int shape = 0; row < last && shape < cut_row_turns(c->p); shape++)
+                if (!best_with(c, row, shape, first))
                     return false;
         }
     return true;
@@ -163,9 +163,9 @@ static bool list_parts(struct cutter *c, const struct way *ways)
     c->part_count = 0;
     for (int row = 0, first = 0; first < cut_last(c->p);) {
         const struct way *way = &ways[spot(c, row, first)];
-        int kind = cut_row_kind(c->p, row, way->turn), end = way->end;
+        int kind = cut_row_kind(c->p, row, way->shape), end = way->end;
         struct part *part = &c->part[c->part_count++];
-        row = cut_row_behind(c->p, row, way->turn);
+        row = cut_row_behind(c->p, row, way->shape);
         *part = (struct part){ kind,
                                first,
                                end,

@@ -22,10 +22,10 @@ struct cut_problem {
     int64_t *held_bytes;  /* (devices) zeroes: what they hold */
     int64_t device_bytes; /* at most */
 };
-/* Index of the kind of a stage from which on there are so many meshes, and that has turns[turn] of them. */
-static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int turn)
+/* Index of the kind of a stage from which on there are so many meshes, and that has turns[shape] of them. */
+static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int shape)
 {
-    return p->mesh_count == 0 ? stage : meshes_left * p->turn_count + turn;
+    return p->mesh_count == 0 ? stage : meshes_left * p->turn_count + shape;
 }
 static inline int cut_kinds(const struct cut_problem *p)
 {
@@ -54,22 +54,22 @@ static inline int cut_last(const struct cut_problem *p)
 }
 /* The stage behind one on the row: rows count stages, with meshes those that are used, and if need be both. -1: there
  * are not so many meshes, or stages. */
-static inline int cut_row_behind(const struct cut_problem *p, int row, int turn)
+static inline int cut_row_behind(const struct cut_problem *p, int row, int shape)
 {
     int meshes = p->mesh_count;
     if (meshes == 0)
         return row + 1;
-    int used = row % (meshes + 1) + p->turns[turn], stage = row / (meshes + 1) + (p->stage_count > 0);
+    int used = row % (meshes + 1) + p->turns[shape], stage = row / (meshes + 1) + (p->stage_count > 0);
     return used > meshes || stage > p->stage_count ? -1 : stage * (meshes + 1) + used;
 }
 static inline int cut_rows(const struct cut_problem *p)
 {
     return p->mesh_count > 0 ? (p->mesh_count + 1) * (p->stage_count + 1) : p->stage_count + 1;
 }
-static inline int cut_row_kind(const struct cut_problem *p, int row, int turn)
+static inline int cut_row_kind(const struct cut_problem *p, int row, int shape)
 {
     int meshes = p->mesh_count;
-    return meshes > 0 ? cut_kind(p, row / (meshes + 1), meshes - row % (meshes + 1), turn) : row;
+    return meshes > 0 ? cut_kind(p, row / (meshes + 1), meshes - row % (meshes + 1), shape) : row;
 }
 static inline int cut_row_turns(const struct cut_problem *p)
 {
@@ -118,9 +118,9 @@ bool cut_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart,
 void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns);
 /* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */
 void cut_set_order(struct cut_problem *problem, const int *order, int *class_of);
-/* The formula's value of given stages (first_layer, (stages); with meshes turn, (stages), else NULL) with the strategy
+/* The formula's value of given stages (first_layer, (stages); with meshes shape, (stages), else NULL) with the strategy
  * index of each layer; INT64_MAX when one does not fit. */
-int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *turn,
+int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *shape,
                   const int *strategy);
 /* No plan is shorter, whatever fits: what comes once, and the least compute paths spread over the stages. */
 int64_t cut_quick_bound(const struct cut_problem *problem);

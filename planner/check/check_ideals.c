@@ -26,13 +26,13 @@ struct row {
     int *set;      /* (count) ascending */
     int64_t *rest; /* (to - from + 1) the paths from there on are no less; NONE: nothing begins there */
     struct way {
-        int end, turn, pass; /* pass: in which rest is what this way takes */
-    } * way;                 /* (to - from + 1) */
+        int end, shape, pass; /* pass: in which rest is what this way takes */
+    } * way;                  /* (to - from + 1) */
 };
 struct
 try {
     int64_t least, own; /* with all that follows; the stage */
-    int end, turn;
+    int end, shape;
 };
 struct walk {
     const struct cut_problem *p;
@@ -369,9 +369,9 @@ static int64_t stage_least(struct walk *w, int kind, int first, int end, int64_t
 }
 
 /* Keeps stages that may begin a cut of at most most_ns; *open: the least that others may take. */
-static bool list_tries(struct walk *w, int row, int turn, int first, int64_t most_ns, int64_t *open)
+static bool list_tries(struct walk *w, int row, int shape, int first, int64_t most_ns, int64_t *open)
 {
-    int behind = cut_row_behind(w->p, row, turn), kind = cut_row_kind(w->p, row, turn);
+    int behind = cut_row_behind(w->p, row, shape), kind = cut_row_kind(w->p, row, shape);
     const struct row *r = behind < 0 ? NULL : &w->row[behind];
     for (int i = 0; r && i < r->count; i++) {
         int end = r->set[i];
@@ -398,7 +398,7 @@ static bool list_tries(struct walk *w, int row, int turn, int first, int64_t mos
             w->tries = grown;
             w->try_capacity = capacity;
         }
-        w->tries[w->try_count++] = (struct try){ own + ends + rest, own + ends, end, turn };
+        w->tries[w->try_count++] = (struct try){ own + ends + rest, own + ends, end, shape };
     }
     return true;
 }
@@ -408,7 +408,7 @@ static int by_least(const void *a, const void *b)
     const struct try *x = a, *y = b;
     if (x->least != y->least)
         return x->least < y->least ? -1 : 1;
-    return x->end != y->end ? (x->end > y->end) - (x->end < y->end) : (x->turn > y->turn) - (x->turn < y->turn);
+    return x->end != y->end ? (x->end > y->end) - (x->end < y->end) : (x->shape > y->shape) - (x->shape < y->shape);
 }
 
 /* The least from the set on, if it is at most most_ns; else a bound above that. */
@@ -420,8 +420,8 @@ static bool shortest(struct walk *w, int row, int first, int64_t most_ns, int64_
     *least = first == w->last ? 0 : *rest;
     if (first == w->last || *rest > most_ns || r->way[first - r->from].pass == w->pass || w->work > MOST_WORK)
         return true;
-    for (int turn = 0; turn < cut_row_turns(w->p); turn++)
-        if (!list_tries(w, row, turn, first, most_ns, &open))
+    for (int shape = 0; shape < cut_row_turns(w->p); shape++)
+        if (!list_tries(w, row, shape, first, most_ns, &open))
             return false;
     int64_t count = w->try_count - base;
     if (count > 1)
@@ -433,7 +433,7 @@ static bool shortest(struct walk *w, int row, int first, int64_t most_ns, int64_
             open = min_i64(open, t.least);
             break;
         }
-        if (!shortest(w, cut_row_behind(w->p, row, t.turn), t.end, most_ns - t.own, &behind))
+        if (!shortest(w, cut_row_behind(w->p, row, t.shape), t.end, most_ns - t.own, &behind))
             return false;
         int64_t total = min_i64(NONE, t.own + behind);
         if (total > most_ns) {
@@ -442,7 +442,7 @@ static bool shortest(struct walk *w, int row, int first, int64_t most_ns, int64_
         }
         best = total;
         most_ns = total - 1;
-        way = (struct way){ t.end, t.turn, w->pass };
+        way = (struct way){ t.end, t.shape, w->pass };
     }
     w->try_count = base;
     *least = min_i64(best, open);
@@ -474,7 +474,7 @@ static bool refine_cut(struct walk *w, bool *moved, struct cut_witness *witness)
     *moved = false;
     for (int row = 0, first = 0; first < w->last;) {
         const struct way *way = &w->row[row].way[first - w->row[row].from];
-        int kind = cut_row_kind(w->p, row, way->turn);
+        int kind = cut_row_kind(w->p, row, way->shape);
         struct cell *cell = make_cell(w, kind, first, way->end);
         if (!cell)
             return no_memory(w);
@@ -488,7 +488,7 @@ static bool refine_cut(struct walk *w, bool *moved, struct cut_witness *witness)
                   : sum + cell->cost + ends_ns(w, kind, first, way->end);
         ends = stage_longer(ends, cell->ends);
         from_ns = w->p->stages[kind].from_ns;
-        row = cut_row_behind(w->p, row, way->turn);
+        row = cut_row_behind(w->p, row, way->shape);
         first = way->end;
     }
     *witness = cut_witness_of(sum, ends, from_ns);

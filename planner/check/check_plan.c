@@ -23,8 +23,8 @@ static bool same_outside(const struct plan *plan, const struct config *config)
 }
 
 /* The plan's stages, and where they may have several meshes which of the configuration's numbers of them each has:
- * first and turn (meshes of the configuration). 0: the configuration does not have such stages. */
-static int list_stages(const struct plan *plan, const struct config *config, int *first, int *turn)
+ * first and shape (meshes of the configuration). 0: the configuration does not have such stages. */
+static int list_stages(const struct plan *plan, const struct config *config, int *first, int *shape)
 {
     int count = 0;
     if (config->meshes == 0) {
@@ -39,7 +39,7 @@ static int list_stages(const struct plan *plan, const struct config *config, int
         if (i == config->turn_count)
             return 0;
         first[count] = plan->stages[k].first_layer;
-        turn[count++] = i;
+        shape[count++] = i;
     }
     return config->stages == 0 || config->stages == count ? count : 0;
 }
@@ -88,13 +88,13 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     struct arena arena = { 0 };
     struct cut_problem problem;
     size_t most = (size_t)(config->meshes > 0 ? config->meshes : config_pieces(config));
-    int *first = arena_alloc(&arena, most, sizeof *first), *turn = arena_alloc(&arena, most, sizeof *turn),
+    int *first = arena_alloc(&arena, most, sizeof *first), *shape = arena_alloc(&arena, most, sizeof *shape),
         *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy),
         *class_of = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *class_of);
-    bool good = first && turn && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
-                                                      : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    bool good = first && shape && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
+                                                       : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     *value_ns = INT64_MAX;
-    int stages = list_stages(plan, config, first, turn);
+    int stages = list_stages(plan, config, first, shape);
     bool fits = table != NULL && stages > 0;
     for (int l = 0; good && fits && l < plan->layer_count; l++) {
         strategy[l] = price_strategy(price_of_plan_stage(table, plan, stage_of_layer(plan, l)), &plan->layers[l]);
@@ -103,7 +103,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     if (good && fits &&
         (good = check_problem(c, config, table, &arena, &problem) && share_devices(c, config, &arena, &problem))) {
         cut_set_order(&problem, plan->order, class_of);
-        *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? turn : NULL, strategy);
+        *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? shape : NULL, strategy);
     }
     arena_free(&arena);
     return good;

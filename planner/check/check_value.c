@@ -51,21 +51,21 @@ static bool has_room(const struct cut_problem *p, int stage, const struct stage_
     return p->held_bytes[p->device_of[stage]] <= p->device_bytes;
 }
 
-int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
+int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *shape,
                   const int *strategy)
 {
     int64_t sum = p->once_ns;
     struct stage_ends ends = no_ends;
     int left = p->mesh_count;
     for (int k = 0; k < stage_count; k++) {
-        const struct stage_kind *kind = &p->stages[cut_kind(p, k, left, turn ? turn[k] : 0)];
+        const struct stage_kind *kind = &p->stages[cut_kind(p, k, left, shape ? shape[k] : 0)];
         int first = first_layer[k], end = k + 1 < stage_count ? first_layer[k + 1] : p->layer_count;
         struct stage_use use = sum_stage(p, kind, first, end, strategy);
         if (!has_room(p, k, kind, use.total[LIMIT_BYTES] + use.peak))
             return INT64_MAX;
         sum += use.path_ns + cut_ends_ns(p, kind, k == 0, k + 1 == stage_count);
         ends = stage_longer(ends, stage_ends_of(kind, use.total));
-        left -= turn ? p->turns[turn[k]] : 0;
+        left -= shape ? p->turns[shape[k]] : 0;
     }
     return sum + stage_longest_ns(ends, ends.forward_ns);
 }

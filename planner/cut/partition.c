@@ -346,14 +346,14 @@ bool solver_start(struct solver *s)
     s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
     s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
     s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
-    s->cut_turn = arena_alloc(s->arena, spots, sizeof *s->cut_turn);
+    s->cut_shape = arena_alloc(s->arena, spots, sizeof *s->cut_shape);
     s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
     s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
     s->near = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->near);
     s->legs = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->legs);
     s->reach = arena_alloc(s->arena, s->problem->chain->branches ? 1 : (size_t)s->turn_count * (size_t)s->places,
                            sizeof *s->reach);
-    return (s->near && s->legs && s->reach && s->best_ns && s->best_high && s->cut && s->cut_turn && s->first_from &&
+    return (s->near && s->legs && s->reach && s->best_ns && s->best_high && s->cut && s->cut_shape && s->first_from &&
             s->first_to && stage_start(s)) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->row_count - 1,
                      s->layers);

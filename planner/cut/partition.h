@@ -73,7 +73,7 @@ struct partition_plan {
     int *first_layer;            /* (stage_count) place of the chain where each begins */
     struct layer_count **counts; /* (stage_count) lists */
     int stage_count;             /* with meshes; else the problem's */
-    int *turn;                   /* (stage_count) index into the problem's turns, its meshes; NULL: one each */
+    int *shape;                  /* (stage_count) index into the problem's turns, its meshes; NULL: one each */
 };
 enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
 struct partition_result {
@@ -94,7 +94,7 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
 bool partition_set_counts(struct partition_plan *plan, struct arena *arena, const int *count, int stages, int block);
 static inline int partition_stages(const struct partition_problem *problem, const struct partition_plan *plan)
 {
-    return plan->turn ? plan->stage_count : problem->stage_count;
+    return plan->shape ? plan->stage_count : problem->stage_count;
 }
 /* Micro-batches of the fullest of so many replicas. */
 static inline int micro_batches_in_turn(int micro_batch_count, int replicas)

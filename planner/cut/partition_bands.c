@@ -286,11 +286,11 @@ static void hand_down(struct solver *s, int row, int after, const struct slope *
 }
 
 /* By all that bounds stages with that number of meshes; better of several. */
-static void hand_down_leg(struct solver *s, int row, int turn)
+static void hand_down_leg(struct solver *s, int row, int shape)
 {
     struct ideal_cut *c = s->ideal_cut;
     const struct band *band = &c->band[row];
-    int after = row_after(s, row, turn), level = s->level[row * s->turn_count + turn];
+    int after = row_after(s, row, shape), level = s->level[row * s->turn_count + shape];
     if (after < 0 || c->band[after].count == 0)
         return;
     memset(c->own, 0, (size_t)band->count * sizeof *c->own);
@@ -310,8 +310,8 @@ static bool reserve_least(struct solver *s)
     struct ideal_cut *c = s->ideal_cut;
     int64_t own = 0, widest = 0;
     for (int row = 0; row < s->row_count; row++)
-        for (int turn = 0; c->band[row].count > 0 && turn < s->turn_count; turn++) {
-            int after = row + 1 < s->row_count ? row_after(s, row, turn) : -1, from = first_place(&c->band[row]);
+        for (int shape = 0; c->band[row].count > 0 && shape < s->turn_count; shape++) {
+            int after = row + 1 < s->row_count ? row_after(s, row, shape) : -1, from = first_place(&c->band[row]);
             own = max_i64(own, c->band[row].count);
             if (after >= 0 && c->band[after].count > 0)
                 widest = max_i64(widest, last_place(&c->band[after]) - from + 1);
@@ -333,8 +333,8 @@ bool bands_bound(struct solver *s)
         struct band *band = &c->band[row];
         for (int i = 0; i < band->count; i++)
             c->better[i] = OUT_OF_REACH;
-        for (int turn = 0; band->count > 0 && turn < s->turn_count; turn++)
-            hand_down_leg(s, row, turn);
+        for (int shape = 0; band->count > 0 && shape < s->turn_count; shape++)
+            hand_down_leg(s, row, shape);
         for (int i = 0; i < band->count; i++) {
             int64_t *rest = &band->rest[i];
             *rest = max_i64(*rest, c->better[i]);

@@ -28,8 +28,8 @@ static void add_least(const struct partition_problem *problem, int64_t *path, in
     *path = *step = 0;
     for (int c = 0; c < problem->chain->class_count; c++) {
         int64_t least_path = INT64_MAX, least_step = INT64_MAX;
-        for (int turn = 0; turn < (table->by_turns ? table->turn_count : 1); turn++)
-            lower_to_table(table->by_turns ? table->by_turns[turn] : table, c, &least_path, &least_step);
+        for (int shape = 0; shape < (table->by_turns ? table->turn_count : 1); shape++)
+            lower_to_table(table->by_turns ? table->by_turns[shape] : table, c, &least_path, &least_step);
         *path += problem->chain->layers_of[c] * least_path;
         *step += problem->chain->layers_of[c] * least_step;
     }
@@ -90,9 +90,9 @@ static void next_place(const struct chain *chain, struct stage_place *fewest, co
 }
 
 /* Where prices do not depend on the place, a stage may have more meshes than are left (as rows of the solver may). */
-static int fewest_left(const struct partition_problem *p, int turn)
+static int fewest_left(const struct partition_problem *p, int shape)
 {
-    return p->mesh_count == 0 ? 0 : p->table->by_place ? p->turns[turn] : 1;
+    return p->mesh_count == 0 ? 0 : p->table->by_place ? p->turns[shape] : 1;
 }
 
 bool partition_lacks_memory(const struct partition_problem *p)
@@ -101,10 +101,10 @@ bool partition_lacks_memory(const struct partition_problem *p)
             stages = p->stage_count > 0 ? p->stage_count : min_i64(p->mesh_count, p->chain->layer_count);
     int rows = p->mesh_count == 0 ? p->stage_count : 1;
     struct stage_place fewest = { 0 }, next;
-    for (int turn = 0; turn < (p->mesh_count == 0 ? 1 : p->turn_count); turn++)
+    for (int shape = 0; shape < (p->mesh_count == 0 ? 1 : p->turn_count); shape++)
         for (int stage = 0; stage < rows; stage++)
-            for (int left = fewest_left(p, turn); left <= p->mesh_count; left++) {
-                next = stage_place_of(p, stage, turn, left);
+            for (int left = fewest_left(p, shape); left <= p->mesh_count; left++) {
+                next = stage_place_of(p, stage, shape, left);
                 next_place(p->chain, &fewest, &next, &least);
             }
     next_place(p->chain, &fewest, NULL, &least);

@@ -45,30 +45,30 @@ static int earliest_first(const struct solver *s, int level, int end, int near)
 /* The farthest place that each row's meshes get to. */
 static void reach_forward(struct solver *s)
 {
-    for (int turn = 0; turn < s->turn_count; turn++)
-        s->near[turn] = 0;
+    for (int shape = 0; shape < s->turn_count; shape++)
+        s->near[shape] = 0;
     for (int row = 0; row + 1 < s->row_count; row++)
-        for (int turn = 0; turn < s->turn_count && s->first_to[row] >= 0; turn++) {
-            int after = row_after(s, row, turn), level = s->level[row * s->turn_count + turn];
+        for (int shape = 0; shape < s->turn_count && s->first_to[row] >= 0; shape++) {
+            int after = row_after(s, row, shape), level = s->level[row * s->turn_count + shape];
             if (after < 0)
                 continue;
-            s->near[turn] = farthest_end(s, level, s->first_to[row], s->near[turn]);
-            s->first_to[after] = (int)max_i64(s->first_to[after], s->near[turn]);
+            s->near[shape] = farthest_end(s, level, s->first_to[row], s->near[shape]);
+            s->first_to[after] = (int)max_i64(s->first_to[after], s->near[shape]);
         }
 }
 
 /* The earliest place from which on those that each row leaves are enough. */
 static void reach_backward(struct solver *s)
 {
-    for (int turn = 0; turn < s->turn_count; turn++)
-        s->near[turn] = s->layers;
+    for (int shape = 0; shape < s->turn_count; shape++)
+        s->near[shape] = s->layers;
     for (int row = s->row_count - 2; row >= 0; row--)
-        for (int turn = 0; turn < s->turn_count; turn++) {
-            int after = row_after(s, row, turn), level = s->level[row * s->turn_count + turn];
+        for (int shape = 0; shape < s->turn_count; shape++) {
+            int after = row_after(s, row, shape), level = s->level[row * s->turn_count + shape];
             if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
                 continue;
-            s->near[turn] = earliest_first(s, level, s->first_from[after], s->near[turn]);
-            s->first_from[row] = (int)min_i64(s->first_from[row], s->near[turn]);
+            s->near[shape] = earliest_first(s, level, s->first_from[after], s->near[shape]);
+            s->first_from[row] = (int)min_i64(s->first_from[row], s->near[shape]);
         }
 }
 
@@ -90,7 +90,7 @@ static bool set_band_of_turns(struct solver *s)
 /* What is best from a place on. */
 struct best {
     int64_t ns, high_ns;
-    int turn, end;
+    int shape, end;
 };
 
 /* A stage that ends there, if it is better; ties go to the smaller maximum Y. rest: the least behind it, its own cuts
@@ -106,14 +106,14 @@ static bool try_end(struct solver *s, const struct leg *leg, int first, int end,
             high = cell->solution >= 0 ? record_high_ns(s, &cell->records[cell->solution]) : s->cap_ns;
     high = max_i64(high, s->best_high[spot_index(s, leg->after, end)]);
     if (total < best->ns || high < best->high_ns)
-        *best = (struct best){ total, high, leg->turn, end };
+        *best = (struct best){ total, high, leg->shape, end };
     return true;
 }
 
 /* farthest_end(), which rows of one level share and those of others are near. */
 static int reach_from(struct solver *s, const struct leg *leg, int first)
 {
-    struct reach *reach = &s->reach[leg->turn * s->places + first];
+    struct reach *reach = &s->reach[leg->shape * s->places + first];
     int near = reach->pass > 0 || first == 0 ? reach->end : reach[-1].end;
     if (reach->pass != s->result->passes || reach->level != leg->level)
         *reach = (struct reach){ s->result->passes, leg->level, farthest_end(s, leg->level, first, near) };
@@ -143,16 +143,16 @@ static bool try_ends(struct solver *s, const struct leg *leg, int first, struct 
 static int list_legs(const struct solver *s, int row, struct leg *legs)
 {
     int count = 0;
-    for (int turn = 0; turn < s->turn_count; turn++) {
-        int after = row_after(s, row, turn);
+    for (int shape = 0; shape < s->turn_count; shape++) {
+        int after = row_after(s, row, shape);
         if (after >= 0)
             legs[count++] = (struct leg){ row,
-                                          turn,
+                                          shape,
                                           after,
-                                          s->level[row * s->turn_count + turn],
+                                          s->level[row * s->turn_count + shape],
                                           s->first_from[after],
                                           s->first_to[after],
-                                          stage_end_ns(s->problem, row_meshes(s, row), turn) };
+                                          stage_end_ns(s->problem, row_meshes(s, row), shape) };
     }
     return count;
 }
@@ -168,7 +168,7 @@ static bool best_from(struct solver *s, const struct leg *legs, int count, int r
     s->best_ns[at] = best.ns;
     s->best_high[at] = best.high_ns;
     s->cut[at] = best.end;
-    s->cut_turn[at] = (int8_t)best.turn;
+    s->cut_shape[at] = (int8_t)best.shape;
     return true;
 }
 
@@ -254,7 +254,7 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
         *slope += cell->tried ? cell->slope : 0;
         complete = complete && record;
         *sum +=
-            (record ? record->path : 0) + stage_ends_ns(s->problem, row_meshes(s, at.row), at.turn, at.first, at.end);
+            (record ? record->path : 0) + stage_ends_ns(s->problem, row_meshes(s, at.row), at.shape, at.first, at.end);
         *high = max_i64(*high, record ? record_high_ns(s, record) : 0);
         if (record)
             *times = stage_longer(times, &record->times);
@@ -276,7 +276,7 @@ static bool is_plan(struct solver *s, const struct partition_plan *plan, struct 
         return false;
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at), stages++)
         if (at.stage >= plan->stage_count || plan->first_layer[at.stage] != at.first ||
-            (plan->turn && plan->turn[at.stage] != at.turn) ||
+            (plan->shape && plan->shape[at.stage] != at.shape) ||
             !counts_equal(plan->counts[at.stage], chosen_counts(s, choice, &at)))
             return false;
     return stages == plan->stage_count;
@@ -290,13 +290,13 @@ static bool make_plan(struct solver *s, struct choice choice, struct partition_p
     plan->first_layer = arena_alloc(s->kept, stages, sizeof *plan->first_layer);
     plan->counts = arena_alloc(s->kept, stages, sizeof *plan->counts);
     if (s->problem->mesh_count > 0)
-        plan->turn = arena_alloc(s->kept, stages, sizeof *plan->turn);
-    if (!plan->first_layer || !plan->counts || (s->problem->mesh_count > 0 && !plan->turn))
+        plan->shape = arena_alloc(s->kept, stages, sizeof *plan->shape);
+    if (!plan->first_layer || !plan->counts || (s->problem->mesh_count > 0 && !plan->shape))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         plan->first_layer[at.stage] = at.first;
-        if (plan->turn)
-            plan->turn[at.stage] = at.turn;
+        if (plan->shape)
+            plan->shape[at.stage] = at.shape;
         plan->counts[at.stage] = counts_copy(s->kept, chosen_counts(s, choice, &at));
         if (!plan->counts[at.stage])
             return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");

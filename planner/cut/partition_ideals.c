@@ -69,7 +69,7 @@ static bool comes_before(const struct option *a, const struct option *b)
         return a->solved;
     if (a->crossing != b->crossing)
         return a->crossing < b->crossing;
-    return a->end != b->end ? a->end < b->end : a->turn < b->turn;
+    return a->end != b->end ? a->end < b->end : a->shape < b->shape;
 }
 
 /* A heap, the next one first. */
@@ -118,7 +118,7 @@ static bool gives_up(const struct solver *s)
 static bool look_at(struct solver *s, const struct spot *at, int index, int64_t rest, int64_t limit_ns, int64_t *open)
 {
     int first = at->first, end = at->end;
-    int64_t lower = 0, ends_ns = stage_ends_ns(s->problem, row_meshes(s, at->row), at->turn, first, end);
+    int64_t lower = 0, ends_ns = stage_ends_ns(s->problem, row_meshes(s, at->row), at->shape, first, end);
     int64_t path = chain_between(s->problem->chain, s->own_path_ns[at->level], first, end);
     int64_t least = path + ends_ns + rest, waiting_ns = s->period_ns[at->level];
     struct cell *cell = NULL;
@@ -138,7 +138,7 @@ static bool look_at(struct solver *s, const struct spot *at, int index, int64_t 
                              .stage_ns = lower + ends_ns,
                              .high_ns = solved ? record_high_ns(s, &cell->records[cell->solution]) : s->cap_ns,
                              .end = end,
-                             .turn = at->turn,
+                             .shape = at->shape,
                              .index = index,
                              .crossing = s->problem->chain->branches->crossing[end],
                              .solved = solved };
@@ -172,13 +172,13 @@ static int first_behind(const struct band *band, int place)
 }
 
 /* All stages of one number of meshes that begin there. */
-static bool look_at_all(struct solver *s, int row, int turn, int first, int64_t limit_ns, int64_t *open)
+static bool look_at_all(struct solver *s, int row, int shape, int first, int64_t limit_ns, int64_t *open)
 {
-    int after = row_after(s, row, turn);
+    int after = row_after(s, row, shape);
     if (after < 0)
         return true;
     const struct band *band = &s->ideal_cut->band[after];
-    struct spot at = { .row = row, .turn = turn, .level = s->level[row * s->turn_count + turn] };
+    struct spot at = { .row = row, .shape = shape, .level = s->level[row * s->turn_count + shape] };
     for (int i = first_behind(band, first); i < band->count && !gives_up(s); i += 64) {
         spend(s, 64);
         for (uint64_t bits = holders(s->problem->chain->branches, band, i, first); bits; bits &= bits - 1) {
@@ -220,8 +220,8 @@ static bool least_from(struct solver *s, int row, int index, int64_t limit_ns, s
         *out = (struct known){ .high_ns = INT64_MIN };
     if (first == s->last || (out->key && (out->sweep == c->sweep || out->ns > limit_ns)))
         return true;
-    for (int turn = 0; turn < s->turn_count; turn++)
-        if (!look_at_all(s, row, turn, first, limit_ns, &open))
+    for (int shape = 0; shape < s->turn_count; shape++)
+        if (!look_at_all(s, row, shape, first, limit_ns, &open))
             return false;
     for (int64_t i = (c->option_count - base) / 2 - 1; i >= 0; i--)
         sink(&c->options[base], c->option_count - base, i);
@@ -231,13 +231,13 @@ static bool least_from(struct solver *s, int row, int index, int64_t limit_ns, s
         c->options[base] = c->options[--c->option_count];
         if (c->option_count > base)
             sink(&c->options[base], c->option_count - base, 0);
-        if (!least_from(s, row_after(s, row, option.turn), option.index, limit_ns - option.stage_ns, &behind))
+        if (!least_from(s, row_after(s, row, option.shape), option.index, limit_ns - option.stage_ns, &behind))
             return false;
         struct known way = { best.key,
                              min_i64(OUT_OF_REACH, option.stage_ns + behind.ns),
                              max_i64(option.high_ns, behind.high_ns),
                              option.end,
-                             option.turn,
+                             option.shape,
                              option.crossing + behind.crossing,
                              c->sweep };
         if (way.ns > limit_ns)
@@ -262,8 +262,8 @@ static void set_cut(struct solver *s)
     for (int row = 0, first = 0; first < s->last;) {
         const struct known *known = find_known(s->ideal_cut, spot_key(s, row, first));
         s->cut[row] = known->end;
-        s->cut_turn[row] = (int8_t)known->turn;
-        row = row_after(s, row, known->turn);
+        s->cut_shape[row] = (int8_t)known->shape;
+        row = row_after(s, row, known->shape);
         first = known->end;
     }
 }

@@ -16,13 +16,13 @@ struct band {
 struct known {
     uint64_t key; /* 0: free */
     int64_t ns, high_ns;
-    int end, turn, crossing;
+    int end, shape, crossing;
     int sweep; /* in this one it is the least; in later ones a bound, as it is when 0 */
 };
 /* A stage to go on with. */
 struct option {
     int64_t ns, stage_ns, high_ns; /* ns: with all that follows, at least */
-    int end, turn, crossing;
+    int end, shape, crossing;
     int index; /* of the end, in its band */
     bool solved;
 };

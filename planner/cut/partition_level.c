@@ -20,14 +20,14 @@ int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
     return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
 }
 
-int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn)
+int64_t stage_end_ns(const struct partition_problem *problem, int before, int shape)
 {
-    return problem->mesh_count > 0 ? price_of_meshes(problem->table, before, turn)->send_ns : 0;
+    return problem->mesh_count > 0 ? price_of_meshes(problem->table, before, shape)->send_ns : 0;
 }
 
-int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end)
+int64_t stage_ends_ns(const struct partition_problem *problem, int before, int shape, int first, int end)
 {
-    return stage_end_ns(problem, before, turn) * ((first > 0) + (end < chain_last(problem->chain)));
+    return stage_end_ns(problem, before, shape) * ((first > 0) + (end < chain_last(problem->chain)));
 }
 
 int64_t stage_once_ns(const struct partition_problem *problem)
@@ -81,15 +81,15 @@ struct stage_sums stage_sum(const struct stage_place *place, bool phases, const 
     return (struct stage_sums){ totals.path_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes, times };
 }
 
-/* turn: index of its number of meshes. */
-struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left)
+/* shape: index of its number of meshes. */
+struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int shape, int meshes_left)
 {
     if (problem->mesh_count == 0)
         return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
                                      problem->in_flight[stage] };
-    return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
-                                 micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
-                                 problem->in_flight[meshes_left * problem->turn_count + turn] };
+    return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, shape),
+                                 micro_batches_in_turn(problem->micro_batch_count, problem->turns[shape]),
+                                 problem->in_flight[meshes_left * problem->turn_count + shape] };
 }
 
 /* With what the stage's device holds of those before. */
@@ -111,14 +111,14 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     int stages = partition_stages(problem, plan);
     for (int k = 0; k < stages; k++) {
         int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain),
-            turn = plan->turn ? plan->turn[k] : 0;
-        struct stage_place place = stage_place_of(problem, k, turn, left);
+            shape = plan->shape ? plan->shape[k] : 0;
+        struct stage_place place = stage_place_of(problem, k, shape, left);
         struct stage_sums sums = stage_sum(&place, problem->phases, chain, first, end, plan->counts[k]);
         if (!has_room(problem, k, sums.bytes))
             return INT64_MAX;
-        sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end);
+        sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, shape, first, end);
         times = stage_longer(&times, &sums.times);
-        left -= plan->turn ? problem->turns[turn] : 0;
+        left -= plan->shape ? problem->turns[shape] : 0;
     }
     return sum + stage_times_ns(&times);
 }
@@ -238,15 +238,15 @@ static bool set_levels_of_stages(struct solver *s)
 static bool set_levels_of_turns(struct solver *s)
 {
     int from = 0;
-    for (int turn = 0; turn < s->turn_count; turn++) {
-        int least = s->turns_alike ? 1 : s->problem->turns[turn];
+    for (int shape = 0; shape < s->turn_count; shape++) {
+        int least = s->turns_alike ? 1 : s->problem->turns[shape];
         for (int left = least; left <= s->problem->mesh_count; left++) {
-            struct stage_place place = stage_place_of(s->problem, 0, turn, left);
+            struct stage_place place = stage_place_of(s->problem, 0, shape, left);
             from = find_level(s, &place, left == least ? s->level_count : from);
             if (from < 0)
                 return false;
             for (int row = s->problem->mesh_count - left; row < s->row_count; row += s->problem->mesh_count + 1)
-                s->level[row * s->turn_count + turn] = from;
+                s->level[row * s->turn_count + shape] = from;
         }
     }
     return true;

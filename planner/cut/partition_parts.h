@@ -1,6 +1,6 @@
 /* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
  * under a cap, partition_level.c knows what stages cost at their places, partition_vectors.c bounds single ones and
- * partition_stage.c solves them. A `turn` is the index of a stage's number of meshes. */
+ * partition_stage.c solves them. A `shape` is the index of a stage's number of meshes. */
 #ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
 #define CLEAVE_SEARCH_PARTITION_PARTS_H
 #include "base/num.h"
@@ -87,7 +87,7 @@ struct forward_span {
 };
 /* One way to go on from a row: a stage with that number of meshes, which ends within the row behind it. */
 struct leg {
-    int row, turn, after, level;
+    int row, shape, after, level;
     int first_end, last_end;
     int64_t cut_ns; /* stage_end_ns() */
 };
@@ -147,7 +147,7 @@ struct solver {
     int64_t *best_ns, *best_high; /* (rows, places) */
     struct ideal_cut *ideal_cut;  /* of a chain with branches, in place of the best: partition_ideals.c */
     int *cut;                     /* (rows, places): end of the stage; with branches (rows), of the best cut alone */
-    int8_t *cut_turn;             /* (rows, places): index of its number of meshes */
+    int8_t *cut_shape;            /* (rows, places): index of its number of meshes */
     struct knapsack_group *groups;
     int *group_first, *counts, *class_count; /* group_first: index of its first option */
     struct partition_result *result;
@@ -204,8 +204,8 @@ static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 int64_t stage_once_ns(const struct partition_problem *problem);
 /* What the cuts at a stage's ends, or one of them, add to it where the number of cuts is free, or what they cost: the
  * stage's half. before: meshes of the stages before it. */
-int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn);
-int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end);
+int64_t stage_end_ns(const struct partition_problem *problem, int before, int shape);
+int64_t stage_ends_ns(const struct partition_problem *problem, int before, int shape, int first, int end);
 /* C, times and bytes of a stage of given counts. */
 struct stage_sums {
     int64_t path_ns, bytes;
@@ -216,8 +216,8 @@ struct stage_place {
     const struct price_table *table;
     int64_t micro_batches, in_flight;
 };
-/* With meshes: a stage of turns[turn] meshes, from which on so many are left. */
-struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left);
+/* With meshes: a stage of turns[shape] meshes, from which on so many are left. */
+struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int shape, int meshes_left);
 struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain, int first, int end,
                             const struct layer_count *counts);
 /* partition_counts.c: of the same solution, in the same order; a list in the arena, NULL: out of memory. */
@@ -293,19 +293,19 @@ static inline int row_meshes(const struct solver *s, int row)
     return s->problem->mesh_count > 0 ? row % (s->problem->mesh_count + 1) : row;
 }
 /* The row behind a stage with that number of meshes; -1: there are not so many meshes, or no more stages. */
-static inline int row_after(const struct solver *s, int row, int turn)
+static inline int row_after(const struct solver *s, int row, int shape)
 {
     int meshes = s->problem->mesh_count, after;
     if (meshes == 0)
         return row + 1;
-    if (row_meshes(s, row) + s->problem->turns[turn] > meshes)
+    if (row_meshes(s, row) + s->problem->turns[shape] > meshes)
         return -1;
-    after = row + s->problem->turns[turn] + (s->stages > 0 ? meshes + 1 : 0);
+    after = row + s->problem->turns[shape] + (s->stages > 0 ? meshes + 1 : 0);
     return after < s->row_count ? after : -1;
 }
 /* A stage of the best cut. */
 struct spot {
-    int stage, row, turn, level, first, end;
+    int stage, row, shape, level, first, end;
 };
 static inline size_t spot_index(const struct solver *s, int row, int first)
 {
@@ -320,8 +320,8 @@ static inline struct spot cut_spot(const struct solver *s, int stage, int row, i
         return at;
     size_t index = spot_index(s, row, first);
     at.end = s->cut[index];
-    at.turn = s->cut_turn[index];
-    at.level = s->level[row * s->turn_count + at.turn];
+    at.shape = s->cut_shape[index];
+    at.level = s->level[row * s->turn_count + at.shape];
     return at;
 }
 static inline bool spot_ends(const struct solver *s, const struct spot *at)
@@ -335,7 +335,7 @@ static inline struct spot cut_first(const struct solver *s)
 }
 static inline struct spot cut_next(const struct solver *s, struct spot at)
 {
-    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.end);
+    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.shape), at.end);
 }
 
 /* cut_sweep() of a chain with branches (partition_ideals.c): s->stopped where that is too much work. */

@@ -98,14 +98,14 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
         *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken),
         *order = arena_alloc(&scratch, (size_t)graph->layer_count, sizeof *order);
     struct plan *plan = count && taken && order ? plan_from_config(space, config, graph) : NULL;
-    int pieces = solution->turn ? solution->stage_count : config_pieces(config), at = 0;
+    int pieces = solution->shape ? solution->stage_count : config_pieces(config), at = 0;
     for (int k = 0; plan && k < pieces; k++) {
         int first = end;
         end += chain_list(chain, solution->first_layer[k],
                           k + 1 < pieces ? solution->first_layer[k + 1] : chain_last(chain), &order[first]);
-        const struct price_table *own = solution->turn ? table->by_turns[solution->turn[k]] : table;
-        if (solution->turn)
-            at += set_replicas(plan, at, config->turns[solution->turn[k]], first, end, config);
+        const struct price_table *own = solution->shape ? table->by_turns[solution->shape[k]] : table;
+        if (solution->shape)
+            at += set_replicas(plan, at, config->turns[solution->shape[k]], first, end, config);
         else
             set_piece(plan, k, first, end, config);
         assign_layers(plan, first, end, order, chain, own, solution->counts[k], count, taken);

@@ -25,12 +25,12 @@ static int64_t kept_bytes(const struct price_table *table, int at, int64_t n)
 /* Micro-batches that stage k of the solution has in flight. */
 static int64_t in_flight(const struct partition_problem *problem, const struct partition_plan *solution, int k)
 {
-    if (!solution->turn)
+    if (!solution->shape)
         return problem->in_flight[k];
     int meshes = 0;
     for (int i = k; i < solution->stage_count; i++)
-        meshes += problem->table->turns[solution->turn[i]];
-    return problem->in_flight[meshes * problem->table->turn_count + solution->turn[k]];
+        meshes += problem->table->turns[solution->shape[i]];
+    return problem->in_flight[meshes * problem->table->turn_count + solution->shape[k]];
 }
 
 /* Of the stage that keeps most. */
@@ -43,8 +43,8 @@ static int64_t most_kept(const struct run *run, const struct partition_problem *
     for (int stage = 0; stage < pieces; stage++) {
         int64_t bytes = 0;
         for (int k = 0; k < pieces; k++) {
-            const struct price_table *own = solution->turn ? c->table->by_turns[solution->turn[k]] : c->table;
-            if ((solution->turn ? k : config_stage(config, k)) != stage)
+            const struct price_table *own = solution->shape ? c->table->by_turns[solution->shape[k]] : c->table;
+            if ((solution->shape ? k : config_stage(config, k)) != stage)
                 continue;
             for (const struct layer_count *at = solution->counts[k]; at->count > 0; at++)
                 bytes += at->count * kept_bytes(own, at->at, in_flight(problem, solution, k));

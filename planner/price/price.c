@@ -208,10 +208,10 @@ const struct price_table *price_of_plan_stage(const struct price_table *table, c
     if (!table->by_turns)
         return price_of_stage(table, stage);
     const struct plan_stage *own = &plan->stages[stage];
-    int turn = 0, replicas = stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn;
-    while (turn + 1 < table->turn_count && table->turns[turn] != replicas)
-        turn++;
-    return price_of_meshes(table, table->reversed ? table->mesh_count - first - replicas : first, turn);
+    int shape = 0, replicas = stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn;
+    while (shape + 1 < table->turn_count && table->turns[shape] != replicas)
+        shape++;
+    return price_of_meshes(table, table->reversed ? table->mesh_count - first - replicas : first, shape);
 }
 
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but where a bound is asked

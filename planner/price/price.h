@@ -75,10 +75,10 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 {
     return table->by_stage ? table->by_stage[stage] : table;
 }
-/* Of a stage with so many meshes before it and turns[turn] of its own. */
-static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int turn)
+/* Of a stage with so many meshes before it and turns[shape] of its own. */
+static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int shape)
 {
-    return table->by_place ? table->by_place[before * table->turn_count + turn] : table->by_turns[turn];
+    return table->by_place ? table->by_place[before * table->turn_count + shape] : table->by_turns[shape];
 }
 /* What layers of the plan's stage cost. */
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);

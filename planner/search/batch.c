@@ -224,7 +224,7 @@ bool search_batch(struct search_result **out, struct batch_choice *choice, const
         b.start_ns = options->calls.now_ns(options->calls.self);
     b.space.batch = 1;
     bool good =
-        workbench_open(&b.bench, model, facts, &b.space, err) && space_check_several(&b.space, err) && choose(&b, out);
+        workbench_open(&b.bench, model, facts, &b.space, err) && space_check_turns(&b.space, err) && choose(&b, out);
     for (int i = 0; i < BATCH_TRIES; i++)
         search_result_free(b.results[i]);
     workbench_close(&b.bench);

@@ -23,9 +23,9 @@ static int64_t waiting_ns(const struct partition_problem *p, size_t i)
     const struct price_table *table = p->table;
     if (p->mesh_count == 0)
         return stage_period_ns(price_of_stage(table, (int)i), p->in_flight[i], p->micro_batch_count);
-    size_t turn = i % (size_t)p->turn_count;
-    return stage_period_ns(table->by_turns[turn], p->in_flight[i],
-                           micro_batches_in_turn((int)p->micro_batch_count, p->turns[turn]));
+    size_t shape = i % (size_t)p->turn_count;
+    return stage_period_ns(table->by_turns[shape], p->in_flight[i],
+                           micro_batches_in_turn((int)p->micro_batch_count, p->turns[shape]));
 }
 
 /* And waits at least as long for it. */

@@ -28,7 +28,7 @@ static bool has_candidate(const struct run *run, int config)
 static bool gathers(const struct piece *piece, const struct partition_plan *plan)
 {
     for (int k = 0; k < partition_stages(&piece->problem, plan); k++) {
-        const struct price_table *own = plan->turn ? piece->table->by_turns[plan->turn[k]] : piece->table;
+        const struct price_table *own = plan->shape ? piece->table->by_turns[plan->shape[k]] : piece->table;
         for (const struct layer_count *c = plan->counts[k]; c->count > 0; c++)
             if (own->prices[c->at].gather_forward_ns + own->prices[c->at].gather_once_ns > 0)
                 return true;

@@ -241,7 +241,7 @@ void space_add_micro_batches(struct listing *l, struct config config, const stru
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
-        if (config.meshes == 0 || space_set_shapes(l, &config))
+        if (config.meshes == 0 || space_set_turns(l, &config))
             space_add_variants(l, &config, *d);
     }
 }
@@ -268,7 +268,7 @@ static void add_stages(struct listing *l, int ranks, struct degrees d)
         if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && space_shares_batch(l, d.data))
             space_add_micro_batches(l, (struct config){ .stages = stages }, &d);
     }
-    space_add_several(l, ranks, d);
+    space_add_turns(l, ranks, d);
 }
 
 static void list_configs(struct listing *l)
@@ -333,7 +333,7 @@ bool space_configs_until(struct config **out, int *count, struct arena *arena, c
 {
     struct listing l = list_of(space, graph, cluster);
     l.stop = stop;
-    if (!space_check_several(space, err) || !keep_configs(&l, out, count, arena, err))
+    if (!space_check_turns(space, err) || !keep_configs(&l, out, count, arena, err))
         return false;
     *ended = l.ended;
     if (l.ended)

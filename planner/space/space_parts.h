@@ -1,4 +1,4 @@
-/* What space.c, space_schedules.c and space_several.c share: a list of configurations in the making. */
+/* What space.c, space_schedules.c and space_turns.c share: a list of configurations in the making. */
 #ifndef CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
 #define CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
 #include "planner/space/space.h"
@@ -48,16 +48,16 @@ void space_add_schedules(struct listing *l, struct config config);
 /* Whether the space has pipelines that the closed form bounds. */
 bool space_has_bounded(const struct space *space);
 
-/* ---- space_several.c ---- */
+/* ---- space_turns.c ---- */
 
 /* Whether the search knows stages of several meshes under it: synchronous, with one chunk for each stage. */
-bool space_takes_several(int schedule);
+bool space_takes_turns(int schedule);
 /* Configurations whose stages have several meshes; ranks: what tensor and context parallelism leave. */
-void space_add_several(struct listing *l, int ranks, struct degrees d);
+void space_add_turns(struct listing *l, int ranks, struct degrees d);
 /* Sets the numbers of meshes that a stage of the configuration may have, of which no replica is without a micro-batch.
  * False: it has no more than one, or some meshes are left even when there are no more stages than layers, or than are
  * given. */
-bool space_set_shapes(struct listing *l, struct config *config);
+bool space_set_turns(struct listing *l, struct config *config);
 /* The schedules whose stages can have several meshes. */
-bool space_check_several(const struct space *space, struct error *err);
+bool space_check_turns(const struct space *space, struct error *err);
 #endif

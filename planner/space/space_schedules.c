@@ -67,7 +67,7 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     const struct allowed *asked = l->beside && l->space->interleave.count == 0 ? &usual_chunks : &l->space->interleave;
     if (config->meshes > 0) { /* what a replica does depends on nothing but the replicas from it on */
         out[0] = 1;
-        return space_takes_several(config->schedule) && allows(asked, 1) &&
+        return space_takes_turns(config->schedule) && allows(asked, 1) &&
                schedule_takes(schedule, config->stages, 1, config->micro_batch_count);
     }
     int count = 0, values = asked->count > 0 ? asked->count : 1;

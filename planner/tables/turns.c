@@ -78,7 +78,7 @@ struct making {
     int made_count;
     struct made {
         const struct price_table *from, *table;
-        int turn;
+        int shape;
     } * made; /* (meshes * turn_count) */
     struct error *err;
 };
@@ -90,11 +90,11 @@ static bool out_of_memory(struct error *err)
 
 /* Of a stage with so many meshes before it in the pipeline, made once for equal types: there at the first such place.
  * m->refused: there is none. */
-static bool table_at(struct making *m, int before, int turn, const struct price_table **out)
+static bool table_at(struct making *m, int before, int shape, const struct price_table **out)
 {
     struct workbench *bench = m->bench;
     const struct config *c = m->config;
-    int ranks = mesh_ranks(&c->mesh), replicas = c->turns[turn], first = config_rank_at(c, before, replicas);
+    int ranks = mesh_ranks(&c->mesh), replicas = c->turns[shape], first = config_rank_at(c, before, replicas);
     bool typed = bench->type_facts != NULL;
     unsigned types = typed ? cluster_types(bench->facts->cluster, first, replicas * ranks) : 1;
     const struct price_table *from = NULL;
@@ -103,7 +103,7 @@ static bool table_at(struct making *m, int before, int turn, const struct price_
     if (!good || m->refused)
         return good;
     for (int i = 0; i < m->made_count; i++)
-        if (m->made[i].from == from && m->made[i].turn == turn) {
+        if (m->made[i].from == from && m->made[i].shape == shape) {
             *out = m->made[i].table;
             return true;
         }
@@ -115,17 +115,17 @@ static bool table_at(struct making *m, int before, int turn, const struct price_
     }
     add_exchange(bench->facts, plan, table);
     plan_free(plan);
-    m->made[m->made_count++] = (struct made){ from, table, turn };
+    m->made[m->made_count++] = (struct made){ from, table, shape };
     *out = table;
     return true;
 }
 
-/* Every number the least of those made for a turn, or for any (-1). NULL: out of memory. */
-static struct price_table *least_of(struct making *m, int turn)
+/* Every number the least of those made for a shape, or for any (-1). NULL: out of memory. */
+static struct price_table *least_of(struct making *m, int shape)
 {
     struct price_table *least = NULL;
     for (int i = 0; i < m->made_count; i++) {
-        bool counts = turn < 0 || m->made[i].turn == turn;
+        bool counts = shape < 0 || m->made[i].shape == shape;
         if (counts && !price_join_table(&least, &m->bench->arena, m->made[i].table, false))
             return NULL;
     }
@@ -146,16 +146,16 @@ static bool make(struct making *m, const struct price_table **out)
     *out = NULL;
     if (!by_place || !by_turns || !m->made)
         return out_of_memory(m->err);
-    for (int turn = 0; turn < c->turn_count; turn++)
-        for (int before = 0; before < (typed ? c->meshes : 1) && before + c->turns[turn] <= c->meshes && !m->refused;
+    for (int shape = 0; shape < c->turn_count; shape++)
+        for (int before = 0; before < (typed ? c->meshes : 1) && before + c->turns[shape] <= c->meshes && !m->refused;
              before++)
-            if (!table_at(m, before, turn, &by_place[before * c->turn_count + turn]))
+            if (!table_at(m, before, shape, &by_place[before * c->turn_count + shape]))
                 return false;
     if (m->refused)
         return true;
     struct price_table *table = least_of(m, -1);
-    for (int turn = 0; turn < c->turn_count; turn++)
-        if (!(by_turns[turn] = typed ? least_of(m, turn) : by_place[turn]))
+    for (int shape = 0; shape < c->turn_count; shape++)
+        if (!(by_turns[shape] = typed ? least_of(m, shape) : by_place[shape]))
             return out_of_memory(m->err);
     if (!table)
         return out_of_memory(m->err);

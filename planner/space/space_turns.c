@@ -25,7 +25,7 @@ static bool share_out(const struct listing *l, const int *turns, int turn_count,
     return fewest[left] <= most;
 }
 
-bool space_set_shapes(struct listing *l, struct config *config)
+bool space_set_turns(struct listing *l, struct config *config)
 {
     int turns[SPACE_MOST_TURNS], count = 0;
     int64_t stages = config->stages > 0 ? config->stages : l->graph->layer_count,
@@ -62,7 +62,7 @@ static void add_turns(struct listing *l, struct config config, const struct degr
     }
 }
 
-void space_add_several(struct listing *l, int ranks, struct degrees d)
+void space_add_turns(struct listing *l, int ranks, struct degrees d)
 {
     for (d.data = 1; names_several(&l->space->turns) && 2 * d.data <= ranks && !l->ended; d.data++)
         if (ranks % d.data == 0 && space_shares_batch(l, d.data))
@@ -71,7 +71,7 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
 
 /* ---- restrictions ---- */
 
-bool space_takes_several(int schedule)
+bool space_takes_turns(int schedule)
 {
     const struct schedule *s = schedules[schedule];
     return !s->asynchronous && schedule_least_chunks(s) == 1;
@@ -81,16 +81,16 @@ static void name_those_that_take(char *out, size_t size)
 {
     size_t length = 0;
     for (int s = 0; schedules[s]; s++)
-        if (space_takes_several(s) && length < size)
+        if (space_takes_turns(s) && length < size)
             length += (size_t)snprintf(out + length, size - length, "%s%s", length ? ", " : "", schedules[s]->name);
 }
 
-bool space_check_several(const struct space *space, struct error *err)
+bool space_check_turns(const struct space *space, struct error *err)
 {
     bool asked = names_several(&space->turns), takes = space->schedule.count == 0;
     char known[256];
     for (int i = 0; i < space->schedule.count; i++)
-        takes = takes || space_takes_several((int)space->schedule.values[i]);
+        takes = takes || space_takes_turns((int)space->schedule.values[i]);
     name_those_that_take(known, sizeof known);
     return !asked || takes ||
            fail(err,
