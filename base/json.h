@@ -25,6 +25,10 @@ enum { JSON_MAX_DEPTH = 512 };
 bool json_parse(struct json_doc **out, const char *name, const char *text, size_t length, struct error *err);
 void json_free(struct json_doc *doc); /* accepts NULL */
 const struct json *json_root(const struct json_doc *doc);
+/* Parses, hands the root to read() and frees the document: read() copies what it keeps. False if either fails. */
+bool json_parse_with(const char *name, const char *text, size_t length,
+                     bool (*read)(void *self, const struct json *root, struct error *err), void *self,
+                     struct error *err);
 
 enum json_type json_type(const struct json *value);
 const char *json_type_name(enum json_type type);

@@ -257,6 +257,16 @@ void json_free(struct json_doc *doc)
     free(doc);
 }
 
+bool json_parse_with(const char *name, const char *text, size_t length,
+                     bool (*read)(void *self, const struct json *root, struct error *err), void *self,
+                     struct error *err)
+{
+    struct json_doc *doc = NULL;
+    bool good = json_parse(&doc, name, text, length, err) && read(self, json_root(doc), err);
+    json_free(doc);
+    return good;
+}
+
 /* ---- looking around ---- */
 
 const struct json *json_root(const struct json_doc *doc)

@@ -22,7 +22,7 @@ static const struct json_field top_fields[] = {
 struct node_fields {
     int64_t id;
     const char *name;
-    const struct json *supported, *backward, *color;
+    const struct json *supported, *backward, *color, *layer;
     double cpu_latency, accelerator_latency, bytes;
 };
 static const struct json_field node_fields[] = {
@@ -36,6 +36,8 @@ static const struct json_field node_fields[] = {
     { "colorClass", FIELD_NODE, offsetof(struct node_fields, color), false, 0, 0, NULL,
       "nodes of one colour stay together" },
     { "size", FIELD_DOUBLE, offsetof(struct node_fields, bytes), false, 0, LARGEST, NULL, "bytes of memory" },
+    { "layerId", FIELD_NODE, offsetof(struct node_fields, layer), false, 0, 0, NULL,
+      "which layer the operator is of: the peer's files have it, and nobody reads it" },
 };
 struct edge_fields {
     int64_t from, to;
@@ -120,17 +122,18 @@ static bool read_edge(struct reader *r, const struct json *value, struct dag_edg
     return true;
 }
 
-static bool read_root(struct reader *r, const struct json *root)
+static bool read_root(void *self, const struct json *root, struct error *err)
 {
+    struct reader *r = self;
     struct top_fields f;
     struct dnn_graph *graph = r->graph;
-    if (!json_read_fields(root, FIELDS(top_fields), &f, r->arena, r->err))
+    if (!json_read_fields(root, FIELDS(top_fields), &f, r->arena, err))
         return false;
     if (json_type(f.nodes) != JSON_ARRAY || json_count(f.nodes) == 0)
-        return json_fail(f.nodes, r->err, "expected an array of at least one node, found %s",
+        return json_fail(f.nodes, err, "expected an array of at least one node, found %s",
                          json_type(f.nodes) == JSON_ARRAY ? "none" : json_type_name(json_type(f.nodes)));
     if (json_type(f.edges) != JSON_ARRAY)
-        return json_fail(f.edges, r->err, "expected an array, found %s", json_type_name(json_type(f.edges)));
+        return json_fail(f.edges, err, "expected an array, found %s", json_type_name(json_type(f.edges)));
     graph->accelerator_bytes = f.accelerator_bytes;
     graph->accelerator_count = f.accelerator_count;
     graph->cpu_count = f.cpu_count;
@@ -138,7 +141,7 @@ static bool read_root(struct reader *r, const struct json *root)
         return false;
     graph->edges = arena_alloc(r->arena, (size_t)json_count(f.edges), sizeof *graph->edges);
     if (!graph->edges)
-        return fail_kind(r->err, ERROR_ENVIRONMENT, "partition: out of memory");
+        return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
     for (int e = 0; e < json_count(f.edges); e++)
         if (!read_edge(r, json_at(f.edges, e), &graph->edges[graph->edge_count++]))
             return false;
@@ -148,14 +151,10 @@ static bool read_root(struct reader *r, const struct json *root)
 bool dnn_read(struct dnn_graph *out, const char *name, const char *text, size_t length, struct arena *arena,
               struct error *err)
 {
-    struct json_doc *doc = NULL;
     struct dnn_graph graph = { 0 };
     struct reader r = { .graph = &graph, .arena = arena, .err = err };
-    if (!json_parse(&doc, name, text, length, err))
+    if (!json_parse_with(name, text, length, read_root, &r, err))
         return false;
-    bool ok = read_root(&r, json_root(doc));
-    json_free(doc);
-    if (ok)
-        *out = graph;
-    return ok;
+    *out = graph;
+    return true;
 }

@@ -85,8 +85,7 @@ static bool layer_time(const struct galvatron_problem *problem, const struct gal
     const struct galvatron_profile *p = problem->profile;
     int tensor = layer->tensor, data = stage_devices(problem, plan) / tensor;
     double samples = samples_per_micro_batch(plan, data), tensor_ms = 0, rate = 0, sent_ms = 0;
-    bool neighbours = tensor == 1 || !layer->consecutive; /* are the data group's ranks */
-    if (!reduce_rate(p, data, neighbours, &rate, err) || !message_ms(problem, plan, samples, &sent_ms, err) ||
+    if (!reduce_rate(p, data, tensor == 1, &rate, err) || !message_ms(problem, plan, samples, &sent_ms, err) ||
         (tensor > 1 && !gather_ms(p, tensor, boundary_mb(problem, samples), &tensor_ms, err)))
         return false;
     double forward_ms = line_ms(&p->layer, samples / tensor);
@@ -108,8 +107,6 @@ static double states_ratio(const struct galvatron_plan *plan, bool zero3, int ra
 {
     double part = 1.0 / ranks + .003;
     int whole_eighths = (zero3 ? 0 : 1) + (plan->chunks > 1 ? 1 : 0);
-    if (!zero3 && !plan->zero2)
-        return 1;
     return (8 - whole_eighths) / 8.0 * part + whole_eighths / 8.0;
 }
 

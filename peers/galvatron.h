@@ -1,4 +1,4 @@
-/* Galvatron's profiles and configurations (JSON) and problem: layers that are alike on a power of two of devices, each
+/* Galvatron's profiles (JSON) and problem: layers that are alike on a power of two of devices, each
  * with a tensor and a data degree, ZeRO-2 or ZeRO-3, checkpointed or not; even stages; embedding and head beside them.
  * Times are milliseconds and sizes MB (2^20 bytes) as in its files, for one micro-batch of b samples on a data rank:
  *
@@ -68,7 +68,7 @@ bool galvatron_read_profile(struct galvatron_profile *out, const struct galvatro
 
 struct galvatron_layer {
     int tensor;
-    bool zero3, checkpoint, consecutive; /* consecutive: the tensor group's ranks are neighbours */
+    bool zero3, checkpoint; /* zero3: otherwise ZeRO-2. The ranks of a tensor group are neighbours */
 };
 struct galvatron_plan {
     int stage_count, layer_count, chunks; /* chunks: micro-batches */
@@ -76,12 +76,9 @@ struct galvatron_plan {
     struct galvatron_layer *layers; /* (layer_count) */
     int *stage_layers;              /* (stage_count) */
     int vocabulary_tensor;
-    bool vocabulary_sequence;    /* vsp: the vocabulary's group splits the sequence and not the weights */
-    bool embedding_zero3, zero2; /* zero2: layers that are not ZeRO-3 are ZeRO-2, else replicated */
+    bool vocabulary_sequence; /* vsp: the vocabulary's group splits the sequence and not the weights */
+    bool embedding_zero3;
 };
-/* A galvatron_config_*.json; in the arena. Refused: Ulysses' layers, other schedules than 1F1B. */
-bool galvatron_read_plan(struct galvatron_plan *out, const char *name, const char *text, size_t length,
-                         struct arena *arena, struct error *err);
 
 struct galvatron_problem {
     const struct galvatron_profile *profile;

@@ -250,14 +250,19 @@ static bool read_sp_time(struct galvatron_profile *p, const struct json *root, s
     return true;
 }
 
-static bool read_file(struct galvatron_profile *p, int file, const struct json *root, struct error *err)
+struct file {
+    struct galvatron_profile *profile;
+    int kind;
+};
+static bool read_file(void *self, const struct json *root, struct error *err)
 {
+    const struct file *file = self;
     static bool (*const readers[GALVATRON_FILES])(struct galvatron_profile *, const struct json *, struct error *) = {
         [GALVATRON_COMPUTATION] = read_computation, [GALVATRON_MEMORY] = read_memory,
         [GALVATRON_ALLREDUCE] = read_allreduce,     [GALVATRON_P2P] = read_p2p,
         [GALVATRON_OVERLAP] = read_overlap,         [GALVATRON_SP_TIME] = read_sp_time,
     };
-    return expect_object(root, err) && readers[file](p, root, err);
+    return expect_object(root, err) && readers[file->kind](file->profile, root, err);
 }
 
 static void clear_degrees(double values[GALVATRON_DEGREES])
@@ -280,153 +285,10 @@ bool galvatron_read_profile(struct galvatron_profile *out, const struct galvatro
         clear_degrees(others[i]->activation_mb);
     }
     for (int f = 0; f < GALVATRON_FILES; f++) {
-        struct json_doc *doc = NULL;
-        if (!json_parse(&doc, texts[f].name, texts[f].text, texts[f].length, err))
-            return false;
-        bool ok = read_file(&p, f, json_root(doc), err);
-        json_free(doc);
-        if (!ok)
+        struct file file = { &p, f };
+        if (!json_parse_with(texts[f].name, texts[f].text, texts[f].length, read_file, &file, err))
             return false;
     }
     *out = p;
     return true;
-}
-
-/* ---- a configuration ---- */
-
-static bool require_int(const struct json *object, const char *key, int64_t min, int64_t max, int *out,
-                        struct error *err)
-{
-    const struct json *value;
-    int64_t number;
-    if (!json_require(object, key, &value, err) || !json_int(value, min, max, &number, err))
-        return false;
-    *out = (int)number;
-    return true;
-}
-
-static bool require_flag(const struct json *object, const char *key, bool *out, struct error *err)
-{
-    int value;
-    if (!require_int(object, key, 0, 1, &value, err))
-        return false;
-    *out = value == 1;
-    return true;
-}
-
-/* "1,2,2": numbers of min to max. *out: (*count) in the arena; a count that is not 0 is expected. */
-static bool require_list(const struct json *object, const char *key, int64_t min, int64_t max, int *count, int **out,
-                         struct arena *arena, struct error *err)
-{
-    const struct json *value;
-    const char *text;
-    int *list = arena_alloc(arena, GALVATRON_LAYERS, sizeof *list);
-    int found = 0;
-    if (!list)
-        return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-    if (!json_require(object, key, &value, err) || !json_string(value, &text, err))
-        return false;
-    for (const char *at = text;; at++) {
-        char *end = NULL;
-        long number = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
-        if (number < min || number > max || (*end && *end != ','))
-            return json_fail(value, err, "expected whole numbers of %lld to %lld with commas between, found '%s'",
-                             (long long)min, (long long)max, at);
-        if (found == GALVATRON_LAYERS)
-            return json_fail(value, err, "expected at most %d numbers, found more", GALVATRON_LAYERS);
-        list[found++] = (int)number;
-        at = end;
-        if (!*at)
-            break;
-    }
-    if (*count && found != *count)
-        return json_fail(value, err, "expected %d number%s, found %d", *count, *count == 1 ? "" : "s", found);
-    *count = found;
-    *out = list;
-    return true;
-}
-
-static bool require_word(const struct json *object, const char *key, const char *const *words, int *out,
-                         struct error *err)
-{
-    const struct json *value;
-    const char *text;
-    if (!json_require(object, key, &value, err) || !json_string(value, &text, err))
-        return false;
-    for (*out = 0; words[*out]; ++*out)
-        if (strcmp(text, words[*out]) == 0)
-            return true;
-    return json_fail(value, err, "expected %s%s%s, found '%s'", words[0], words[1] ? " or " : "",
-                     words[1] ? words[1] : "", text);
-}
-
-static bool read_layers(struct galvatron_plan *plan, const struct json *root, struct arena *arena, struct error *err)
-{
-    int *tensor, *consecutive, *zero3, *ulysses, *checkpoint, count = 0;
-    if (!require_list(root, "tp_sizes_enc", 1, 1 << (GALVATRON_DEGREES - 1), &count, &tensor, arena, err) ||
-        !require_list(root, "tp_consecutive_flags", 0, 1, &count, &consecutive, arena, err) ||
-        !require_list(root, "dp_types_enc", 0, 1, &count, &zero3, arena, err) ||
-        !require_list(root, "checkpoint", 0, 1, &count, &checkpoint, arena, err))
-        return false;
-    if (json_member(root, "use_sp") && !require_list(root, "use_sp", 0, 0, &count, &ulysses, arena, err))
-        return false;
-    plan->layer_count = count;
-    plan->layers = arena_alloc(arena, (size_t)count, sizeof *plan->layers);
-    if (!plan->layers)
-        return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-    for (int l = 0; l < count; l++) {
-        if (degree_index(tensor[l]) < 0)
-            return json_fail(json_member(root, "tp_sizes_enc"), err, "expected powers of two, found %d", tensor[l]);
-        plan->layers[l] = (struct galvatron_layer){ tensor[l], zero3[l] == 1, checkpoint[l] == 1, consecutive[l] == 1 };
-    }
-    return true;
-}
-
-static bool read_stages(struct galvatron_plan *plan, const struct json *root, struct arena *arena, struct error *err)
-{
-    int sum = 0;
-    if (!require_int(root, "pp_deg", 1, GALVATRON_STAGES, &plan->stage_count, err))
-        return false;
-    if (degree_index(plan->stage_count) < 0)
-        return json_fail(json_member(root, "pp_deg"), err, "expected a power of two, found %d", plan->stage_count);
-    if (!require_list(root, "pp_division", 1, GALVATRON_LAYERS, &plan->stage_count, &plan->stage_layers, arena, err))
-        return false;
-    for (int s = 0; s < plan->stage_count; s++)
-        sum += plan->stage_layers[s];
-    return sum == plan->layer_count ||
-           json_fail(json_member(root, "pp_division"), err, "expected numbers that add up to the %d layers, found %d",
-                     plan->layer_count, sum);
-}
-
-static bool read_config(struct galvatron_plan *plan, const struct json *root, struct arena *arena, struct error *err)
-{
-    static const char *const schedules[] = { "pipedream_flush", NULL }, *const types[] = { "zero2", "ddp", NULL };
-    int schedule, type;
-    const struct json *batch;
-    if (!expect_object(root, err) || !read_layers(plan, root, arena, err) || !read_stages(plan, root, arena, err) ||
-        !json_require(root, "global_bsz", &batch, err) || !json_int(batch, 1, 1000000, &plan->batch, err) ||
-        !require_int(root, "chunks", 1, 1000000, &plan->chunks, err) ||
-        !require_word(root, "pipeline_type", schedules, &schedule, err) ||
-        !require_word(root, "default_dp_type", types, &type, err) ||
-        !require_int(root, "vtp", 1, 1 << (GALVATRON_DEGREES - 1), &plan->vocabulary_tensor, err) ||
-        !require_flag(root, "vsp", &plan->vocabulary_sequence, err) ||
-        !require_flag(root, "embed_sdp", &plan->embedding_zero3, err))
-        return false;
-    plan->zero2 = type == 0;
-    return degree_index(plan->vocabulary_tensor) >= 0 ||
-           json_fail(json_member(root, "vtp"), err, "expected a power of two, found %d", plan->vocabulary_tensor);
-}
-
-bool galvatron_read_plan(struct galvatron_plan *out, const char *name, const char *text, size_t length,
-                         struct arena *arena, struct error *err)
-{
-    struct json_doc *doc = NULL;
-    struct galvatron_plan plan = { 0 };
-    if (!json_parse(&doc, name, text, length, err))
-        return false;
-    bool ok = read_config(&plan, json_root(doc), arena, err);
-    json_free(doc);
-    if (ok)
-        *out = plan;
-    return ok;
 }

@@ -50,7 +50,7 @@ static void list_options(struct solver *s)
         for (int way = 0; way < 4; way++) {
             struct option *o = &s->options[s->option_count];
             struct error ignored = { 0 };
-            o->layer = (struct galvatron_layer){ tensor, way & 1, way & 2, true };
+            o->layer = (struct galvatron_layer){ tensor, way & 1, way & 2 };
             s->option_count += galvatron_layer_cost(s->problem, &s->shape, &o->layer, &o->cost, &ignored);
         }
 }
@@ -265,11 +265,9 @@ bool galvatron_solve(const struct galvatron_problem *problem, struct arena *aren
     s->out = out;
     for (int stages = 1; stages <= problem->device_count; stages *= 2)
         for (int chunks = 1; chunks <= problem->batch && problem->layer_count % stages == 0; chunks++) {
-            s->shape = (struct galvatron_plan){ .stage_count = stages,
-                                                .layer_count = problem->layer_count,
-                                                .chunks = chunks,
-                                                .batch = problem->batch,
-                                                .zero2 = true };
+            s->shape = (struct galvatron_plan){
+                .stage_count = stages, .layer_count = problem->layer_count, .chunks = chunks, .batch = problem->batch
+            };
             if (problem->batch % chunks == 0 && !try_vocabularies(s))
                 return false;
         }

@@ -237,16 +237,17 @@ static bool read_ids(struct reader *r, const struct json *list)
     return node_ids_sort(&r->ids, list, r->err);
 }
 
-static bool read_root(struct reader *r, const struct json *root)
+static bool read_root(void *self, const struct json *root, struct error *err)
 {
+    struct reader *r = self;
     struct top_fields f;
-    if (!json_read_fields(root, FIELDS(top_fields), &f, r->arena, r->err) || !expect(f.nodes, JSON_ARRAY, r->err) ||
-        !expect(f.edges, JSON_ARRAY, r->err))
+    if (!json_read_fields(root, FIELDS(top_fields), &f, r->arena, err) || !expect(f.nodes, JSON_ARRAY, err) ||
+        !expect(f.edges, JSON_ARRAY, err))
         return false;
     if (json_count(f.nodes) == 0)
-        return json_fail(f.nodes, r->err, "expected at least one node, found none");
+        return json_fail(f.nodes, err, "expected at least one node, found none");
     if (!(f.bytes_per_s > 0))
-        return json_fail(json_member(root, "bandwidth"), r->err, "expected a positive number, found 0");
+        return json_fail(json_member(root, "bandwidth"), err, "expected a positive number, found 0");
     r->graph->memory_bytes = f.memory_bytes;
     r->graph->bytes_per_s = f.bytes_per_s;
     r->graph->device_count = f.device_count;
@@ -262,14 +263,10 @@ static bool read_root(struct reader *r, const struct json *root)
 bool piper_read(struct piper_graph *out, const char *name, const char *text, size_t length, struct arena *arena,
                 struct error *err)
 {
-    struct json_doc *doc = NULL;
     struct piper_graph graph = { 0 };
     struct reader r = { .graph = &graph, .arena = arena, .err = err };
-    if (!json_parse(&doc, name, text, length, err))
+    if (!json_parse_with(name, text, length, read_root, &r, err))
         return false;
-    bool ok = read_root(&r, json_root(doc));
-    json_free(doc);
-    if (ok)
-        *out = graph;
-    return ok;
+    *out = graph;
+    return true;
 }

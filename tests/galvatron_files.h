@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #define GALVATRON_FOLDER SOURCE_ROOT "/benchmarks/cases/peers/galvatron/"
-#define GALVATRON_CONFIGURATION "galvatron_config_llama2-7b_1nodes_8gpus_per_node_36GB_bf16.json"
 static const char *const galvatron_names[GALVATRON_FILES] = {
     [GALVATRON_COMPUTATION] = "computation_profiling_bf16_llama2-7b_all.json",
     [GALVATRON_MEMORY] = "memory_profiling_bf16_llama2-7b_all.json",

@@ -122,6 +122,21 @@ START_TEST(dnn_json_is_refused_with_its_place)
 }
 END_TEST
 
+/* What the peer's files say of a node and nobody needs. */
+START_TEST(dnn_json_may_name_layers)
+{
+    static const char text[] = DNN("{\"id\":1,\"supportedOnFpga\":1,\"cpuLatency\":1,\"fpgaLatency\":1,"
+                                   "\"isBackwardNode\":0,\"layerId\":7}",
+                                   "");
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    struct dnn_graph graph;
+    ck_assert_msg(dnn_read(&graph, "f", text, sizeof text - 1, &arena, &err), "%s", err.message);
+    ck_assert_int_eq(graph.node_count, 1);
+    arena_free(&arena);
+}
+END_TEST
+
 static Suite *partition_read(void)
 {
     Suite *s = suite_create("partition_read");
@@ -129,6 +144,7 @@ static Suite *partition_read(void)
     CHECK_ADD(s, graph_txt_is_read_whole);
     CHECK_ADD(s, piper_json_is_refused_with_its_place);
     CHECK_ADD(s, dnn_json_is_refused_with_its_place);
+    CHECK_ADD(s, dnn_json_may_name_layers);
     return s;
 }
 

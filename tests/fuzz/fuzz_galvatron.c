@@ -40,25 +40,8 @@ static void try_profile(const uint8_t *data, size_t size)
     arena_free(&arena);
 }
 
-static void try_plan(const uint8_t *data, size_t size)
-{
-    struct arena arena = { 0 };
-    struct error err = { 0 };
-    struct galvatron_plan plan;
-    if (!galvatron_read_plan(&plan, "fuzz", (const char *)data, size, &arena, &err)) {
-        must(err.kind != ERROR_NONE);
-    } else {
-        int layers = 0;
-        for (int s = 0; s < plan.stage_count; s++)
-            layers += plan.stage_layers[s];
-        must(layers == plan.layer_count);
-    }
-    arena_free(&arena);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     try_profile(data, size);
-    try_plan(data, size);
     return 0;
 }
