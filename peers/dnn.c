@@ -7,6 +7,11 @@ enum { AXIS_ACCELERATOR = 0, AXIS_CPU = 1 };
 enum { ON_ACCELERATOR = 0, ON_CPU = 1, KINDS = 2 };
 static const struct stage_choice choices[KINDS] = { { { 1, 0 } }, { { 0, 1 } } };
 
+/* The number that two doubles make together: what comes and goes again leaves nothing of itself behind. */
+struct pair {
+    double high, low;
+};
+
 /* Potentials of ideals; SUM_CPU_ONLY: CPU time of what only a CPU can do. */
 enum sum { SUM_CPU, SUM_ACCELERATOR, SUM_BYTES, SUM_UNSUPPORTED, SUM_CPU_ONLY, SUMS };
 struct problem {
@@ -20,11 +25,11 @@ struct problem {
     double (*sums)[SUMS]; /* (ideals) */
     double slowdown;      /* no node is slowed down less by a CPU */
     /* the stage in hand */
-    struct sender *senders;    /* (nodes) */
-    struct touch *touches;     /* by part from first_touch[part] on: what its coming in changes */
-    int *first_touch;          /* (parts + 1) */
-    double *sent, sending;     /* (parts + 1) what crosses, before each part that was counted */
-    int *path, depth, counted; /* (parts) added parts, of which the first `counted` are in the above */
+    struct sender *senders;     /* (nodes) */
+    struct touch *touches;      /* by part from first_touch[part] on: what its coming in changes */
+    int *first_touch;           /* (parts + 1) */
+    struct pair *sent, sending; /* (parts + 1) what crosses, before each part that was counted */
+    int *path, depth, counted;  /* (parts) added parts, of which the first `counted` are in the above */
 };
 
 /* A node as the stage in hand sees it. */
@@ -128,7 +133,104 @@ bool dnn_parts(const struct dnn_graph *graph, struct arena *arena, int *part_of,
     return dag_build(parts, arena, part_count, edges, between, NULL, err);
 }
 
+/* ---- idle leaves ---- */
+
+/* What a part is to the parts beside it. */
+struct leaf {
+    int neighbors, mixed; /* parts that are joined with it by edges of any kind, and the XOR of their numbers */
+    bool idle, supported;
+};
+
+static void find_leaves(const struct dnn_graph *graph, const int *part_of, const struct dag *beside,
+                        struct leaf *leaves)
+{
+    double bytes = 0;
+    for (int v = 0; v < graph->node_count; v++)
+        bytes += graph->nodes[v].bytes;
+    bool roomy = bytes <= graph->accelerator_bytes; /* whatever lies where */
+    for (int part = 0; part < beside->node_count; part++) {
+        leaves[part] = (struct leaf){ .idle = true, .supported = true };
+        for (int e = beside->first_out[part]; e < beside->first_out[part + 1]; e++, leaves[part].neighbors++)
+            leaves[part].mixed ^= beside->out[e];
+        for (int e = beside->first_in[part]; e < beside->first_in[part + 1]; e++, leaves[part].neighbors++)
+            leaves[part].mixed ^= beside->in[e];
+    }
+    for (int v = 0; v < graph->node_count; v++) {
+        const struct dnn_node *node = &graph->nodes[v];
+        struct leaf *leaf = &leaves[part_of[v]];
+        leaf->supported = leaf->supported && node->supported;
+        leaf->idle =
+            leaf->idle && !(node->cpu_latency > 0 || node->accelerator_latency > 0) && (roomy || !(node->bytes > 0));
+    }
+}
+
+/* A part that takes no time, needs no room that may be short and is joined with one other part alone goes where that
+ * goes: no split is worse for it, since nothing else knows of it, and what crossed between the two does not. Each such
+ * leaf doubles the ideals at most. parts_of (node_count) and *parts are made anew. */
+static bool merge_idle_leaves(const struct dnn_graph *graph, struct arena *arena, int *part_of, struct dag *parts,
+                              struct error *err)
+{
+    int count = parts->node_count, edge_count = 0, roots = 0;
+    struct dag_edge *edges = arena_alloc(arena, (size_t)graph->edge_count, sizeof *edges);
+    struct leaf *leaves = arena_alloc(arena, (size_t)count, sizeof *leaves);
+    int *into = arena_alloc(arena, (size_t)count, sizeof *into),
+        *number = arena_alloc(arena, (size_t)count, sizeof *number);
+    struct dag beside;
+    if (!edges || !leaves || !into || !number)
+        return no_memory(err);
+    for (int e = 0; e < graph->edge_count;
+         e++) { /* from the smaller number to the larger: once, whatever its direction */
+        int a = part_of[graph->edges[e].from], b = part_of[graph->edges[e].to];
+        if (a != b)
+            edges[edge_count++] = (struct dag_edge){ a < b ? a : b, a < b ? b : a };
+    }
+    if (!dag_build(&beside, arena, count, edges, edge_count, NULL, err))
+        return false;
+    find_leaves(graph, part_of, &beside, leaves);
+    for (int part = 0; part < count; part++)
+        into[part] = part;
+    for (int part = 0; part < count; part++)
+        for (int leaf = part, to; leaves[leaf].neighbors == 1 && leaves[leaf].idle; leaf = to) {
+            to = leaves[leaf].mixed;
+            if (leaves[to].supported && !leaves[leaf].supported)
+                break;
+            into[leaf] = to;
+            leaves[leaf].neighbors = 0;
+            leaves[to].neighbors--;
+            leaves[to].mixed ^= leaf;
+        }
+    for (int part = 0; part < count; part++) /* among themselves the others are in the order of before */
+        number[part] = into[part] == part ? roots++ : -1;
+    for (int v = 0; v < graph->node_count; v++) {
+        int part = part_of[v];
+        while (into[part] != part)
+            part = into[part];
+        part_of[v] = number[part];
+    }
+    edge_count = 0;
+    for (int part = 0; part < count; part++)
+        for (int e = parts->first_out[part]; number[part] >= 0 && e < parts->first_out[part + 1]; e++)
+            if (number[parts->out[e]] >= 0)
+                edges[edge_count++] = (struct dag_edge){ number[part], number[parts->out[e]] };
+    return dag_build(parts, arena, roots, edges, edge_count, NULL, err);
+}
+
 /* ---- the stage in hand ---- */
+
+/* Knuth's exact sum of two doubles: *rest is what the rounded one lacks. */
+static double add_exactly(double a, double b, double *rest)
+{
+    double sum = a + b, of_b = sum - a;
+    *rest = (a - (sum - of_b)) + (b - of_b);
+    return sum;
+}
+
+static struct pair pair_plus(struct pair pair, double term)
+{
+    double rest, high = add_exactly(pair.high, term, &rest), low = pair.low + rest;
+    pair.high = add_exactly(high, low, &pair.low);
+    return pair;
+}
 
 static bool crosses(const struct sender *s)
 {
@@ -146,7 +248,7 @@ static void change_part(struct problem *p, int part, int sign)
         s->inside ^= touch->member;
         bool after = crosses(s);
         if (after != before)
-            p->sending += after ? s->cost : -s->cost;
+            p->sending = pair_plus(p->sending, after ? s->cost : -s->cost);
     }
 }
 
@@ -187,7 +289,7 @@ static double load(void *self, int below, int above, int choice, const int used[
         (to[SUM_BYTES] - from[SUM_BYTES]) * (1 - 1e-12) > p->graph->accelerator_bytes)
         return INFINITY;
     count_parts(p);
-    return latency + p->sending;
+    return latency + p->sending.high;
 }
 
 static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
@@ -404,8 +506,8 @@ bool dnn_solve(const struct dnn_graph *graph, const struct stage_limits *limits,
     p.part_of = arena_alloc(arena, (size_t)graph->node_count, sizeof *p.part_of);
     if (!p.part_of)
         return no_memory(err);
-    if (!dnn_parts(graph, arena, p.part_of, &parts, err) || !make_rows(&p, err) || !make_members(&p, err) ||
-        !make_touches(&p, err))
+    if (!dnn_parts(graph, arena, p.part_of, &parts, err) || !merge_idle_leaves(graph, arena, p.part_of, &parts, err) ||
+        !make_rows(&p, err) || !make_members(&p, err) || !make_touches(&p, err))
         return false;
     struct stage_model model = { .name = "dnn-partitioning",
                                  .self = &p,

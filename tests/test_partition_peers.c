@@ -191,6 +191,8 @@ static const struct {
 } dnn_rows[] = {
     { "LayerGraphs_bert24_inference", 17.78990625 },
     { "LayerGraphs_bert24_training", 41.7458125 },
+    { "LayerGraphs_gnmt_inference", 32.910658203124996 },
+    { "LayerGraphs_gnmt_training", 107.0044140625 },
     { "LayerGraphs_resnet50_inference", 33.774666015625 },
     { "LayerGraphs_resnet50_training", 78.6318125 },
     { "OperatorGraphs_resnet50_inference", 124.34884977404485 },
