@@ -281,7 +281,7 @@ static void print_orders(const struct cli *cli, const struct certificate *c)
 /* What was searched where not all could be listed. */
 static void print_narrowed(const struct cli *cli, const struct certificate *c)
 {
-    const char *about = "       this is about plans with one mesh for each stage and one layout";
+    const char *about = "       this is about plans with one mesh for each stage";
     if (c->plain_only && c->crowded)
         fprintf(cli->out, "%s: there are more than %d configurations; --space with fewer values has all of them\n",
                 about, SPACE_MOST_LISTED);

@@ -3,7 +3,7 @@
 #define CLEAVE_SEARCH_SWAPS_H
 #include "planner/cut/partition.h"
 
-/* Two layers of one class in one chunk of a stage with different strategies; where all layers have one layout. */
+/* Two layers of one class in one chunk of a stage with different strategies. */
 bool swaps_exist(const struct plan *plan, const struct chain *chain);
 /* Micro-batches that the descent walks: order matters where a step begins and ends, and so many show it. */
 int swaps_micro_batches(const struct plan *plan);

@@ -101,7 +101,7 @@ struct certificate {
     bool complete;   /* no configuration is left or unseen, and simulated_bound_ns is about those beside too */
     bool ended;      /* by time limit or cancellation, wherever it was */
     bool plain_only; /* time was over before the configurations were listed, or (crowded) there are very many: all this
-                        is about those with one mesh for each stage and one layout for all layers */
+                        is about those with one mesh for each stage */
     bool crowded;
     /* By fate, which add up to configurations; pruned_bound: ruled out by their first bound, and no record's; refused:
      * lowering had no program for it. */

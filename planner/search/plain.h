@@ -3,8 +3,7 @@
 #define CLEAVE_SEARCH_PLAIN_H
 #include "planner/search/search.h"
 
-/* Only what has one mesh for each stage and one layout for all layers. False: the space has no such part, or nothing
- * else, and stays as it is. */
+/* Only what has one mesh for each stage. False: the space has no such part, or nothing else, and stays as it is. */
 bool plain_narrow(struct space *space);
 /* Where the space has such plans and others beside them, or allows what is restricted by default: adds the best plans
  * without these by themselves to the result's. By the formula the others may keep them from being looked at although
