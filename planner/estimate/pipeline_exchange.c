@@ -3,29 +3,9 @@
  * their prices (turns.c). */
 #include "base/num.h"
 #include "planner/estimate/pipeline_parts.h"
-#include <string.h>
-
-static bool same_mesh(const struct plan *plan, int stage, int other)
-{
-    return !memcmp(plan->stages[stage].atom, plan->stages[other].atom, sizeof plan->stages[stage].atom);
-}
-
-/* Of the layer's gradient that other stages have too, the most that a rank of any stage holds: all of it where a
- * strategy shards nothing. */
-static int64_t whole_tied_bytes(const struct pipeline *p, const struct chain *chain, int layer)
-{
-    int64_t most = 0;
-    for (int stage = 0; stage < p->plan->stage_count; stage++) {
-        const struct price_table *own = price_of_plan_stage(p->table, p->plan, stage);
-        for (int i = 0; i < own->strategy_count; i++)
-            most = max_i64(most, price_at(own, chain->class_of[layer], i)->tied_gradient_bytes);
-    }
-    return most;
-}
 
 enum { HOLDERS = 8 }; /* at most; more stages are not counted */
-/* Those that hold the weight, and what a rank of each has of its gradient: whole where it is not cut into the same
- * shards. */
+/* Those that hold the weight, and what a rank of each has of its gradient. */
 struct holders {
     int stage[HOLDERS], count;
     int64_t bytes;
@@ -34,19 +14,13 @@ struct holders {
 static struct holders list_holders(const struct pipeline *p, const struct chain *chain)
 {
     struct holders h = { .count = 0 };
-    int64_t whole_bytes = 0;
     for (int l = 0; l < p->plan->layer_count && chain->tied_first >= 0; l++) {
-        int layer = plan_layer_at(p->plan, l);
-        if (!chain_is_tied(chain, layer))
+        if (!chain_is_tied(chain, plan_layer_at(p->plan, l)))
             continue;
         h.bytes = max_i64(h.bytes, p->price[0][l]->tied_gradient_bytes);
-        whole_bytes = max_i64(whole_bytes, whole_tied_bytes(p, chain, layer));
         for (int copy = 0; copy < plan_copies(p->plan); copy++)
             stages_add(h.stage, &h.count, HOLDERS, stage_of_copy(p->plan, l, copy));
     }
-    for (int i = 1; i < h.count; i++)
-        if (!same_mesh(p->plan, h.stage[0], h.stage[i]))
-            h.bytes = whole_bytes;
     return h;
 }
 
