@@ -52,6 +52,7 @@ struct run {
     int config_count;
     int beside_first, beside_count;         /* behind all these: space_configs_beside() */
     bool beside_unseen;                     /* there were some, and time ended before */
+    bool beside_bounded;                    /* it was looked at what they have to do */
     struct ordered *order;                  /* (config_count) by the bound of paths; late ones behind all others */
     bool *is_bounded;                       /* (config_count) has its first bound, or no program */
     const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
@@ -220,8 +221,10 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
 
 /* beside.c: appends the configurations of schedules beside those that the closed form bounds. */
 bool search_list_beside(struct run *run);
-/* What they have to do at least, into the bound of simulated steps. */
+/* What they have to do at least. */
 bool search_bound_beside(struct run *run);
+/* Where that was found, what the certificate says of them. */
+bool search_enter_beside(struct run *run);
 /* They are tried on what was judged best. */
 bool search_try_beside(struct run *run);
 /* Of small models that tie weights of their first and last layer: schedules that have both on one stage, whatever leads

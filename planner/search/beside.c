@@ -57,11 +57,9 @@ static bool bound_one(struct run *run, int index)
 {
     const struct config *config = &run->configs[index];
     const struct price_table *table = NULL;
-    struct certificate *c = &run->result->certificate;
     run->busy_ns[index] = INT64_MAX;
     if (!workbench_table(&run->bench, config, true, &table, run->err))
         return false;
-    certificate_hash_add(&c->hash, config, table);
     if (!table)
         return true;
     if (index > run->beside_first && works_alike(config, config - 1)) {
@@ -73,16 +71,33 @@ static bool bound_one(struct run *run, int index)
 
 bool search_bound_beside(struct run *run)
 {
-    struct certificate *c = &run->result->certificate;
     if (search_stops(run) && run->beside_count > 0) { /* then nothing is known of them */
         run->beside_count = 0;
         run->beside_unseen = true;
-        c->simulated_bound_ns = 0;
     }
-    c->beside = run->beside_count;
     for (int i = 0; i < run->beside_count; i++)
         if (!bound_one(run, run->beside_first + i))
             return false;
+    run->beside_bounded = true;
+    return true;
+}
+
+/* Behind what the certificate says of the others, as whoever checks it lists them. */
+bool search_enter_beside(struct run *run)
+{
+    struct certificate *c = &run->result->certificate;
+    if (!run->beside_bounded)
+        return true;
+    c->beside = run->beside_count;
+    if (run->beside_unseen)
+        c->simulated_bound_ns = 0;
+    for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++) {
+        const struct price_table *table = NULL;
+        if (!workbench_table(&run->bench, &run->configs[i], true, &table, run->err))
+            return false;
+        certificate_hash_add(&c->hash, &run->configs[i], table);
+        c->simulated_bound_ns = min_i64(c->simulated_bound_ns, run->busy_ns[i]);
+    }
     return true;
 }
 

@@ -80,7 +80,7 @@ static bool propose_and_judge(struct run *run)
          !search_pass(run, PART_POLISH, search_polish) || !search_pass(run, PART_JOINED, search_try_joined) ||
          !search_pass(run, PART_POLISH, search_polish)))
         return false;
-    if (!end_proof(run) || !search_settle(run))
+    if (!end_proof(run) || !search_enter_beside(run) || !search_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
