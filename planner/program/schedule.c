@@ -49,8 +49,10 @@ void schedule_set_piece(struct plan *plan, int piece, struct layer_range range)
 int schedule_versions(const struct plan *plan, int stage)
 {
     const struct schedule *schedule = schedules[plan->schedule];
+    if (!schedule->versions)
+        return 1;
     struct schedule_place place = schedule_place_of(plan, stage);
-    return schedule->versions ? schedule->versions(&place) : 1;
+    return schedule->versions(&place);
 }
 
 int schedule_updates(const struct plan *plan)

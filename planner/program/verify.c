@@ -1,4 +1,5 @@
 #include "base/num.h"
+#include "planner/program/by_stage.h"
 #include "planner/program/lives.h"
 #include "planner/program/order.h"
 #include "planner/program/verify_parts.h"
@@ -21,15 +22,15 @@ static int compare_extents(const void *left, const void *right)
     return a->high != b->high ? (a->high < b->high ? -1 : 1) : a->buffer - b->buffer;
 }
 
-static bool check_extents(const struct program *program, int stage, struct extent *extents, struct error *err)
+static bool check_extents(const struct program *program, int stage, const struct by_stage *by_stage,
+                          struct extent *extents, struct error *err)
 {
     const struct stage_program *list = &program->stages[stage];
     int count = 0;
     extents[count++] = (struct extent){ list->scratch_offset, list->scratch_offset + list->scratch_bytes, -1 };
-    for (int b = 0; b < program->buffer_count; b++) {
+    for (int k = by_stage->first[stage]; k < by_stage->first[stage + 1]; k++) {
+        int b = by_stage->buffer[k];
         const struct buffer *buffer = &program->buffers[b];
-        if (buffer->stage != stage)
-            continue;
         int64_t low = buffer_address(list, buffer), room = buffer->host ? list->host_bytes : list->arena_bytes;
         if (buffer->offset < 0 || buffer->offset > room - buffer->bytes)
             return fail_kind(err, ERROR_BUG,
@@ -67,11 +68,14 @@ bool verify_arena(const struct program *program, struct error *err)
     }
     if (!has_offsets(program))
         return true;
-    struct extent *extents = malloc(((size_t)program->buffer_count + 1) * sizeof *extents);
-    bool ok = extents || fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+    struct arena arena = { 0 };
+    struct by_stage by_stage;
+    struct extent *extents = arena_alloc(&arena, (size_t)program->buffer_count + 1, sizeof *extents);
+    bool ok = (extents && by_stage_build(&by_stage, &arena, program)) ||
+              fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
     for (int s = 0; ok && s < program->stage_count; s++)
-        ok = check_extents(program, s, extents, err);
-    free(extents);
+        ok = check_extents(program, s, &by_stage, extents, err);
+    arena_free(&arena);
     return ok;
 }
 

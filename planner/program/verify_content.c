@@ -4,6 +4,7 @@
  * of a weight on several stages: a gradient that is used must be the sum of theirs. Program order is one of the orders
  * that waits allow. */
 #include "planner/program/access.h"
+#include "planner/program/by_stage.h"
 #include "planner/program/recipe.h"
 #include "planner/program/verify_parts.h"
 
@@ -16,6 +17,7 @@ struct content {
     struct arena arena;
     const struct program *program;
     struct error *err;
+    struct by_stage by_stage;
     int stage, index;
     int *partial; /* (buffers) mask of atoms, or CONTENT_ZERO */
     unsigned
@@ -23,6 +25,10 @@ struct content {
     unsigned real;    /* atoms of the stage that have more than one rank */
     uint64_t *copies; /* (buffers) of weights' gradients: the stages whose copies are in it, modulo 64 */
     uint64_t *held;   /* (weights) the stages that hold it, modulo 64 */
+    struct segment_masks {
+        bool known;
+        uint8_t over[ROLE_COUNT][MAX_OPERANDS];
+    } *masks; /* (segments) atoms over which the recipe has each operand as a partial sum */
 };
 
 static unsigned declared(const struct content *c, int buffer)
@@ -85,45 +91,40 @@ static bool check_copies(struct content *c, const struct instr *instr, const str
 }
 
 /* ---- kernels ---- */
-static unsigned operand_mask(const struct content *c, const struct segment_recipe *recipe, enum role role, int place,
-                             int buffer)
+/* Micro-batches follow one recipe: each segment's is read once. ROLE_OUT is what the kernel writes. */
+static const struct segment_masks *masks_of(struct content *c, int segment)
 {
-    const struct layout *layout = NULL;
-    switch (role) {
-    case ROLE_IN:
-        layout = &recipe->in[place].forward;
-        break;
-    case ROLE_GRADIENT_IN:
-        layout = &recipe->in[place].gradient;
-        break;
-    case ROLE_GRADIENT_OUT:
-        layout = &recipe->out[place].gradient;
-        break;
-    case ROLE_GRADIENT_WEIGHT:
-        layout = &recipe->weight[place].gradient;
-        break;
-    case ROLE_OUT: /* backward reads it after its fold, whatever that made of it */
-    case ROLE_WEIGHT:
-    case ROLE_COUNT:
-        break;
+    const struct program *p = c->program;
+    struct segment_masks *masks = &c->masks[segment];
+    if (masks->known)
+        return masks;
+    const struct segment *s = &p->graph->segments[segment];
+    struct segment_recipe recipe;
+    recipe_layouts(p->graph, p->plan, p->assignments, segment, &recipe);
+    for (int i = 0; i < s->in_count; i++) {
+        masks->over[ROLE_IN][i] = (uint8_t)layout_atoms(&recipe.in[i].forward, LAYOUT_PARTIAL);
+        masks->over[ROLE_GRADIENT_IN][i] = (uint8_t)layout_atoms(&recipe.in[i].gradient, LAYOUT_PARTIAL);
     }
-    return layout ? layout_atoms(layout, LAYOUT_PARTIAL) & c->real : declared(c, buffer);
+    for (int i = 0; i < s->out_count; i++) {
+        masks->over[ROLE_OUT][i] = (uint8_t)layout_atoms(&recipe.out[i].forward, LAYOUT_PARTIAL);
+        masks->over[ROLE_GRADIENT_OUT][i] = (uint8_t)layout_atoms(&recipe.out[i].gradient, LAYOUT_PARTIAL);
+    }
+    for (int i = 0; i < s->weight_count; i++)
+        masks->over[ROLE_GRADIENT_WEIGHT][i] = (uint8_t)layout_atoms(&recipe.weight[i].gradient, LAYOUT_PARTIAL);
+    masks->known = true;
+    return masks;
 }
 
 static bool check_compute(struct content *c, const struct instr *instr)
 {
     const struct program *p = c->program;
-    struct segment_recipe recipe;
-    recipe_layouts(p->graph, p->plan, p->assignments, instr->segment, &recipe);
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        struct access access;
+    const struct segment_masks *masks = masks_of(c, instr->segment);
+    struct access access;
+    for (int slot = -1; (slot = access_after(p, instr, slot, &access)) >= 0;) {
         enum role role = (enum role)(slot / MAX_OPERANDS);
-        int place = slot % MAX_OPERANDS;
-        if (!access_at(p, instr, slot, &access))
-            continue;
-        unsigned mask = operand_mask(c, &recipe, role, place, access.buffer);
-        if (access.writes && role == ROLE_OUT)
-            mask = layout_atoms(&recipe.out[place].forward, LAYOUT_PARTIAL) & c->real;
+        unsigned mask = masks->over[role][slot % MAX_OPERANDS] & c->real;
+        if (role == ROLE_WEIGHT || (role == ROLE_OUT && !access.writes))
+            mask = declared(c, access.buffer); /* backward reads what a kernel made after its fold, whatever became of it */
         if (access.writes && role == ROLE_GRADIENT_WEIGHT)
             c->copies[access.buffer] = copy_of(c->stage);
         bool later = access.starts && !access_renews(p, instr, &access); /* a part beside those of earlier rounds */
@@ -231,13 +232,15 @@ static bool check_stage(struct content *c, int stage)
                 return false;
         }
     }
-    for (int b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].stage == stage && c->stale[b])
+    for (int k = c->by_stage.first[stage]; k < c->by_stage.first[stage + 1]; k++) {
+        int b = c->by_stage.buffer[k];
+        if (c->stale[b])
             return fail_kind(
                 c->err, ERROR_BUG,
                 "stage %d: of the ranks over the atoms %#x each updates a piece of buffer %d, or one all of it, but "
                 "the others never get it",
                 stage, c->stale[b], b);
+    }
     return true;
 }
 
@@ -248,7 +251,8 @@ bool verify_content(const struct program *program, struct error *err)
     c.stale = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.stale);
     c.copies = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.copies);
     c.held = arena_alloc(&c.arena, (size_t)program->graph->weight_count, sizeof *c.held);
-    bool ok = c.partial && c.stale && c.copies && c.held;
+    c.masks = arena_alloc(&c.arena, (size_t)program->graph->segment_count, sizeof *c.masks);
+    bool ok = c.partial && c.stale && c.copies && c.held && c.masks && by_stage_build(&c.by_stage, &c.arena, program);
     for (int b = 0; ok && b < program->buffer_count; b++)
         if (program->buffers[b].kind == BUFFER_WEIGHT)
             c.held[program->buffers[b].id] |= copy_of(program->buffers[b].stage);

@@ -1,6 +1,7 @@
 /* What a list of legal instructions may still get wrong: a piece of work left out or done twice, a sum added twice, a
  * result that nobody takes. Program order is one of the orders that waits allow, so reading the list once is enough. */
 #include "planner/program/access.h"
+#include "planner/program/by_stage.h"
 #include "planner/program/recipe.h"
 #include "planner/program/verify_parts.h"
 #include <string.h>
@@ -25,6 +26,7 @@ struct flow {
     struct arena arena;
     const struct program *program;
     struct error *err;
+    struct by_stage by_stage;
     struct flow_buffer *buffers;
     int *rounds; /* (segments, WORK_SLOTS, micro-batches) done */
 };
@@ -215,9 +217,9 @@ static bool check_stage(struct flow *f, int stage)
         if (!count_work(f, stage, i, &list->instrs[i]) || !check_sums(f, stage, i, &list->instrs[i]) ||
             !check_results(f, stage, i, &list->instrs[i]))
             return false;
-    for (int b = 0; b < f->program->buffer_count; b++)
-        if (f->program->buffers[b].stage == stage && f->buffers[b].pending >= 0)
-            return fail_unread(f, stage, b);
+    for (int k = f->by_stage.first[stage]; k < f->by_stage.first[stage + 1]; k++)
+        if (f->buffers[f->by_stage.buffer[k]].pending >= 0)
+            return fail_unread(f, stage, f->by_stage.buffer[k]);
     return true;
 }
 
@@ -242,8 +244,6 @@ static bool check_updates(struct flow *f, int stage, int *updates)
 {
     const struct program *p = f->program;
     int wanted = schedule_updates(p->plan);
-    for (int b = 0; b < p->buffer_count; b++)
-        updates[b] = 0;
     for (int i = 0; i < p->stages[stage].instr_count; i++) {
         const struct instr *instr = &p->stages[stage].instrs[i];
         for (int k = 0; instr->op == OP_UPDATE && k < instr->pair_count; k++) {
@@ -257,10 +257,11 @@ static bool check_updates(struct flow *f, int stage, int *updates)
                 return verify_fail(p, stage, i, f->err, "updates buffer %d a second time", weight);
         }
     }
-    for (int b = 0; b < p->buffer_count; b++) {
+    for (int k = f->by_stage.first[stage]; k < f->by_stage.first[stage + 1]; k++) {
+        int b = f->by_stage.buffer[k];
         const struct buffer *buffer = &p->buffers[b];
-        if (buffer->stage == stage && buffer->kind == BUFFER_WEIGHT && !p->graph->weights[buffer->id].frozen &&
-            !buffer->version && updates[b] < wanted)
+        if (buffer->kind == BUFFER_WEIGHT && !p->graph->weights[buffer->id].frozen && !buffer->version &&
+            updates[b] < wanted)
             return fail_kind(f->err, ERROR_BUG, "stage %d: nothing updates weight %s (buffer %d)", stage,
                              p->graph->weights[buffer->id].name, b);
     }
@@ -307,7 +308,8 @@ bool verify_flow(const struct program *program, struct error *err)
     size_t held = (size_t)program->graph->weight_count * (size_t)program->stage_count;
     int *norms = arena_alloc(&f.arena, held, sizeof *norms),
         *norm_updates = arena_alloc(&f.arena, held, sizeof *norm_updates);
-    bool ok = f.buffers && f.rounds && updates && norms && norm_updates;
+    bool ok = f.buffers && f.rounds && updates && norms && norm_updates &&
+              by_stage_build(&f.by_stage, &f.arena, program);
     if (!ok)
         fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
     for (int b = 0; ok && b < program->buffer_count; b++)

@@ -170,9 +170,11 @@ static bool check_operand(const struct program *program, int stage, int index, e
         return verify_fail(program, stage, index, err,
                            "operand %s %d is part %d of weight %s, expected that of round %d", role_names[role], place,
                            buffer->part, program->graph->weights[buffer->id].name, instr->round);
+    if (buffer->kind != BUFFER_WEIGHT)
+        return true;
     int count = buffer->version_count > 1 ? buffer->version_count : 1,
         version = schedule_version(program->plan, stage, instr->micro, instr->part) % count;
-    if (buffer->kind == BUFFER_WEIGHT && buffer->version != (version + count) % count)
+    if (buffer->version != (version + count) % count)
         return verify_fail(program, stage, index, err, "operand %s %d is version %d of weight %s, expected %d of %d",
                            role_names[role], place, buffer->version, program->graph->weights[buffer->id].name,
                            (version + count) % count, count);
@@ -193,10 +195,11 @@ static bool check_compute(const struct program *program, int stage, int index, s
     if (stage_of_work(program->plan, program->graph->segments[instr->segment].layer, instr->micro) != stage)
         return verify_fail(program, stage, index, err, "segment %d of micro-batch %d belongs to another stage",
                            instr->segment, instr->micro);
-    for (int role = 0; role < ROLE_COUNT; role++)
-        for (int place = 0; place < MAX_OPERANDS; place++)
-            if (!check_operand(program, stage, index, (enum role)role, place, err))
-                return false;
+    for (uint32_t left = instr->operands; left; left &= left - 1) {
+        int slot = __builtin_ctz(left);
+        if (!check_operand(program, stage, index, (enum role)(slot / MAX_OPERANDS), slot % MAX_OPERANDS, err))
+            return false;
+    }
     return true;
 }
 
