@@ -29,11 +29,9 @@ static bool same_pairs(const struct program *program, const struct instr *a, con
 
 static bool same_operands(const struct program *program, const struct instr *a, const struct instr *b)
 {
-    bool same = true;
-    for (int role = 0; role < ROLE_COUNT; role++)
-        for (int i = 0; same && i < MAX_OPERANDS; i++)
-            same = same_buffer(program, instr_operand(program, a, (enum role)role, i),
-                               instr_operand(program, b, (enum role)role, i));
+    bool same = a->operands == b->operands;
+    for (int i = 0, count = same ? count_bits(a->operands) : 0; same && i < count; i++)
+        same = same_buffer(program, program->operands[a->operand_first + i], program->operands[b->operand_first + i]);
     return same;
 }
 

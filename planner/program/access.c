@@ -29,25 +29,6 @@ int *access_place(struct program *program, struct instr *instr, int slot)
     return slot % 2 ? &pair->destination : &pair->source;
 }
 
-bool access_of_pair(const struct program *program, const struct instr *instr, int slot, struct access *out)
-{
-    const struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
-    if (slot % 2 == 0) {
-        if (!op_info[instr->op].reads_source || pair->source < 0)
-            return false;
-        *out = (struct access){ .buffer = pair->source, .reads = true };
-        return true;
-    }
-    if (!op_info[instr->op].writes_destination || pair->destination < 0)
-        return false;
-    bool adds =
-        instr->accumulate || instr->op == OP_NORM || (instr->op == OP_UPDATE && update_source(program, instr) < 0);
-    bool same = op_info[instr->op].reads_source && pair->source == pair->destination;
-    *out =
-        (struct access){ .buffer = pair->destination, .reads = adds || same, .writes = true, .starts = !adds && !same };
-    return true;
-}
-
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access)
 {
     const struct buffer *buffer = &program->buffers[access->buffer];

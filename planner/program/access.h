@@ -15,8 +15,26 @@ static inline int access_slots(const struct instr *instr)
 {
     return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
 }
+/* Of an UPDATE: the version of the weight that the next one is made from, -1: it is updated in place. */
+int update_source(const struct program *program, const struct instr *instr);
 /* access_at() of an instruction that has pairs. */
-bool access_of_pair(const struct program *program, const struct instr *instr, int slot, struct access *out);
+static inline bool access_of_pair(const struct program *program, const struct instr *instr, int slot,
+                                  struct access *out)
+{
+    const struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
+    const struct op_info *op = &op_info[instr->op];
+    if (slot % 2 == 0) {
+        *out = (struct access){ .buffer = pair->source, .reads = true };
+        return op->reads_source && pair->source >= 0;
+    }
+    if (!op->writes_destination || pair->destination < 0)
+        return false;
+    bool adds =
+        instr->accumulate || instr->op == OP_NORM || (instr->op == OP_UPDATE && update_source(program, instr) < 0);
+    bool reads = adds || (op->reads_source && pair->source == pair->destination);
+    *out = (struct access){ .buffer = pair->destination, .reads = reads, .writes = true, .starts = !reads };
+    return true;
+}
 /* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
  * NORM adds to its destination and an UPDATE in place changes its own, so both read it; the optimizer's state, which
  * only UPDATE touches, is not listed. */
@@ -57,8 +75,6 @@ int access_over(const struct program *program, const struct instr *instr, int sl
 int *access_place(struct program *program, struct instr *instr, int slot);
 /* Of an UPDATE: the fetched state that it works on, -1: the state beside its gradient. */
 int update_state(const struct program *program, const struct instr *instr);
-/* Of an UPDATE: the version of the weight that the next one is made from, -1: it is updated in place. */
-int update_source(const struct program *program, const struct instr *instr);
 /* True when the content is there before the step begins. */
 bool buffer_outlives_step(const struct buffer *buffer);
 #endif

@@ -1,10 +1,27 @@
 #include "planner/program/byte_map.h"
-#include <stdlib.h>
+#include <string.h>
 
-static int compare_address(const void *left, const void *right)
+/* Not negative; spare: as long. By eleven bits at a time, the lowest first. */
+static void sort_addresses(int64_t *list, int64_t *spare, int count)
 {
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return a < b ? -1 : a > b;
+    enum { BITS = 11, DIGITS = 1 << BITS };
+    int64_t *from = list, *to = spare, most = 0;
+    for (int i = 0; i < count; i++)
+        most |= list[i];
+    for (int shift = 0; shift < 63 && most >> shift; shift += BITS) {
+        int before[DIGITS + 1] = { 0 };
+        for (int i = 0; i < count; i++)
+            before[(from[i] >> shift & (DIGITS - 1)) + 1]++;
+        for (int digit = 0; digit < DIGITS; digit++)
+            before[digit + 1] += before[digit];
+        for (int i = 0; i < count; i++)
+            to[before[from[i] >> shift & (DIGITS - 1)]++] = from[i];
+        int64_t *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != list)
+        memcpy(list, from, (size_t)count * sizeof *list);
 }
 
 static void set_bit(struct byte_map *map, int cell)
@@ -63,8 +80,10 @@ static int next_run(const struct byte_map *map, int cell)
 bool byte_map_open(struct byte_map *map, struct arena *arena, int64_t *edges, int count)
 {
     *map = (struct byte_map){ .address = edges };
-    if (count)
-        qsort(edges, (size_t)count, sizeof *edges, compare_address);
+    int64_t *spare = arena_alloc(arena, (size_t)count, sizeof *spare);
+    if (!spare)
+        return false;
+    sort_addresses(edges, spare, count);
     for (int i = 0; i < count; i++)
         if (!i || edges[i] != edges[i - 1])
             edges[map->cell_count++] = edges[i];

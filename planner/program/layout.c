@@ -86,9 +86,17 @@ static bool scratch_of(const struct program *program, int stage, int64_t *bytes,
 }
 
 /* What a buffer is, whatever the micro-batch, and what makes it. */
-static int64_t thing_of(const struct program *program, const struct buffer *b, const struct life *life)
+struct thing_maker {
+    const struct program *program;
+    const struct life *lives;
+};
+
+static int64_t thing_of(const void *self, const struct place_item *item)
 {
-    const struct instr *maker = &program->stages[b->stage].instrs[life->first < 0 ? 0 : life->first];
+    const struct thing_maker *t = self;
+    const struct buffer *b = &t->program->buffers[item->owner];
+    const struct life *life = &t->lives[item->owner];
+    const struct instr *maker = &t->program->stages[b->stage].instrs[life->first < 0 ? 0 : life->first];
     const int64_t facts[] = { b->kind,     b->is_weight, b->id,          b->ring_round, b->ring_atom,
                               b->part,     b->version,   maker->op,      maker->phase,  maker->lane,
                               maker->part, maker->layer, maker->segment, maker->again,  maker->late };
@@ -112,8 +120,8 @@ static int collect_items(const struct program *program, int stage, bool host, co
             t->items[count] = (struct place_item){ .bytes = bytes,
                                                    .first = since < 0 ? 0 : since,
                                                    .last = held < 0 ? 0 : held,
-                                                   .held = held > t->lives[b].last,
-                                                   .alike = thing_of(program, buffer, &t->lives[b]) };
+                                                   .owner = b,
+                                                   .held = held > t->lives[b].last };
             t->item_of[b] = count++;
         }
     }
@@ -179,31 +187,31 @@ static bool kernels_join(const struct lifetimes *t, int stage)
     return false;
 }
 
-/* Packing lost more than 1/50 of what lives at once. */
-static bool packs_badly(const struct lifetimes *t, int count, int64_t total)
-{
-    int64_t bound;
-    return place_bound(t->items, count, &bound, NULL) && total > bound + bound / 50;
-}
+enum { BADLY = 50 }; /* packing loses more than 1/50 of what lives at once */
 
-/* What is joined lives longer and packs worse: where it lowers no peak it may take more than the same things apart. */
+/* What is joined lives longer and packs worse: where it lowers no peak it may take more than the same things apart.
+ * live: bytes that live at once of what got the offsets. */
 static bool place_temporaries(struct program *program, int stage, bool host, struct lifetimes *t, int64_t top,
-                              int64_t *total, struct error *err)
+                              int64_t *total, int64_t *live, struct error *err)
 {
+    const struct thing_maker maker = { program, t->lives };
+    const struct place_things things = { thing_of, &maker };
     int64_t apart, bound;
     t->joined = t->all;
     int count = list_items(program, stage, host, t);
-    if (!place_items(t->items, count, total, err))
+    if (!place_bound(t->items, count, live, err) || !place_items(t->items, count, &things, total, err))
         return false;
     give_offsets(program, stage, host, t, top);
-    if (host || !kernels_join(t, stage) || !packs_badly(t, count, *total))
+    if (host || !kernels_join(t, stage) || *total <= *live + *live / BADLY)
         return true;
     t->joined = t->transfers;
     count = list_items(program, stage, host, t);
-    if (!place_bound(t->items, count, &bound, err) || (bound < *total && !place_items(t->items, count, &apart, err)))
+    if (!place_bound(t->items, count, &bound, err) ||
+        (bound < *total && !place_items(t->items, count, &things, &apart, err)))
         return false;
     if (bound < *total && apart < *total) {
         *total = apart;
+        *live = bound;
         give_offsets(program, stage, host, t, top);
     }
     return true;
@@ -212,7 +220,7 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
 static bool place_stage(struct program *program, int stage, struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
-    int64_t top = 0, total = 0;
+    int64_t top = 0, total = 0, live = 0;
     if (!stack_persistent(program, stage, false, &t->by_stage, &top, err))
         return false;
     list->persistent_bytes = top;
@@ -220,7 +228,8 @@ static bool place_stage(struct program *program, int stage, struct lifetimes *t,
     if (!scratch_of(program, stage, &list->scratch_bytes, err))
         return false;
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
-        !place_temporaries(program, stage, false, t, top, &total, err) || !add_i64(&list->arena_bytes, top, total))
+        !place_temporaries(program, stage, false, t, top, &total, &live, err) ||
+        !add_i64(&list->arena_bytes, top, total) || !add_i64(&list->good_bytes, top, place_good_bytes(live)))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
     return true;
 }
@@ -228,16 +237,16 @@ static bool place_stage(struct program *program, int stage, struct lifetimes *t,
 static bool place_host(struct program *program, int stage, struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
-    int64_t top = 0, total = 0;
+    int64_t top = 0, total = 0, live = 0;
     if (!stack_persistent(program, stage, true, &t->by_stage, &top, err) ||
-        !place_temporaries(program, stage, true, t, top, &total, err))
+        !place_temporaries(program, stage, true, t, top, &total, &live, err))
         return false;
-    if (!add_i64(&list->host_bytes, top, total))
+    if (!add_i64(&list->host_bytes, top, total) || !add_i64(&list->good_host_bytes, top, place_good_bytes(live)))
         return fail(err, "layout: the host's arena of stage %d does not fit in 63 bits of bytes", stage);
     return true;
 }
 
-static bool place_stages(struct program *program, struct error *err)
+bool program_place(struct program *program, struct error *err)
 {
     size_t count = (size_t)program->buffer_count + 1;
     struct arena scratch = { 0 };
@@ -391,5 +400,92 @@ static bool order_reuse(struct program *program, struct error *err)
 
 bool program_layout(struct program *program, struct error *err)
 {
-    return program_split_lives(program, err) && place_stages(program, err) && order_reuse(program, err);
+    return program_split_lives(program, err) && program_place(program, err) && order_reuse(program, err);
+}
+
+/* ---- the waits of any layout ---- */
+/* Latest accesses of each lane, counted from 1. */
+struct most {
+    struct life *lives;    /* (buffers) */
+    int *place;            /* (buffers) among those of the stage */
+    struct reached *used;  /* (buffers of the stage) by instructions before the one at hand */
+    struct reached *given; /* (instructions and one) to all whose bytes are free at the place */
+    struct by_stage by_stage;
+};
+
+/* Everything in `reached`, as waits of the instruction. */
+static bool add_extras(struct extras *extras, int stage, int later, const struct reached *reached)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        struct hazard hazard = { HAZARD_REUSE_EARLY, stage, reached->last[lane] - 1, later, -1, -1 };
+        if (reached->last[lane] > 0 && add_wait(extras, &hazard) == ORDER_STOP)
+            return false;
+    }
+    return true;
+}
+
+/* A buffer may get bytes of whatever is given away before its own life begins, and those that it is written over in
+ * place: of each lane the latest instruction that touches such a buffer is waited for. */
+static bool wait_for_most(const struct program *program, int stage, struct most *most, struct extras *extras)
+{
+    const struct stage_program *list = &program->stages[stage];
+    struct access access;
+    memset(most->given, 0, ((size_t)list->instr_count + 1) * sizeof *most->given);
+    for (int i = 0; i < list->instr_count; i++)
+        for (int slot = -1; (slot = access_after(program, &list->instrs[i], slot, &access)) >= 0;)
+            if (!program->buffers[access.buffer].persistent)
+                most->given[most->lives[access.buffer].held + 1].last[list->instrs[i].lane] = i + 1;
+    for (int k = most->by_stage.first[stage]; k < most->by_stage.first[stage + 1]; k++) {
+        most->place[most->by_stage.buffer[k]] = k - most->by_stage.first[stage];
+        most->used[k - most->by_stage.first[stage]] = (struct reached){ { 0 } };
+    }
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        struct reached wanted = { { 0 } };
+        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+            const struct life *life = &most->lives[access.buffer];
+            if (life->first != i || program->buffers[access.buffer].persistent)
+                continue;
+            int over = access.writes ? lives_taken_over(program, most->lives, stage, i, slot) : -1;
+            merge_reached(&wanted, &most->given[life->since]);
+            if (over >= 0)
+                merge_reached(&wanted, &most->used[most->place[over]]);
+        }
+        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+            most->used[most->place[access.buffer]].last[instr->lane] = i + 1;
+        merge_reached(&most->given[i + 1], &most->given[i]);
+        wanted.last[instr->lane] = 0;
+        if (!add_extras(extras, stage, i, &wanted))
+            return false;
+    }
+    return true;
+}
+
+bool program_wait_for_bytes(struct program *program, struct error *err)
+{
+    struct arena scratch = { 0 };
+    struct extras extras = { 0 };
+    size_t buffers = (size_t)program->buffer_count + 1, instrs = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        instrs = (size_t)program->stages[s].instr_count > instrs ? (size_t)program->stages[s].instr_count : instrs;
+    struct most most = { .lives = arena_alloc(&scratch, buffers, sizeof *most.lives),
+                         .place = arena_alloc(&scratch, buffers, sizeof *most.place),
+                         .given = arena_alloc(&scratch, instrs + 1, sizeof *most.given) };
+    bool ok = most.lives && most.place && most.given && by_stage_build(&most.by_stage, &scratch, program) &&
+              program_lives(program, most.lives, err);
+    size_t own = 0;
+    for (int s = 0; ok && s < program->stage_count; s++) {
+        size_t count = (size_t)(most.by_stage.first[s + 1] - most.by_stage.first[s]);
+        own = count > own ? count : own;
+    }
+    most.used = arena_alloc(&scratch, own + 1, sizeof *most.used);
+    ok = ok && most.used;
+    for (int s = 0; ok && s < program->stage_count; s++)
+        ok = wait_for_most(program, s, &most, &extras);
+    ok = ok && merge_waits(program, &extras);
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for waits");
+    free(extras.list);
+    arena_free(&scratch);
+    return ok;
 }

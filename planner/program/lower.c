@@ -284,7 +284,6 @@ static bool lower_stage(struct lowering *l, int stage)
     struct layer_range layers[PLAN_MAX_CHUNKS];
     for (int c = 0; c < l->plan->chunk_count; c++)
         layers[c] = stage_chunk(l->plan, stage, c);
-    size_t versions = (size_t)l->graph->value_count * (size_t)l->micro_count;
     l->stage = stage;
     l->first_buffer = l->program->buffer_count;
     l->part = STEP_OWN;
@@ -299,8 +298,6 @@ static bool lower_stage(struct lowering *l, int stage)
         arena_alloc(&l->growing, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
     if (!l->program->stages[stage].instrs)
         return lower_memory(l);
-    memset(l->version_head[0], -1, versions * sizeof *l->version_head[0]);
-    memset(l->version_head[1], -1, versions * sizeof *l->version_head[1]);
     collect_crossings(l);
     collect_weights(l);
     find_recomputed(l);
@@ -308,6 +305,7 @@ static bool lower_stage(struct lowering *l, int stage)
         return false;
     run_visits(l);
     offload_activations(l);
+    forget_versions(l);
     return !l->failed && keep_instrs(l);
 }
 
@@ -370,6 +368,8 @@ static bool open_lowering(struct lowering *l)
               l->version_head[1] && l->weights && l->weight_list && l->entering && l->leaving;
     if (!ok)
         return lower_memory(l);
+    memset(l->version_head[0], -1, versions * sizeof *l->version_head[0]);
+    memset(l->version_head[1], -1, versions * sizeof *l->version_head[1]);
     recipe_assign(graph, l->plan, 0, graph->segment_count, program->assignments);
     find_walk(l);
     for (size_t i = 0; i < weights; i++)

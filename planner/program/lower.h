@@ -198,6 +198,8 @@ int add_pair(struct lowering *l, int source, int destination);
 void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table);
 /* Adds a buffer; sizes follow from it. */
 int add_buffer(struct lowering *l, struct buffer buffer);
+/* No value has a version any more: the stage is done. */
+void forget_versions(struct lowering *l);
 /* Versions of values: a new one (not live yet), the live one of a layout or -1. */
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
 int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);

@@ -192,6 +192,15 @@ int add_version(struct lowering *l, bool gradient, int value, int micro, const s
     return buffer;
 }
 
+void forget_versions(struct lowering *l)
+{
+    for (int b = l->first_buffer; b < l->program->buffer_count; b++) {
+        const struct buffer *buffer = buffer_at(l, b);
+        if (!buffer->is_weight && buffer->id >= 0 && buffer->micro >= 0)
+            *head_of(l, false, buffer->id, buffer->micro) = *head_of(l, true, buffer->id, buffer->micro) = -1;
+    }
+}
+
 int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
 {
     for (int i = first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next) {

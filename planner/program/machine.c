@@ -7,6 +7,21 @@ static int next_on_lane(const struct stage_program *list, int lane, int from)
     return from;
 }
 
+static void set_head(struct machine *machine, int lane, int from)
+{
+    const struct stage_program *list = &machine->program->stages[machine->stage];
+    machine->head[lane] = next_on_lane(list, lane, from);
+    if (machine->head[lane] == list->instr_count)
+        machine->lanes &= ~(1u << lane);
+}
+
+static void set_heads(struct machine *machine, int from)
+{
+    machine->lanes = (1u << LANE_COUNT) - 1;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        set_head(machine, lane, from);
+}
+
 void machine_init(struct machine *machine, const struct program *program, int rank, const struct machine_device *device,
                   void *self)
 {
@@ -20,28 +35,25 @@ void machine_init(struct machine *machine, const struct program *program, int ra
         .self = self,
         .left = list->instr_count,
     };
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        machine->head[lane] = next_on_lane(list, lane, 0);
+    set_heads(machine, 0);
 }
 
 void machine_skip_opening(struct machine *machine)
 {
     const struct stage_program *list = &machine->program->stages[machine->stage];
     int opening = stage_opening_count(list);
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        machine->head[lane] = next_on_lane(list, lane, opening);
+    set_heads(machine, opening);
     machine->left = list->instr_count - opening;
 }
 
-/* The lane whose head comes first in the list, of those that still take; LANE_COUNT when none is left. */
-static int first_head(const struct machine *machine, const bool closed[LANE_COUNT])
+/* Of the lanes in the mask, which is not empty, that whose head comes first in the list. */
+static int first_head(const struct machine *machine, unsigned lanes)
 {
-    int best = LANE_COUNT, index = machine->program->stages[machine->stage].instr_count;
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (!closed[lane] && machine->head[lane] < index) {
-            best = lane;
-            index = machine->head[lane];
-        }
+    int best = __builtin_ctz(lanes);
+    for (lanes &= lanes - 1; lanes; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes);
+        best = machine->head[lane] < machine->head[best] ? lane : best;
+    }
     return best;
 }
 
@@ -50,17 +62,18 @@ static int first_head(const struct machine *machine, const bool closed[LANE_COUN
 enum step machine_step(struct machine *machine)
 {
     const struct stage_program *list = &machine->program->stages[machine->stage];
-    bool closed[LANE_COUNT] = { false }, ran = false;
-    for (int lane; (lane = first_head(machine, closed)) != LANE_COUNT;) {
-        int index = machine->head[lane];
+    unsigned closed = 0;
+    bool ran = false;
+    while (machine->lanes & ~closed) {
+        int lane = first_head(machine, machine->lanes & ~closed), index = machine->head[lane];
         switch (machine->device->issue(machine->self, machine->rank, index, &list->instrs[index])) {
         case ISSUE_TAKEN:
-            machine->head[lane] = next_on_lane(list, lane, index + 1);
+            set_head(machine, lane, index + 1);
             machine->left--;
             ran = true;
             break;
         case ISSUE_BLOCKED:
-            closed[lane] = true;
+            closed |= 1u << lane;
             break;
         case ISSUE_FAILED:
             return STEP_FAILED;

@@ -19,6 +19,7 @@ struct machine {
     const struct machine_device *device;
     void *self;
     int head[LANE_COUNT]; /* next instruction of each lane; instr_count when done */
+    unsigned lanes;       /* mask of those that are not done */
     int left;
 };
 void machine_init(struct machine *machine, const struct program *program, int rank, const struct machine_device *device,

@@ -11,9 +11,10 @@ struct lanes {
 
 /* What the walk knows of a buffer of the stage at hand. */
 struct use {
-    struct lanes reads, writes; /* accesses so far */
-    int taker, taken_at;        /* who took the bytes; -1 nobody */
-    bool alive;                 /* content is defined and intact */
+    struct lanes reads, writes;   /* accesses so far */
+    unsigned short read, written; /* masks of the lanes that have any */
+    int taker, taken_at;          /* who took the bytes; -1 nobody */
+    bool alive;                   /* content is defined and intact */
 };
 
 struct walk {
@@ -30,7 +31,9 @@ struct walk {
     struct byte_map map;
     /* of the instruction at hand */
     int index, buffer;
-    struct hazard worst[LANE_COUNT]; /* latest that it must follow, per lane; earlier -1: none */
+    struct hazard worst[LANE_COUNT]; /* latest that it must follow and does not yet, per lane */
+    unsigned worst_lanes;            /* mask of those that have one */
+    bool took;                       /* bytes whose content was intact */
     bool stopped;
 };
 
@@ -148,11 +151,17 @@ static bool tell(struct walk *w, const struct hazard *hazard)
 }
 
 /* The instruction must come after these accesses. */
-static void must_follow(struct walk *w, const struct lanes *accesses, enum hazard_kind kind, int buffer, int other)
+static void must_follow(struct walk *w, const struct lanes *accesses, unsigned lanes, enum hazard_kind kind, int buffer,
+                        int other)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (accesses->last[lane] > w->worst[lane].earlier)
-            w->worst[lane] = (struct hazard){ kind, w->stage, accesses->last[lane], w->index, buffer, other };
+    for (; lanes; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes), earlier = accesses->last[lane];
+        bool known = w->worst_lanes >> lane & 1;
+        if (earlier <= (known ? w->worst[lane].earlier : w->clock[w->index].last[lane]))
+            continue;
+        w->worst[lane] = (struct hazard){ kind, w->stage, earlier, w->index, buffer, other };
+        w->worst_lanes |= 1u << lane;
+    }
 }
 
 static void replace_owner(void *self, int owner)
@@ -167,12 +176,13 @@ static void replace_owner(void *self, int owner)
         return;
     }
     struct use *use = use_of(w, owner);
-    must_follow(w, &use->reads, HAZARD_REUSE_EARLY, w->buffer, owner);
-    must_follow(w, &use->writes, HAZARD_REUSE_EARLY, w->buffer, owner);
+    must_follow(w, &use->reads, use->read, HAZARD_REUSE_EARLY, w->buffer, owner);
+    must_follow(w, &use->writes, use->written, HAZARD_REUSE_EARLY, w->buffer, owner);
     if (use->alive || use->taken_at < 0) {
         use->taker = w->buffer;
         use->taken_at = w->index;
     }
+    w->took |= use->alive;
     use->alive = false;
 }
 
@@ -227,36 +237,28 @@ static bool check_in_place(struct walk *w, const struct instr *instr)
 /* Latest first: a wait for it may order the others as well. */
 static bool tell_worst(struct walk *w)
 {
-    for (;;) {
-        struct hazard *latest = NULL;
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            struct hazard *h = &w->worst[lane];
-            if (h->earlier > w->clock[w->index].last[lane] && (!latest || h->earlier > latest->earlier))
-                latest = h;
+    while (w->worst_lanes) {
+        int latest = -1;
+        for (unsigned left = w->worst_lanes; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            latest = latest < 0 || w->worst[lane].earlier > w->worst[latest].earlier ? lane : latest;
         }
-        if (!latest)
-            return true;
-        struct hazard hazard = *latest;
-        latest->earlier = -1;
-        if (!tell(w, &hazard))
+        w->worst_lanes &= ~(1u << latest);
+        if (w->worst[latest].earlier > w->clock[w->index].last[latest] && !tell(w, &w->worst[latest]))
             return false;
     }
+    return true;
 }
 
-static void order_accesses(struct walk *w, const struct instr *instr)
+static void order_access(struct walk *w, const struct access *access)
 {
-    struct access access;
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        w->worst[lane].earlier = -1;
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
-        int b = access.buffer;
-        const struct use *use = use_of(w, b);
-        if (access.reads)
-            must_follow(w, &use->writes, HAZARD_READ_EARLY, b, b);
-        if (access.writes) {
-            must_follow(w, &use->writes, HAZARD_WRITE_EARLY, b, b);
-            must_follow(w, &use->reads, HAZARD_WRITE_EARLY, b, b);
-        }
+    int b = access->buffer;
+    const struct use *use = use_of(w, b);
+    if (access->reads)
+        must_follow(w, &use->writes, use->written, HAZARD_READ_EARLY, b, b);
+    if (access->writes) {
+        must_follow(w, &use->writes, use->written, HAZARD_WRITE_EARLY, b, b);
+        must_follow(w, &use->reads, use->read, HAZARD_WRITE_EARLY, b, b);
     }
 }
 
@@ -264,21 +266,27 @@ static bool visit(struct walk *w, int index)
 {
     const struct instr *instr = &w->program->stages[w->stage].instrs[index];
     struct access access;
+    bool starts = false;
     w->index = index;
+    w->worst_lanes = 0;
+    w->took = false;
     start_clock(w, index);
-    order_accesses(w, instr);
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;)
+    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
+        order_access(w, &access);
         if (access.reads && !check_alive(w, access.buffer))
             return false;
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;)
+        starts |= access.starts;
+    }
+    for (int slot = -1; starts && (slot = access_after(w->program, instr, slot, &access)) >= 0;)
         if (access.starts)
             start_buffer(w, access.buffer);
-    if (w->stopped || !check_in_place(w, instr) || !tell_worst(w))
+    if (w->stopped || (w->took && !check_in_place(w, instr)) || !tell_worst(w))
         return false;
     for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
         struct use *use = use_of(w, access.buffer);
         struct lanes *seen = access.writes ? &use->writes : &use->reads;
         seen->last[instr->lane] = index;
+        *(access.writes ? &use->written : &use->read) |= 1u << instr->lane;
     }
     return true;
 }

@@ -57,8 +57,6 @@ static struct end *collect_ends(const struct program *program, int *count)
                     instr->tag, sends ? s : instr->peer_stage, sends ? instr->peer_stage : s, !sends, s, i
                 };
         }
-    if (ends)
-        qsort(ends, (size_t)n, sizeof *ends, compare_ends);
     return ends;
 }
 
@@ -69,24 +67,32 @@ static bool check_same_pairs(const struct program *program, const struct end *se
     const struct instr *a = &program->stages[send->stage].instrs[send->index];
     const struct instr *b = &program->stages[receive->stage].instrs[receive->index];
     char first[INSTR_NAME_BYTES], second[INSTR_NAME_BYTES];
-    instr_name(first, program, send->stage, send->index);
-    instr_name(second, program, receive->stage, receive->index);
     if (a->pair_count != b->pair_count)
-        return fail_kind(err, ERROR_BUG, "%s moves %d buffers, but %s expects %d", first, a->pair_count, second,
-                         b->pair_count);
+        return fail_kind(err, ERROR_BUG, "%s moves %d buffers, but %s expects %d",
+                         instr_name(first, program, send->stage, send->index), a->pair_count,
+                         instr_name(second, program, receive->stage, receive->index), b->pair_count);
     for (int k = 0; k < a->pair_count; k++) {
         const struct pair *p = &program->pairs[a->pair_first + k], *q = &program->pairs[b->pair_first + k];
         if (p->source != q->source || p->destination != q->destination)
-            return fail_kind(err, ERROR_BUG, "%s moves buffer %d to %d, but %s moves %d to %d", first, p->source,
-                             p->destination, second, q->source, q->destination);
+            return fail_kind(err, ERROR_BUG, "%s moves buffer %d to %d, but %s moves %d to %d",
+                             instr_name(first, program, send->stage, send->index), p->source, p->destination,
+                             instr_name(second, program, receive->stage, receive->index), q->source, q->destination);
     }
     return true;
 }
 
-static bool join_ends(struct pairing *pairing, const struct program *program, const struct end *ends, int count,
-                      struct error *err)
+static void join(struct pairing *pairing, const struct end *a, const struct end *b)
+{
+    pairing->partner[a->stage][a->index] = b->index;
+    pairing->partner[b->stage][b->index] = a->index;
+}
+
+/* Sorted, so that of ends that do not pair the same is told whatever the order of the stages. */
+static bool join_sorted(struct pairing *pairing, const struct program *program, struct end *ends, int count,
+                        struct error *err)
 {
     char name[INSTR_NAME_BYTES], other[INSTR_NAME_BYTES];
+    qsort(ends, (size_t)count, sizeof *ends, compare_ends);
     for (int i = 0; i < count; i += 2) {
         const struct end *a = &ends[i], *b = i + 1 < count ? &ends[i + 1] : NULL;
         bool same = b && a->tag == b->tag && a->from == b->from && a->to == b->to;
@@ -100,10 +106,46 @@ static bool join_ends(struct pairing *pairing, const struct program *program, co
                              a->receives ? "send" : "receive", a->tag, a->receives ? "to" : "from", a->stage);
         if (!check_same_pairs(program, a, b, err))
             return false;
-        pairing->partner[a->stage][a->index] = b->index;
-        pairing->partner[b->stage][b->index] = a->index;
+        join(pairing, a, b);
     }
     return true;
+}
+
+/* Lowering numbers its transfers from 0 on, each with a tag of its own: then they meet in a table. False where some do
+ * not; first: (count) by tag 1 + the end that came first, all 0. */
+static bool join_by_tag(struct pairing *pairing, const struct program *program, const struct end *ends, int count,
+                        int *first)
+{
+    int joined = 0;
+    for (int i = 0; i < count; i++) {
+        const struct end *end = &ends[i];
+        if (end->tag < 0 || end->tag >= count)
+            return false;
+        int *met = &first[end->tag];
+        if (*met == 0) {
+            *met = i + 1;
+            continue;
+        }
+        const struct end *other = *met > 0 ? &ends[*met - 1] : NULL;
+        if (!other || other->from != end->from || other->to != end->to || other->receives == end->receives ||
+            !check_same_pairs(program, end->receives ? other : end, end->receives ? end : other, NULL))
+            return false;
+        join(pairing, other, end);
+        joined += 2;
+        *met = -1;
+    }
+    return joined == count;
+}
+
+static bool join_ends(struct pairing *pairing, const struct program *program, struct end *ends, int count,
+                      struct error *err)
+{
+    int *first = calloc((size_t)count + 1, sizeof *first);
+    if (!first)
+        return fail_kind(err, ERROR_ENVIRONMENT, "program: out of memory for its transfers");
+    bool joined = join_by_tag(pairing, program, ends, count, first);
+    free(first);
+    return joined || join_sorted(pairing, program, ends, count, err);
 }
 
 static bool number_norms(struct pairing *pairing, const struct program *program, struct error *err)

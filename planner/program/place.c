@@ -16,8 +16,14 @@ enum {
 static int64_t place_in_order(struct place_work *w, bool dense, int64_t most)
 {
     int64_t total = 0;
-    place_tree_clear(w);
-    place_lists_clear(w);
+    if (dense && !w->reach && !place_lists_open(w))
+        w->failed = true;
+    if (w->failed)
+        return INT64_MAX;
+    if (dense)
+        place_lists_clear(w);
+    else
+        place_tree_clear(w);
     for (int i = 0; i < w->count && total <= most; i++) {
         int item = w->order[i].item;
         if (dense) { /* most items live together: passing over all of them is cheaper than finding and sorting */
@@ -64,12 +70,11 @@ static void sort_in_time(struct place_work *w)
 /* Those with two lives first, in the order of time too. */
 static void sort_again_first(struct place_work *w)
 {
-    int at = 0;
-    for (int again = 1; again >= 0; again--)
-        for (int i = 0; i < w->count; i++)
-            if ((w->items[w->order[i].item].again_last > 0) == again)
-                w->beside[at++] = w->order[i];
-    memcpy(w->order, w->beside, (size_t)w->count * sizeof *w->order);
+    for (int i = 0; i < w->count; i++) {
+        const struct place_item *item = &w->items[w->order[i].item];
+        w->order[i].key = ((int64_t)(item->again_last == 0) << 32) + item->first;
+    }
+    qsort(w->order, (size_t)w->count, sizeof *w->order, place_compare_ranked);
 }
 
 static void sort_items(struct place_work *w, enum order_kind kind)
@@ -154,9 +159,14 @@ static void try_alike(struct place_work *w, int64_t bound, int64_t *best)
         keep_best(w, place_alike(w, by_area, *best - 1), best);
 }
 
+int64_t place_good_bytes(int64_t live_bytes)
+{
+    return live_bytes + live_bytes / GOOD_ENOUGH;
+}
+
 static int64_t search_orders(struct place_work *w, int64_t bound)
 {
-    int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
+    int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX, good = place_good_bytes(bound);
     bool dense = w->any_again || pairs * DENSE > (int64_t)w->count * w->count;
     looks = dense ? (int64_t)w->count * w->count / 4 : pairs;
     for (int kind = 0; kind < ORDER_KIND_COUNT && best > good; kind++) {
@@ -207,7 +217,8 @@ bool place_bound(const struct place_item *items, int count, int64_t *bound, stru
     return true;
 }
 
-bool place_items(struct place_item *items, int count, int64_t *total, struct error *err)
+bool place_items(struct place_item *items, int count, const struct place_things *things, int64_t *total,
+                 struct error *err)
 {
     int64_t bound = 0, best = 0, sum = 0;
     for (int i = 0; i < count; i++) /* no offset can pass the sum */
@@ -220,11 +231,13 @@ bool place_items(struct place_item *items, int count, int64_t *total, struct err
         arena_free(&w.arena);
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d lifetimes", count);
     }
+    w.things = things;
     if (count > 0)
         best = search_orders(&w, bound);
     for (int i = 0; i < count; i++)
         items[i].offset = w.best[i];
+    bool failed = w.failed;
     arena_free(&w.arena);
     *total = best;
-    return true;
+    return !failed || fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d lifetimes", count);
 }

@@ -44,7 +44,7 @@ static int turns_of(const struct place_work *w, const struct ranked *list, int c
 static void sort_alike(struct place_work *w)
 {
     for (int i = 0; i < w->count; i++)
-        w->order[i] = (struct ranked){ w->items[i].alike, w->items[i].first, i };
+        w->order[i] = (struct ranked){ w->things->of(w->things->self, &w->items[i]), w->items[i].first, i };
     qsort(w->order, (size_t)w->count, sizeof *w->order, place_compare_ranked);
 }
 

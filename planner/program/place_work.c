@@ -52,7 +52,7 @@ static struct reach reach_of(const struct place_work *w, int first, int last)
 
 static bool find_reaches(struct place_work *w)
 {
-    w->reach = arena_alloc(&w->arena, 2 * (size_t)w->count, sizeof *w->reach);
+    w->reach = arena_alloc(&w->arena, w->any_again ? 2 * (size_t)w->count : (size_t)w->count, sizeof *w->reach);
     for (int i = 0; i < w->count && w->reach; i++) {
         const struct place_item *it = &w->items[i];
         w->reach[i] = reach_of(w, it->first, it->last);
@@ -71,11 +71,6 @@ bool place_work_open(struct place_work *w, const struct place_item *items, int c
     w->best = arena_alloc(&w->arena, n, sizeof *w->best);
     for (int i = 0; i < count; i++)
         w->any_again = w->any_again || items[i].again_last > 0;
-    for (int span = 0; span < SPAN_COUNT; span++) {
-        w->placed[span].list = arena_alloc(&w->arena, w->any_again ? 2 * n : n, sizeof *w->placed[span].list);
-        if (!w->placed[span].list)
-            return false;
-    }
     w->starts = arena_alloc(&w->arena, n, sizeof *w->starts);
     w->leaf = arena_alloc(&w->arena, n, sizeof *w->leaf);
     w->beside = arena_alloc(&w->arena, n, sizeof *w->beside);
@@ -92,7 +87,18 @@ bool place_work_open(struct place_work *w, const struct place_item *items, int c
         w->end = items[i].again_last >= w->end ? items[i].again_last + 1 : w->end;
         w->any_held = w->any_held || items[i].held;
     }
-    return find_reaches(w) && sort_moments(w);
+    return sort_moments(w);
+}
+
+bool place_lists_open(struct place_work *w)
+{
+    size_t most = w->any_again ? 2 * (size_t)w->count : (size_t)w->count;
+    for (int span = 0; span < SPAN_COUNT; span++) {
+        w->placed[span].list = arena_alloc(&w->arena, most, sizeof *w->placed[span].list);
+        if (!w->placed[span].list)
+            return false;
+    }
+    return find_reaches(w);
 }
 
 /* Of all pairs, those apart are the ends before a start. */
@@ -230,19 +236,36 @@ static void collect_beside(struct place_work *w, int node, int low, int size, in
         int item = w->starts[low].item;
         if (w->group && is_met(w, w->group[item]))
             return;
-        w->beside[w->beside_count++] = (struct ranked){ w->offset[item], w->offset[item] + w->items[item].bytes, item };
+        w->beside[w->beside_count++] = (struct gap){ w->offset[item], w->offset[item] + w->items[item].bytes };
         return;
     }
     collect_beside(w, 2 * node, low, size / 2, first, last);
     collect_beside(w, 2 * node + 1, low + size / 2, size / 2, first, last);
 }
 
+/* By address, as Shell did it: of the dozens that most items have beside them nothing is faster. Which of several at
+ * one address comes first is all the same. */
+static void sort_beside(struct gap *list, int count)
+{
+    static const int strides[] = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 }; /* Ciura 2001 */
+    for (size_t k = 0; k < sizeof strides / sizeof *strides; k++) {
+        int stride = strides[k];
+        for (int i = stride; i < count; i++) {
+            struct gap moved = list[i];
+            int at = i;
+            for (; at >= stride && list[at - stride].low > moved.low; at -= stride)
+                list[at] = list[at - stride];
+            list[at] = moved;
+        }
+    }
+}
+
 int64_t place_tree_gap(struct place_work *w, int64_t bytes)
 {
-    qsort(w->beside, (size_t)w->beside_count, sizeof *w->beside, place_compare_ranked);
     struct passed passed = nothing_passed;
+    sort_beside(w->beside, w->beside_count);
     for (int i = 0; i < w->beside_count; i++)
-        pass(&passed, bytes, true, w->beside[i].key, w->beside[i].second);
+        pass(&passed, bytes, true, w->beside[i].low, w->beside[i].high);
     return found(&passed);
 }
 

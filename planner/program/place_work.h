@@ -38,11 +38,13 @@ struct gap {
 struct place_work {
     struct arena arena;
     const struct place_item *items;
+    const struct place_things *things;
     int count;
     struct ranked *order;
     int64_t *offset, *best;          /* (count) */
     struct spots placed[SPAN_COUNT]; /* by span of time */
-    struct reach *reach;             /* (count) of items, then of their second lives */
+    struct reach *reach;             /* (count) of items, then of their second lives; NULL before place_lists_open() */
+    bool failed;                     /* for want of memory */
     struct gap *gaps; /* (count + 1) of the sweep: free bytes below the top, by address, never adjacent */
     int gap_count;
     int64_t top; /* of the sweep: the end of the highest living item */
@@ -54,7 +56,7 @@ struct place_work {
     struct ranked *starts; /* (count) */
     int *leaf, *latest;    /* (count), (2 * leaf_count) */
     int leaf_count;
-    struct ranked *beside; /* (count) placed items of the same time as the one at hand */
+    struct gap *beside; /* (count) bytes of placed items of the same time as the one at hand */
     int beside_count;
     /* Where items share offsets (place_alike.c); else NULL. */
     const int *group; /* (count) */
@@ -74,6 +76,7 @@ void place_tree_beside(struct place_work *w, int item);
 /* The tightest gap between those in `beside`; else on top of them. Sorts them. */
 int64_t place_tree_gap(struct place_work *w, int64_t bytes);
 /* ... and as lists by address, which suits items of which most live together. */
+bool place_lists_open(struct place_work *w); /* before the first use; false: no memory */
 void place_lists_clear(struct place_work *w);
 void place_lists_add(struct place_work *w, int item);
 int64_t place_lists_gap(const struct place_work *w, int item);

@@ -201,6 +201,7 @@ struct stage_program {
     int64_t arena_bytes;                   /* set by program_layout(); the same on all ranks of the stage */
     int64_t persistent_bytes;              /* of which weights, accumulators, state */
     int64_t host_bytes;                    /* the host's arena, likewise */
+    int64_t good_bytes, good_host_bytes;   /* of either arena the most with which the search for a layout is content */
     int64_t scratch_offset, scratch_bytes; /* workspace of COMPUTE, inside the arena */
 };
 
@@ -260,6 +261,11 @@ bool program_lower(struct program **out, const struct graph *graph, const struct
  * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
  * set. */
 bool program_layout(struct program *program, struct error *err);
+/* The offsets alone, of a program whose lifetimes are split already (lives.h): for whoever asks for bytes. */
+bool program_place(struct program *program, struct error *err);
+/* The waits alone, and more than any layout makes: as if every buffer took over bytes of all that were given away
+ * before. The lifetimes must be split. Such a step takes no less time than with any layout. */
+bool program_wait_for_bytes(struct program *program, struct error *err);
 /* Elements of workspace that one COMPUTE needs. */
 int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr);
 /**

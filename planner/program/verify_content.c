@@ -28,7 +28,7 @@ struct content {
     struct segment_masks {
         bool known;
         uint8_t over[ROLE_COUNT][MAX_OPERANDS];
-    } *masks; /* (segments) atoms over which the recipe has each operand as a partial sum */
+    } * masks; /* (segments) atoms over which the recipe has each operand as a partial sum */
 };
 
 static unsigned declared(const struct content *c, int buffer)
@@ -124,7 +124,8 @@ static bool check_compute(struct content *c, const struct instr *instr)
         enum role role = (enum role)(slot / MAX_OPERANDS);
         unsigned mask = masks->over[role][slot % MAX_OPERANDS] & c->real;
         if (role == ROLE_WEIGHT || (role == ROLE_OUT && !access.writes))
-            mask = declared(c, access.buffer); /* backward reads what a kernel made after its fold, whatever became of it */
+            mask = declared(
+                c, access.buffer); /* backward reads what a kernel made after its fold, whatever became of it */
         if (access.writes && role == ROLE_GRADIENT_WEIGHT)
             c->copies[access.buffer] = copy_of(c->stage);
         bool later = access.starts && !access_renews(p, instr, &access); /* a part beside those of earlier rounds */
