@@ -3,6 +3,7 @@
 #include "models/model.h"
 #include "planner/program/schedule.h"
 #include "planner/estimate/pipeline.h"
+#include "planner/sim/period.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,21 +182,32 @@ static bool is_beaten(struct estimate *estimate, const struct program *program, 
     return true;
 }
 
-/* Lays the program out and simulates it. */
-static bool measure(struct estimate *estimate, struct program *program, const struct facts *facts,
+static void fill_step(struct estimate *estimate, const struct program *program, const struct timeline *timeline,
+                      const struct facts *facts)
+{
+    find_origins(&estimate->prediction, program, facts);
+    estimate->prediction.step_ns = timeline->step_ns;
+    timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+}
+
+static void note_length(struct estimate *estimate, const struct program *program)
+{
+    estimate->effort = effort_of(program);
+    estimate->micro_batches_simulated = program->plan->micro_batch_count;
+    estimate->program_instrs = program_instrs(program);
+}
+
+/* Of a program that is laid out. */
+static bool measure(struct estimate *estimate, const struct program *program, const struct facts *facts,
                     const struct judging *judging, struct error *err)
 {
     struct timeline *timeline = NULL;
-    if (!program_layout(program, err))
-        return false;
     estimate_fill_memory(&estimate->prediction, program, facts, judging);
     if (!judging->always && !estimate->prediction.fits)
         return true;
     if (!simulate(&timeline, facts, program, err))
         return false;
-    find_origins(&estimate->prediction, program, facts);
-    estimate->prediction.step_ns = timeline->step_ns;
-    timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+    fill_step(estimate, program, timeline, facts);
     timeline_free(timeline);
     return true;
 }
@@ -211,10 +223,8 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
     bool good =
         program_lower(&program, graph, plan, err) && is_beaten(estimate, program, facts, judging, worth_ns, err);
     if (good) {
-        estimate->effort = effort_of(program);
-        estimate->program_instrs = program_instrs(program);
-        estimate->micro_batches_simulated = plan->micro_batch_count;
-        good = estimate->beaten || measure(estimate, program, facts, judging, err);
+        note_length(estimate, program);
+        good = estimate->beaten || (program_layout(program, err) && measure(estimate, program, facts, judging, err));
     }
     program_free(program);
     if (good)
@@ -230,6 +240,22 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
     if (!judge(out, graph, plan, facts, &(struct judging){ .always = true }, INT64_MAX, err))
         return false;
     fill_rates(*out, graph, plan, facts);
+    return true;
+}
+
+bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
+                      struct error *err)
+{
+    struct estimate *estimate = estimate_new(program->stage_count);
+    if (!estimate)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    note_length(estimate, program);
+    if (!measure(estimate, program, facts, &(struct judging){ .always = true }, err)) {
+        estimate_free(estimate);
+        return false;
+    }
+    fill_rates(estimate, program->graph, program->plan, facts);
+    *out = estimate;
     return true;
 }
 
@@ -356,6 +382,15 @@ static int64_t effort_of_few(const struct plan *plan, int64_t effort)
                      (double)effort_with(plan, plan->micro_batch_count));
 }
 
+/* ---- steps whose middle repeats ---- */
+/* What the step takes with so many periods more. */
+static void add_periods(struct prediction *p, const struct period *period, int64_t periods)
+{
+    p->step_ns += periods * period->ns;
+    for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
+        p->breakdown_ns[kind] += periods * period->breakdown_ns[kind];
+}
+
 /* Micro-batches of the two steps that tell the pace of all others, in multiples of those that settle. */
 enum { PERIOD_BEGINS = 2, PERIODS_END = 5, WORTH_IT = 2 };
 
@@ -365,11 +400,88 @@ static bool is_periodic(const struct plan *plan)
            !schedules[plan->schedule]->asynchronous;
 }
 
+/* What no layout can change by more than one part in so many is good enough where the step would not be simulated whole
+ * in any case. */
+static bool is_near(const struct plan *plan, const struct timeline *timeline, const struct period *period,
+                    int64_t periods)
+{
+    enum { NEAR_SHARE = 1000 };
+    return is_periodic(plan) && llabs(period->step_slack_ns + periods * period->slack_ns) <=
+                                    (timeline->step_ns + periods * period->ns) / NEAR_SHARE;
+}
+
+/* The estimate of the whole plan by the program of a shorter one, which is changed; NULL where it proves nothing, and
+ * then the period that it has, if any. */
+static bool judge_by_period(struct estimate **out, struct period *period, struct program *program,
+                            const struct model *model, const struct plan *plan, const struct facts *facts,
+                            struct error *err)
+{
+    int left_out = plan->micro_batch_count - program->plan->micro_batch_count;
+    struct timeline *timeline = NULL;
+    struct durations durations;
+    if (!durations_open(&durations, facts, program, err))
+        return false;
+    bool good = period_prove(period, &timeline, &durations, program, left_out, estimate_micro_batch_unit(plan), err);
+    durations_close(&durations);
+    int64_t periods = good && period->ns > 0 ? left_out / period->micro_batches : 0;
+    if (periods > 0 && (period->exact || is_near(plan, timeline, period, periods))) {
+        struct estimate *estimate = estimate_new(plan->stage_count);
+        good = estimate ? estimate_fill_repeating(&estimate->prediction, program, model, plan, facts, err)
+                        : fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        if (good) {
+            note_length(estimate, program);
+            fill_step(estimate, program, timeline, facts);
+            add_periods(&estimate->prediction, period, periods);
+            estimate->apart_ns = estimate->prediction.step_ns;
+            *out = estimate;
+            estimate = NULL;
+        }
+        estimate_free(estimate);
+    }
+    timeline_free(timeline);
+    return good;
+}
+
+/* Looks for a period in a step just long enough to show a short one, then in one that shows any. Leaves *out alone
+ * where none is proven, or the whole step is not much longer. */
+static bool estimate_by_period(struct estimate **out, const struct model *model, const struct plan *plan,
+                               const struct facts *facts, struct error *err)
+{
+    enum { SHORT_UNITS = 4, LONG_UNITS = 2 * PERIOD_LONGEST + 4, LONGER = 2, ALL_PERIODS = 6 };
+    int unit = estimate_micro_batch_unit(plan), settled = estimate_settled_micro_batches(plan);
+    struct period period = { 0 };
+    bool good = true, looks = !schedules[plan->schedule]->asynchronous && estimate_shortens(plan);
+    for (int units = SHORT_UNITS; good && looks; units = LONG_UNITS) {
+        struct graph *graph = NULL;
+        struct plan *shorter = NULL;
+        struct program *program = NULL;
+        int few = settled + unit * units;
+        few += units == LONG_UNITS ? (plan->micro_batch_count - few) % (unit * ALL_PERIODS) : 0;
+        if (few * LONGER > plan->micro_batch_count)
+            break;
+        good = estimate_shorten(&shorter, &graph, model, plan, few, err) &&
+               program_lower(&program, graph, shorter, err) &&
+               judge_by_period(out, &period, program, model, plan, facts, err);
+        looks = units == SHORT_UNITS && period.micro_batches == 0;
+        program_free(program);
+        graph_free(graph);
+        plan_free(shorter);
+    }
+    return good;
+}
+
 bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
                             const struct plan *plan, const struct facts *facts, struct error *err)
 {
     int settled = estimate_settled_micro_batches(plan), few = PERIOD_BEGINS * settled,
         period = PERIODS_END * settled - few;
+    *out = NULL;
+    if (!estimate_by_period(out, model, plan, facts, err))
+        return false;
+    if (*out) {
+        fill_rates(*out, graph, plan, facts);
+        return true;
+    }
     if (!is_periodic(plan))
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;

@@ -1,6 +1,7 @@
 /* What a plan needs: the bytes of its program's layout, or what those of few micro-batches promise. */
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
+#include "planner/program/lives.h"
 #include "planner/program/schedule.h"
 
 enum { ROOM_SHARE = 64 };
@@ -82,8 +83,9 @@ struct judging estimate_judging_shortened(const struct plan *plan)
     return judging_of(plan, estimate_settled_micro_batches(plan));
 }
 
-/* A program of so many instructions is laid out in a tenth of a second. */
-enum { SETTLE_INSTRS = 20000 };
+/* SETTLE_INSTRS: a program of so many instructions is laid out in a tenth of a second. FEW_INSTRS: of fewer, more
+ * micro-batches may pack otherwise in leaps. */
+enum { SETTLE_INSTRS = 20000, FEW_INSTRS = 100000 };
 
 /* Micro-batches take turns in a stage's places: after so many all stages are where they were. Of many places, most are.
  */
@@ -111,7 +113,7 @@ static int settling_micro_batches(const struct plan *plan, int64_t few_instrs, i
     return more < 2 * few ? 0 : (int)more;
 }
 
-/* The plan's program, or that of fewer micro-batches, laid out. */
+/* The plan's program, or that of fewer micro-batches, with its offsets. */
 struct layouts {
     struct graph *graph;
     struct plan *plan;
@@ -126,7 +128,8 @@ static bool lay_out(struct layouts *l, const struct model *model, const struct p
     if (micro_batches < plan->micro_batch_count)
         l->judging = judging_of(plan, micro_batches);
     return estimate_shorten(&l->plan, &l->graph, model, plan, micro_batches, err) &&
-           program_lower(&l->program, l->graph, l->plan, err) && program_layout(l->program, err);
+           program_lower(&l->program, l->graph, l->plan, err) && program_split_lives(l->program, err) &&
+           program_place(l->program, err);
 }
 
 static void layouts_free(struct layouts *l)
@@ -134,6 +137,40 @@ static void layouts_free(struct layouts *l)
     program_free(l->program);
     graph_free(l->graph);
     plan_free(l->plan);
+}
+
+/* The most with which the search for a layout is content, if it was content with this. */
+static bool promise_good(int64_t *arena_bytes, int64_t good_bytes)
+{
+    int64_t most = round_up(good_bytes, ARENA_ALIGNMENT_BYTES);
+    bool good = *arena_bytes <= most;
+    *arena_bytes = max_i64(*arena_bytes, most);
+    return good;
+}
+
+bool estimate_fill_repeating(struct prediction *p, struct program *program, const struct model *model,
+                             const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    int micro_batches = program->plan->micro_batch_count;
+    bool content = program_instrs(program) * plan->micro_batch_count / micro_batches > FEW_INSTRS;
+    if (content && !program_place(program, err))
+        return false;
+    for (int s = 0; s < program->stage_count && content; s++) {
+        struct stage_program *stage = &program->stages[s];
+        content = promise_good(&stage->arena_bytes, stage->good_bytes) &&
+                  promise_good(&stage->host_bytes, stage->good_host_bytes);
+    }
+    if (content) {
+        estimate_fill_memory(p, program, facts,
+                             &(struct judging){ .left_out = plan->micro_batch_count - micro_batches });
+        return true;
+    }
+    struct layouts l;
+    bool good = lay_out(&l, model, plan, plan->micro_batch_count, err);
+    if (good)
+        estimate_fill_memory(p, l.program, facts, &l.judging);
+    layouts_free(&l);
+    return good;
 }
 
 bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,

@@ -41,6 +41,7 @@ struct sim_rank {
     struct span *spans;           /* (instructions) */
     uint8_t *state;               /* (instructions) enum state */
     int busy[LANE_COUNT];         /* the instruction on the lane, or NOTHING */
+    unsigned running;             /* mask of the lanes on which one is under way, and not waiting for its partner */
     struct work work[LANE_COUNT]; /* of what runs there */
     int64_t settled_ns;           /* as of this moment */
     int64_t next_ns;              /* next completion, or the beginning; INT64_MAX none */
@@ -101,31 +102,26 @@ static void heap_fix(struct sim *sim, int rank)
 }
 
 /* ---- progress of what runs on a rank ---- */
-static bool communicates(int lane)
-{
-    return lane != LANE_COMPUTE && lane != LANE_COPY_IN && lane != LANE_COPY_OUT;
-}
+enum {
+    MASK_COMPUTE = 1 << LANE_COMPUTE,
+    MASK_COMMUNICATION = ((1 << LANE_COUNT) - 1) & ~(MASK_COMPUTE | 1 << LANE_COPY_IN | 1 << LANE_COPY_OUT)
+};
 
-static bool runs(const struct sim_rank *rank, int lane)
-{
-    return rank->busy[lane] != NOTHING && rank->state[rank->busy[lane]] == STATE_RUNNING;
-}
-
-static int64_t lane_rate(const struct sim_rank *rank, int lane, bool communication, bool compute)
+/* Of a lane beside what runs on the rank. */
+static int64_t lane_rate(const struct sim_rank *rank, int lane)
 {
     if (lane == LANE_COMPUTE)
-        return communication ? rank->compute.beside : rank->compute.alone;
-    if (communicates(lane))
-        return compute ? rank->communication.beside : rank->communication.alone;
+        return rank->running & MASK_COMMUNICATION ? rank->compute.beside : rank->compute.alone;
+    if (MASK_COMMUNICATION >> lane & 1)
+        return rank->running & MASK_COMPUTE ? rank->communication.beside : rank->communication.alone;
     return 1;
 }
 
-static bool any_communication(const struct sim_rank *rank)
+static int64_t alone_rate(const struct sim_rank *rank, int lane)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (communicates(lane) && runs(rank, lane))
-            return true;
-    return false;
+    if (lane == LANE_COMPUTE)
+        return rank->compute.alone;
+    return MASK_COMMUNICATION >> lane & 1 ? rank->communication.alone : 1;
 }
 
 static void go_on(struct work *work, int64_t units)
@@ -151,23 +147,24 @@ static int64_t wait_ns(const struct work *work, int64_t rate)
 static void settle(struct sim_rank *rank)
 {
     int64_t passed = rank->sim->now_ns - rank->settled_ns;
-    bool communication = any_communication(rank), compute = runs(rank, LANE_COMPUTE);
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (runs(rank, lane))
-            go_on(&rank->work[lane], passed * lane_rate(rank, lane, communication, compute));
+    for (unsigned left = passed > 0 ? rank->running : 0; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        go_on(&rank->work[lane], passed * lane_rate(rank, lane));
+    }
     rank->settled_ns = rank->sim->now_ns;
 }
 
 static void find_next(struct sim_rank *rank, int index)
 {
-    bool communication = any_communication(rank), compute = runs(rank, LANE_COMPUTE);
+    int64_t before_ns = rank->next_ns;
     rank->next_ns = rank->sim->now_ns < rank->begin_ns ? rank->begin_ns : INT64_MAX;
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (runs(rank, lane)) {
-            int64_t wait = wait_ns(&rank->work[lane], lane_rate(rank, lane, communication, compute));
-            rank->next_ns = min_i64(rank->next_ns, rank->sim->now_ns + wait);
-        }
-    heap_fix(rank->sim, index);
+    for (unsigned left = rank->running; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        int64_t wait = wait_ns(&rank->work[lane], lane_rate(rank, lane));
+        rank->next_ns = min_i64(rank->next_ns, rank->sim->now_ns + wait);
+    }
+    if (rank->next_ns != before_ns)
+        heap_fix(rank->sim, index);
 }
 
 static void mark(struct sim *sim, int rank)
@@ -191,6 +188,7 @@ static void finish(struct sim *sim, int stage, int index)
     rank->spans[index].finish_ns = sim->now_ns;
     rank->state[index] = STATE_DONE;
     rank->busy[instr->lane] = NOTHING;
+    rank->running &= ~(1u << instr->lane);
     mark(sim, stage);
     if (instr->op != OP_SEND)
         return;
@@ -229,7 +227,7 @@ static bool run(struct sim *sim, int stage, int index, int64_t ns)
     const struct instr *instr = &sim->program->stages[stage].instrs[index];
     const struct link_uses *uses = uses_of(sim, stage, instr);
     enum lane lane = instr->lane;
-    int64_t units, end, alone = lane_rate(rank, (int)lane, false, false);
+    int64_t units, end, alone = alone_rate(rank, (int)lane);
     if (ns < 0 || !mul_i64(&units, ns, alone) || !add_i64(&end, sim->now_ns, units)) {
         char name[INSTR_NAME_BYTES];
         return fail(sim->err, "simulate: %s: a duration of %lld ns does not fit in 63 bits",
@@ -239,6 +237,7 @@ static bool run(struct sim *sim, int stage, int index, int64_t ns)
     rank->spans[index].start_ns = sim->now_ns;
     rank->busy[lane] = index;
     rank->state[index] = STATE_RUNNING;
+    rank->running |= 1u << lane;
     rank->work[lane] = (struct work){ .left = units, .speed = LINK_WHOLE };
     if (uses && uses->latency_ns < ns && fluid_shares(&sim->fluid, uses)) {
         rank->work[lane].uses = uses;
@@ -378,6 +377,8 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
         *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX, .begin_ns = begin_ns[s] };
         set_rates(rank, s);
+        timeline->slows |=
+            rank->compute.alone != rank->compute.beside || rank->communication.alone != rank->communication.beside;
         machine_init(&rank->machine, program, first, &virtual_device, rank);
         for (int lane = 0; lane < LANE_COUNT; lane++)
             rank->busy[lane] = NOTHING;
@@ -394,6 +395,7 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         heap_put(sim, sim->heap_count++, s);
         mark(sim, s);
     }
+    timeline->shares = sim->fluid.any;
     return true;
 }
 
@@ -438,9 +440,11 @@ static bool advance(struct sim *sim)
         settle(rank);
         if (rank->begin_ns == next)
             mark(sim, stage);
-        for (int lane = 0; lane < LANE_COUNT; lane++)
-            if (runs(rank, lane) && rank->work[lane].left <= 0)
+        for (unsigned left = rank->running; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            if (rank->work[lane].left <= 0)
                 end_part(sim, stage, lane);
+        }
         find_next(rank, stage);
     }
     return true;

@@ -28,6 +28,10 @@ struct durations {
     void (*slow_down)(const void *self, const struct program *program, int stage, double *compute,
                       double *communication);
 };
+/* What the cost functions say, of all instructions of the program; durations_close() frees it. Fails when the plan asks
+ * the host for what it has not, or for want of memory. */
+bool durations_open(struct durations *out, const struct facts *facts, const struct program *program, struct error *err);
+void durations_close(struct durations *durations);
 /* simulate() with durations from anywhere. */
 bool simulate_with(struct timeline **out, const struct durations *durations, const struct program *program,
                    struct error *err);

@@ -102,16 +102,36 @@ static void cost_slow_down(const void *self, const struct program *program, int 
     }
 }
 
+bool durations_open(struct durations *out, const struct facts *facts, const struct program *program, struct error *err)
+{
+    struct priced *priced = calloc(1, sizeof *priced);
+    if (!priced)
+        return fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+    priced->facts = facts;
+    *out = (struct durations){ .ns = cost_duration,
+                               .self = priced,
+                               .links = cost_uses,
+                               .link_count = cost_link_count(facts->cluster, program->plan->rank_count),
+                               .slow_down = cost_slow_down };
+    if (cost_check_host(facts->cluster, program->plan, err) && price_all(priced, program, err))
+        return true;
+    durations_close(out);
+    return false;
+}
+
+void durations_close(struct durations *durations)
+{
+    struct priced *priced = (struct priced *)durations->self;
+    arena_free(&priced->arena);
+    free(priced);
+}
+
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err)
 {
-    struct priced priced = { .facts = facts };
-    struct durations durations = { .ns = cost_duration,
-                                   .self = &priced,
-                                   .links = cost_uses,
-                                   .link_count = cost_link_count(facts->cluster, program->plan->rank_count),
-                                   .slow_down = cost_slow_down };
-    bool good = cost_check_host(facts->cluster, program->plan, err) && price_all(&priced, program, err) &&
-                simulate_with(out, &durations, program, err);
-    arena_free(&priced.arena);
+    struct durations durations;
+    if (!durations_open(&durations, facts, program, err))
+        return false;
+    bool good = simulate_with(out, &durations, program, err);
+    durations_close(&durations);
     return good;
 }

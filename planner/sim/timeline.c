@@ -77,18 +77,18 @@ static int seek(const struct stage_program *list, const struct rank_timeline *ra
     return from;
 }
 
-void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index,
-                        int64_t ns[TIME_KIND_COUNT])
+void timeline_breakdown_between(const struct program *program, const struct timeline *timeline, int rank_index,
+                                int64_t from_ns, int64_t to_ns, int64_t ns[TIME_KIND_COUNT])
 {
     const struct rank_timeline *rank = &timeline->ranks[rank_index];
     const struct stage_program *list = &program->stages[rank->stage];
     int at[CLAIM_COUNT] = { 0 };
     for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
         ns[kind] = 0;
-    for (int64_t now = 0, next; now < timeline->step_ns; now = next) {
+    for (int64_t now = from_ns, next; now < to_ns; now = next) {
         enum time_kind kind = TIME_BUBBLE;
         bool claimed = false;
-        next = timeline->step_ns;
+        next = to_ns;
         for (int i = 0; i < CLAIM_COUNT; i++) {
             at[i] = seek(list, rank, claim_order[i], at[i], now);
             if (at[i] == rank->span_count)
@@ -102,4 +102,10 @@ void timeline_breakdown(const struct program *program, const struct timeline *ti
         }
         ns[kind] += next - now;
     }
+}
+
+void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index,
+                        int64_t ns[TIME_KIND_COUNT])
+{
+    timeline_breakdown_between(program, timeline, rank_index, 0, timeline->step_ns, ns);
 }

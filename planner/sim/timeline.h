@@ -20,6 +20,9 @@ struct timeline {
     enum timeline_origin origin;
     int64_t step_ns;
     int rank_count; /* simulated: one representative per stage, or all ranks */
+    /* Simulated: some durations hang on what runs beside, since a rank's compute and communication slow each other down
+     * or since links are shared. */
+    bool slows, shares;
     struct rank_timeline *ranks;
 };
 void timeline_free(struct timeline *timeline);
@@ -50,4 +53,7 @@ enum time_kind timeline_kind(const struct instr *instr);
 extern const char *const time_kind_names[TIME_KIND_COUNT + 1];
 void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index,
                         int64_t ns[TIME_KIND_COUNT]);
+/* The same of what lies between two moments. */
+void timeline_breakdown_between(const struct program *program, const struct timeline *timeline, int rank_index,
+                                int64_t from_ns, int64_t to_ns, int64_t ns[TIME_KIND_COUNT]);
 #endif
