@@ -152,6 +152,17 @@ static bool build(struct plan **out, struct inputs *in, const struct estimate_ar
            plan_graph(&in->graph, in->model, *out, err) && plan_check(*out, in->graph, err);
 }
 
+/* A program that is verified is there to be simulated. */
+static bool price(struct estimate **out, const struct inputs *in, const struct plan *plan, struct error *err)
+{
+    struct program *program = NULL;
+    if (!inputs_soon_verified(plan))
+        return estimate_plan_periodic(out, in->model, in->graph, plan, &in->facts, err);
+    bool good = inputs_program(&program, plan, in->graph, err) && estimate_program(out, program, &in->facts, err);
+    program_free(program);
+    return good;
+}
+
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
 {
@@ -161,11 +172,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     size_t length = 0;
-    bool verified;
     (void)operand_count;
     if (!inputs_can_write(a->output, err) || !space_inputs(&in, &space, operands[0], &a->space, err) ||
-        !build(&plan, &in, a, &space, err) || !inputs_verify(&verified, plan, in.graph, err) ||
-        !estimate_plan_periodic(&estimate, in.model, in.graph, plan, &in.facts, err))
+        !build(&plan, &in, a, &space, err) || !price(&estimate, &in, plan, err))
         goto cleanup;
     in.context.cleave = CLEAVE_VERSION;
     if (a->output || a->json) {
@@ -180,7 +189,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         print_plan(cli, plan, in.graph);
         print_placement(cli, plan, in.cluster);
         print_prediction(cli, &estimate->prediction, in.graph);
-        if (!verified)
+        if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
     }
 cleanup:

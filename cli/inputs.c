@@ -370,10 +370,15 @@ bool inputs_program(struct program **out, const struct plan *plan, const struct 
  * with 8 (528) 30 ms, lowering, layout and verification together (three runs each on two shared cores). */
 enum { VERIFY_PASSES = 400 };
 
+bool inputs_soon_verified(const struct plan *plan)
+{
+    return (int64_t)plan->layer_count * plan->micro_batch_count <= VERIFY_PASSES;
+}
+
 bool inputs_verify(bool *verified, const struct plan *plan, const struct graph *graph, struct error *err)
 {
     struct program *program = NULL;
-    *verified = (int64_t)plan->layer_count * plan->micro_batch_count <= VERIFY_PASSES;
+    *verified = inputs_soon_verified(plan);
     if (!*verified)
         return true;
     bool ok = inputs_program(&program, plan, graph, err);

@@ -65,8 +65,10 @@ bool inputs_hand_out_json(const struct cli *cli, const char *path, struct json_w
 /* A timeline as Chrome trace JSON. */
 bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
                         const struct timeline *timeline, struct error *err);
-/* Lowers and verifies a plan that was just chosen, where that takes less than about 50 ms; *verified: whether. Fails
- * only when the program is wrong. */
+/* Whether lowering and verifying the plan take less than about 50 ms. */
+bool inputs_soon_verified(const struct plan *plan);
+/* Lowers and verifies a plan that was just chosen, where that is soon done; *verified: whether. Fails only when the
+ * program is wrong. */
 bool inputs_verify(bool *verified, const struct plan *plan, const struct graph *graph, struct error *err);
 /* Says on cli->talk that a plan was not verified, and what does it. path: of its file, or NULL. */
 void inputs_say_unverified(const struct cli *cli, const char *path);
