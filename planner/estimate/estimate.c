@@ -426,10 +426,12 @@ static bool judge_by_period(struct estimate **out, struct period *period, struct
     int64_t periods = good && period->ns > 0 ? left_out / period->micro_batches : 0;
     if (periods > 0 && (period->exact || is_near(plan, timeline, period, periods))) {
         struct estimate *estimate = estimate_new(plan->stage_count);
-        good = estimate ? estimate_fill_repeating(&estimate->prediction, program, model, plan, facts, err)
-                        : fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        good = estimate || fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
         if (good) {
             note_length(estimate, program);
+            good = estimate_fill_repeating(estimate, program, model, plan, facts, !is_periodic(plan), err);
+        }
+        if (good) {
             fill_step(estimate, program, timeline, facts);
             add_periods(&estimate->prediction, period, periods);
             estimate->apart_ns = estimate->prediction.step_ns;

@@ -139,6 +139,20 @@ static void layouts_free(struct layouts *l)
     plan_free(l->plan);
 }
 
+bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
+                     const struct facts *facts, struct error *err)
+{
+    struct layouts l;
+    int more = settling_micro_batches(plan, estimate->program_instrs, estimate->micro_batches_simulated);
+    if (more == 0)
+        return true;
+    bool good = lay_out(&l, model, plan, more, err);
+    if (good)
+        estimate_fill_memory(&estimate->prediction, l.program, facts, &l.judging);
+    layouts_free(&l);
+    return good;
+}
+
 /* The most with which the search for a layout is content, if it was content with this. */
 static bool promise_good(int64_t *arena_bytes, int64_t good_bytes)
 {
@@ -148,39 +162,27 @@ static bool promise_good(int64_t *arena_bytes, int64_t good_bytes)
     return good;
 }
 
-bool estimate_fill_repeating(struct prediction *p, struct program *program, const struct model *model,
-                             const struct plan *plan, const struct facts *facts, struct error *err)
+bool estimate_fill_repeating(struct estimate *estimate, struct program *program, const struct model *model,
+                             const struct plan *plan, const struct facts *facts, bool whole, struct error *err)
 {
     int micro_batches = program->plan->micro_batch_count;
-    bool content = program_instrs(program) * plan->micro_batch_count / micro_batches > FEW_INSTRS;
-    if (content && !program_place(program, err))
+    bool few = program_instrs(program) * plan->micro_batch_count / micro_batches <= FEW_INSTRS, content = !few;
+    if ((content || !whole) && !program_place(program, err))
         return false;
     for (int s = 0; s < program->stage_count && content; s++) {
         struct stage_program *stage = &program->stages[s];
         content = promise_good(&stage->arena_bytes, stage->good_bytes) &&
                   promise_good(&stage->host_bytes, stage->good_host_bytes);
     }
-    if (content) {
-        estimate_fill_memory(p, program, facts,
-                             &(struct judging){ .left_out = plan->micro_batch_count - micro_batches });
-        return true;
+    struct judging judging = { .left_out = plan->micro_batch_count - micro_batches };
+    if (!content && !whole)
+        judging = judging_of(plan, micro_batches);
+    if (content || !whole) {
+        estimate_fill_memory(&estimate->prediction, program, facts, &judging);
+        return content || estimate_settle(estimate, model, plan, facts, err);
     }
     struct layouts l;
     bool good = lay_out(&l, model, plan, plan->micro_batch_count, err);
-    if (good)
-        estimate_fill_memory(p, l.program, facts, &l.judging);
-    layouts_free(&l);
-    return good;
-}
-
-bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
-                     const struct facts *facts, struct error *err)
-{
-    struct layouts l;
-    int more = settling_micro_batches(plan, estimate->program_instrs, estimate->micro_batches_simulated);
-    if (more == 0)
-        return true;
-    bool good = lay_out(&l, model, plan, more, err);
     if (good)
         estimate_fill_memory(&estimate->prediction, l.program, facts, &l.judging);
     layouts_free(&l);

@@ -17,12 +17,13 @@ struct judging estimate_judging_shortened(const struct plan *plan);
 void estimate_fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
                           const struct judging *judging);
 /**
- * The bytes of the whole plan by a program of fewer micro-batches, whose lifetimes are split and whose middle repeats
- * (planner/sim/period.h): no more live at once in the whole, and where the search for a layout is content here it is
- * there. Else, and where that is soon done, the whole is laid out. Fails when lowering or layout does.
+ * The bytes of the plan by a program of fewer micro-batches, whose lifetimes are split and whose middle repeats
+ * (planner/sim/period.h): no more live at once in the plan's, and where the search for a layout is content here it is
+ * there. Else, and where few instructions may pack in leaps, the plan's is laid out if `whole`, or a second look is
+ * taken as estimate_settle() does. The estimate knows the program's length. Fails when lowering or layout does.
  */
-bool estimate_fill_repeating(struct prediction *p, struct program *program, const struct model *model,
-                             const struct plan *plan, const struct facts *facts, struct error *err);
+bool estimate_fill_repeating(struct estimate *estimate, struct program *program, const struct model *model,
+                             const struct plan *plan, const struct facts *facts, bool whole, struct error *err);
 /* Numbers of micro-batches that leave no replica without work and that the schedule takes are multiples of it. */
 int estimate_micro_batch_unit(const struct plan *plan);
 /* The same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on failure
