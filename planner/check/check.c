@@ -3,7 +3,6 @@
 #include "planner/check/check_parts.h"
 #include "planner/program/schedule.h"
 #include "planner/space/config_name.h"
-#include "planner/tables/loose.h"
 #include <math.h>
 #include <string.h>
 
@@ -151,21 +150,17 @@ static bool lacks_memory(struct checker *c, const struct config *config, const s
     return good;
 }
 
-/* The search counts those that lack memory by loose prices, or by their own where there are no others. Of devices of
- * several types it does not add up the stages' rooms as is done here. */
+/* Of devices of several types the search does not add up the stages' rooms as is done here. */
 static bool check_memory(struct checker *c, const struct config *config, const char *name,
                          const struct claimed_config *claimed, const struct price_table *table)
 {
-    const struct price_table *loose = NULL;
-    bool lacks = false, loosely = false;
-    if (!loose_table(&c->bench, config, &loose, c->err) || !lacks_memory(c, config, table, &lacks) ||
-        !lacks_memory(c, config, loose, &loosely))
+    bool lacks = false;
+    if (!lacks_memory(c, config, table, &lacks))
         return false;
-    bool counts = loose ? loosely : lacks, other = lacks || !table; /* of the claims that are not exact */
     if (claimed->fate == FATE_MEMORY)
-        return counts || (other && !is_exact(c)) ||
+        return lacks || (!table && !is_exact(c)) ||
                wrong_fate(c, claimed, name, "all its stages together have memory enough");
-    return !counts || !is_exact(c) || c->facts->cluster->type_count > 1 ||
+    return !lacks || !is_exact(c) || c->claim->multiplied || c->facts->cluster->type_count > 1 ||
            wrong_fate(c, claimed, name, "all its stages together lack memory");
 }
 

@@ -80,7 +80,7 @@ static const struct json_field claim_fields[] = {
     CLAIM(solved, FIELD_INT, .doc = "Of them, solved."),
     CLAIM(refused, FIELD_INT, .doc = "Of them, without a program."),
     COUNT(left, "Of them, not settled when time was over. Older certificates say neither this nor the next."),
-    COUNT(unseen, "Of them, with no more than a floor then."),
+    COUNT(unseen, "Of them, without a first bound then."),
     CLAIM(beside, FIELD_INT,
           .doc = "Further ones, of synchronous schedules that the formula does not bound: bound_s is not about them, "
                  "simulated_bound_s is."),
@@ -116,8 +116,7 @@ static const struct json_field claim_fields[] = {
     FATE("configurations_left", FATE_LEFT, true,
          "Of those that were not settled when time was over; in older certificates also of those that were not even "
          "looked at, with the bound 0."),
-    FATE("configurations_unseen", FATE_UNSEEN, false,
-         "Of those that were not looked at: bounded by a floor alone, or by nothing."),
+    FATE("configurations_unseen", FATE_UNSEEN, false, "Of those that were not looked at."),
 };
 enum { CLAIM_FIELDS = sizeof claim_fields / sizeof *claim_fields };
 
@@ -283,11 +282,13 @@ static int count_ranges(const struct json *at)
 
 static bool read_list(const struct json *list, enum config_fate fate, struct claim *claim, struct error *err)
 {
-    for (int i = 0; i < json_count(list); i++)
+    for (int i = 0; i < json_count(list); i++) {
+        claim->multiplied |= json_type(json_at(list, i)) == JSON_ARRAY && json_count(json_at(list, i)) > 2;
         if (json_type(json_at(list, i)) == JSON_STRING
                 ? !read_ranges(json_at(list, i), fate, claim, err)
                 : !read_config(json_at(list, i), fate, &claim->configs[claim->config_count++], err))
             return false;
+    }
     return true;
 }
 

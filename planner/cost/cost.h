@@ -16,13 +16,6 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* The part of it that a transfer takes however few its bytes: the duration of an empty one. */
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* Whether what devices of the type take follows from rates and latencies, and is not less for more work, as measured
- * times may be. */
-bool cost_is_by_rates(const struct facts *facts, int type);
-/* What no call of the segment's kernel goes below on devices of the type: being started, and its share of the whole
- * segment's operations at the best rate. False, and zeroes: that is not known, since times are measured. */
-bool cost_kernel_floor(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
-                       enum dtype dtype, int64_t *launch_ns, double *work_ns);
 /* The part of a norm or an update that does not depend on its bytes, wherever its results lie; 0: of all else. */
 int64_t cost_launch_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* A collective's bytes as a part of a very large one: no less even where it shares one with up to a thousand others, by

@@ -129,30 +129,6 @@ int cost_loaded(const struct cluster *cluster, int type)
     return node->device.shared_host ? node->levels[0].fanout : 1;
 }
 
-bool cost_is_by_rates(const struct facts *facts, int type)
-{
-    return !facts_profile(facts, type) && facts->cluster->types[type].device.surface_count == 0;
-}
-
-bool cost_kernel_floor(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
-                       enum dtype dtype, int64_t *launch_ns, double *work_ns)
-{
-    const struct device_type *device = &facts->cluster->types[type].device;
-    int64_t extents[MAX_AXES] = { 0 };
-    *launch_ns = 0;
-    *work_ns = 0;
-    if (!cost_is_by_rates(facts, type) || segment->kernel == KERNEL_OPAQUE)
-        return false;
-    for (int i = 0; i < segment->axis_count; i++)
-        extents[i] = segment->axes[i].size;
-    double rate = kernel_facts[segment->kernel].multiplies
-                      ? device->matmul_flops_per_s[dtype] * device->matmul_efficiency
-                      : flops_rate(device, segment, phase, dtype, extents);
-    *launch_ns = device->launch_ns;
-    *work_ns = rate > 0 ? (double)segment_flops(segment, phase, extents) / rate * 1e9 : 0;
-    return true;
-}
-
 struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
                          enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes)
 {

@@ -72,7 +72,6 @@ struct search_options {
 struct config_record {
     int config; /* index */
     enum config_fate fate;
-    bool loose;       /* solved by a relaxation over loose_table() */
     int64_t first_ns; /* its first bound */
 };
 /* Configurations that follow each other and have one fate. */

@@ -54,11 +54,10 @@ struct run {
     bool beside_unseen;                     /* there were some, and time ended before */
     bool beside_bounded;                    /* it was looked at what they have to do */
     struct ordered *order;                  /* (config_count) by the bound of paths; late ones behind all others */
-    bool *is_bounded;                       /* (config_count) has its first bound, or no program */
+    bool *is_bounded;                       /* (config_count) has its first bound, or no program; else time is over */
     const struct price_table **bound_table; /* (config_count) that it is from; NULL: lowering has no program */
-    /* (config_count) Bounds by paths and first bounds; of what has no first bound its floors, 0: none are known. */
-    int64_t *path_ns, *first_ns;
-    int64_t *busy_ns;         /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
+    int64_t *path_ns, *first_ns;            /* (config_count) bounds by paths, and first bounds */
+    int64_t *busy_ns;                       /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
     int64_t *orders_ns;       /* (config_count) where the file's order alone is searched: bounds of all orders */
     bool *tried;              /* (all) solved, with a plan or without */
     int scout_kind, scout_at; /* how far search_scout_on() has come */

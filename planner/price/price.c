@@ -4,7 +4,7 @@
 #include "planner/price/price.h"
 #include "base/num.h"
 #include "models/model.h"
-#include "planner/price/price_parts.h"
+#include "planner/price/sample.h"
 #include <string.h>
 
 enum { SAMPLE_ROOM_BYTES = 1 << 27 };
@@ -116,8 +116,8 @@ static void make_room(struct price_book *book)
 
 /* A sample of the sizes asked for: one that was lowered for others, or a new one. The last asked for is the first of
  * the list. */
-bool price_want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
-                       const struct plan_layer *layer, int stages, struct error *err)
+static bool want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
+                        const struct plan_layer *layer, int stages, struct error *err)
 {
     struct sample_shape shape = { .mesh = key->mesh,
                                   .layer = *layer,
@@ -253,11 +253,6 @@ static struct price_key key_of_one(const struct price_key *key, const struct pla
     return own;
 }
 
-static enum sample_detail detail_of(const struct price_key *key)
-{
-    return !key->bound_only ? SAMPLE_ALL : key->keeps ? SAMPLE_KEPT : SAMPLE_PATHS;
-}
-
 /* A stage may end between the product and the loss, which leaves the loss whole: *whole are the prices by layer of the
  * folded graph then, in the arena. */
 static bool price_whole_loss(struct layer_price **whole, struct arena *arena, struct price_book *book,
@@ -267,13 +262,13 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
     struct sample *sample;
     int64_t workspace = 0;
     whole_key.loss_chunks = 1;
-    if (!price_want_sample(&sample, book, &whole_key, layer, 1, err))
+    if (!want_sample(&sample, book, &whole_key, layer, 1, err))
         return false;
     size_t layers = (size_t)book->graph->layer_count;
     *whole = arena_alloc(arena, layers, sizeof **whole);
     if (!*whole)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, detail_of(key), &workspace),
+    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, key->bound_only, &workspace),
            layers * sizeof **whole);
     return true;
 }
@@ -283,7 +278,7 @@ static void price_one(struct price_table *table, int strategy, struct price_book
                       const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
 {
     const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
-                                                       detail_of(key), &table->workspace_bytes[strategy]);
+                                                       key->bound_only, &table->workspace_bytes[strategy]);
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
         if (sharded)
@@ -311,7 +306,7 @@ static bool price_layer(struct price_table *table, int strategy, struct price_bo
     if (own.alone)
         memcpy(layer.dim, own.mesh.dim, sizeof layer.dim);
     bool good = (key->loss_chunks < 2 || price_whole_loss(&whole, &scratch, book, &own, &layer, err)) &&
-                price_want_sample(&sample, book, &own, &layer, 1, err);
+                want_sample(&sample, book, &own, &layer, 1, err);
     if (good)
         price_one(table, strategy, book, key, &own, sharded, sample, whole);
     arena_free(&scratch);
@@ -340,7 +335,7 @@ static bool has_second_stage(const struct price_book *book, const struct price_k
     return book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
 }
 
-struct plan_layer price_plain_layer(const int8_t *dims)
+static struct plan_layer plain_layer(const int8_t *dims)
 {
     struct plan_layer plain = { .slices = 1 };
     memcpy(plain.dim, dims, sizeof plain.dim);
@@ -352,10 +347,10 @@ static bool price_send(struct price_table *table, struct price_book *book, const
                        struct error *err)
 {
     struct sample *sample;
-    struct plan_layer plain = price_plain_layer(key->mesh.dim);
+    struct plan_layer plain = plain_layer(key->mesh.dim);
     if (key->bound_only || !has_second_stage(book, key))
         return true;
-    if (!price_want_sample(&sample, book, key, &plain, 2, err))
+    if (!want_sample(&sample, book, key, &plain, 2, err))
         return false;
     table->send_ns = sample_send_ns(sample, book->facts, 0, &table->send_bytes);
     return true;

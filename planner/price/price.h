@@ -112,7 +112,6 @@ struct price_key {
     int64_t bucket_bytes; /* gradients are reduced in buckets of so much */
     bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
     bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
-    bool keeps;       /* with it: strategies that keep less, too, and what micro-batches keep */
     bool alone;       /* with it: ranks with sequences of their own share nothing */
 };
 
@@ -166,17 +165,4 @@ void price_book_close(struct price_book *book);
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,
                   struct error *err);
-/* What a layer takes at least, whatever it decides: of a micro-batch, and for updates once. */
-struct price_floor {
-    int64_t path_ns, step_ns;
-};
-/* (micro_count, classes) Lowers each to that of layers that nothing is sharded of, in so many slices, in micro-batches
- * of so many sequences; to zeroes where times are measured. key: of one sequence in a micro-batch and of ranks that
- * share nothing. */
-bool price_lower_floors(struct price_floor *floors, struct price_book *book, const struct price_key *key, int slices,
-                        const int64_t *micros, int micro_count, struct error *err);
-/* Bytes of the whole graph's layers on one rank that shares nothing and decides nothing, with the activations of all
- * sequences at once. key: as for floors. */
-bool price_whole_bytes(int64_t *bytes, struct price_book *book, const struct price_key *key, const struct graph *whole,
-                       struct error *err);
 #endif

@@ -6,13 +6,13 @@ bool price_key_equal(const struct price_key *a, const struct price_key *b)
     return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
            a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bucket_bytes == b->bucket_bytes &&
            a->loss_chunks == b->loss_chunks && a->accumulates == b->accumulates && a->bound_only == b->bound_only &&
-           a->keeps == b->keeps && a->alone == b->alone;
+           a->alone == b->alone;
 }
 
 uint64_t price_key_hash(const struct price_key *key)
 {
     uint64_t hash = hash_i64(hash_i64(hash_i64(HASH_START, key->micro), key->prefetch), key->bucket_bytes);
-    hash = hash_i64(hash_i64(hash, key->bound_only + key->keeps), key->accumulates);
+    hash = hash_i64(hash_i64(hash, key->bound_only), key->accumulates);
     for (int i = 0; i < key->mesh.atom_count; i++)
         hash = hash_i64(hash_i64(hash, key->mesh.size[i]), key->mesh.dim[i]);
     return hash;

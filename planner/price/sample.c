@@ -502,14 +502,14 @@ static void settle_copies(struct sample *s)
     }
 }
 
-void sample_price_path(struct sample *s)
+static void price_path(struct sample *s)
 {
     walk(s, false);
     walk(s, true);
     settle_gathers(s);
 }
 
-void sample_forget_prices(struct sample *s)
+static void forget_prices(struct sample *s)
 {
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
     memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
@@ -532,18 +532,18 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     sample_price_kernels(s);
     if (accumulates)
         sample_price_adding(s, facts);
-    sample_price_path(s);
+    price_path(s);
     settle_copies(s);
     if (!path_only)
         sample_price_links(s, facts);
 }
 
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, enum sample_detail detail, int64_t *workspace_bytes)
+                                        bool accumulates, bool path_only, int64_t *workspace_bytes)
 {
-    sample_forget_prices(s);
-    price_times(s, facts, known, accumulates, detail != SAMPLE_ALL);
-    *workspace_bytes = sample_price_memory(s, detail);
+    forget_prices(s);
+    price_times(s, facts, known, accumulates, path_only);
+    *workspace_bytes = sample_price_memory(s, path_only);
     return s->by_layer;
 }
 

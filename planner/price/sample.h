@@ -16,9 +16,6 @@ struct sample_shape {
     bool clips; /* gradients by their global norm */
 };
 struct sample;
-/* How much is asked for. PATHS: nothing that waits for the data-parallel lane, no temporary memory, and of the step
- * what it takes however many ranks share it; KEPT: and what micro-batches keep. */
-enum sample_detail { SAMPLE_PATHS, SAMPLE_KEPT, SAMPLE_ALL };
 /* graph: of the shape's micro-batches on its mesh. Fails when lowering does. */
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err);
 void sample_free(struct sample *sample); /* accepts NULL */
@@ -30,16 +27,11 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
 /**
  * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
  * memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that is
- * not the first.
+ * not the first. path_only: nothing that waits for the data-parallel lane, no temporary memory, and of the step what it
+ * takes however many ranks share it.
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, enum sample_detail detail, int64_t *workspace_bytes);
-/* Of a sample of one micro-batch of one sequence: what such micro-batches take at least, of which times follow from
- * rates (cost_is_by_rates()). False: out of memory. */
-bool sample_open_floors(struct sample *sample, const struct facts *facts);
-/* What a micro-batch of so many sequences takes at least by layer of the folded graph, in the sample's memory until the
- * next call: forward_ns and backward_ns, and step_ns of updates. */
-const struct layer_price *sample_floors(struct sample *sample, int64_t micro);
+                                        bool accumulates, bool path_only, int64_t *workspace_bytes);
 /* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 size_t sample_bytes(const struct sample *sample);

@@ -183,14 +183,13 @@ static int64_t workspace(const struct sample *s)
     return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
 }
 
-int64_t sample_price_memory(struct sample *s, enum sample_detail detail)
+int64_t sample_price_memory(struct sample *s, bool path_only)
 {
     price_persistent(s);
     price_kept(s);
-    if (detail != SAMPLE_PATHS)
-        price_temporary(s);
-    if (detail != SAMPLE_ALL)
+    if (path_only)
         return 0;
+    price_temporary(s);
     if (layer_offloads_optimizer(&s->shape.layer))
         price_fetched(s);
     price_exchange(s);

@@ -52,10 +52,6 @@ struct sample {
                                      come and go */
     struct layer_price *by_layer; /* (layers) */
     struct copies *copies;        /* (layers) */
-    /* (instructions) For floors of one size: what each takes, and of that what no size goes below; and at least for
-     * each further sequence. NULL: not asked for yet. */
-    int64_t *first_ns, *launch_ns;
-    double *more_ns;
 };
 
 static inline bool sample_on_path(const struct instr *instr)
@@ -72,10 +68,6 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
     return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
 }
 
-/* Sets all prices to 0. */
-void sample_forget_prices(struct sample *sample);
-/* Prices the path by the durations, and how long each pass's gathers still take behind it. */
-void sample_price_path(struct sample *sample);
 /* Lists which kernels are which, and which cost the same. False: out of memory. */
 bool sample_list_alike(struct sample *sample);
 /* Fills in durations; path_only: of what does not stand on the path 0, and of the step what it takes however many ranks
@@ -89,8 +81,10 @@ void sample_price_kernels(struct sample *sample);
 bool sample_keeps(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
-/* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
-int64_t sample_price_memory(struct sample *sample, enum sample_detail detail);
+/* Adds the bytes of each layer to by_layer, or only what stays and is kept (path_only); returns the largest
+ * workspace's.
+ */
+int64_t sample_price_memory(struct sample *sample, bool path_only);
 /* Fills in what transfers of path and data-parallel lane lose to each other where they share links. */
 void sample_price_links(struct sample *sample, const struct facts *facts);
 #endif

@@ -1,21 +1,16 @@
-/* First bounds, when they are asked for. What a sequence takes on the mesh, stretched to a micro-batch, is a
- * bound of a configuration that costs almost nothing, its floor; the first bound wants programs of its own. Those whose
- * floor lies above the best plan get theirs when all else is settled, so that time that is over early was spent on the
- * others, and something is known of all. What is done first does not depend on it: whoever is next has its first bound,
- * and that is the least.
+/* First bounds of all configurations, what of them is known when time is over, and what they say for the certificate.
  */
 #include "base/num.h"
 #include "planner/bound/busy_bound.h"
-#include "planner/search/floors.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>
 
-void propose_record(struct run *run, int config, enum config_fate fate, bool loose)
+void propose_record(struct run *run, int config, enum config_fate fate)
 {
     struct certificate *certificate = &run->result->certificate;
     certificate->records[certificate->record_count++] =
-        (struct config_record){ .config = config, .fate = fate, .loose = loose, .first_ns = run->first_ns[config] };
+        (struct config_record){ .config = config, .fate = fate, .first_ns = run->first_ns[config] };
 }
 
 int propose_compare(const void *a, const void *b)
@@ -28,39 +23,16 @@ int propose_compare(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* A floor before what is bounded by as much, since its first bound may come before that. */
 static int compare_waiting(const void *a, const void *b)
 {
     const struct waiting *x = a, *y = b;
-    bool alike = x->at.late == y->at.late && x->at.bound_ns == y->at.bound_ns;
-    return alike && x->is_floor != y->is_floor ? (x->is_floor ? -1 : 1) : propose_compare(&x->at, &y->at);
+    return propose_compare(&x->at, &y->at);
 }
 
 void propose_sort(struct queue *queue)
 {
     qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
 }
-
-/* ---- floors ---- */
-
-static bool set_floors(struct run *run)
-{
-    struct floor floor = { 0, 0 };
-    if (run->options->keep_all)
-        return true;
-    if (!search_open_floors(&run->bench, run->configs, run->config_count, run->err))
-        return false;
-    for (int i = 0; i < run->config_count; i++) {
-        bool repeats = i > 0 && config_equal_but(&run->configs[i], &run->configs[i - 1], BUT_PREFETCH);
-        if (!repeats && !search_floor(&floor, &run->bench, &run->configs[i], run->err))
-            return false;
-        run->path_ns[i] = floor.path_ns;
-        run->first_ns[i] = floor.first_ns;
-    }
-    return true;
-}
-
-/* ---- first bounds ---- */
 
 static void copy_bounds(struct run *run, int from, int to)
 {
@@ -118,110 +90,35 @@ static bool open_lists(struct run *run)
 bool search_order(struct run *run)
 {
     run->result->certificate.ideals = chain_ideals(&run->bench.chain);
-    if (!open_lists(run) || !set_floors(run))
+    if (!open_lists(run))
         return false;
-    for (int i = 0; i < run->config_count && !(run->path_ns[i] == 0 && search_stops(run)); i++)
-        if (run->path_ns[i] == 0 && !bound_config(run, i))
+    for (int i = 0; i < run->config_count && !search_stops(run); i++)
+        if (!bound_config(run, i))
             return false;
     return true;
-}
-
-/* ---- of those that are next ---- */
-
-/* By its first bound, once it is known, or gone where it has no program. */
-static void enter_bound(const struct run *run, struct queue *queue, struct waiting *waiting)
-{
-    int index = waiting->at.index;
-    waiting->is_floor = false;
-    waiting->at.bound_ns = queue->raised ? max_i64(run->path_ns[index], run->first_ns[index]) : run->path_ns[index];
-}
-
-static void drop_refused(struct queue *queue)
-{
-    int kept = 0;
-    for (int i = 0; i < queue->count; i++) {
-        bool refused = queue->list[i].at.bound_ns == INT64_MAX;
-        queue->plain_count -= refused && !queue->list[i].at.late;
-        if (!refused)
-            queue->list[kept++] = queue->list[i];
-    }
-    queue->count = kept;
 }
 
 bool propose_open_queue(struct run *run, struct queue *queue)
 {
-    *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list),
-                             .moved = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *queue->moved) };
-    if (!queue->list || !queue->moved)
+    *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list) };
+    if (!queue->list)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
-        queue->list[queue->count++] =
-            (struct waiting){ { run->path_ns[i], i, false }, .is_floor = !run->is_bounded[i] };
+        if (!run->is_bounded[i] || run->path_ns[i] == INT64_MAX)
+            continue;
+        queue->list[queue->count++] = (struct waiting){ { run->path_ns[i], i, false }, FIRST };
         queue->plain_count++;
     }
-    drop_refused(queue);
     propose_sort(queue);
     return true;
 }
 
-/* Those between the places have other bounds now; all behind them are in order still. */
-static void put_in_order(struct queue *queue, int begin, int end)
-{
-    struct waiting *moved = queue->moved, *list = queue->list;
-    int count = 0, at = begin, rest = end;
-    for (int i = begin; i < end; i++) {
-        bool refused = list[i].at.bound_ns == INT64_MAX;
-        queue->plain_count -= refused && !list[i].at.late;
-        if (!refused)
-            moved[count++] = list[i];
-    }
-    qsort(moved, (size_t)count, sizeof *moved, compare_waiting);
-    for (int k = 0; k < count;)
-        list[at++] = rest < queue->count && compare_waiting(&list[rest], &moved[k]) < 0 ? list[rest++] : moved[k++];
-    memmove(&list[at], &list[rest], (size_t)(queue->count - rest) * sizeof *list);
-    queue->count -= rest - at;
-}
-
-bool propose_settle(struct run *run, struct queue *queue, int place, int64_t below_ns)
-{
-    struct waiting *list = queue->list;
-    while (place < queue->plain_count && list[place].is_floor && list[place].at.bound_ns < below_ns &&
-           !search_stops(run)) {
-        int end = place; /* of the floors before the first that is bounded; without any, of the first */
-        while (end < queue->plain_count && list[end].is_floor && list[end].at.bound_ns < below_ns)
-            end++;
-        end = end == queue->plain_count || list[end].is_floor ? place + 1 : end;
-        for (int i = place; i < end && !search_stops(run); i++) {
-            if (!bound_config(run, list[i].at.index))
-                return false;
-            enter_bound(run, queue, &list[i]);
-        }
-        put_in_order(queue, place, end);
-    }
-    return true;
-}
-
-/* ---- of all ---- */
-
-bool propose_settle_all(struct run *run, struct queue *queue)
-{
-    for (int i = 0; i < run->config_count && !search_stops(run); i++)
-        if (!run->is_bounded[i] && !bound_config(run, i))
-            return false;
-    for (int i = 0; i < queue->count; i++)
-        if (queue->list[i].is_floor && run->is_bounded[queue->list[i].at.index])
-            enter_bound(run, queue, &queue->list[i]);
-    drop_refused(queue);
-    propose_sort(queue);
-    return true;
-}
-
-/* When time is over: by all that first bounds know, and behind them what has a floor alone, which says less. */
+/* When time is over: by all that first bounds know, and behind them what has none. */
 static int64_t place_of(const struct run *run, int index)
 {
     int64_t path_ns = run->path_ns[index];
     if (!run->is_bounded[index])
-        return INT64_MAX / 2 + path_ns / 2;
+        return INT64_MAX;
     return run->stopped ? max_i64(path_ns, run->first_ns[index]) : path_ns;
 }
 
@@ -250,7 +147,7 @@ static bool enter_known(struct run *run, int index)
     certificate_hash_add(&certificate->hash, &run->configs[index], table);
     run->busy_ns[index] = INT64_MAX;
     if (!table) {
-        propose_record(run, index, FATE_REFUSED, false);
+        propose_record(run, index, FATE_REFUSED);
         return true;
     }
     if (is_like_last(run, index)) {
@@ -275,9 +172,9 @@ bool propose_enter_bounds(struct run *run)
         }
         unseen = true;
         run->busy_ns[i] = INT64_MAX;
-        propose_record(run, i, FATE_UNSEEN, false);
+        propose_record(run, i, FATE_UNSEEN);
     }
-    if (unseen) /* of schedules and lanes nothing is known then */
-        certificate->simulated_bound_ns = 0;
+    if (unseen) /* nothing is known of them */
+        certificate->simulated_bound_ns = run->open_bound_ns = 0;
     return true;
 }

@@ -3,7 +3,6 @@
  * of its members are solved at once. */
 #include "base/num.h"
 #include "planner/space/config_name.h"
-#include "planner/tables/loose.h"
 #include "planner/search/propose_parts.h"
 #include "planner/search/search.h"
 #include <stdlib.h>
@@ -19,28 +18,17 @@ static void solve_piece(void *context, int index)
     piece->good = !piece->table || partition_solve(&piece->problem, piece->arena, &piece->result, &piece->err);
 }
 
-/* The problem that is solved, without what is asked of it. */
-static bool open_problem(struct run *run, struct piece *piece)
-{
-    const struct config *config = &run->configs[piece->config];
-    if (piece->loose && !loose_table(&run->bench, config, &piece->table, run->err))
-        return false;
-    piece->loose = piece->loose && piece->table;
-    piece->halves = piece->loose ? 0 : piece->halves;
-    if (!piece->loose && !workbench_table(&run->bench, config, false, &piece->table, run->err))
-        return false;
-    return !piece->table || search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem);
-}
-
 static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns, int64_t gap_ppm)
 {
-    if (!open_problem(run, piece))
+    if (!workbench_table(&run->bench, &run->configs[piece->config], false, &piece->table, run->err))
         return false;
     if (!piece->table)
         return true;
     piece->arena = search_arena(run);
     if (!piece->arena)
         return search_out_of_memory(run->err);
+    if (!search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
+        return false;
     piece->problem.chain = piece->files_order ? &run->bench.line : &run->bench.chain;
     piece->problem.below_ns = piece->to_the_end ? min_i64(below_ns, run->best_ns) : below_ns;
     if (piece->to_the_end || run->options->keep_all) {
@@ -132,7 +120,6 @@ static void raise_bounds(const struct run *run, struct queue *queue)
         struct ordered *at = &queue->list[i].at;
         at->bound_ns = max_i64(at->bound_ns, run->first_ns[at->index]);
     }
-    queue->raised = true;
     propose_sort(queue);
 }
 
@@ -177,22 +164,17 @@ static bool worth_solving(const struct run *run, const struct waiting *waiting)
     return run->options->keep_all || waiting->at.bound_ns < below_ns;
 }
 
-/* *place: of the first that is, of all or of the late ones; else their number. */
-static bool next_worth(struct run *run, struct queue *queue, int *place)
+/* Place of the first that is, of all or of the late ones; else their number. */
+static int next_worth(const struct run *run, const struct queue *queue)
 {
     int64_t below_ns = run->options->keep_all ? INT64_MAX : reach(run);
-    for (*place = 0; *place < queue->count; ++*place) {
-        if (!propose_settle(run, queue, *place, below_ns))
-            return false;
-        if (*place < queue->plain_count && queue->list[*place].at.bound_ns >= below_ns)
-            *place = queue->plain_count;
-        if (*place < queue->count && worth_solving(run, &queue->list[*place])) {
-            *place = queue->list[*place].is_floor ? queue->count : *place;
-            return true;
-        }
+    for (int place = 0; place < queue->count; place++) {
+        if (place < queue->plain_count && queue->list[place].at.bound_ns >= below_ns)
+            place = queue->plain_count;
+        if (place < queue->count && worth_solving(run, &queue->list[place]))
+            return place;
     }
-    *place = queue->count;
-    return true;
+    return queue->count;
 }
 
 static void count_work(struct run *run, const struct partition_result *result)
@@ -203,39 +185,20 @@ static void count_work(struct run *run, const struct partition_result *result)
     certificate->passes += result->passes;
 }
 
-/* Counted so are those that lack memory by loose prices, which none do that do not by their own; by these where there
- * are no others. */
-static bool lacks_memory(struct run *run, const struct piece *piece, bool *out)
-{
-    const struct price_table *loose = NULL;
-    struct partition_problem problem;
-    *out = piece->result.no_memory;
-    if (!*out || piece->loose)
-        return true;
-    if (!loose_table(&run->bench, &run->configs[piece->config], &loose, run->err) ||
-        (loose && !search_problem(run, piece->config, loose, run->capacity_bytes, &problem)))
-        return false;
-    *out = loose ? partition_lacks_memory(&problem) : *out;
-    return true;
-}
-
 static bool count_piece(struct run *run, const struct piece *piece)
 {
     struct certificate *certificate = &run->result->certificate;
     const struct partition_result *result = &piece->result;
-    bool lacks;
     if (!piece->table) {
-        propose_record(run, piece->config, FATE_REFUSED, false);
+        propose_record(run, piece->config, FATE_REFUSED);
         return true;
     }
-    if (!lacks_memory(run, piece, &lacks))
-        return false;
-    certificate->solved += !lacks;
+    certificate->solved += !result->no_memory;
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
     run->tried[piece->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
     if (run->tried[piece->config])
         drop_rough(run, piece->config);
-    propose_record(run, piece->config, lacks ? FATE_MEMORY : FATE_SOLVED, piece->loose);
+    propose_record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
     return propose_keep(run, piece, false);
 }
 
@@ -258,9 +221,8 @@ static bool is_short(const struct piece *piece)
 static bool settle(struct run *run, const struct piece *piece)
 {
     count_work(run, &piece->result);
-    *(propose_is_open(piece) ? &piece->queue->loose_open : &piece->queue->loose_closed) += piece->loose;
     if (propose_is_open(piece)) {
-        propose_put_back(piece, piece->loose ? LOOSENED : piece->halves == 0 ? RELAXED : SHARPENED);
+        propose_put_back(piece, piece->halves == 0 ? RELAXED : SHARPENED);
         return true;
     }
     if (!is_short(piece))
@@ -303,7 +265,7 @@ static bool solve_wave(struct run *run, struct piece *pieces, int count)
     if (!propose_solve(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
         return false;
     for (int i = 0; i < count; i++)
-        if (!propose_add_cover(run, &pieces[i]) || !settle(run, &pieces[i]))
+        if (!settle(run, &pieces[i]))
             return false;
     if (!dive(run, pieces, count))
         return false;
@@ -374,9 +336,7 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
         bool good = false;
         if (scouts == SCOUTS)
             return true;
-        if (!propose_settle(run, queue, i, INT64_MAX))
-            return false;
-        if (search_stops(run) || i >= queue->count)
+        if (search_stops(run))
             return true;
         if (!is_comfortable(run, &queue->list[i].at, &good))
             return false;
@@ -460,20 +420,11 @@ static void close_queue(struct run *run, const struct queue *queue)
         bool left = worth_solving(run, waiting);
         bool relaxed = waiting->known > FIRST;
         run->open_bound_ns = min_i64(run->open_bound_ns, waiting->at.bound_ns);
-        if (waiting->is_floor)
-            continue;
         if (!left && relaxed && waiting->known < TRIED)
             run->close[run->close_count++] = waiting->at;
         if (left || relaxed)
-            propose_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED, waiting->known == LOOSENED);
+            propose_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
     }
-}
-
-/* Where memory decides little, loose relaxations rule out few. */
-static bool loosening_pays(const struct queue *queue)
-{
-    enum { AT_FIRST = 4, FOR_EACH = 2 };
-    return queue->loose_open < AT_FIRST + FOR_EACH * queue->loose_closed;
 }
 
 static struct piece piece_of(const struct run *run, struct queue *queue, const struct waiting *next)
@@ -483,52 +434,20 @@ static struct piece piece_of(const struct run *run, struct queue *queue, const s
                            .bound_ns = next->at.bound_ns,
                            .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
                            .queue = queue,
-                           .loose = relaxed && next->known == FIRST && loosening_pays(queue),
                            .halves = next->known == RELAXED || search_is_small(run) ? PARTITION_HALVES : 0,
                            .to_the_end = next->known == TRIED,
                            .bound_only = relaxed };
 }
 
-/* Whether the piece is settled by a relaxation before it. *waits: one of the wave's may do so. */
-static bool settle_covered(struct run *run, struct piece *piece, const struct piece *wave, int count, bool *settled,
-                           bool *waits)
+/* The next ones that are worth it, out of the queue; their number, WAVE at most. */
+static int take_wave(const struct run *run, struct queue *queue, struct piece *pieces)
 {
-    *settled = *waits = false;
-    if (!piece->bound_only)
-        return true;
-    if (!open_problem(run, piece))
-        return false;
-    for (int i = 0; i < count; i++)
-        *waits = *waits || propose_may_cover(piece, &wave[i]);
-    *settled = !*waits && propose_find_cover(piece->queue, piece);
-    return true;
-}
-
-/* The next ones that are worth it, out of the queue; *count of WAVE at most. Of small models those that have their
- * first bounds: to give others theirs takes as long as to solve these. */
-static bool take_wave(struct run *run, struct queue *queue, struct piece *pieces, int *count)
-{
-    for (*count = 0; *count < WAVE;) {
-        int place;
-        bool settled, waits;
-        if (*count > 0 && search_is_small(run) && queue->count > 0 && queue->list[0].is_floor)
-            return true;
-        if (!next_worth(run, queue, &place))
-            return false;
-        if (place == queue->count)
-            return true;
-        struct piece piece = piece_of(run, queue, &queue->list[place]);
-        if (!settle_covered(run, &piece, pieces, *count, &settled, &waits))
-            return false;
-        if (waits)
-            return true;
-        propose_take_out(queue, place);
-        if (settled && !settle(run, &piece))
-            return false;
-        if (!settled)
-            pieces[(*count)++] = piece;
+    int count = 0;
+    for (int place; count < WAVE && (place = next_worth(run, queue)) < queue->count;) {
+        struct waiting next = propose_take_out(queue, place);
+        pieces[count++] = piece_of(run, queue, &next);
     }
-    return true;
+    return count;
 }
 
 /* Where time is limited, a first part of it is for the proof until there is a plan by the formula: whoever waits wants
@@ -544,23 +463,15 @@ static bool pauses(const struct run *run)
 }
 
 /* Until no bound lies below what is already known. */
-static bool solve_waves(struct run *run, struct queue *queue)
-{
-    while (!search_stops(run) && !pauses(run)) {
-        struct piece pieces[WAVE];
-        int count = 0;
-        if (!take_wave(run, queue, pieces, &count) || (count > 0 && !solve_wave(run, pieces, count)))
-            return false;
-        if (count == 0)
-            break;
-    }
-    return true;
-}
-
-/* A floor that lay above a first bound, were there one, is looked at again. */
 static bool solve_all(struct run *run, struct queue *queue)
 {
-    return solve_waves(run, queue) && (pauses(run) || (propose_settle_all(run, queue) && solve_waves(run, queue)));
+    for (int count = 1; count > 0 && !search_stops(run) && !pauses(run);) {
+        struct piece pieces[WAVE];
+        count = take_wave(run, queue, pieces);
+        if (count > 0 && !solve_wave(run, pieces, count))
+            return false;
+    }
+    return true;
 }
 
 /* By paths, and in both ways to be comfortable; all that first bounds know then. */

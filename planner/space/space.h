@@ -198,9 +198,9 @@ struct allowed space_any_layer(const struct space *space, enum layer_choice choi
  * (dimension_replica()). */
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 /* What shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends of
- * ZeRO, and slices, whose transfers run beside each other's computations; keeps: and whatever decides how much is kept.
+ * ZeRO, and slices, whose transfers run beside each other's computations.
  * Unsharded ones first, then as many sharded ones where the mesh has ranks for it. */
-int space_ends(const struct space *space, const struct mesh *mesh, bool keeps, struct strategy *out);
+int space_ends(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
  * failure; several meshes of a stage are one without a bounded schedule. */

@@ -111,34 +111,16 @@ int space_strategies(const struct space *space, const struct mesh *mesh, struct 
     return list.count;
 }
 
-/* Of one end, from the count on. */
-static int add_end(const struct space *space, const struct plan_layer *end, bool keeps, struct strategy *out, int count)
+int space_ends(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
-    struct allowed slices = space_any_layer(space, LAYER_SLICES), recomputes = space_any_layer(space, LAYER_RECOMPUTE),
-                   offloads = space_any_layer(space, LAYER_OFFLOAD);
-    for (int recompute = 0; recompute < (keeps ? RECOMPUTE_COUNT : 1); recompute++)
-        for (int offload = 0; offload < (keeps ? OFFLOAD_COUNT : 1); offload++)
-            for (int i = 0; i < slices.count; i++) {
-                if (keeps && !(allows(&recomputes, recompute) && allows(&offloads, offload)))
-                    continue;
-                struct plan_layer layer = *end;
-                layer.recompute = (int8_t)recompute;
-                layer.offload = (int8_t)offload;
-                layer.slices = (int16_t)slices.values[i];
-                if (out)
-                    out[count] = (struct strategy){ layer };
-                count++;
-            }
-    return count;
-}
-
-int space_ends(const struct space *space, const struct mesh *mesh, bool keeps, struct strategy *out)
-{
+    struct allowed slices = space_any_layer(space, LAYER_SLICES);
     int count = 0;
-    for (int end = 0; end < (mesh_shards(mesh) > 1 ? 2 : 1); end++) {
-        struct plan_layer layer = { .zero = (int8_t)(3 * end) };
-        memcpy(layer.dim, mesh->dim, sizeof layer.dim);
-        count = add_end(space, &layer, keeps, out, count);
-    }
+    for (int end = 0; end < (mesh_shards(mesh) > 1 ? 2 : 1); end++)
+        for (int i = 0; i < slices.count; i++, count++) {
+            struct plan_layer layer = { .zero = (int8_t)(3 * end), .slices = (int16_t)slices.values[i] };
+            memcpy(layer.dim, mesh->dim, sizeof layer.dim);
+            if (out)
+                out[count] = (struct strategy){ layer };
+        }
     return count;
 }

@@ -259,44 +259,6 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
 
 static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err);
 
-/* Recomputation takes time to save memory. Where a device would hold the whole model several times, with the
- * activations of the whole batch, as no stage has to, it is of no use. */
-static bool find_room(struct workbench *bench, struct error *err)
-{
-    enum { TIMES = 4 }; /* further versions and copies of weights, gathered and padded ones */
-    const struct allowed *recompute = &bench->space->recompute;
-    struct error why = { 0 };
-    int64_t bytes = 0;
-    struct price_key key = { .micro = 1,
-                             .vocab_multiple = vocab_multiple_of(bench->graph, 1),
-                             .bucket_bytes = space_bucket_bytes(bench->space),
-                             .loss_chunks = 1,
-                             .alone = true };
-    key.mesh = mesh_none();
-    mesh_add(&key.mesh, 1, DIM_dp);
-    mesh_add(&key.mesh, 1, DIM_tp);
-    bench->room = ROOM_SCARCE;
-    if (bench->type_facts || bench->space->rule_count > 0 || recompute->count == 1 ||
-        !allows(recompute, RECOMPUTE_NONE))
-        return true;
-    if (!price_whole_bytes(&bytes, &bench->book, &key, bench->graph, &why))
-        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
-    if (bytes <= available_bytes(bench->facts) / TIMES)
-        bench->room = ROOM_AMPLE;
-    return true;
-}
-
-/* What layers may decide. */
-static bool find_choices(struct workbench *bench, struct space *out, struct error *err)
-{
-    if (bench->room == ROOM_UNKNOWN && !find_room(bench, err))
-        return false;
-    *out = *bench->space;
-    if (bench->room == ROOM_AMPLE)
-        out->recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
-    return true;
-}
-
 /* What differs from the key in nothing but a prefetch of one layer, where that is priced already; of a bound, ranks
  * that share nothing. NULL: there is none. Rules change prices afterwards. */
 static bool find_like(struct workbench *bench, const struct price_key *key, const struct price_table **out,
@@ -321,18 +283,15 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
     struct error why = { 0 };
     const struct mesh *mesh = &priced->key.mesh;
     const struct price_table *like;
-    struct space choices = *bench->space;
-    bool whole = !priced->key.bound_only, keeps = priced->key.keeps;
-    if ((whole || keeps) && !find_choices(bench, &choices, err))
-        return false;
-    int count = whole ? space_strategies(&choices, mesh, NULL) : space_ends(&choices, mesh, keeps, NULL);
+    bool whole = !priced->key.bound_only;
+    int count = whole ? space_strategies(bench->space, mesh, NULL) : space_ends(bench->space, mesh, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     if (!strategies)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     if (whole)
-        space_strategies(&choices, mesh, strategies);
+        space_strategies(bench->space, mesh, strategies);
     else
-        space_ends(&choices, mesh, keeps, strategies);
+        space_ends(bench->space, mesh, strategies);
     if (!find_like(bench, &priced->key, &like, err))
         return false;
     bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
@@ -366,23 +325,6 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
     struct priced *priced = NULL;
     bool good = want_priced(bench, &key, &priced, err);
     *out = good && !priced->refused && !priced->nothing ? &priced->table : NULL;
-    return good;
-}
-
-bool workbench_kept_table(struct workbench *bench, const struct config *config, const struct price_table **out,
-                          struct error *err)
-{
-    struct price_key key = workbench_key(bench, config, 0, true);
-    struct priced *priced = NULL;
-    struct space choices;
-    key.keeps = true;
-    *out = NULL;
-    if (!find_choices(bench, &choices, err))
-        return false;
-    if (bench->room == ROOM_AMPLE)
-        return true;
-    bool good = want_priced(bench, &key, &priced, err);
-    *out = good && !priced->refused ? &priced->table : NULL;
     return good;
 }
 

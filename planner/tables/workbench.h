@@ -29,10 +29,7 @@ struct workbench {
     struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
     struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
     struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
-    struct floors *floors;       /* floors.c: what prices are no less than */
-    struct loosened *loosened;   /* loose.c: tables for relaxations that cost little */
-    enum { ROOM_UNKNOWN, ROOM_SCARCE, ROOM_AMPLE } room; /* ample: no plan needs recomputation to fit */
-    struct priced *priced[1 << 10];                      /* by the key's hash */
+    struct priced *priced[1 << 10]; /* by the key's hash */
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err);
@@ -41,9 +38,6 @@ void workbench_close(struct workbench *bench);
  * bound. */
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err);
-/* The bound's with what is kept (space_ends()); *out NULL also where memory is ample: loose.h. */
-bool workbench_kept_table(struct workbench *bench, const struct config *config, const struct price_table **out,
-                          struct error *err);
 /* The same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err);
