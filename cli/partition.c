@@ -37,12 +37,12 @@ static const struct option options[] = {
     INT_OPTION("ideals", offsetof(struct partition_options, ideals), "N", 1, 100e6,
                "most order ideals for an exact answer (1000000); beyond it bound and gap"),
     INT_OPTION("work", offsetof(struct partition_options, work), "N", 1, 1e15,
-               "most stages to look at (200000000); beyond it bound and gap"),
+               "most stages to look at (no limit); beyond it bound and gap. Unlike seconds the same on every machine"),
     DOUBLE_OPTION("time-limit", offsetof(struct partition_options, time_limit_s), "S", 0, 1e9,
-                  "seconds of CPU time; then the best so far with bound and gap"),
+                  "seconds of CPU time (60); then the best so far with bound and gap"),
     FLAG_OPTION("json", offsetof(struct partition_options, json), "one JSON object"),
 };
-static const struct partition_options defaults = { .devices = -1, .cpus = -1, .micro_batches = -1, .time_limit_s = -1 };
+static const struct partition_options defaults = { .devices = -1, .cpus = -1, .micro_batches = -1, .time_limit_s = 60 };
 
 static double cpu_s(void)
 {
@@ -86,7 +86,7 @@ static bool make_request(struct inputs *in, const struct partition_options *o, c
                                        .cpus = o->cpus,
                                        .micro_batches = o->micro_batches,
                                        .exact_transfers = o->exact_transfers,
-                                       .limits = { .ideals = o->ideals, .work = o->work } };
+                                       .limits = { .ideals = o->ideals, .work = o->work ? o->work : INT64_MAX } };
     if (o->time_unit && !inputs_word("cleave partition: --time-unit", o->time_unit, units, &unit, err))
         return false;
     out->milliseconds = unit == 1;
@@ -99,11 +99,9 @@ static bool make_request(struct inputs *in, const struct partition_options *o, c
                     "cleave partition: --memory: expected bytes per device, such as 8589934592 or 8GiB, found \"%s\"",
                     o->memory);
     out->memory_bytes = (double)memory_bytes;
-    if (o->time_limit_s >= 0) {
-        *until_s = cpu_s() + o->time_limit_s;
-        out->limits.stops = is_late;
-        out->limits.self = until_s;
-    }
+    *until_s = cpu_s() + o->time_limit_s;
+    out->limits.stops = is_late;
+    out->limits.self = until_s;
     if (operand_count > 1 && !format->reads_folders)
         return fail(err, "cleave partition: --format %s reads one file, found %d operands", format->name,
                     operand_count);

@@ -20,6 +20,7 @@ struct problem {
     const struct pipedream_graph *graph;
     const struct pipedream_options *options;
     struct pipedream_cuts cuts;
+    const struct stage_limits *limits;
     struct arena *arena;
     const struct ideals *ideals;
     double *compute_s, *parameter_bytes, *out_bytes; /* (ideals) */
@@ -325,7 +326,10 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     p->start = below;
     p->sought = (struct sought){ INFINITY, 1, p->servers + 1 };
     find_ends(p);
-    if (!walk_block(p, below, *load_s * (choice + 1) * (1 + 1e-9), value, err))
+    stage_walk_stop_with(p->walk, NULL);
+    bool walked = walk_block(p, below, *load_s * (choice + 1) * (1 + 1e-9), value, err);
+    stage_walk_stop_with(p->walk, p->limits);
+    if (!walked)
         return false;
     *out = block;
     return stage_walk_stages(p->walk, stage_walk_best(p->walk, above), arena, &block->stages, &block->stage_count, err);
@@ -363,7 +367,10 @@ static bool prepare_blocks(struct problem *p, struct error *err)
     } else if (!(p->row = arena_alloc(p->arena, n, sizeof *p->row))) {
         return no_memory(err);
     }
-    return make_averaging(p, err) && stage_walk_make(&p->walk, &p->inner_model, p->ideals, VALUE_MAX, err);
+    if (!make_averaging(p, err) || !stage_walk_make(&p->walk, &p->inner_model, p->ideals, VALUE_MAX, err))
+        return false;
+    stage_walk_stop_with(p->walk, p->limits);
+    return true;
 }
 
 static bool prepare(void *self, const struct ideals *ideals, struct error *err)
@@ -526,7 +533,7 @@ bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream
 {
     struct dag dag, ordered;
     struct stage_model model;
-    struct problem p = { .options = options, .arena = arena, .graph = &out->graph };
+    struct problem p = { .options = options, .limits = limits, .arena = arena, .graph = &out->graph };
     int on_cycle = -1;
     if (!check_options(options, err) || !pipedream_prepare(graph, arena, &out->graph, err))
         return false;

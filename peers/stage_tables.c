@@ -2,7 +2,7 @@
 #include "peers/stage_walk.h"
 #include <stdlib.h>
 
-enum { SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24, USES_LIMIT = 1 << 21, OVER_IDEALS = 8192 };
+enum { SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24, USES_LIMIT = 1 << 21 };
 
 bool stage_walk_no_memory(struct error *err)
 {
@@ -71,6 +71,11 @@ static bool make_slots(struct stage_walk *walk)
     walk->slot = malloc(n * uses * sizeof *walk->slot);
     walk->slot_value = malloc(n * uses * sizeof *walk->slot_value);
     walk->own = malloc(uses * sizeof *walk->own);
+    walk->ends = walk->potentials ? malloc(n * sizeof *walk->ends) : NULL;
+    walk->leaving = walk->potentials ? malloc(n * sizeof *walk->leaving) : NULL;
+    walk->leaving_end = walk->potentials ? malloc(uses * sizeof *walk->leaving_end) : NULL;
+    if (walk->potentials && (!walk->ends || !walk->leaving || !walk->leaving_end))
+        return false;
     return walk->slot && walk->slot_value && walk->own;
 }
 
@@ -84,33 +89,6 @@ static bool make_uses(struct stage_walk *walk)
     return walk->uses != NULL;
 }
 
-uint64_t *stage_walk_over(const struct stage_walk *walk, int ideal)
-{
-    return &walk->over[(size_t)ideal * walk->over_words];
-}
-
-/* Supersets of all ideals, from the largest down. */
-static bool make_over(struct stage_walk *walk)
-{
-    const struct ideals *ideals = walk->ideals;
-    size_t n = (size_t)ideals->count;
-    if (!walk->slot || walk->model->add || n > OVER_IDEALS)
-        return true;
-    walk->over_words = n / 64 + 1;
-    walk->over = calloc(n * walk->over_words, sizeof *walk->over);
-    walk->open = malloc(walk->over_words * sizeof *walk->open);
-    if (!walk->over || !walk->open)
-        return false;
-    for (int i = ideals->count - 1; i >= 0; i--)
-        for (int64_t k = ideals->first_up[i]; k < ideals->first_up[i + 1]; k++) {
-            int up = ideals->up_ideal[k];
-            stage_walk_over(walk, i)[up / 64] |= UINT64_C(1) << (up % 64);
-            for (size_t w = 0; w < walk->over_words; w++)
-                stage_walk_over(walk, i)[w] |= stage_walk_over(walk, up)[w];
-        }
-    return true;
-}
-
 bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, const struct ideals *ideals,
                      enum stage_value objective, struct error *err)
 {
@@ -121,13 +99,13 @@ bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, c
     walk->model = model;
     walk->ideals = ideals;
     walk->objective = objective;
-    walk->work_limit = INT64_MAX;
+    walk->work_limit = walk->pass_limit = INT64_MAX;
     walk->head = malloc(n * sizeof *walk->head);
     walk->seen = calloc(n, sizeof *walk->seen);
     walk->path = malloc(((size_t)ideals->node_count + 2) * sizeof *walk->path);
     walk->way_end = malloc(((size_t)model->choice_count + 1) * sizeof *walk->way_end);
     if (!walk->head || !walk->seen || !walk->path || !walk->way_end || !make_potentials(walk) || !make_slots(walk) ||
-        !make_uses(walk) || !make_over(walk)) {
+        !make_uses(walk)) {
         stage_walk_free(walk);
         return stage_walk_no_memory(err);
     }
@@ -146,11 +124,12 @@ void stage_walk_free(struct stage_walk *walk)
     free(walk->uses);
     free(walk->potentials);
     free(walk->pinch);
+    free(walk->ends);
+    free(walk->leaving);
+    free(walk->leaving_end);
     free(walk->slot);
     free(walk->slot_value);
     free(walk->own);
-    free(walk->over);
-    free(walk->open);
     free(walk->ways);
     free(walk->way_end);
     for (int i = 0; walk->stairs && i < stage_walk_stairs(walk->model); i++)

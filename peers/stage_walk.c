@@ -11,7 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK_EVERY = 1 << 16 };
+enum { ASK_EVERY = 1 << 16, FEW_SHARE = 8 };
+
+void stage_walk_stop_with(struct stage_walk *walk, const struct stage_limits *limits)
+{
+    walk->stops = limits ? limits->stops : NULL;
+    walk->stops_self = limits ? limits->self : NULL;
+    walk->stopped = false;
+}
 
 const int64_t *stage_walk_work(const struct stage_walk *walk)
 {
@@ -98,9 +105,30 @@ static double plain_load(struct stage_walk *walk, int below, int above, int choi
     return walk->model->load(walk->model->self, below, above, choice, nothing, walk->limit);
 }
 
-/* The innermost loop of what has one exact axis: what extend() writes cannot change what stands in locals. *grown: a
- * load was below the limit. */
-static bool relax_slots(struct stage_walk *walk, int below, int above, bool *grown)
+/* What is known of stages that begin or end at the ideal, behind another than the first. */
+static const struct ends *ends_at(struct stage_walk *walk, int ideal)
+{
+    const struct stage_model *model = walk->model;
+    const struct potentials *potentials = &walk->potentials[(size_t)ideal * (size_t)model->choice_count];
+    struct ends *ends = &walk->ends[ideal];
+    if (ends->fits >= 0)
+        return ends;
+    *ends = (struct ends){ model->axis_limit[0], INT_MAX, INT_MAX };
+    for (int c = 0; c < model->choice_count; c++) {
+        int use = model->choices[c].use[0];
+        if (potentials[c].entry < walk->limit && use < ends->begins)
+            ends->begins = use;
+        if (potentials[c].exit < walk->limit && use < ends->leaves)
+            ends->leaves = use;
+    }
+    while (ideal < walk->ideals->count - 1 && ends->fits > 0 &&
+           !(finish_below(walk, ideal, (int[STAGE_AXES]){ ends->fits }) > -INFINITY))
+        ends->fits--;
+    return ends;
+}
+
+/* The innermost loop of what has one exact axis: what extend() writes cannot change what stands in locals. */
+static bool relax_slots(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
     const size_t choices = (size_t)model->choice_count;
@@ -109,15 +137,25 @@ static bool relax_slots(struct stage_walk *walk, int below, int above, bool *gro
                             *high = far ? &walk->potentials[(size_t)above * choices] : NULL;
     const struct own_label *first = walk->own, *end = first + walk->own_count;
     const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)], limit = walk->own_limit;
+    int fits = model->axis_limit[0], least = 0;
+    if (walk->ends) {
+        const struct ends *ends = ends_at(walk, above);
+        fits = ends->fits;
+        if (far) {
+            least = ends_at(walk, below)->begins;
+            least = ends->leaves > least ? ends->leaves : least;
+        }
+        if (least > fits - first->used)
+            return true;
+    }
     for (size_t c = 0; c < choices; c++) {
-        int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
-        if (first->used > most)
+        int use = model->choices[c].use[0], most = fits - use;
+        if (use < least || first->used > most)
             continue;
         double load = far ? larger(high[c].key - low[c].key, larger(low[c].entry, high[c].exit))
                           : plain_load(walk, below, above, (int)c);
         if (!(load < limit))
             continue;
-        *grown = true;
         for (const struct own_label *own = first; own < end && own->used <= most; own++)
             if (larger(own->value, load) < held[own->used + use] && !extend(walk, own->label, above, (int)c, load))
                 return false;
@@ -159,9 +197,9 @@ static bool relax_choice(struct stage_walk *walk, int below, int above, int choi
 static bool relax(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
-    bool grown, ok = true;
+    bool ok = true;
     if (walk->slot)
-        return relax_slots(walk, below, above, &grown);
+        return relax_slots(walk, below, above);
     const double *least = model->least_loads ? model->least_loads(model->self, below, above) : NULL;
     for (int c = 0; ok && c < model->choice_count; c++)
         ok = (least && least[c] >= walk->limit) || relax_choice(walk, below, above, c);
@@ -184,9 +222,13 @@ static void room_of(const struct stage_walk *walk, int ideal, int room[STAGE_AXE
 static bool leaves_hope(const struct stage_walk *walk, int label, int end)
 {
     const struct stage_model *model = walk->model;
+    int below = walk->labels[label].ideal;
+    const struct potentials *low = walk->potentials && below != walk->start
+                                       ? &walk->potentials[(size_t)below * (size_t)model->choice_count]
+                                       : NULL;
     for (int c = 0; c < model->choice_count; c++) {
         int used[STAGE_AXES];
-        if (may_use(walk, label, c, used) &&
+        if ((!low || low[c].entry < walk->limit) && may_use(walk, label, c, used) &&
             walk->labels[label].value < model->finish_below(model->self, end, used, walk->limit))
             return true;
     }
@@ -250,12 +292,16 @@ static void list_own(struct stage_walk *walk, int ideal, int end)
 
 static bool must_stop(struct stage_walk *walk)
 {
-    int64_t inner = walk->model->inner_work ? *walk->model->inner_work : 0;
-    walk->work++;
-    if (walk->work + inner >= walk->work_limit ||
-        (walk->work % ASK_EVERY == 0 && walk->stops && walk->stops(walk->stops_self)))
+    int64_t work = ++walk->work + (walk->model->inner_work ? *walk->model->inner_work : 0);
+    if (work >= walk->pass_limit)
+        walk->given_up = true;
+    if (work >= walk->work_limit)
         walk->stopped = true;
-    return walk->stopped;
+    if (walk->stops && walk->work - walk->asked >= ASK_EVERY) {
+        walk->asked = walk->work;
+        walk->stopped = walk->stopped || walk->stops(walk->stops_self);
+    }
+    return walk->stopped || walk->given_up;
 }
 
 /* Steps into `next` with one node more; *grown says whether the walk goes on from there. */
@@ -270,37 +316,58 @@ static bool step_up(struct stage_walk *walk, int below, int next, int node, cons
     return relax(walk, below, next);
 }
 
-/* A superset of `below`: if no load is below the limit, those of its supersets are not either. */
-static bool look_at(struct stage_walk *walk, int below, int above, const int room[STAGE_AXES])
+/* What may be used before a stage that ends at the ideal. */
+static int room_before(struct stage_walk *walk, int ideal)
 {
-    const struct stage_model *model = walk->model;
-    bool grown = false;
-    if (!relax_slots(walk, below, above, &grown))
-        return false;
-    if (!grown && model->may_grow && !model->may_grow(model->self, below, above, room, walk->own_limit))
-        for (size_t w = (size_t)above / 64; w < walk->over_words; w++)
-            walk->open[w] &= ~stage_walk_over(walk, above)[w];
+    const struct ends *ends = ends_at(walk, ideal);
+    return ends->leaves < ends->fits ? ends->fits - ends->leaves : 0;
+}
+
+/* walk->leaving: the ideals from `first` on under the pinch, those with most room first. */
+static void list_leaving(struct stage_walk *walk, int first, int pinch)
+{
+    int most = walk->model->axis_limit[0], *end = walk->leaving_end;
+    memset(end, 0, ((size_t)most + 1) * sizeof *end);
+    for (int i = first; i < pinch; i++)
+        end[room_before(walk, i)]++;
+    for (int room = most - 1; room >= 0; room--)
+        end[room] += end[room + 1];
+    for (int i = first; i < pinch; i++)
+        walk->leaving[--end[room_before(walk, i)]] = i;
+    /* Each end has moved down to its beginning, which is the end of the rooms above it. */
+    for (int room = most; room > 0; room--)
+        end[room] = end[room - 1];
+    end[0] = pinch - first;
+    walk->listed_pinch = pinch;
+}
+
+static bool is_subset(const struct ideals *ideals, int below, int above)
+{
+    const uint64_t *a = ideal_bits(ideals, below), *b = ideal_bits(ideals, above);
+    for (int w = 0; w < ideals->words; w++)
+        if (a[w] & ~b[w])
+            return false;
     return true;
 }
 
-/* The supersets of `below` with an index under `end`, in order. */
-static bool scan(struct stage_walk *walk, int below, int end, const int room[STAGE_AXES])
+/* The supersets of `below` among the first `count` of walk->leaving. */
+static bool scan_leaving(struct stage_walk *walk, int below, int count)
 {
-    size_t first = (size_t)below / 64, last = (size_t)(end - 1) / 64;
-    memcpy(walk->open + first, stage_walk_over(walk, below) + first, (last + 1 - first) * sizeof *walk->open);
-    for (size_t w = first; w <= last; w++)
-        for (uint64_t left = walk->open[w]; left; left &= walk->open[w]) {
-            int above = (int)(64 * w) + __builtin_ctzll(left);
-            left &= left - 1;
-            if (above >= end || must_stop(walk))
-                return true;
-            if (!look_at(walk, below, above, room))
-                return false;
-        }
+    int used = walk->own->used + ends_at(walk, below)->begins;
+    for (int k = 0; k < count; k++) {
+        int above = walk->leaving[k];
+        if (above <= below || walk->ends[above].fits < used)
+            continue;
+        if (must_stop(walk))
+            return true;
+        if (is_subset(walk->ideals, below, above) && !relax_slots(walk, below, above))
+            return false;
+    }
     return true;
 }
 
-/* The supersets of `below` with an index under `end`, depth first unless they are known. */
+/* The supersets of `below` with an index under `end`, depth first unless those at which a stage may end are few.
+ */
 static bool climb(struct stage_walk *walk, int below, int end)
 {
     const struct stage_model *model = walk->model;
@@ -310,13 +377,18 @@ static bool climb(struct stage_walk *walk, int below, int end)
     list_own(walk, below, end);
     if (walk->slot ? walk->own_count == 0 : !list_ways(walk, below))
         return walk->slot != NULL;
-    if (walk->over)
-        return scan(walk, below, end, room);
+    if (walk->ends && below != walk->start) {
+        if (walk->listed_pinch != end)
+            list_leaving(walk, below + 1, end);
+        int count = walk->leaving_end[walk->own->used];
+        if (count < (end - below) / FEW_SHARE)
+            return scan_leaving(walk, below, count);
+    }
     walk->stamp++;
     walk->path[depth++] = (struct stage_frame){ below, -1, ideals->first_up[below] };
     while (depth > 0) {
         struct stage_frame *top = &walk->path[depth - 1];
-        if (top->at == ideals->first_up[top->ideal + 1] || walk->stopped) {
+        if (top->at == ideals->first_up[top->ideal + 1] || walk->stopped || walk->given_up) {
             if (top->node >= 0 && model->drop)
                 model->drop(model->self, top->node);
             depth--;
@@ -456,7 +528,7 @@ static bool pass_far(struct stage_walk *walk)
     forget_stairs(walk);
     if (!climb(walk, walk->start, count)) /* a stage that begins here has a load of its own kind */
         return false;
-    for (int i = walk->start + 1; i < count && !walk->stopped; i++) {
+    for (int i = walk->start + 1; i < count && !walk->stopped && !walk->given_up; i++) {
         bool pinched = walk->pinch[i - 1] == i;
         if (pinched && !any_reaches(walk, i))
             break;
@@ -476,13 +548,16 @@ static bool pass_far(struct stage_walk *walk)
 static bool pass_near(struct stage_walk *walk)
 {
     const struct stage_model *model = walk->model;
-    for (int i = walk->start; i < walk->ideals->count - 1 && !walk->stopped; i++) {
+    for (int i = walk->start; i < walk->ideals->count - 1 && !walk->stopped && !walk->given_up; i++) {
         int room[STAGE_AXES];
         if (walk->head[i] < 0)
             continue;
         room_of(walk, i, room);
-        if (model->enter && !model->enter(model->self, i, room, walk->limit, walk->err))
-            return false;
+        if (model->enter) {
+            if (!model->enter(model->self, i, room, walk->limit, walk->err))
+                return false;
+            walk->asked = walk->work - ASK_EVERY; /* that may have taken long */
+        }
         if (!climb(walk, i, walk->ideals->count))
             return false;
     }
@@ -498,6 +573,8 @@ static void forget_labels(struct stage_walk *walk)
     memset(walk->head + start, -1, (count - start) * sizeof *walk->head);
     for (size_t u = walk->uses ? start * uses : 0; walk->uses && u < count * uses; u++)
         walk->uses[u] = (struct stage_use){ -1, INT_MAX, INT_MAX };
+    for (size_t i = start; walk->ends && i < count; i++)
+        walk->ends[i].fits = -1;
     if (!walk->slot)
         return;
     size_t first = stage_labels_slot(walk, walk->start, 0), end = stage_labels_slot(walk, walk->ideals->count, 0);
@@ -513,6 +590,8 @@ bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best
     walk->start = start;
     walk->by_use = walk->objective == VALUE_MAX && (walk->model->context || walk->decides);
     walk->err = err;
+    walk->given_up = false;
+    walk->listed_pinch = -1;
     *best = -1;
     forget_labels(walk);
     if (!stage_labels_insert(walk, (struct stage_label){ .ideal = start, .previous = -1, .choice = -1 }))

@@ -35,16 +35,21 @@ struct stage_use {   /* of one ideal and use of axis 1: uses of axis 0 */
 struct potentials { /* of one ideal and choice */
     double key, entry, exit;
 };
+struct ends {           /* of stages at one ideal, below the limit: uses of axis 0 */
+    int fits;           /* the most after which the rest still fits; -1: not asked yet */
+    int begins, leaves; /* the least of a choice that may begin there, that may end there */
+};
 struct stage_walk {
     const struct stage_model *model;
     const struct ideals *ideals;
     enum stage_value objective;
     double limit;
     int start;
-    int64_t work, work_limit;
+    int64_t work, work_limit, pass_limit; /* pass_limit: where a pass is given up, for one with another limit */
     bool (*stops)(void *self);
     void *stops_self;
-    bool stopped; /* by the work limit or stops() */
+    int64_t asked;          /* the work when stops() was asked last */
+    bool stopped, given_up; /* by the work limit or stops(); by the pass limit */
     bool decides; /* of labels with the same use any will do: a pass says whether there is a placement, and finds one */
     bool by_use;  /* of labels with different use the value does not count */
     struct stage_label *labels;
@@ -54,16 +59,17 @@ struct stage_walk {
     struct stage_frame *path;      /* (node_count + 2) */
     struct potentials *potentials; /* (count, choice_count); NULL: the model has none, or they are too many */
     int *pinch;                    /* (count) first pinch after the ideal; count when none */
-    struct far_stair *stairs;      /* (choice_count, axis_limit[0] + 1) */
+    struct ends *ends;             /* (count) with potentials and slots */
+    int *leaving, *leaving_end; /* (count) ideals before the next pinch at which stages may end; (axis_limit[0] + 1) how
+                                   many of them, the first ones, allow so much use before that stage */
+    int listed_pinch;           /* the pinch for which they were listed, -1 */
+    struct far_stair *stairs;   /* (choice_count, axis_limit[0] + 1) */
     int *slot;              /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
     double *slot_value;     /* (count, axis_limit[0] + 1) its value, or what it must be below; INFINITY: not known */
     struct stage_use *uses; /* (count, axis_limit[1] + 1) NULL: slots, exact axes, or too many */
     struct own_label *own;  /* (axis_limit[0] + 1) */
     int own_count;
     double own_limit; /* loads of stages behind them must be below this */
-    uint64_t *over; /* (count, over_words) bit set: supersets of each ideal. NULL: too many, or stages grow by steps */
-    size_t over_words;
-    uint64_t *open; /* (over_words) of these, those that may still be ends of a stage */
     struct stage_way
         *ways; /* without slots: of each choice those before way_end (choice_count), behind the last one's */
     int *way_end;
@@ -82,8 +88,6 @@ bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best
 bool stage_walk_no_memory(struct error *err);
 /* How many stairs there are: one per choice and use. */
 int stage_walk_stairs(const struct stage_model *model);
-/* The row of walk->over. */
-uint64_t *stage_walk_over(const struct stage_walk *walk, int ideal);
 
 /* ---- stage_labels.c ---- */
 

@@ -1,16 +1,25 @@
 /* Sweeps of passes. The limit first grows from the proven bound until a pass finds a placement, since passes with a
  * small limit are short; then it goes down, half of the time to just below the best, half of the time to the middle of
- * what is open. A graph with too many ideals is first solved on a narrower one (dag_window), which gives a placement
- * but no proof. */
+ * what is open. A graph with very many ideals is first solved on narrower ones (dag_window), which give a placement but
+ * no proof: each keeps the best so far, since the stages of that follow each other in its order, and is searched for a
+ * better one; where there is none, wider ones follow. */
 #include "peers/stage_walk.h"
 #include "base/num.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Narrow graphs have at most so many ideals; larger ones are worth a narrow start. */
 enum { NARROW_IDEALS = 3000, LARGE_IDEALS = 20000, GROWING_PASSES = 8, NARROW_SHARE = 8 };
+/* Wider graphs have so many times the ideals of the one before; where all ideals follow, a part of these at most. */
+enum { WIDENING = 4, FIRST_OF_BLOCKS = 250, WIDEST_SHARE = 16 };
 static const double strictly_less = 1 - 1e-12; /* what counts as better */
 static const double first_step = 0.05, step_growth = 2, worth_growing = 4, close_enough = 1.05;
+/* With all ideals of a large graph a pass that takes so many times the work of all before it, and more than the least,
+ * is given up for one with a nearer limit, down to the smallest step: what bounds there are come from passes that end.
+ */
+enum { PATIENCE = 16, LEAST_PATIENCE = 20000000 };
+static const double smallest_step = 0.01, step_back = 4;
 /* A pass whose limit is far above the optimum is long; where it is not the last one it starts the halving. */
 static const double largest_step[] = { [false] = 1, [true] = 0.3 }; /* by stage_walk_is_exact() */
 
@@ -23,6 +32,8 @@ struct sweep {
     struct stage_plan *plan;
     struct stage_walk *walk;
     double lower; /* proven for the ideals at hand: no placement has a smaller largest load */
+    bool narrow;  /* the ideals at hand are not all: there is nothing to prove */
+    bool stopped; /* by the work limit or stops() */
     struct error *err;
 };
 
@@ -56,6 +67,11 @@ static bool keep(struct sweep *sweep, int label, struct stage_plan *found)
     return true;
 }
 
+static int64_t work_of(const struct sweep *sweep)
+{
+    return sweep->walk->work + (sweep->model->inner_work ? *sweep->model->inner_work : 0);
+}
+
 static bool run_pass(struct sweep *sweep, double limit, int *label)
 {
     sweep->plan->passes++;
@@ -74,18 +90,18 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
     const struct stage_plan *plan = sweep->plan;
     double best = plan->feasible ? plan->value * strictly_less : INFINITY;
     bool large = sweep->walk->ideals->count > LARGE_IDEALS, exact = stage_walk_is_exact(sweep->walk);
-    bool wide = !plan->feasible || large || plan->value > sweep->lower * worth_growing;
-    if (sweep->lower > 0 && s->grown < GROWING_PASSES && wide) {
+    bool wide = !plan->feasible || plan->value > sweep->lower * worth_growing, all = large && !sweep->narrow;
+    if (sweep->lower > 0 && (all || (s->grown < GROWING_PASSES && wide))) {
         double limit = sweep->lower * (1 + s->step);
         s->step = fmin(s->step * step_growth, largest_step[exact]);
         s->grown++;
         if (limit < best)
             return limit;
     }
-    if (!plan->feasible || sweep->lower <= 0)
+    if (!plan->feasible || sweep->lower <= 0 || large)
         return best;
     /* Where a pass finds the optimum one below the best settles it. */
-    bool halve = (!exact || large) && (plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0);
+    bool halve = !exact && (plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0);
     return halve ? fmin(best, sqrt(sweep->lower * plan->value)) : best;
 }
 
@@ -94,6 +110,8 @@ static bool sweep_bottleneck(struct sweep *sweep, bool *closed)
 {
     struct schedule_of_limits schedule = { .step = first_step };
     bool exact = stage_walk_is_exact(sweep->walk), given = sweep->plan->feasible; /* by a narrower graph */
+    bool all = sweep->walk->ideals->count > LARGE_IDEALS && !sweep->narrow;
+    int64_t start = work_of(sweep);
     *closed = false;
     for (;;) {
         const struct stage_plan *plan = sweep->plan;
@@ -101,11 +119,13 @@ static bool sweep_bottleneck(struct sweep *sweep, bool *closed)
             *closed = true;
             return true;
         }
-        double limit = next_limit(sweep, &schedule);
+        double step = schedule.step, limit = next_limit(sweep, &schedule);
+        int64_t work = work_of(sweep), patience = max_i64(PATIENCE * (work - start), LEAST_PATIENCE);
         struct stage_plan found;
         int label;
         /* What is given is mostly best: a pass just below it has to find nothing. */
         sweep->walk->decides = exact && given && limit >= plan->value * strictly_less;
+        sweep->walk->pass_limit = all && plan->feasible && step > smallest_step ? work + patience : INT64_MAX;
         if (!run_pass(sweep, limit, &label) || (label >= 0 && !keep(sweep, label, &found)))
             return false;
         if (sweep->walk->stopped)
@@ -113,8 +133,10 @@ static bool sweep_bottleneck(struct sweep *sweep, bool *closed)
         if (label >= 0) {
             schedule.grown = GROWING_PASSES;
             given = false;
-            if (exact && !sweep->walk->decides)
+            if (exact && !sweep->walk->decides && !sweep->walk->given_up)
                 sweep->lower = found.value * strictly_less;
+        } else if (sweep->walk->given_up) {
+            schedule.step = fmax(step / step_back, smallest_step);
         } else {
             sweep->lower = limit;
             if (isinf(limit)) {
@@ -169,15 +191,16 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     if (!stage_walk_make(&sweep->walk, model, ideals, sweep->objective, sweep->err))
         return false;
     sweep->walk->work_limit = work + inner_before;
-    sweep->walk->stops = sweep->limits->stops;
-    sweep->walk->stops_self = sweep->limits->self;
+    stage_walk_stop_with(sweep->walk, sweep->limits);
     sweep->lower = model->bound;
+    sweep->narrow = !exact;
     plan->ideals = ideals->count;
     plan->words = ideals->words;
     bool ok = sweep->objective == VALUE_MAX ? sweep_bottleneck(sweep, &closed) : sweep_latency(sweep, &bound, &closed);
     if (sweep->objective == VALUE_MAX)
         bound = sweep->lower;
     plan->work += *stage_walk_work(sweep->walk) + (model->inner_work ? *model->inner_work - inner_before : 0);
+    sweep->stopped = sweep->walk->stopped;
     stage_walk_free(sweep->walk);
     sweep->walk = NULL;
     if (exact) {
@@ -188,16 +211,26 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     return ok;
 }
 
-/* The widest window with few enough ideals: window 1 always has node_count + 1. */
-static bool narrow_ideals(struct sweep *sweep, const struct dag *dag, int most, struct ideals *out)
+static bool is_over(const struct sweep *sweep, int64_t work)
 {
-    int low = 1, high = dag->node_count;
+    const struct stage_limits *limits = sweep->limits;
+    return sweep->stopped || sweep->plan->work >= work || (limits->stops && limits->stops(limits->self));
+}
+
+/* The widest window along the order with few enough ideals: window 1 always has node_count + 1. *window: one that may
+ * be near, or 0; then what was found. */
+static bool narrow_ideals(struct sweep *sweep, const struct dag *dag, const int *order, int64_t most,
+                          struct ideals *out, int *window)
+{
+    int low = 1, high = dag->node_count, near[] = { *window, 2 * *window }, asked = *window > 0 ? 2 : 0;
     struct arena scratch = { 0 };
     struct dag narrow;
     bool ok = true;
-    while (ok && low < high) {
-        int middle = low + (high - low + 1) / 2;
-        ok = dag_window(&narrow, &scratch, dag, dag->order, middle, sweep->err) &&
+    while (ok && low < high && !is_over(sweep, INT64_MAX)) {
+        int middle = asked > 0 ? near[--asked] : 0;
+        if (middle <= low || middle > high)
+            middle = low + (high - low + 1) / 2;
+        ok = dag_window(&narrow, &scratch, dag, order, middle, sweep->err) &&
              ideals_build(out, &narrow, most + dag->node_count + 1, sweep->err);
         if (ok && out->complete)
             low = middle;
@@ -206,33 +239,112 @@ static bool narrow_ideals(struct sweep *sweep, const struct dag *dag, int most, 
         ideals_free(out);
         arena_free(&scratch);
     }
-    ok = ok && dag_window(&narrow, &scratch, dag, dag->order, low, sweep->err) &&
+    *window = low;
+    ok = ok && dag_window(&narrow, &scratch, dag, order, low, sweep->err) &&
          ideals_build(out, &narrow, INT32_MAX, sweep->err);
     arena_free(&scratch);
     return ok;
 }
 
-static bool solve_narrow(struct sweep *sweep, const struct dag *dag, int most, int64_t work)
+static bool solve_narrow(struct sweep *sweep, const struct dag *dag, const int *order, int64_t most, int64_t work,
+                         int *window)
 {
     struct ideals ideals = { 0 };
-    bool ok = narrow_ideals(sweep, dag, most, &ideals) && solve_on(sweep, &ideals, false, work);
+    bool ok = narrow_ideals(sweep, dag, order, most, &ideals, window) && solve_on(sweep, &ideals, false, work);
     ideals_free(&ideals);
     return ok;
+}
+
+/* Places in an order in which branches side by side go on together: as soon as they can, or as late. */
+static void find_levels(const struct dag *dag, bool late, int *level)
+{
+    for (int i = 0; i < dag->node_count; i++) {
+        int v = dag->order[late ? dag->node_count - 1 - i : i];
+        const int *first = late ? dag->first_out : dag->first_in, *row = late ? dag->out : dag->in;
+        level[v] = 0;
+        for (int e = first[v]; e < first[v + 1]; e++) {
+            int beyond = late ? level[row[e]] - 1 : level[row[e]] + 1;
+            level[v] = (int)(late ? min_i64(level[v], beyond) : max_i64(level[v], beyond));
+        }
+    }
+}
+
+enum { BRANCH_BY_BRANCH, AS_SOON, AS_LATE, ORDERS };
+struct node_place {
+    int stage, level, place, node;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct node_place *x = a, *y = b;
+    if (x->stage != y->stage)
+        return (x->stage > y->stage) - (x->stage < y->stage);
+    if (x->level != y->level)
+        return (x->level > y->level) - (x->level < y->level);
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+/* A topological order along which the plan's stages follow each other: its window graphs have the plan's ideals. */
+static bool order_by_plan(const struct sweep *sweep, const struct dag *dag, int kind, int *order)
+{
+    const struct stage_plan *plan = sweep->plan;
+    int n = dag->node_count, *level = calloc((size_t)n, sizeof *level);
+    struct node_place *places = malloc((size_t)n * sizeof *places);
+    if (level && places) {
+        if (kind != BRANCH_BY_BRANCH)
+            find_levels(dag, kind == AS_LATE, level);
+        for (int v = 0; v < n; v++) {
+            places[v] = (struct node_place){ 0, level[v], dag->place[v], v };
+            while (places[v].stage < plan->stage_count &&
+                   !(plan->stages[places[v].stage].nodes[v / 64] >> (v % 64) & 1))
+                places[v].stage++;
+        }
+        qsort(places, (size_t)n, sizeof *places, by_place);
+        for (int i = 0; i < n; i++)
+            order[i] = places[i].node;
+    }
+    bool ok = level && places;
+    free(level);
+    free(places);
+    return ok || fail_kind(sweep->err, ERROR_ENVIRONMENT, "partition: out of memory");
+}
+
+/* Ever wider graphs along the best plan, as long as a limit allows. */
+static bool improve(struct sweep *sweep, const struct dag *dag, int64_t widest, int64_t work)
+{
+    int *order = arena_alloc(sweep->arena, (size_t)dag->node_count, sizeof *order), window[ORDERS] = { 0 };
+    if (!order)
+        return fail_kind(sweep->err, ERROR_ENVIRONMENT, "partition: out of memory");
+    for (int64_t most = sweep->model->inner_work ? FIRST_OF_BLOCKS : NARROW_IDEALS; most <= widest; most *= WIDENING)
+        for (int kind = 0, idle = 0; idle < ORDERS; kind = (kind + 1) % ORDERS) {
+            double before = sweep->plan->value;
+            if (is_over(sweep, work))
+                return true;
+            if (!order_by_plan(sweep, dag, kind, order) ||
+                !solve_narrow(sweep, dag, order, most, work - sweep->plan->work, &window[kind]))
+                return false;
+            idle = sweep->plan->value < before ? 0 : idle + 1;
+        }
+    return true;
 }
 
 static bool solve(struct sweep *sweep, const struct dag *dag)
 {
     const struct stage_limits *limits = sweep->limits;
     struct ideals ideals = { 0 };
-    int64_t work = limits->work ? limits->work : STAGE_WORK;
+    int64_t work = limits->work ? min_i64(limits->work, INT64_MAX / 2) : STAGE_WORK;
     bool ok = ideals_build(&ideals, dag, limits->ideals ? limits->ideals : STAGE_IDEALS, sweep->err);
     bool exact = ideals.complete, large = !exact || ideals.count > LARGE_IDEALS;
     bool wide = large || ideals.count > 2 * (dag->node_count + 1);
     int most = large && !sweep->model->inner_work ? NARROW_IDEALS : 0;
+    int64_t widest = exact ? ideals.count / WIDEST_SHARE : limits->ideals ? limits->ideals : STAGE_IDEALS;
+    int window = 0;
     sweep->plan->value = INFINITY;
     sweep->plan->bound = sweep->model->bound * (1 + sweep->more_weight);
     if (ok && wide)
-        ok = solve_narrow(sweep, dag, most, work / NARROW_SHARE);
+        ok = solve_narrow(sweep, dag, dag->order, most, work / NARROW_SHARE, &window);
+    if (ok && large)
+        ok = improve(sweep, dag, widest, exact ? work / NARROW_SHARE : work);
     if (ok && exact)
         ok = solve_on(sweep, &ideals, true, large ? work - work / NARROW_SHARE : work);
     ideals_free(&ideals);

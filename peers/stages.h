@@ -109,6 +109,8 @@ void stage_walk_free(struct stage_walk *walk);
  * and each ideal on exactly the limits of the axes; INFINITY where there is none below limit. The axes must be exact.
  */
 bool stage_walk_from(struct stage_walk *walk, int start, double limit, double *value, struct error *err);
+/* When limits->stops() says so a pass ends early, and its values are not to be used. NULL: never. */
+void stage_walk_stop_with(struct stage_walk *walk, const struct stage_limits *limits);
 /* Stages looked at by all walks so far; goes on counting. */
 const int64_t *stage_walk_work(const struct stage_walk *walk);
 /* Of the last walk: the best label of `above` that uses all of every axis, or -1; and its stages, in the arena. */

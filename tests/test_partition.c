@@ -249,6 +249,124 @@ START_TEST(stages_equal_enumeration)
 END_TEST
 
 /* With too few ideals or too little work allowed: a plan, a bound under the optimum, and no claim. */
+/* ---- potentials ---- */
+
+enum { MODULES = 3, MODULE_BRANCHES = 4, BRANCH_NODES = 4, MACHINES = 8, MODULE_NODES = 60 };
+/* Modules of branches side by side; a stage on d machines takes a d-th of its nodes' time and of d - 1 times what its
+ * weights take, or of what crosses its ends, which is drawn for each ideal: seldom little, so that few can be ends. */
+struct modules_cost {
+    const struct ideals *ideals;
+    uint64_t seed;
+    int nodes, edge_count, machines;
+    double time[MODULE_NODES], weights[MODULE_NODES], *sum, *weights_sum, mean;
+    struct dag_edge edges[4 * MODULE_NODES];
+    struct arena arena;
+};
+
+static bool modules_prepare(void *self, const struct ideals *ideals, struct error *err)
+{
+    struct modules_cost *c = self;
+    c->ideals = ideals;
+    c->sum = arena_alloc(&c->arena, (size_t)ideals->count, sizeof *c->sum);
+    c->weights_sum = arena_alloc(&c->arena, (size_t)ideals->count, sizeof *c->weights_sum);
+    if (!c->sum || !c->weights_sum)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    ideals_sum(ideals, c->time, c->sum);
+    ideals_sum(ideals, c->weights, c->weights_sum);
+    return true;
+}
+
+static double modules_key(void *self, int ideal, int choice)
+{
+    const struct modules_cost *c = self;
+    return (c->sum[ideal] + choice * c->weights_sum[ideal]) / (choice + 1);
+}
+
+static double modules_entry(void *self, int below, int choice)
+{
+    const struct modules_cost *c = self;
+    uint64_t drawn = mix64(c->seed ^ *ideal_bits(c->ideals, below));
+    bool end = below == 0 || below == c->ideals->count - 1;
+    return end ? 0 : c->mean * (drawn % 8 == 0 ? .5 : 2) * (1 + (double)(drawn >> 8 & 255) / 256) / (choice + 1);
+}
+
+static double modules_load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
+{
+    double load = modules_key(self, above, choice) - modules_key(self, below, choice);
+    (void)used, (void)limit;
+    return below == 0 ? load : fmax(load, fmax(modules_entry(self, below, choice), modules_entry(self, above, choice)));
+}
+
+static double modules_finish_below(void *self, int above, const int used[STAGE_AXES], double limit)
+{
+    const struct modules_cost *c = self;
+    double left = (c->sum[c->ideals->count - 1] - c->sum[above]) * (1 - 1e-12);
+    int machines = c->machines - used[0];
+    return machines > 0 && left < limit * machines ? limit : -INFINITY;
+}
+
+static bool modules_may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
+{
+    const struct modules_cost *c = self;
+    return c->sum[above] - c->sum[below] < limit * room[0];
+}
+
+static void draw_modules(struct modules_cost *c, int i)
+{
+    struct draw d = { (uint64_t)i + 1, 0 };
+    *c = (struct modules_cost){ .seed = (uint64_t)i, .nodes = 1, .machines = 2 + (int)draw_below(&d, MACHINES - 1) };
+    for (int m = 0; m < MODULES; m++) {
+        int fork = c->nodes - 1, branches = 1 + (int)draw_below(&d, MODULE_BRANCHES), ends[MODULE_BRANCHES];
+        for (int b = 0; b < branches; b++) {
+            ends[b] = fork;
+            for (int length = 1 + (int)draw_below(&d, BRANCH_NODES); length > 0; length--) {
+                c->edges[c->edge_count++] = (struct dag_edge){ ends[b], c->nodes };
+                ends[b] = c->nodes++;
+            }
+        }
+        for (int b = 0; b < branches; b++)
+            c->edges[c->edge_count++] = (struct dag_edge){ ends[b], c->nodes };
+        c->nodes++;
+    }
+    for (int v = 0; v < c->nodes; v++) {
+        c->time[v] = 1 + (double)draw_below(&d, 100);
+        c->weights[v] = (double)draw_below(&d, 60);
+        c->mean += c->time[v] / c->machines;
+    }
+}
+
+/* The optimum is the same whether or not the engine knows of potentials. */
+START_TEST(potentials_change_nothing)
+{
+    static const struct stage_choice choices[MACHINES] = { { { 1 } }, { { 2 } }, { { 3 } }, { { 4 } },
+                                                           { { 5 } }, { { 6 } }, { { 7 } }, { { 8 } } };
+    struct modules_cost c;
+    struct error err = { 0 };
+    struct dag dag;
+    struct stage_plan plain, far;
+    draw_modules(&c, _i);
+    struct stage_model model = { .name = "modules",
+                                 .self = &c,
+                                 .axis_limit = { c.machines, 0 },
+                                 .axis_exact = { true, true },
+                                 .choice_count = c.machines,
+                                 .choices = choices,
+                                 .bound = c.mean * (1 - 1e-12),
+                                 .prepare = modules_prepare,
+                                 .load = modules_load };
+    ck_assert(dag_build(&dag, &c.arena, c.nodes, c.edges, c.edge_count, NULL, &err));
+    ck_assert_msg(stages_bottleneck(&model, &dag, &no_limits, &c.arena, &plain, &err), "%s", err.message);
+    model.key = modules_key;
+    model.entry = model.exit = modules_entry;
+    model.finish_below = modules_finish_below;
+    model.may_grow = modules_may_grow;
+    ck_assert_msg(stages_bottleneck(&model, &dag, &no_limits, &c.arena, &far, &err), "%s", err.message);
+    ck_assert(plain.optimal && far.optimal);
+    CHECK_NEAR(far.value, plain.value, 1e-9 * plain.value);
+    arena_free(&c.arena);
+}
+END_TEST
+
 START_TEST(limits_are_honest)
 {
     struct any_cost c;
@@ -331,6 +449,7 @@ static Suite *partition(void)
     CHECK_ADD_LOOP(s, windows_grow_from_a_chain_to_all, 10);
     CHECK_ADD(s, alike_branches_are_ordered);
     CHECK_ADD_LOOP(s, stages_equal_enumeration, 400);
+    CHECK_ADD_LOOP(s, potentials_change_nothing, 200);
     CHECK_ADD_LOOP(s, limits_are_honest, 60);
     CHECK_ADD_LOOP(s, variants_equal_enumeration, 300);
     return s;

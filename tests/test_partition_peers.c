@@ -220,6 +220,48 @@ START_TEST(dnn_is_matched)
 }
 END_TEST
 
+/* Of inception_v3 the peer has no answer: 221,565 ideals. On one level all of them are looked at, and where only a
+ * tenth may be, wider and wider parts of them give a better plan than the first one. */
+static void solve_inception(const struct pipedream_options *cluster, const struct stage_limits *limits,
+                            struct stage_plan *found)
+{
+    const char *name = "pipedream/inception_v3.txt";
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    struct pipedream_graph graph;
+    struct pipedream_plan plan;
+    size_t length;
+    const char *text = read_input(name, &arena, &length);
+    ck_assert_msg(pipedream_read(&graph, name, text, length, &arena, &err), "%s", err.message);
+    ck_assert_msg(pipedream_solve(&graph, cluster, limits, &arena, &plan, &err), "%s", err.message);
+    double value = pipedream_evaluate(&plan.graph, cluster, plan.stages, plan.found.stage_count, &arena);
+    CHECK_NEAR(plan.found.value, value, 1e-9 * value);
+    *found = plan.found;
+    found->stages = NULL;
+    arena_free(&arena);
+}
+
+START_TEST(inception_is_proven)
+{
+    static const double optimum[] = { [F4] = .226585532, [F8] = .119514656, [F16] = .064884844 };
+    struct stage_plan found;
+    solve_inception(&clusters[_i], &no_limits, &found);
+    ck_assert_msg(found.optimal, "cluster %d: bound %.9g of %.9g", _i, found.bound, found.value);
+    CHECK_NEAR(found.value, optimum[_i], 1e-9);
+}
+END_TEST
+
+START_TEST(too_many_ideals_are_widened)
+{
+    const struct stage_limits first = { .ideals = 500 }, wider = { .ideals = 20000 };
+    struct stage_plan narrow, found;
+    solve_inception(&clusters[F16], &first, &narrow);
+    solve_inception(&clusters[F16], &wider, &found);
+    ck_assert(narrow.feasible && !narrow.optimal && found.feasible && !found.optimal);
+    ck_assert_msg(found.value < narrow.value * (1 - 1e-6), "%.9g, at first %.9g", found.value, narrow.value);
+}
+END_TEST
+
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 static Suite *peers(void)
 {
@@ -229,6 +271,8 @@ static Suite *peers(void)
     CHECK_ADD_LOOP(s, piper_is_matched, COUNT(piper_rows));
     CHECK_ADD(s, piper_in_milliseconds);
     CHECK_ADD_LOOP(s, dnn_is_matched, COUNT(dnn_rows));
+    CHECK_ADD_LOOP(s, inception_is_proven, F16 + 1);
+    CHECK_ADD(s, too_many_ideals_are_widened);
     return s;
 }
 
