@@ -414,15 +414,6 @@ int64_t cost_launch_ns(const struct facts *facts, const struct program *program,
     return slowest;
 }
 
-int64_t cost_stream_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
-{
-    enum { MANY = 1024 };
-    struct load load = load_of(program, stage, instr);
-    if (!mul_i64(&load.wire_bytes, load.wire_bytes, MANY) || !mul_i64(&load.curve_bytes, load.curve_bytes, MANY))
-        return 0;
-    return group_cost(facts, program, stage, instr, load).ns / MANY;
-}
-
 int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, int rank)
 {

@@ -18,9 +18,6 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* The part of a norm or an update that does not depend on its bytes, wherever its results lie; 0: of all else. */
 int64_t cost_launch_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* A collective's bytes as a part of a very large one: no less even where it shares one with up to a thousand others, by
- * the formulas; measured curves may bend otherwise. */
-int64_t cost_stream_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* cost_instr_ns() of each of the stage's instructions, ns[instr_count], and the first that does the same work,
  * like[instr_count] (may be NULL). Fails only for want of memory. */
 bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage);
