@@ -462,7 +462,7 @@ static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct e
         return true;
     if (!varied_open(&varied, &in->facts, &part, err))
         return false;
-    bool good = (in->cluster->type_count > 1 ? explainer_glance : explainer_find)(&answer->explainer, answer->space,
+    bool good = (in->cluster->type_count > 1 ? explainer_glance : explainer_solve)(&answer->explainer, answer->space,
                                                                                   &varied.facts, &found, err);
     if (good && found.kind == SOLUTION_PLAN && found.step_ns < p->step_ns)
         print_fewer(cli->talk, found.step_ns, p->step_ns, in->cluster->device_count,

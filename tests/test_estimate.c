@@ -284,6 +284,58 @@ START_TEST(periodic_estimate_agrees)
 }
 END_TEST
 
+/* The pace of few micro-batches tells a long step under every schedule, with weights that are sharded or not; its parts
+ * add up to it. Where backward passes are split and gather weights, memory that another number of micro-batches packs
+ * otherwise makes them wait otherwise. */
+START_TEST(pace_agrees)
+{
+    const struct schedule *schedule = schedules[_i];
+    if (schedule->asynchronous || !in_share((uint64_t)_i))
+        return;
+    struct world world = world_open("4x2:toy", 80000000000, 6);
+    for (int n = 0; n < 4; n++) {
+        struct space space = space_default(schedule->copies ? 480 : 240, 0, DTYPE_BF16);
+        struct uniform u = uniform_unset();
+        struct plan *plan = NULL;
+        struct graph *graph = NULL;
+        struct estimate *paced = NULL, *beaten = NULL, *all = NULL;
+        struct error err = { 0 };
+        int64_t sum = 0;
+        u.pipeline = n % 2 ? 4 : 2;
+        u.tensor = n % 2 ? 1 : 2;
+        u.data = 2;
+        u.zero = n / 2 * 3;
+        u.schedule = _i;
+        u.chunks = schedule_least_chunks(schedule);
+        u.micro = 1;
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_paced(&paced, world.model, graph, plan, &world.facts, INT64_MAX, &err), "%s",
+                      err.message);
+        int64_t is = paced->prediction.step_ns, should = all->prediction.step_ns;
+        ck_assert_msg(llabs(is - should) <= should / (schedule->splits && u.zero == 3 ? 20 : 100),
+                      "%s, %d stages, ZeRO %d: %lld, simulated whole %lld", schedule->name, u.pipeline, u.zero,
+                      (long long)is, (long long)should);
+        for (int k = 0; k < TIME_KIND_COUNT; k++)
+            sum += paced->prediction.breakdown_ns[k];
+        ck_assert_int_eq(sum, is);
+        struct schedule_place place = schedule_place_of(plan, 0);
+        if ((schedule_held(schedule, &place) + 2) * plan_copies(plan) < plan->micro_batch_count / 10)
+            ck_assert_int_lt(paced->micro_batches_simulated, plan->micro_batch_count);
+        ck_assert_msg(estimate_plan_paced(&beaten, world.model, graph, plan, &world.facts, is / 2, &err), "%s",
+                      err.message);
+        ck_assert(beaten->beaten && beaten->apart_ns >= is / 2 && beaten->apart_ns <= is + is / 100);
+        estimate_free(paced);
+        estimate_free(beaten);
+        estimate_free(all);
+        graph_free(graph);
+        plan_free(plan);
+    }
+    world_close(&world);
+}
+END_TEST
+
 static Suite *estimate_suite(void)
 {
     Suite *suite = suite_create("estimate");
@@ -295,6 +347,7 @@ static Suite *estimate_suite(void)
     CHECK_ADD(suite, second_look_promises_the_arena);
     CHECK_ADD(suite, steady_estimate_of_asynchronous_schedules);
     CHECK_ADD_LOOP(suite, periodic_estimate_agrees, schedule_count);
+    CHECK_ADD_LOOP(suite, pace_agrees, schedule_count);
     return suite;
 }
 

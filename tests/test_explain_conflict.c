@@ -56,7 +56,7 @@ static bool fits_with(const struct world *world, const struct space *space)
     struct solution solution;
     struct error err = { 0 };
     explainer_open(&e, world->model, &world->facts, &options);
-    ck_assert_msg(explainer_find(&e, space, &world->facts, &solution, &err), "%s", err.message);
+    ck_assert_msg(explainer_solve(&e, space, &world->facts, &solution, &err), "%s", err.message);
     explainer_close(&e);
     return solution.kind == SOLUTION_PLAN;
 }

@@ -112,7 +112,7 @@ START_TEST(memory_frontier_falls)
     struct varied varied;
     v.memory = (double)f.points[f.count - 1].peak_bytes * 0.66 / (double)available_bytes(&world.facts);
     ck_assert(varied_open(&varied, &world.facts, &v, &err));
-    ck_assert(explainer_find(&e, &options.space, &varied.facts, &free_one, &err));
+    ck_assert(explainer_solve(&e, &options.space, &varied.facts, &free_one, &err));
     ck_assert_int_eq(free_one.kind, SOLUTION_NO_MEMORY);
     varied_free(&varied);
     explainer_close(&e);

@@ -188,7 +188,7 @@ START_TEST(missing_bytes_are_those_of_the_layout)
     ck_assert_int_eq(result->nearest.needed_bytes, laid_out_bytes(model, result->nearest.plan, &facts));
     v.memory = (double)(result->nearest.needed_bytes / 128 * 129) / (double)available_bytes(&facts);
     ck_assert(varied_open(&varied, &facts, &v, &err));
-    ck_assert(explainer_find(&e, &options.space, &varied.facts, &found, &err));
+    ck_assert(explainer_solve(&e, &options.space, &varied.facts, &found, &err));
     ck_assert_int_eq(found.kind, SOLUTION_PLAN);
     varied_free(&varied);
     explainer_close(&e);

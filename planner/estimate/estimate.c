@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/program/schedule.h"
+#include "planner/estimate/pace.h"
 #include "planner/estimate/pipeline.h"
 #include "planner/sim/period.h"
 #include <stdlib.h>
@@ -597,5 +598,56 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     }
     (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
     fill_rates(*out, graph, plan, facts);
+    return true;
+}
+
+/* The step that is worth it and fits, and its memory. */
+static bool measure_paced(struct estimate *estimate, struct pace *pace, const struct paced_apart *apart,
+                          const struct facts *facts, struct error *err)
+{
+    struct prediction *p = &estimate->prediction;
+    struct paced_step step;
+    struct judging judging = pace->further > 0 ? estimate_judging_shortened(pace->plan) : (struct judging){ 0 };
+    if (!pace_lay_out(pace, err))
+        return false;
+    estimate_fill_memory(p, pace->few.program, facts, &judging);
+    if (!p->fits)
+        return true;
+    if (!pace_time(pace, facts, apart, &estimate->arena, &step, err))
+        return false;
+    find_origins(p, pace->few.program, facts);
+    p->step_ns = step.step_ns;
+    memcpy(p->breakdown_ns, step.time_ns[step.last_stage], sizeof *step.time_ns);
+    return true;
+}
+
+bool estimate_plan_paced(struct estimate **out, const struct model *model, const struct graph *graph,
+                         const struct plan *plan, const struct facts *facts, int64_t worth_ns, struct error *err)
+{
+    struct pace pace = { 0 };
+    struct estimate *estimate = estimate_new(plan->stage_count);
+    if (!estimate)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    struct paced_apart apart = { 0 };
+    bool good = pace_open(&pace, model, plan, err);
+    if (good && (worth_ns < INT64_MAX || pace.further > 0)) {
+        good = pace_time_apart(&pace, facts, &estimate->arena, &apart, err);
+        estimate->apart_ns = apart.step_ns;
+        estimate->beaten = apart.step_ns >= worth_ns;
+    }
+    if (good) {
+        int64_t effort = effort_of(pace.few.program);
+        estimate->effort = pace.further > 0 ? effort : effort_of_few(plan, effort);
+        estimate->program_instrs = program_instrs(pace.few.program);
+        estimate->micro_batches_simulated = pace_micro_batches(&pace);
+        good = estimate->beaten || measure_paced(estimate, &pace, &apart, facts, err);
+    }
+    pace_close(&pace);
+    if (!good) {
+        estimate_free(estimate);
+        return false;
+    }
+    fill_rates(estimate, graph, plan, facts);
+    *out = estimate;
     return true;
 }

@@ -55,6 +55,9 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
+/* The same, but what further micro-batches take is simulated, too (pace.h), not priced; so it wants no prices. */
+bool estimate_plan_paced(struct estimate **out, const struct model *model, const struct graph *graph,
+                         const struct plan *plan, const struct facts *facts, int64_t worth_ns, struct error *err);
 /**
  * A second look at the memory of a plan that is chosen or hardly fits: that of the whole step, or of as many
  * micro-batches as are soon laid out, replaces what few of them promise. model: the plan's.
@@ -73,6 +76,9 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
  * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
  */
 bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err);
+/* The same of a plan whose program, or that of as many micro-batches as settle, is laid out. */
+bool estimate_program_bytes(int64_t *bytes, const struct program *program, const struct model *model,
+                            const struct plan *plan, struct error *err);
 /* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
  * Replicas and copies of the model each see a share of them. */
 int estimate_settled_micro_batches(const struct plan *plan);

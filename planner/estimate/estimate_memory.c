@@ -189,18 +189,25 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
     return good;
 }
 
+bool estimate_program_bytes(int64_t *bytes, const struct program *program, const struct model *model,
+                            const struct plan *plan, struct error *err)
+{
+    struct layouts l = { 0 };
+    int few = program->plan->micro_batch_count;
+    struct judging judging = few < plan->micro_batch_count ? judging_of(plan, few) : (struct judging){ 0 };
+    int more = settling_micro_batches(plan, program_instrs(program), few);
+    bool good = more == 0 || lay_out(&l, model, plan, more, err);
+    for (int s = 0; s < plan->stage_count && good; s++)
+        bytes[s] = more > 0 ? promised_bytes(l.program, s, &l.judging) : promised_bytes(program, s, &judging);
+    layouts_free(&l);
+    return good;
+}
+
 bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err)
 {
     struct layouts l;
     int few = estimate_shortens(plan) ? estimate_settled_micro_batches(plan) : plan->micro_batch_count;
-    bool good = lay_out(&l, model, plan, few, err);
-    int more = good ? settling_micro_batches(plan, program_instrs(l.program), few) : 0;
-    if (more > 0) {
-        layouts_free(&l);
-        good = lay_out(&l, model, plan, more, err);
-    }
-    for (int s = 0; s < plan->stage_count && good; s++)
-        bytes[s] = promised_bytes(l.program, s, &l.judging);
+    bool good = lay_out(&l, model, plan, few, err) && estimate_program_bytes(bytes, l.program, model, plan, err);
     layouts_free(&l);
     return good;
 }

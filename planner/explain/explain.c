@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
+/* A light search ranks LIGHT_RANKED plans by the walk and simulates the first that fits. */
+enum { LIGHT_RANKED = 16 };
+static const unsigned light_skip = 1u << PART_FAMILIES | 1u << PART_LEADER | 1u << PART_CLIMB;
+enum { TIMED_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
 enum { MAX_PROGRAMS = 4 };    /* lowered plans kept at once: the program of a long pipeline takes 100 MB and more */
 
 static bool out_of_memory(struct error *err)
@@ -16,8 +19,9 @@ static bool out_of_memory(struct error *err)
 void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
                     const struct search_options *options)
 {
-    *out = (struct explainer){ .model = model, .facts = facts, .options = *options, .whole_limit = WHOLE_LIMIT };
+    *out = (struct explainer){ .model = model, .facts = facts, .options = *options, .timed_limit = TIMED_LIMIT };
     out->options.top = 1;
+    out->options.paced = true;
     out->options.no_advice = true;
     if (options->calls.now_ns)
         out->start_ns = options->calls.now_ns(options->calls.self);
@@ -89,7 +93,7 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 static void note_own(struct explainer *e, const struct explained *explained, const struct solution *own)
 {
     struct known_plan *known = &e->known[find_known(e, explained->plan)];
-    if (!known->own.whole)
+    if (!known->own.timed)
         known->own = *own;
 }
 
@@ -112,20 +116,31 @@ static void drop_programs(struct explainer *e)
     }
 }
 
-static bool lower_again(struct explainer *e, const struct explained *explained, struct error *err)
+/* The store's own, with its program. */
+static struct explained *lower_again(struct explainer *e, const struct explained *explained, struct error *err)
 {
     for (int i = 0; i < e->known_count; i++)
         if (e->known[i].explained == explained) {
             e->known[i].explained->used = ++e->uses;
             drop_programs(e);
-            return explained_lower(e->known[i].explained, err);
+            return explained_lower(e->known[i].explained, err) ? e->known[i].explained : NULL;
         }
-    return fail_kind(err, ERROR_BUG, "explain: a plan that is not in the store");
+    fail_kind(err, ERROR_BUG, "explain: a plan that is not in the store");
+    return NULL;
 }
 
+bool explainer_is_dear(const struct explained *explained)
+{
+    return estimate_shortens(explained->plan);
+}
+
+/* What is lowered of it to time it. */
 static int64_t work_of(const struct plan *plan)
 {
-    return (int64_t)plan->layer_count * plan->micro_batch_count;
+    int micro_batches = plan->micro_batch_count;
+    if (estimate_shortens(plan))
+        micro_batches = (int)min_i64(micro_batches, 2 * estimate_settled_micro_batches(plan));
+    return (int64_t)plan->layer_count * micro_batches;
 }
 
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
@@ -137,10 +152,11 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
     if (!accounts || !account)
         return out_of_memory(err);
     e->accounts = accounts;
-    if (!lower_again(e, explained, err) || !account_open(account, explained, facts, err))
+    struct explained *own = lower_again(e, explained, err);
+    if (!own || !account_open(account, own, facts, err))
         return false;
     e->accounts[e->account_count++] = account;
-    e->whole_limit = max_i64(e->whole_limit, 2 * work_of(explained->plan));
+    e->timed_limit = max_i64(e->timed_limit, 2 * work_of(explained->plan));
     *out = *account;
     return true;
 }
@@ -173,24 +189,27 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
     return impossible(e, why->message, out, err);
 }
 
-static struct solution predicted(const struct explained *explained, const struct prediction *p)
+/* paced: by a search of the explainer's. */
+static struct solution predicted(const struct explained *explained, const struct prediction *p, bool paced)
 {
-    struct solution s = {
-        .kind = SOLUTION_PLAN, .explained = explained, .step_ns = p->step_ns, .peak_bytes = estimate_peak_bytes(p)
-    };
+    struct solution s = { .kind = SOLUTION_PLAN,
+                          .explained = explained,
+                          .step_ns = p->step_ns,
+                          .peak_bytes = estimate_peak_bytes(p),
+                          .timed = paced || p->micro_batches_simulated == 0 };
     memcpy(s.time_ns, p->breakdown_ns, sizeof s.time_ns);
     return s;
 }
 
 /* What a search under the explainer's facts has found becomes known, what it has heard passes over. */
-static bool take_result(struct explainer *e, struct search_result *result, struct error *err)
+static bool take_result(struct explainer *e, struct search_result *result, bool paced, struct error *err)
 {
     for (int i = 0; i < result->plan_count; i++) {
         const struct search_plan *plan = &result->plans[i];
         const struct explained *explained = NULL;
         if (!explainer_plan(e, plan->plan, &explained, err))
             return false;
-        struct solution own = predicted(explained, &plan->estimate->prediction);
+        struct solution own = predicted(explained, &plan->estimate->prediction, paced);
         note_own(e, explained, &own);
         e->known[find_known(e, plan->plan)].formula_ns = plan->formula_ns;
     }
@@ -206,11 +225,17 @@ static bool take_result(struct explainer *e, struct search_result *result, struc
 }
 
 /* Of a search in the space, in the time that is left. */
-static struct search_options options_in(struct explainer *e, const struct space *space)
+static struct search_options options_in(struct explainer *e, const struct space *space, bool light, int64_t worth_ns)
 {
     struct search_options options = e->options;
     options.space = *space;
     options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    if (light) {
+        options.skip |= light_skip;
+        options.rank_count = LIGHT_RANKED;
+        options.any_plan = true;
+        options.worth_ns = worth_ns;
+    }
     return options;
 }
 
@@ -227,7 +252,7 @@ static void run_query(void *context, int index)
     struct query *query = &all->list[index];
     if (time_left(all->e) == 0)
         return;
-    struct search_options options = options_in(all->e, &query->space);
+    struct search_options options = options_in(all->e, &query->space, query->light, query->worth_ns);
     if (all->count > 1) {
         options.calls.parallel_for = NULL;
         options.calls.progress = NULL;
@@ -263,20 +288,19 @@ static bool take_result_of(struct explainer *e, struct query *query, struct solu
     if (result->feasible) {
         const struct explained *explained = NULL;
         good = explainer_plan(e, result->plans[0].plan, &explained, err);
-        *out = predicted(explained, &result->plans[0].estimate->prediction);
+        *out = predicted(explained, &result->plans[0].estimate->prediction, true);
     }
-    return good && (query->facts != e->facts || take_result(e, result, err));
+    return good && (query->facts != e->facts || take_result(e, result, true, err));
 }
 
 static void take_account(struct solution *out, const struct account *account)
 {
-    out->whole = true;
+    out->timed = true;
     out->step_ns = account->step_ns;
     out->peak_bytes = explained_peak_bytes(out->explained);
     memcpy(out->time_ns, account->time_ns[account->last_stage], sizeof out->time_ns);
 }
 
-/* By the search's own prediction. */
 static bool take_found(struct explainer *e, struct query *query, struct solution *out, struct error *err)
 {
     bool good = take_result_of(e, query, out, err);
@@ -285,22 +309,8 @@ static bool take_found(struct explainer *e, struct query *query, struct solution
     return good;
 }
 
-static bool take_solved(struct explainer *e, struct query *query, struct solution *out, struct error *err)
-{
-    struct account account;
-    bool good = take_found(e, query, out, err);
-    if (!good || out->kind != SOLUTION_PLAN || work_of(out->explained->plan) > e->whole_limit)
-        return good;
-    if (!explainer_account(e, out->explained, query->facts, &account, err))
-        return false;
-    take_account(out, &account);
-    if (query->facts == e->facts)
-        note_own(e, out->explained, out);
-    return true;
-}
-
-bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
-                    struct error *err)
+bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                     struct error *err)
 {
     struct query query = { .space = *space, .facts = facts };
     ask(e, &query, 1);
@@ -320,17 +330,9 @@ bool explainer_glance(struct explainer *e, const struct space *space, const stru
     }
     e->options.rank_count = FEW_RANKED;
     e->options.gap_ppm = max_i64(e->options.gap_ppm, WIDE_GAP_PPM);
-    bool good = explainer_find(e, &plain, facts, out, err);
+    bool good = explainer_solve(e, &plain, facts, out, err);
     e->options = options;
     return good;
-}
-
-bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
-                     struct error *err)
-{
-    struct query query = { .space = *space, .facts = facts };
-    ask(e, &query, 1);
-    return take_solved(e, &query, out, err);
 }
 
 bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
@@ -342,7 +344,7 @@ bool explainer_solve_all(struct explainer *e, struct query *queries, int count, 
         ask(e, &queries[first], end - first);
         for (int i = first; i < end; i++) {
             struct solution solution;
-            good = good && take_solved(e, &queries[i], &solution, err) && answer(self, i, &solution, err);
+            good = good && take_found(e, &queries[i], &solution, err) && answer(self, i, &solution, err);
             search_result_free(queries[i].result); /* where nobody has taken it */
         }
     }
@@ -351,8 +353,13 @@ bool explainer_solve_all(struct explainer *e, struct query *queries, int count, 
 
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err)
 {
-    if (!e->has_base && !explainer_solve(e, &e->options.space, e->facts, &e->base, err))
-        return false;
+    struct query query = { .space = e->options.space, .facts = e->facts };
+    query.light = e->known_count > 0 && explainer_is_dear(e->known[0].explained);
+    if (!e->has_base) {
+        ask(e, &query, 1);
+        if (!take_found(e, &query, &e->base, err))
+            return false;
+    }
     e->has_base = e->base.kind != SOLUTION_ENDED;
     *out = e->base;
     return true;
@@ -371,11 +378,11 @@ bool explainer_judge(struct explainer *e, const struct plan *plan, struct soluti
     const struct explained *explained = NULL;
     int at = find_known(e, plan);
     *out = at < 0 ? (struct solution){ .kind = SOLUTION_ENDED } : e->known[at].own;
-    if (out->whole || !is_same_job(e, plan) || work_of(plan) > e->whole_limit)
+    if (out->timed || !is_same_job(e, plan) || work_of(plan) > e->timed_limit)
         return true;
     if (!explainer_plan(e, plan, &explained, err) || !explainer_account(e, explained, e->facts, &account, err))
         return false;
-    *out = (struct solution){ .kind = SOLUTION_NO_MEMORY, .whole = true };
+    *out = (struct solution){ .kind = SOLUTION_NO_MEMORY, .timed = true };
     if (account.fits) {
         *out = (struct solution){ .kind = SOLUTION_PLAN, .explained = explained };
         take_account(out, &account);
@@ -388,11 +395,11 @@ bool explainer_start(struct explainer *e, struct search_result *result, struct e
 {
     const struct search_plan *first = &result->plans[0];
     const struct explained *explained = NULL;
-    if (!take_result(e, result, err) || !explainer_plan(e, first->plan, &explained, err) ||
+    if (!take_result(e, result, false, err) || !explainer_plan(e, first->plan, &explained, err) ||
         !explainer_judge(e, first->plan, &e->base, err))
         return false;
     if (e->base.kind != SOLUTION_PLAN) /* the search says that it fits */
-        e->base = predicted(explained, &first->estimate->prediction);
+        e->base = predicted(explained, &first->estimate->prediction, false);
     e->has_base = true;
     return true;
 }
@@ -426,7 +433,7 @@ bool explain_nearest(struct explainer *e, const struct space *space, const struc
     *out = NULL;
     if (explainer_ends(e))
         return true;
-    struct search_options options = options_in(e, space);
+    struct search_options options = options_in(e, space, false, 0);
     options.nearest_only = true;
     return search_run(out, e->model, facts, &options, &why) || why.kind == ERROR_INPUT ||
            fail_kind(err, why.kind, "%s", why.message);

@@ -19,7 +19,7 @@ struct solution {
     const struct explained *explained; /* SOLUTION_PLAN, else NULL; borrowed from the explainer */
     int64_t step_ns, peak_bytes;       /* SOLUTION_PLAN; of the fullest stage */
     int64_t time_ns[TIME_KIND_COUNT];  /* adds up to step_ns: of the stage that ends last */
-    bool whole;                        /* all micro-batches were simulated; else as many as the search simulates */
+    bool timed;                        /* as an account times it; else by what a search of the caller's predicts */
     int64_t missing_bytes;             /* SOLUTION_NO_MEMORY, where looked for: explain_missing() */
     const char *why;                   /* SOLUTION_NONE; in the explainer's arena */
 };
@@ -36,7 +36,7 @@ struct explainer {
     struct search_options options; /* space, clock, cancellation; the time limit is of everything together */
     int64_t start_ns;
     bool ended;
-    int64_t whole_limit; /* layers x micro-batches up to which found plans are simulated as a whole */
+    int64_t timed_limit; /* layers x micro-batches up to which plans that searches have heard are lowered and timed */
     int64_t uses;
     int known_count, known_capacity, heard_count, heard_capacity;
     struct known_plan *known; /* every plan met, once; the programs of a few */
@@ -57,14 +57,15 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 /* Its account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
-/* Searches, and simulates the whole plan that it finds, unless that is much longer than the plans explained so far.
- * That nothing is found is an answer. Fails for want of memory and our bugs. */
+/* Searches. That nothing is found is an answer. Fails for want of memory and our bugs. */
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                      struct error *err);
 /* A search that is to be made: of a space, under some facts. The rest is the explainer's. */
 struct query {
     struct space space;
     const struct facts *facts;
+    bool light;                   /* with little effort: the walk's best, if it fits */
+    int64_t worth_ns;             /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
     bool asked;                   /* else time was over before */
     struct search_result *result; /* NULL: `error` says why */
     struct error error;
@@ -77,13 +78,13 @@ typedef bool answer_function(void *self, int index, const struct solution *solut
  * and do not depend on threads. */
 bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
                          struct error *err);
-/* The same by the search's own prediction. */
-bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
-                    struct error *err);
 /* The same with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
 bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                       struct error *err);
-/* The whole space under the explainer's facts; searched once. */
+/* Whether its program, and those of plans like it, take so long to judge that what is asked about it is asked lightly.
+ */
+bool explainer_is_dear(const struct explained *explained);
+/* The whole space under the explainer's facts; searched once. Lightly, where a dear plan is known before. */
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
 /* The whole space was searched already: the result's plans become known, and what it has heard passes over. */
 bool explainer_start(struct explainer *e, struct search_result *result, struct error *err);

@@ -4,7 +4,7 @@
 #include "planner/program/access.h"
 #include "planner/program/lives.h"
 #include "planner/cost/cost.h"
-#include "planner/sim/simulate.h"
+#include "planner/estimate/estimate.h"
 #include <stdlib.h>
 
 const char *const memory_kind_names[MEMORY_KIND_COUNT + 1] = {
@@ -157,7 +157,7 @@ void explained_free(struct explained *explained)
 {
     if (!explained)
         return;
-    program_free(explained->program);
+    pace_close(&explained->pace);
     graph_free(explained->graph);
     plan_free(explained->plan);
     free(explained->memory);
@@ -166,20 +166,35 @@ void explained_free(struct explained *explained)
 
 bool explained_lower(struct explained *e, struct error *err)
 {
+    struct arena scratch = { 0 };
     if (e->program)
         return true;
-    return program_lower(&e->program, e->graph, e->plan, err) && program_layout(e->program, err) &&
-           program_memory(e->program, e->memory, err);
+    int64_t *bytes = arena_alloc(&scratch, (size_t)e->plan->stage_count, sizeof *bytes);
+    bool good = bytes || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    good = good && pace_open(&e->pace, e->model, e->plan, err) && pace_lay_out(&e->pace, err) &&
+           program_memory(e->pace.few.program, e->memory, err) &&
+           estimate_program_bytes(bytes, e->pace.few.program, e->model, e->plan, err);
+    for (int s = 0; good && s < e->plan->stage_count; s++) {
+        e->memory[s].bytes[MEMORY_GAPS] += bytes[s] - e->memory[s].peak_bytes;
+        e->memory[s].peak_bytes = bytes[s];
+    }
+    arena_free(&scratch);
+    if (good)
+        e->program = e->pace.few.program;
+    else
+        pace_close(&e->pace);
+    return good;
 }
 
 void explained_drop(struct explained *explained)
 {
-    program_free(explained->program);
+    pace_close(&explained->pace);
     explained->program = NULL;
 }
 
 static bool fill_explained(struct explained *e, const struct model *model, const struct plan *plan, struct error *err)
 {
+    e->model = model;
     e->plan = plan_copy(plan);
     e->memory = calloc((size_t)plan->stage_count, sizeof *e->memory);
     if (!e->plan || !e->memory)
@@ -213,29 +228,30 @@ int64_t account_left_bytes(const struct account *account, int stage)
     return account->available_bytes[stage] - account->memory[stage].peak_bytes;
 }
 
-bool account_open(struct account *out, const struct explained *explained, const struct facts *facts, struct error *err)
+bool account_open(struct account *out, struct explained *explained, const struct facts *facts, struct error *err)
 {
-    struct timeline *timeline = NULL;
     struct account account = { .stage_count = explained->plan->stage_count, .memory = explained->memory };
-    account.time_ns = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.time_ns);
+    struct paced_apart apart = { 0 };
+    struct paced_step step;
     account.available_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.available_bytes);
-    if (!account.time_ns || !account.available_bytes)
+    if (!account.available_bytes)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
-    if (!simulate(&timeline, facts, explained->program, err)) {
+    struct pace *pace = &explained->pace;
+    if (!explained_lower(explained, err) ||
+        (pace->further > 0 && !pace_time_apart(pace, facts, &account.arena, &apart, err)) ||
+        !pace_time(pace, facts, &apart, &account.arena, &step, err)) {
         account_free(&account);
         return false;
     }
-    account.step_ns = timeline->step_ns;
-    account.last_stage = timeline->ranks[timeline_last_rank(timeline)].stage;
-    for (int r = 0; r < timeline->rank_count; r++)
-        timeline_breakdown(explained->program, timeline, r, account.time_ns[timeline->ranks[r].stage]);
+    account.step_ns = step.step_ns;
+    account.last_stage = step.last_stage;
+    account.time_ns = step.time_ns;
     for (int s = 0; s < account.stage_count; s++) {
         account.available_bytes[s] = cost_stage_available_bytes(facts, explained->plan, s);
         if (account_left_bytes(&account, s) < account_left_bytes(&account, account.full_stage))
             account.full_stage = s;
     }
     account.fits = account_left_bytes(&account, account.full_stage) >= 0;
-    timeline_free(timeline);
     *out = account;
     return true;
 }

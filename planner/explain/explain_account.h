@@ -1,6 +1,7 @@
 /* One plan taken apart: where every nanosecond of its step and every byte of its arena goes. */
 #ifndef CLEAVE_SEARCH_EXPLAIN_ACCOUNT_H
 #define CLEAVE_SEARCH_EXPLAIN_ACCOUNT_H
+#include "planner/estimate/pace.h"
 #include "planner/facts/profile.h"
 #include "planner/program/program.h"
 #include "planner/sim/timeline.h"
@@ -34,10 +35,13 @@ bool program_memory(const struct program *program, struct stage_memory *stages, 
 /* A plan that is lowered and laid out once: it can then be timed under any facts, since what it does depends on none.
  */
 struct explained {
+    const struct model *model;
     struct plan *plan; /* a copy */
     struct graph *graph;
-    struct program *program;     /* NULL: not yet, or dropped to save memory; explained_lower() makes it */
-    struct stage_memory *memory; /* (stages); zeroes before explained_lower() */
+    struct pace pace;
+    const struct program *program; /* of the pace, laid out; NULL: not yet, or dropped to save memory */
+    struct stage_memory *memory; /* (stages) of it, with what further micro-batches are promised among the gaps; zeroes
+                                    before explained_lower() */
     int64_t used;                /* when its program was last asked for */
 };
 /* Fails when the plan is not legal for the model. The caller frees *out: explained_free(). */
@@ -56,9 +60,8 @@ struct account {
     int64_t *available_bytes;                /* (stages) usable on a device of the stage */
     bool fits;
 };
-/* The plan under these facts, all of its micro-batches simulated; its program must be there. *out is to be freed with
- * account_free(). */
-bool account_open(struct account *out, const struct explained *explained, const struct facts *facts, struct error *err);
+/* The plan under these facts; lowers it where that has not been done. *out is to be freed with account_free(). */
+bool account_open(struct account *out, struct explained *explained, const struct facts *facts, struct error *err);
 int64_t account_left_bytes(const struct account *account, int stage); /* negative: missing */
 void account_free(struct account *account);
 #endif

@@ -214,6 +214,7 @@ static void compete(struct contest *contest, const struct choice *c, const struc
 /* The kinds that there are for the plan. */
 struct kinds {
     struct contest *contest;
+    bool light; /* they are sought with little effort */
     int count;
     const char *name[MAX_ALTERNATIVES];
     struct space free_space[MAX_ALTERNATIVES];
@@ -226,7 +227,7 @@ static void list_kinds(struct kinds *kinds, const struct choice *own)
     for (int kind = 0; kind < KINDS; kind++) {
         struct query *query = &kinds->query[kinds->count];
         struct space *free_space = &kinds->free_space[kinds->count];
-        *query = (struct query){ .space = e->options.space, .facts = e->facts };
+        *query = (struct query){ .space = e->options.space, .facts = e->facts, .light = kinds->light };
         *free_space = (struct space){ .batch = query->space.batch };
         kinds->name[kinds->count] = kind_names[kind];
         kinds->count += apply((enum kind)kind, own, e->facts->cluster, &query->space) &&
@@ -256,12 +257,13 @@ static bool answer_kind(void *self, int index, const struct solution *solution, 
     return true;
 }
 
-static bool solve_kinds(struct contest *contest, const struct choice *own)
+static bool solve_kinds(struct contest *contest, const struct choice *own, bool light)
 {
     struct kinds *kinds = arena_alloc(&contest->e->arena, 1, sizeof *kinds);
     if (!kinds)
         return fail_kind(contest->err, ERROR_ENVIRONMENT, "explain: out of memory");
     kinds->contest = contest;
+    kinds->light = light;
     list_kinds(kinds, own);
     return explainer_solve_all(contest->e, kinds->query, kinds->count, answer_kind, kinds, contest->err);
 }
@@ -323,5 +325,6 @@ bool explain_alternatives(struct explainer *e, const struct explained *plan, str
     *out = (struct alternatives){ 0 };
     if (!explainer_base(e, &base, err))
         return false;
-    return solve_kinds(&contest, &choice) && let_known_compete(&contest) && let_heard_compete(&contest);
+    return solve_kinds(&contest, &choice, explainer_is_dear(plan)) && let_known_compete(&contest) &&
+           let_heard_compete(&contest);
 }

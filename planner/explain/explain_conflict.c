@@ -44,9 +44,9 @@ static bool solve_on(struct explainer *e, const struct space *space, const struc
     struct space narrowed = thrifty(space);
     struct solution solution;
     e->options.any_plan = true;
-    bool good = explainer_find(e, &narrowed, facts, &solution, err);
+    bool good = explainer_solve(e, &narrowed, facts, &solution, err);
     if (good && whole && solution.kind == SOLUTION_NO_MEMORY)
-        good = explainer_find(e, space, facts, &solution, err);
+        good = explainer_solve(e, space, facts, &solution, err);
     e->options.any_plan = false;
     *out = good ? solution.explained : NULL;
     return good;

@@ -191,7 +191,7 @@ static bool widen(struct shortlist *s, enum space_choice choice, int64_t n, int6
         if (n % value != 0 || !allows(allowed, value))
             continue;
         *allowed = (struct allowed){ 1, { value } };
-        if (!explainer_find(s->e, &space, s->e->facts, &found, s->err) || !list_known(s))
+        if (!explainer_solve(s->e, &space, s->e->facts, &found, s->err) || !list_known(s))
             return false;
     }
     return true;
@@ -231,7 +231,7 @@ static bool copy_known(struct ranking *r, const struct explainer *e, const struc
     const struct graph *graph = known->explained->graph;
     if (!plan.plan)
         return out_of_memory(err);
-    if (known->own.whole ? !estimate_plan(&plan.estimate, graph, plan.plan, e->facts, err)
+    if (known->own.timed ? !estimate_plan(&plan.estimate, graph, plan.plan, e->facts, err)
                          : !estimate_plan_periodic(&plan.estimate, e->model, graph, plan.plan, e->facts, err)) {
         plan_free(plan.plan);
         return false;

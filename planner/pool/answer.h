@@ -47,14 +47,16 @@ struct search_options {
     int top;                            /* plans wanted, at least 1 */
     unsigned skip;                      /* heuristics that are left out: bits, by enum search_part */
     int rank_count;                     /* plans ranked by the pipeline; 0: 128 */
+    bool paced;                         /* steps of few micro-batches are continued by simulation, not by the walk */
     const struct solver_method *solver; /* of solvers[]; NULL: the first */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
                               and where there is no plan yet one is looked for among what plainly fits */
     bool no_advice;        /* when nothing fits, do not look for what would */
-    bool thrifty;      /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
-    bool any_plan;     /* the first that fits will do */
-    bool tight;        /* what misses by little is laid out whole before it is turned down */
+    bool thrifty;     /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
+    bool any_plan;    /* the first that fits will do: of what is ranked, the best */
+    int64_t worth_ns; /* with any_plan: nor is a longer step of use, and the first that is no shorter ends it; 0: any */
+    bool tight;       /* what misses by little is laid out whole before it is turned down */
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;

@@ -33,9 +33,11 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
                      struct estimate **out, struct error *err)
 {
     struct graph *graph = NULL;
-    bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
-                estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table, run->bench.facts,
-                                     worth_ns, err);
+    bool good =
+        plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
+        (run->options->paced ? estimate_plan_paced(out, run->bench.model, graph, plan, run->bench.facts, worth_ns, err)
+                             : estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table,
+                                                    run->bench.facts, worth_ns, err));
     graph_free(graph);
     return good;
 }
@@ -266,7 +268,8 @@ static int64_t worth(const struct run *run)
 {
     int top = (int)max_i64(run->options->top, 1);
     const struct search_plan *last = &run->result->plans[top - 1];
-    return run->result->plan_count < top ? INT64_MAX : last->estimate->prediction.step_ns;
+    int64_t asked_ns = run->options->worth_ns > 0 ? run->options->worth_ns : INT64_MAX;
+    return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
 }
 
 /* Of the stage that keeps most. */
@@ -377,6 +380,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
     if (estimate->beaten) {
         c->judged = c->heard = true;
         c->beaten_ns = estimate->apart_ns;
+        run->beaten = run->beaten || run->result->plan_count == 0;
         estimate_free(estimate);
         return true;
     }
@@ -486,7 +490,8 @@ bool search_settle(struct run *run)
     struct search_plan *plans = run->result->plans;
     for (int i = 0; i < run->result->plan_count; i++) {
         struct search_plan *plan = &plans[i];
-        if (!(search_stops(run) ? settle(run, plan->plan, plan->estimate) : settle_whole(run, plan)))
+        bool told = search_stops(run) || run->options->paced;
+        if (!(told ? settle(run, plan->plan, plan->estimate) : settle_whole(run, plan)))
             return false;
         for (struct search_plan own = *plan;
              plan > plans && own.estimate->prediction.step_ns < plan[-1].estimate->prediction.step_ns; plan--) {

@@ -60,7 +60,7 @@ bool search_same_family(const struct run *run, int config, int other)
 
 bool search_has_any(const struct run *run)
 {
-    return run->options->any_plan && run->result->plan_count > 0;
+    return run->options->any_plan && (run->result->plan_count > 0 || run->beaten);
 }
 
 bool search_is_small(const struct run *run)

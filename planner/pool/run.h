@@ -76,6 +76,7 @@ struct run {
     int64_t start_ns;
     struct queue *queue; /* of the proof (propose_parts.h); NULL: it has not begun */
     bool may_pause, proof_ended;
+    bool beaten;           /* the best by rank was not worth it: options->worth_ns */
     enum search_part part; /* that works now */
     atomic_bool stopped;   /* by time limit or cancellation; pieces of work ask at once */
     struct error *err;

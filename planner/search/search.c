@@ -39,7 +39,7 @@ static bool hand_over_heard(struct run *run)
 /* None of the plans by the formula fits after layout: others may, which they had ruled out. */
 static bool judge_scouts(struct run *run)
 {
-    for (bool found = true; found && run->result->plan_count == 0;)
+    for (bool found = true; found && run->result->plan_count == 0 && !search_has_any(run);)
         if (!search_scout_on(run, &found) || (found && (!search_rank(run) || !search_judge(run))))
             return false;
     return true;
@@ -265,7 +265,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return search_out_of_memory(run->err);
     if (!propose_beside_plain(run, model, facts))
         return false;
-    if (run->result->plan_count == 0 && !run->options->thrifty &&
+    if (run->result->plan_count == 0 && !run->options->thrifty && !search_has_any(run) &&
         !find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
         return false;
     run->result->feasible = run->result->plan_count > 0;

@@ -1,0 +1,135 @@
+#include "planner/estimate/pace.h"
+#include "base/num.h"
+#include "planner/estimate/estimate_parts.h"
+#include "planner/program/schedule.h"
+#include "planner/sim/simulate.h"
+
+static bool lower(struct shortened *s, const struct pace *pace, int micro_batches, struct error *err)
+{
+    return s->program || (estimate_shorten(&s->plan, &s->graph, pace->model, pace->plan, micro_batches, err) &&
+                          program_lower(&s->program, s->graph, s->plan, err));
+}
+
+static void shortened_free(struct shortened *s)
+{
+    program_free(s->program);
+    graph_free(s->graph);
+    plan_free(s->plan);
+    *s = (struct shortened){ 0 };
+}
+
+/* In full pipelines one micro-batch is like the other. Where passes come in a longer pattern, of chunks, split backward
+ * passes and copies that drift, waits for bytes do, too: more micro-batches are looked at, both times laid out. */
+static bool is_uneven(const struct plan *plan)
+{
+    return plan->chunk_count > 1 || plan_copies(plan) > 1 || schedules[plan->schedule]->splits;
+}
+
+/* Steps that run into each other are not looked at by pace; nor are those that it would hardly shorten. */
+bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err)
+{
+    int all = plan->micro_batch_count, unit = estimate_micro_batch_unit(plan);
+    int settled = estimate_settled_micro_batches(plan), few = is_uneven(plan) ? 2 * settled : settled;
+    int period = (int)(is_uneven(plan) ? 3 * settled : round_up(ceil_div(few, 8), unit));
+    *out = (struct pace){ .model = model, .plan = plan, .uneven = is_uneven(plan) };
+    if (!schedules[plan->schedule]->asynchronous && estimate_shortens(plan) && 2 * few + period < all) {
+        out->further = all - few;
+        out->period = period;
+    }
+    return lower(&out->few, out, all - out->further, err);
+}
+
+void pace_close(struct pace *pace)
+{
+    shortened_free(&pace->few);
+    shortened_free(&pace->apart);
+    shortened_free(&pace->longer);
+    pace->laid_out = pace->longer_laid_out = false;
+}
+
+bool pace_lay_out(struct pace *pace, struct error *err)
+{
+    pace->laid_out = pace->laid_out || program_layout(pace->few.program, err);
+    return pace->laid_out;
+}
+
+static bool time_program(const struct program *program, const struct facts *facts, struct arena *arena,
+                         struct paced_step *out, struct error *err)
+{
+    struct timeline *timeline = NULL;
+    out->stage_count = program->stage_count;
+    out->time_ns = arena_alloc(arena, (size_t)program->stage_count, sizeof *out->time_ns);
+    if (!out->time_ns)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    if (!simulate(&timeline, facts, program, err))
+        return false;
+    out->step_ns = timeline->step_ns;
+    out->last_stage = timeline->ranks[timeline_last_rank(timeline)].stage;
+    for (int r = 0; r < timeline->rank_count; r++)
+        timeline_breakdown(program, timeline, r, out->time_ns[timeline->ranks[r].stage]);
+    timeline_free(timeline);
+    return true;
+}
+
+bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena *arena, struct paced_apart *out,
+                     struct error *err)
+{
+    struct shortened *apart = pace->laid_out ? &pace->apart : &pace->few;
+    int count = pace_micro_batches(pace);
+    if (!lower(apart, pace, count, err) || !time_program(apart->program, facts, arena, &out->few, err))
+        return false;
+    out->longer = out->few;
+    out->step_ns = out->few.step_ns;
+    if (pace->further == 0)
+        return true;
+    if (!lower(&pace->longer, pace, count + pace->period, err) ||
+        !time_program(pace->longer.program, facts, arena, &out->longer, err))
+        return false;
+    out->step_ns += (out->longer.step_ns - out->few.step_ns) * pace->further / pace->period;
+    return true;
+}
+
+/* Of what the stage's parts leave of the step, waits for bytes that are used again, all that communicates has its
+ * share: it comes later then. */
+static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
+{
+    int64_t communication_ns = 0, left_ns = waits_ns;
+    for (int k = TIME_TP; k <= TIME_PP; k++)
+        communication_ns += ns[k];
+    for (int k = TIME_TP; k <= TIME_PP && waits_ns > 0 && communication_ns > 0; k++) {
+        int64_t share_ns = (int64_t)((double)waits_ns * (double)ns[k] / (double)communication_ns);
+        ns[k] += share_ns;
+        left_ns -= share_ns;
+    }
+    ns[TIME_BUBBLE] += left_ns;
+}
+
+/* The further micro-batches at their pace, and where that is told without layout each waits for bytes as long as the
+ * few do in the mean. */
+bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
+               struct paced_step *out, struct error *err)
+{
+    if (!time_program(pace->few.program, facts, arena, out, err))
+        return false;
+    if (pace->further == 0)
+        return true;
+    struct paced_step few = apart->few, longer = apart->longer;
+    if (pace->uneven) {
+        few = *out;
+        pace->longer_laid_out = pace->longer_laid_out || program_layout(pace->longer.program, err);
+        if (!pace->longer_laid_out || !time_program(pace->longer.program, facts, arena, &longer, err))
+            return false;
+    }
+    out->step_ns += (longer.step_ns - few.step_ns) * pace->further / pace->period +
+                    (out->step_ns - few.step_ns) * pace->further / pace_micro_batches(pace);
+    for (int s = 0; s < out->stage_count; s++) {
+        int64_t *ns = out->time_ns[s], left_ns = out->step_ns;
+        for (int k = 0; k < TIME_KIND_COUNT; k++) {
+            int64_t more_ns = longer.time_ns[s][k] - few.time_ns[s][k];
+            ns[k] = max_i64(0, ns[k] + more_ns * pace->further / pace->period);
+            left_ns -= ns[k];
+        }
+        share_waits(ns, left_ns);
+    }
+    return true;
+}

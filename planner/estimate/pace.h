@@ -1,0 +1,53 @@
+/* A plan whose programs are kept, so that it is lowered once and timed under many facts. Of many micro-batches they are
+ * programs of few: a step of as many as settle, laid out, and what the others take by the pace of two steps in which no
+ * bytes are used twice. Within 1 % of the whole step, 5 % where split backward passes gather weights
+ * (tests/test_estimate.c, pace_agrees). */
+#ifndef CLEAVE_ESTIMATE_PACE_H
+#define CLEAVE_ESTIMATE_PACE_H
+#include "planner/program/program.h"
+#include "planner/sim/timeline.h"
+
+struct facts;
+struct model;
+struct shortened {
+    struct plan *plan;
+    struct graph *graph;
+    struct program *program; /* NULL: not lowered */
+};
+struct pace {
+    const struct model *model;
+    const struct plan *plan; /* the whole one; borrowed, as the model */
+    int further, period;     /* micro-batches that `few` has not, and that `longer` has more; 0: few is all */
+    struct shortened few, apart, longer; /* apart: few as it was lowered, where it is laid out and that is asked for */
+    bool laid_out;                       /* few is */
+    bool uneven, longer_laid_out;        /* uneven: longer is laid out, too, when the plan is timed */
+};
+/* What a step takes, and each stage's part of it; (stages) adds up to step_ns. */
+struct paced_step {
+    int64_t step_ns;
+    int stage_count, last_stage; /* last_stage ends last */
+    int64_t (*time_ns)[TIME_KIND_COUNT];
+};
+/* The same if no bytes are used twice, and of which few that is told. */
+struct paced_apart {
+    int64_t step_ns;
+    struct paced_step few, longer;
+};
+/* Lowers the program that is laid out, others when they are needed. plan: plan_check()ed. The caller closes it, on
+ * failure too. */
+bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err);
+void pace_close(struct pace *pace);
+/* Micro-batches of `few`. */
+static inline int pace_micro_batches(const struct pace *pace)
+{
+    return pace->plan->micro_batch_count - pace->further;
+}
+/* The step under these facts as if no bytes were used twice, in the arena: hardly more than the plan takes. */
+bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena *arena, struct paced_apart *out,
+                     struct error *err);
+/* Lays `few` out, once: it tells the memory. */
+bool pace_lay_out(struct pace *pace, struct error *err);
+/* The step, when it is laid out. apart: under the same facts; not read where few is all. */
+bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
+               struct paced_step *out, struct error *err);
+#endif
