@@ -1,4 +1,7 @@
-/* A bound of the simulated step that holds for every schedule, cut and strategy of one configuration: kernels alone,
+/* The room of the bound: what no plan undercuts in simulation. It uses price/, cut/ (chains) and program/ (schedules);
+ * tested by tests/test_space.c against every plan of small spaces, and worked out anew by check/check_busy.h.
+ *
+ * A bound of the simulated step that holds for every schedule, cut and strategy of one configuration: kernels alone,
  * since their lane runs one after the other whatever else happens.
  *
  * Stage k cannot begin before the first micro-batch has come to its first layer, then runs the kernels of all m; after
@@ -16,8 +19,8 @@
  * layers. Where stages have several meshes, only that: of G meshes one is busy for m (F + I + W) / G, summed over all
  * layers.
  */
-#ifndef CLEAVE_SEARCH_BUSY_BOUND_H
-#define CLEAVE_SEARCH_BUSY_BOUND_H
+#ifndef CLEAVE_BOUND_BUSY_BOUND_H
+#define CLEAVE_BOUND_BUSY_BOUND_H
 #include "planner/cut/partition.h"
 #include "planner/space/space.h"
 

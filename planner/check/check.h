@@ -1,4 +1,7 @@
-/* Holds a plan's certificate against the space, configuration by configuration. Shared with the search: prices
+/* The room of the checker: whether what a plan file claims is true.
+ *
+ * It holds a plan's certificate against the space, configuration by configuration. Tested by tests/test_certificate*.c,
+ * test_check*.c (forged and damaged certificates) and fuzz_claim. Shared with the search: prices
  * (workbench.h), what the space is (space.h), the simulator. Not shared: how stages are solved and cut, how bounds are
  * made, what is pruned. */
 #ifndef CLEAVE_CHECK_CHECK_H

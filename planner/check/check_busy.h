@@ -1,8 +1,8 @@
 /* Whether a claimed bound of the simulated step holds for one configuration, worked out anew (what is bounded and why:
  * planner/bound/busy_bound.h). The least kernels of a class are the table's (price_least()); where the search bisects
  * the step, this looks whether any cut keeps below it. */
-#ifndef CLEAVE_CHECK_BUSY_H
-#define CLEAVE_CHECK_BUSY_H
+#ifndef CLEAVE_CHECK_CHECK_BUSY_H
+#define CLEAVE_CHECK_CHECK_BUSY_H
 #include "planner/check/check_orders.h"
 #include "planner/cut/partition.h"
 #include "planner/space/space.h"

@@ -1,7 +1,7 @@
 /* What stages of a configuration need at least, as far as that was looked into: one cell for all stages of one kind
  * with one content. And what a sweep over cuts knows of the best one. */
-#ifndef CLEAVE_CHECK_CELLS_H
-#define CLEAVE_CHECK_CELLS_H
+#ifndef CLEAVE_CHECK_CHECK_CELLS_H
+#define CLEAVE_CHECK_CHECK_CELLS_H
 #include "planner/check/check_cut.h"
 
 enum refinement { PLAIN, RELAXED, SOLVED };

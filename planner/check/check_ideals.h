@@ -1,6 +1,6 @@
 /* The same questions as in check_cut.h of layers that may come in any order: stages between sets of layers. */
-#ifndef CLEAVE_CHECK_IDEALS_H
-#define CLEAVE_CHECK_IDEALS_H
+#ifndef CLEAVE_CHECK_CHECK_IDEALS_H
+#define CLEAVE_CHECK_CHECK_IDEALS_H
 #include "planner/check/check_cut.h"
 
 /* cut_check_kinds() of a problem with orders and several stages. */

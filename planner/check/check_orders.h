@@ -1,7 +1,7 @@
 /* All orders of a model's layers at once: the sets of layers that can come first, as the checker lists them. Cutting in
  * some order is going from the empty set to all layers by sets that hold each other. */
-#ifndef CLEAVE_CHECK_ORDERS_H
-#define CLEAVE_CHECK_ORDERS_H
+#ifndef CLEAVE_CHECK_CHECK_ORDERS_H
+#define CLEAVE_CHECK_CHECK_ORDERS_H
 #include "models/graph.h"
 
 /* Sets by number of layers: 0 is empty, count - 1 has all. In an arena.

@@ -1,7 +1,7 @@
 /* A proven lower bound of one stage's compute path, worked out anew: the checker trusts the search's prices and nothing
  * else of it. */
-#ifndef CLEAVE_CHECK_STAGE_H
-#define CLEAVE_CHECK_STAGE_H
+#ifndef CLEAVE_CHECK_CHECK_STAGE_H
+#define CLEAVE_CHECK_CHECK_STAGE_H
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/num.h"

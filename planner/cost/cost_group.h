@@ -1,7 +1,7 @@
 /* How a group of ranks lies in the hierarchy of links: all that the price of a collective needs to know of its members.
  */
-#ifndef CLEAVE_COST_GROUP_H
-#define CLEAVE_COST_GROUP_H
+#ifndef CLEAVE_COST_COST_GROUP_H
+#define CLEAVE_COST_COST_GROUP_H
 #include "planner/cost/cost.h"
 
 /* The members that live on one type of node. */

@@ -1,6 +1,6 @@
 /* The time of a matrix product on a device without a profile. */
-#ifndef CLEAVE_COST_MATMUL_H
-#define CLEAVE_COST_MATMUL_H
+#ifndef CLEAVE_COST_COST_MATMUL_H
+#define CLEAVE_COST_COST_MATMUL_H
 #include "planner/facts/cluster.h"
 
 /**

@@ -1,7 +1,7 @@
 /* A model's layers as what is cut into stages: places where a stage can begin and end, and sums over the layers between
  * two of them. Of layers in one order, place i has the first i before it. */
-#ifndef CLEAVE_SEARCH_CHAIN_H
-#define CLEAVE_SEARCH_CHAIN_H
+#ifndef CLEAVE_CUT_CHAIN_H
+#define CLEAVE_CUT_CHAIN_H
 #include "base/arena.h"
 #include "planner/cut/ideals.h"
 

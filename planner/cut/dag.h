@@ -1,7 +1,7 @@
 /* Directed acyclic graphs of whole numbers: what the partition machinery cuts. Nodes are 0..node_count-1; what they
  * cost stands elsewhere. */
-#ifndef CLEAVE_PARTITION_DAG_H
-#define CLEAVE_PARTITION_DAG_H
+#ifndef CLEAVE_CUT_DAG_H
+#define CLEAVE_CUT_DAG_H
 #include "base/arena.h"
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* Order ideals: the sets of nodes that hold, with each node, all nodes before it. What has been placed after any number
  * of contiguous stages is an ideal, so that ideals are the states of every program over stages. */
-#ifndef CLEAVE_PARTITION_IDEALS_H
-#define CLEAVE_PARTITION_IDEALS_H
+#ifndef CLEAVE_CUT_IDEALS_H
+#define CLEAVE_CUT_IDEALS_H
 #include "planner/cut/dag.h"
 
 /* All ideals of a graph with their covers. Sorted by size: an ideal stands after all its subsets, 0 is the empty set

@@ -1,7 +1,7 @@
 /* The knapsack of a stage as an integer linear program for GLPK's branch and cut: a method of its own and an
  * independent second opinion. */
-#ifndef CLEAVE_SEARCH_ILP_H
-#define CLEAVE_SEARCH_ILP_H
+#ifndef CLEAVE_CUT_ILP_H
+#define CLEAVE_CUT_ILP_H
 #include "planner/knapsack/knapsack.h"
 
 /**

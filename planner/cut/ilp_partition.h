@@ -1,7 +1,7 @@
 /* A configuration's cuts and strategies as one integer linear program for GLPK: a second opinion on the whole of
  * partition.h, for problems of few layers. */
-#ifndef CLEAVE_SEARCH_ILP_PARTITION_H
-#define CLEAVE_SEARCH_ILP_PARTITION_H
+#ifndef CLEAVE_CUT_ILP_PARTITION_H
+#define CLEAVE_CUT_ILP_PARTITION_H
 #include "planner/cut/partition.h"
 
 /* More arcs, (stage, first layer, end), than this are not tried. */

@@ -1,4 +1,8 @@
-/* The outer problem of one configuration: where to cut the chain of layers into stages, and which strategy each layer
+/* The room of the cut: one configuration solved exactly. It uses knapsack/ for what the layers of one stage choose, of
+ * price/ only the tables, and knows nothing of spaces or programs; chain.h is what is cut, solver.h who solves stages.
+ * Tested by tests/test_partition.c and test_space.c against enumeration, test_solvers.c against GLPK.
+ *
+ * The outer problem of one configuration: where to cut the chain of layers into stages, and which strategy each layer
  * takes, so that the formula's step is shortest and every stage fits. Exact.
  *
  *   T = sum_k C_k + 2 (P-1) c + N + max_k max( (m-1)(C_k + p_k) + O_k,
@@ -23,8 +27,8 @@
  * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
  * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas.
  * */
-#ifndef CLEAVE_SEARCH_PARTITION_H
-#define CLEAVE_SEARCH_PARTITION_H
+#ifndef CLEAVE_CUT_PARTITION_H
+#define CLEAVE_CUT_PARTITION_H
 #include "planner/cut/chain.h"
 #include "planner/price/price.h"
 #include "planner/cut/solver.h"

@@ -1,6 +1,6 @@
 /* Between the two parts of partition_ideals.c: bands of places, in partition_bands.c, and the search for a cut. */
-#ifndef CLEAVE_SEARCH_PARTITION_IDEALS_H
-#define CLEAVE_SEARCH_PARTITION_IDEALS_H
+#ifndef CLEAVE_CUT_PARTITION_IDEALS_H
+#define CLEAVE_CUT_PARTITION_IDEALS_H
 #include "planner/cut/partition_parts.h"
 
 #define OUT_OF_REACH (INT64_MAX / 4)

@@ -1,8 +1,8 @@
 /* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
  * under a cap, partition_level.c knows what stages cost at their places, partition_vectors.c bounds single ones and
  * partition_stage.c solves them. A `shape` is the index of a stage's number of meshes. */
-#ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
-#define CLEAVE_SEARCH_PARTITION_PARTS_H
+#ifndef CLEAVE_CUT_PARTITION_PARTS_H
+#define CLEAVE_CUT_PARTITION_PARTS_H
 #include "base/num.h"
 #include "planner/knapsack/knapsack.h"
 #include "planner/cut/partition.h"

@@ -1,7 +1,7 @@
 /* The methods that can solve a stage's knapsack to the end, by name, and those that solve a whole configuration. Bounds
  * and first answers come from knapsack.h whatever the method. */
-#ifndef CLEAVE_SEARCH_SOLVER_H
-#define CLEAVE_SEARCH_SOLVER_H
+#ifndef CLEAVE_CUT_SOLVER_H
+#define CLEAVE_CUT_SOLVER_H
 #include "planner/knapsack/knapsack.h"
 
 struct arena;

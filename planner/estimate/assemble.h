@@ -1,6 +1,6 @@
 /* From the search's numbers to a plan: counts of identical layers become an order, degrees become meshes. */
-#ifndef CLEAVE_SEARCH_ASSEMBLE_H
-#define CLEAVE_SEARCH_ASSEMBLE_H
+#ifndef CLEAVE_ESTIMATE_ASSEMBLE_H
+#define CLEAVE_ESTIMATE_ASSEMBLE_H
 #include "planner/cut/partition.h"
 #include "planner/space/space.h"
 

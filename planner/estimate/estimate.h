@@ -1,7 +1,14 @@
-/* What a plan costs: its program, laid out and simulated. The simulation is the judge of every plan; the search's
- * formula only proposes. */
-#ifndef CLEAVE_SEARCH_ESTIMATE_H
-#define CLEAVE_SEARCH_ESTIMATE_H
+/* The room of estimates: what a plan costs.
+ *
+ * It answers in two ways. The judge's is a simulation: the plan's program, laid out and run on a virtual clock, whole,
+ * or of as many micro-batches as tell the rest (estimate_plan(), estimate_plan_steady()). The walk (pipeline.h) is
+ * layer by layer over the search's prices, fast enough to rank many plans. assemble.h makes a plan of a configuration
+ * and a solution of its cut; swaps.h improves the order of strategies by the walk.
+ *
+ * It uses space/, price/, cut/ and sim/; the simulation is the judge of every plan, the search's formula only proposes.
+ * Tested by tests/test_estimate.c (short against whole), test_walk.c (walk against simulation), test_period.c. */
+#ifndef CLEAVE_ESTIMATE_ESTIMATE_H
+#define CLEAVE_ESTIMATE_ESTIMATE_H
 #include "planner/plan/plan_json.h"
 #include "planner/sim/simulate.h"
 
@@ -36,8 +43,8 @@ struct price_table;
 struct model;
 /**
  * The same for a plan of many micro-batches, without prices. Where a shorter step is proven to repeat in its middle
- * (planner/sim/period.h) it says what the whole takes, to the nanosecond; memory is then what the search for a layout is
- * content with, at most 1/200 above the most bytes alive. Of very many micro-batches two shorter steps are simulated
+ * (planner/sim/period.h) it says what the whole takes, to the nanosecond; memory is then what the search for a layout
+ * is content with, at most 1/200 above the most bytes alive. Of very many micro-batches two shorter steps are simulated
  * else, of twice and five times as many as settle (all in flight and two more), and it goes on by their difference:
  * within 0.25 % of the whole, 0.5 % with two copies of the model (tests/test_estimate.c, periodic_estimate_agrees).
  * Simulates the whole plan where neither saves enough; estimate->micro_batches_simulated says which.

@@ -1,6 +1,6 @@
 /* What estimate.c and estimate_memory.c share. */
-#ifndef CLEAVE_SEARCH_ESTIMATE_PARTS_H
-#define CLEAVE_SEARCH_ESTIMATE_PARTS_H
+#ifndef CLEAVE_ESTIMATE_ESTIMATE_PARTS_H
+#define CLEAVE_ESTIMATE_ESTIMATE_PARTS_H
 #include "planner/estimate/estimate.h"
 
 /* How a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches; and

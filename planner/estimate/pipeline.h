@@ -5,14 +5,14 @@
  * time of the links at its cut. A value goes to every stage that reads it, and the gradients come back the same ways.
  * Where each piece hands on to the next of its copy alone, a transfer also waits for its receiver's turn. Stages that
  * share a weight exchange its gradient at the end. */
-#ifndef CLEAVE_SEARCH_PIPELINE_H
-#define CLEAVE_SEARCH_PIPELINE_H
+#ifndef CLEAVE_ESTIMATE_PIPELINE_H
+#define CLEAVE_ESTIMATE_PIPELINE_H
 #include "planner/cut/partition.h"
 
-/* ns of one step of the plan with micro_batches micro-batches. Of many, two shorter steps are walked and their difference
- * goes on: full pipelines repeat (tests/test_walk.c holds that against the whole walk). table prices the plan's strategies: a layer whose
- * strategy it does not have fails. facts: the links between any two stages; NULL: each message takes what the table
- * says of the first two. */
+/* ns of one step of the plan with micro_batches micro-batches. Of many, two shorter steps are walked and their
+ * difference goes on: full pipelines repeat (tests/test_walk.c holds that against the whole walk). table prices the
+ * plan's strategies: a layer whose strategy it does not have fails. facts: the links between any two stages; NULL: each
+ * message takes what the table says of the first two. */
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
                       const struct facts *facts, int micro_batches, struct error *err);
 #endif

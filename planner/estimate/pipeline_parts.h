@@ -1,6 +1,6 @@
 /* What the walk of a pipeline is about: its pieces, what they exchange, and the clocks of its stages. */
-#ifndef CLEAVE_SEARCH_PIPELINE_PARTS_H
-#define CLEAVE_SEARCH_PIPELINE_PARTS_H
+#ifndef CLEAVE_ESTIMATE_PIPELINE_PARTS_H
+#define CLEAVE_ESTIMATE_PIPELINE_PARTS_H
 #include "base/arena.h"
 #include "planner/program/schedule.h"
 #include "planner/estimate/pipeline.h"

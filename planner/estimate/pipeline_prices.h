@@ -1,7 +1,7 @@
 /* What each layer of a plan costs where it, or its copy, is: with its stage's type of device and replicas, what
  * neighbours of another layout hand over, and weights that it shares with a layer of another stage. */
-#ifndef CLEAVE_SEARCH_PIPELINE_PRICES_H
-#define CLEAVE_SEARCH_PIPELINE_PRICES_H
+#ifndef CLEAVE_ESTIMATE_PIPELINE_PRICES_H
+#define CLEAVE_ESTIMATE_PIPELINE_PRICES_H
 #include "planner/cut/partition.h"
 
 /* *out: (layers) by place in the plan's order, in the arena or the table's. Fails for want of memory, and when a layer

@@ -1,6 +1,6 @@
 /* Which of like layers takes which strategy: the formula only knows how many of a stage take each. */
-#ifndef CLEAVE_SEARCH_SWAPS_H
-#define CLEAVE_SEARCH_SWAPS_H
+#ifndef CLEAVE_ESTIMATE_SWAPS_H
+#define CLEAVE_ESTIMATE_SWAPS_H
 #include "planner/cut/partition.h"
 
 /* Two layers of one class in one chunk of a stage with different strategies. */

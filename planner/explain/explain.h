@@ -1,8 +1,9 @@
-/* Why this plan: what re-solving under other restrictions and other facts says of it. Everything here asks search_run()
+/* The room of explanations: why this plan, what re-solving under other restrictions and other facts says of it. It
+ * uses search/ as any caller does; tested by tests/test_explain*.c. Everything here asks search_run()
  * again and compares by one measure, the whole plan simulated (explain_account.h). Deterministic unless time limit or
  * cancellation end it; then lists are shorter, and `ended` says so. */
-#ifndef CLEAVE_SEARCH_EXPLAIN_H
-#define CLEAVE_SEARCH_EXPLAIN_H
+#ifndef CLEAVE_EXPLAIN_EXPLAIN_H
+#define CLEAVE_EXPLAIN_EXPLAIN_H
 #include "planner/explain/explain_account.h"
 #include "planner/explain/explain_facts.h"
 #include "planner/search/search.h"

@@ -1,6 +1,6 @@
 /* One plan taken apart: where every nanosecond of its step and every byte of its arena goes. */
-#ifndef CLEAVE_SEARCH_EXPLAIN_ACCOUNT_H
-#define CLEAVE_SEARCH_EXPLAIN_ACCOUNT_H
+#ifndef CLEAVE_EXPLAIN_EXPLAIN_ACCOUNT_H
+#define CLEAVE_EXPLAIN_EXPLAIN_ACCOUNT_H
 #include "planner/estimate/pace.h"
 #include "planner/facts/profile.h"
 #include "planner/program/program.h"

@@ -1,6 +1,6 @@
 /* Why nothing fits: which constraints exclude each other, and the smallest change of each kind that would do. */
-#ifndef CLEAVE_SEARCH_EXPLAIN_CONFLICT_H
-#define CLEAVE_SEARCH_EXPLAIN_CONFLICT_H
+#ifndef CLEAVE_EXPLAIN_EXPLAIN_CONFLICT_H
+#define CLEAVE_EXPLAIN_EXPLAIN_CONFLICT_H
 #include "planner/explain/explain.h"
 #include "planner/space/space_choice.h"
 

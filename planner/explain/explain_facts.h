@@ -1,6 +1,6 @@
 /* The facts as they might be: other devices, other links, more memory, more nodes, or the same with noise. */
-#ifndef CLEAVE_SEARCH_EXPLAIN_FACTS_H
-#define CLEAVE_SEARCH_EXPLAIN_FACTS_H
+#ifndef CLEAVE_EXPLAIN_EXPLAIN_FACTS_H
+#define CLEAVE_EXPLAIN_EXPLAIN_FACTS_H
 #include "planner/facts/profile.h"
 
 /* Factors of 1 change nothing. Rates are multiplied, so measured times are divided. */

@@ -1,6 +1,6 @@
 /* Several plans instead of one: the best ones that differ in more than trifles. */
-#ifndef CLEAVE_SEARCH_EXPLAIN_SEVERAL_H
-#define CLEAVE_SEARCH_EXPLAIN_SEVERAL_H
+#ifndef CLEAVE_EXPLAIN_EXPLAIN_SEVERAL_H
+#define CLEAVE_EXPLAIN_EXPLAIN_SEVERAL_H
 #include "planner/explain/explain.h"
 
 /**

@@ -1,6 +1,6 @@
 /* GLPK ends the process when it meets an error of its own; behind this guard that is a failure like any other. */
-#ifndef CLEAVE_SEARCH_GLPK_GUARD_H
-#define CLEAVE_SEARCH_GLPK_GUARD_H
+#ifndef CLEAVE_KNAPSACK_GLPK_GUARD_H
+#define CLEAVE_KNAPSACK_GLPK_GUARD_H
 #include "base/error.h"
 
 /**

@@ -1,7 +1,7 @@
 /* The inner problem: which strategy for how many of the identical layers of a stage. A grouped multiple-choice knapsack
  * over counts, solved exactly in integers. */
-#ifndef CLEAVE_KNAPSACK_H
-#define CLEAVE_KNAPSACK_H
+#ifndef CLEAVE_KNAPSACK_KNAPSACK_H
+#define CLEAVE_KNAPSACK_KNAPSACK_H
 #include "base/error.h"
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Between the parts of the knapsack: knapsack.c reduces the problem, knapsack_relax.c bounds boxes of counts,
  * knapsack_core.c enumerates what the bounds leave, knapsack_tree.c branches where that is too much. */
-#ifndef CLEAVE_KNAPSACK_PARTS_H
-#define CLEAVE_KNAPSACK_PARTS_H
+#ifndef CLEAVE_KNAPSACK_KNAPSACK_PARTS_H
+#define CLEAVE_KNAPSACK_KNAPSACK_PARTS_H
 #include "base/arena.h"
 #include "planner/knapsack/knapsack.h"
 

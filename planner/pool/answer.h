@@ -1,6 +1,5 @@
-/* The search for a plan: every outer configuration bounded, the promising ones solved exactly by the formula
- * (partition.h), the best of each family ranked at full length (pipeline.h) and judged by simulation (estimate.h). Pure
- * and deterministic: what the caller gives as callbacks decides only when to stop early. */
+/* What a search is asked and what it answers: options, plans, certificate, statistics, and what comes nearest where
+ * nothing fits. */
 #ifndef CLEAVE_POOL_ANSWER_H
 #define CLEAVE_POOL_ANSWER_H
 #include "planner/tables/certificate_hash.h"

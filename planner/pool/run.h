@@ -1,7 +1,15 @@
-/* Between the parts of the search: propose.c finds candidates by the formula, rank.c turns them into plans and ranks
- * them, judge.c simulates the best; search.c holds them together. */
-#ifndef CLEAVE_SEARCH_PARTS_H
-#define CLEAVE_SEARCH_PARTS_H
+/* The room of the pool: what a search has found so far.
+ *
+ * It answers which candidates there are, which plan each makes and how the walk ranks it (rank.c), which of them are
+ * worth a simulation and what it says (judge.c), and what is near the leaders (moves.c, climb.c, polish.c). Where a
+ * layout lacks memory that the formula did not see, less is promised and the candidate solved again (tighten.c,
+ * host_room.c). struct run is what all parts of one search share; each part is run by search_pass(), which keeps its
+ * statistics (parts.def).
+ *
+ * It uses estimate/, tables/, cut/ and space/, and does not know how candidates are proposed.
+ * Tested by tests/test_search.c, test_families.c, test_beside.c, test_search_time.c and benchmarks/run_golden. */
+#ifndef CLEAVE_POOL_RUN_H
+#define CLEAVE_POOL_RUN_H
 #include "planner/pool/answer.h"
 #include "planner/tables/workbench.h"
 #include <stdatomic.h>

@@ -1,6 +1,14 @@
-/* What one layer costs under one strategy: the search's integers, all from lowering that very layer. */
-#ifndef CLEAVE_SEARCH_PRICE_H
-#define CLEAVE_SEARCH_PRICE_H
+/* The room of prices: what one layer costs under one strategy, in the integers that the search adds up.
+ *
+ * It answers with a table of layer prices for a key (mesh, micro-batch, schedule's needs): price_layers(). Each price
+ * is a layer's share of a program that lowering made of the folded model (sample.h), so that nothing of collectives,
+ * lifetimes or costs is written a second time. A book keeps the samples, which are resized where only sizes differ.
+ *
+ * It uses space/ (meshes, strategies), program/ and cost/, and knows nothing of cuts or stages.
+ * Tested by tests/test_price.c and test_price_bounds.c, against the programs of whole plans, and by test_formula.c,
+ * which holds sums of prices against the simulator. */
+#ifndef CLEAVE_PRICE_PRICE_H
+#define CLEAVE_PRICE_PRICE_H
 #include "planner/cost/cost.h"
 #include "planner/space/mesh.h"
 

@@ -1,6 +1,6 @@
 /* One strategy for all layers of a folded model, lowered once and taken apart into prices as often as sizes change. */
-#ifndef CLEAVE_SEARCH_SAMPLE_H
-#define CLEAVE_SEARCH_SAMPLE_H
+#ifndef CLEAVE_PRICE_SAMPLE_H
+#define CLEAVE_PRICE_SAMPLE_H
 #include "planner/price/price.h"
 
 /* What decides which instructions there are. Of atoms that split the batch only counts whether they have more than one

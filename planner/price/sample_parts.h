@@ -1,6 +1,6 @@
 /* What the sample*.c share: a lowered sample and what is kept of it. */
-#ifndef CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
-#define CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
+#ifndef CLEAVE_PRICE_SAMPLE_PARTS_H
+#define CLEAVE_PRICE_SAMPLE_PARTS_H
 #include "planner/program/lives.h"
 #include "planner/price/sample.h"
 

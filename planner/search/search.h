@@ -1,4 +1,14 @@
-/* The search for a plan. */
+/* The room of the search: the order of work, from a space to a plan with its certificate.
+ *
+ * It answers search_run(): every outer configuration is bounded (first_bounds.c), the promising ones are solved exactly
+ * by the formula (propose.c), the best of each family are ranked and judged in the pool, schedules that the formula
+ * does not bound are tried on the leaders (beside.c), and what was proven is written down (search_report.c). Where
+ * nothing fits it finds what comes nearest and what would do (nearest.c, advice.c); batch.c looks for a batch, fixed.h
+ * and baseline.h price what a user has fixed. Pure and deterministic: callbacks decide only when to stop early.
+ *
+ * It uses all rooms below; explain/ and cli/ call it, check/ never.
+ * Tested by tests/test_space.c (against enumeration), test_search*.c, test_beside.c, benchmarks/run_golden, run_misses.
+ */
 #ifndef CLEAVE_SEARCH_SEARCH_H
 #define CLEAVE_SEARCH_SEARCH_H
 #include "planner/pool/answer.h"

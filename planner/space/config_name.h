@@ -1,6 +1,6 @@
 /* Names of outer configurations, by which certificates speak of them. */
-#ifndef CLEAVE_SEARCH_CONFIG_NAME_H
-#define CLEAVE_SEARCH_CONFIG_NAME_H
+#ifndef CLEAVE_SPACE_CONFIG_NAME_H
+#define CLEAVE_SPACE_CONFIG_NAME_H
 #include "planner/space/space.h"
 
 enum { CONFIG_NAME_BYTES = 192 };

@@ -1,7 +1,7 @@
 /* In which order the pipeline goes through the cluster's groups of nodes. Ranks keep the cluster's own order, and those
  * of a stage are neighbours in it: a stage on several groups ties these together. */
-#ifndef CLEAVE_PLANNER_SEARCH_GROUP_ORDER_H
-#define CLEAVE_PLANNER_SEARCH_GROUP_ORDER_H
+#ifndef CLEAVE_SPACE_GROUP_ORDER_H
+#define CLEAVE_SPACE_GROUP_ORDER_H
 #include <stdint.h>
 
 struct cluster;

@@ -1,6 +1,6 @@
 /* The mesh of a stage and what its atoms stand for: the outer choice of a plan that all its stages share. */
-#ifndef CLEAVE_SEARCH_MESH_H
-#define CLEAVE_SEARCH_MESH_H
+#ifndef CLEAVE_SPACE_MESH_H
+#define CLEAVE_SPACE_MESH_H
 #include "planner/plan/plan.h"
 
 struct mesh {

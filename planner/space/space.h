@@ -1,7 +1,15 @@
-/* What the search may choose from: restrictions by the user, and the outer configurations that are legal for model and
- * cluster. */
-#ifndef CLEAVE_SEARCH_SPACE_H
-#define CLEAVE_SEARCH_SPACE_H
+/* The room of the space: what may be chosen.
+ *
+ * It answers which values a choice may take (struct space, space_choice.h), which outer configurations are legal for a
+ * model on a cluster and in which order they are listed (space_configs()), which strategies a layer may have on a mesh
+ * (space_strategies()), and what is wrong where there are none (space_explain_empty()). A configuration is a mesh, a
+ * number of stages, the size of micro-batches, a schedule and what goes with it; its name is config_name().
+ *
+ * It uses plan/, program/ (schedules) and facts/, and knows nothing of prices.
+ * Tested by tests/test_space_lists.c and test_space.c, which enumerate small spaces by rules of their own
+ * (tests/naive_space.h), and by test_rules.c and test_cli_choices.py. */
+#ifndef CLEAVE_SPACE_SPACE_H
+#define CLEAVE_SPACE_SPACE_H
 #include "planner/facts/profile.h"
 #include "planner/program/schedule.h"
 #include "planner/space/group_order.h"

@@ -1,6 +1,6 @@
 /* The choices that a space can restrict, by the names that users type. */
-#ifndef CLEAVE_SEARCH_SPACE_CHOICE_H
-#define CLEAVE_SEARCH_SPACE_CHOICE_H
+#ifndef CLEAVE_SPACE_SPACE_CHOICE_H
+#define CLEAVE_SPACE_SPACE_CHOICE_H
 #include "planner/space/space.h"
 
 enum space_choice {

@@ -1,6 +1,6 @@
 /* What space.c, space_schedules.c and space_turns.c share: a list of configurations in the making. */
-#ifndef CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
-#define CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
+#ifndef CLEAVE_SPACE_SPACE_PARTS_H
+#define CLEAVE_SPACE_SPACE_PARTS_H
 #include "planner/space/space.h"
 
 enum { SPACE_MEMO = 4096 };

@@ -1,6 +1,6 @@
 /* What a certificate is about, as two numbers: which configurations its space has, and what they cost. */
-#ifndef CLEAVE_SEARCH_CERTIFICATE_HASH_H
-#define CLEAVE_SEARCH_CERTIFICATE_HASH_H
+#ifndef CLEAVE_TABLES_CERTIFICATE_HASH_H
+#define CLEAVE_TABLES_CERTIFICATE_HASH_H
 #include "planner/price/price.h"
 #include "base/json.h"
 #include "planner/space/space.h"

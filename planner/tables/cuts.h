@@ -1,6 +1,6 @@
 /* What a value takes over the cuts of a configuration. */
-#ifndef CLEAVE_SEARCH_CUTS_H
-#define CLEAVE_SEARCH_CUTS_H
+#ifndef CLEAVE_TABLES_CUTS_H
+#define CLEAVE_TABLES_CUTS_H
 #include "planner/tables/workbench.h"
 
 /* *table with the mean over all cuts between neighbouring stages in place of what the first one takes: some lie within

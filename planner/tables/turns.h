@@ -1,6 +1,6 @@
 /* Prices of stages whose replicas take turns: a table for each number of replicas. */
-#ifndef CLEAVE_SEARCH_TURNS_H
-#define CLEAVE_SEARCH_TURNS_H
+#ifndef CLEAVE_TABLES_TURNS_H
+#define CLEAVE_TABLES_TURNS_H
 #include "planner/tables/workbench.h"
 
 /* A table of a configuration whose replicas take turns, with one for each number of them that its stages may have, made

@@ -1,6 +1,6 @@
 /* Configurations over several types of devices: each stage is priced on the types that it lives on. */
-#ifndef CLEAVE_SEARCH_TYPES_H
-#define CLEAVE_SEARCH_TYPES_H
+#ifndef CLEAVE_TABLES_TYPES_H
+#define CLEAVE_TABLES_TYPES_H
 #include "planner/tables/workbench.h"
 
 /* For workbench_open() and workbench_close(); nothing to do where the cluster has one type. */

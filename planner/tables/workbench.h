@@ -1,6 +1,14 @@
-/* What search.c and its parts share: the model's chain, and price tables made once per key. */
-#ifndef CLEAVE_SEARCH_WORKBENCH_H
-#define CLEAVE_SEARCH_WORKBENCH_H
+/* The room of tables: the prices of a whole configuration, made once.
+ *
+ * It answers with the table of a configuration (workbench_table()), whatever its stages are: alike, on several types of
+ * devices (types.h), with replicas that take turns (turns.h), cut where links differ (cuts.h), or of an asynchronous
+ * schedule (versions.c). It holds what all searches of one job share: the graph, the chain of layers, the prices by
+ * key. The hash of what a certificate claims is made of these tables (certificate_hash.h).
+ *
+ * It uses space/, price/ and cut/ (chains), and decides nothing.
+ * Tested by tests/test_types.c, test_turns.c, test_price.c and, through the checker, by test_certificate.c. */
+#ifndef CLEAVE_TABLES_WORKBENCH_H
+#define CLEAVE_TABLES_WORKBENCH_H
 #include "planner/cut/partition.h"
 #include "planner/space/space.h"
 
@@ -24,11 +32,11 @@ struct workbench {
     int class_count;     /* of the chain: the graph's, told apart where the space has rules for layers */
     int *class_layer;    /* (class_count) where it has: a layer of each */
     struct price_book book;
-    struct facts *type_facts;    /* (types) as if the cluster had only the one; NULL where it has */
-    struct mixed *mixed;         /* types.c: tables of configurations over several types */
-    struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
-    struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
-    struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
+    struct facts *type_facts;       /* (types) as if the cluster had only the one; NULL where it has */
+    struct mixed *mixed;            /* types.c: tables of configurations over several types */
+    struct versioned *versioned;    /* versions.c: tables of asynchronous schedules */
+    struct turned *turned;          /* turns.c: tables of stages whose replicas take turns */
+    struct cut *cuts;               /* cuts.c: tables of configurations whose cuts are not all alike */
     struct priced *priced[1 << 10]; /* by the key's hash */
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
