@@ -273,7 +273,7 @@ START_TEST(search_equals_enumeration)
     struct tally tally = { 0 };
     check_instance(WAITS_LESS, false, &tally);
     check_instance(BESIDE_BY_TYPES, false, &tally);
-    for (uint64_t seed = 1; seed <= 1000; seed += (uint64_t)stride)
+    for (uint64_t seed = 1; seed <= 1100; seed += (uint64_t)stride)
         check_instance(seed, false, &tally);
     ck_assert_int_gt(tally.feasible, 300 / stride);
     ck_assert_int_gt(tally.infeasible, 50 / stride);
@@ -288,7 +288,7 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.reshards, 60 / stride);
     ck_assert_int_gt(tally.best_kept, 20 / stride);
     ck_assert_int_gt(tally.replicates, 60 / stride);
-    ck_assert_int_ge(tally.best_apart, 20 / stride);
+    ck_assert_int_gt(tally.best_apart, 20 / stride);
     for (int s = 0; schedules[s] && stride == 1; s++)
         ck_assert_msg(schedules[s]->asynchronous || (tally.by_schedule[s] > 100 && tally.simulated[s] > 2),
                       "%s: %lld plans, %lld simulated", schedules[s]->name, (long long)tally.by_schedule[s],
@@ -327,7 +327,7 @@ static int64_t check_nearest(const struct random_world *w, const struct graph *g
 START_TEST(nearest_batches_are_named)
 {
     int both = 0, far = 0;
-    for (uint64_t seed = 1; seed <= 1200; seed += (uint64_t)share_stride()) {
+    for (uint64_t seed = 1; seed <= 2400; seed += (uint64_t)share_stride()) {
         struct random_world w = random_world(seed, false);
         struct graph *graph = NULL;
         struct error err = { 0 };
@@ -340,7 +340,7 @@ START_TEST(nearest_batches_are_named)
         random_world_close(&w);
     }
     ck_assert_int_gt(both, 300 / share_stride());
-    ck_assert_int_ge(far, share_stride() == 1 ? 50 : 32 / share_stride()); /* of few seeds a sample may have fewer */
+    ck_assert_int_ge(far, 50 / share_stride());
 }
 END_TEST
 
