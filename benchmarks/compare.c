@@ -2,7 +2,10 @@
 #include "benchmarks/compare.h"
 #include "executor/backends.h"
 #include "base/num.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/sim/simulate.h"
+#include "planner/verify/verify.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

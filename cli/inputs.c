@@ -5,6 +5,9 @@
 #include "host/file.h"
 #include "models/layer_kind.h"
 #include "planner/export/trace.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
+#include "planner/verify/verify.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

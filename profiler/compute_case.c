@@ -1,6 +1,9 @@
 /* Which programs to run so that all computations of a batch's plans occur in them. */
 #include "executor/kernel.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/space/space.h"
+#include "planner/verify/verify.h"
 #include "profiler/compute.h"
 #include <stdlib.h>
 

@@ -14,12 +14,14 @@ import tempfile
 
 FLOOR = {"base": 1, "models": 2, "planner": 3, "peers": 4, "host": 5, "executor": 6, "profiler": 7, "benchmarks": 7, "cli": 8}
 # Rooms of planner/, from the ground up. A room uses itself and what stands on a lower floor, by its includes and by the symbols of its
-# archive. program/ and plan/ share the vocabulary of dimensions and schedules: the plan names them, lowering obeys them.
-PLANNER = {"knapsack": 1, "plan": 1, "facts": 2, "program": 3, "cost": 4, "sim": 5, "space": 5, "price": 6, "cut": 7,
+# archive. program/ and plan/ share the vocabulary of dimensions and schedules: the plan names them, lower/ obeys them.
+PLANNER = {"knapsack": 1, "plan": 1, "facts": 2, "program": 3, "layout": 4, "cost": 4, "lower": 5, "verify": 5, "sim": 5,
+           "space": 5, "price": 6, "cut": 7,
            "tables": 8, "bound": 8, "estimate": 8, "pool": 9, "search": 10, "export": 6, "explain": 11, "check": 11}
 # Symbols that a room never takes though the floors would let it: the checker shares prices and space with the search, and nothing
-# that solves, so that no mistake is made twice.
-NEVER = {"check": {"cut", "pool", "search", "explain"}, "bound": {"cut", "tables", "estimate"}, "estimate": {"tables", "bound"}}
+# that solves, so that no mistake is made twice; the verifier shares nothing with what made the program.
+NEVER = {"layout": {"cost"}, "lower": {"cost", "verify", "sim", "space"}, "verify": {"cost", "lower", "sim", "space"},
+         "check": {"cut", "pool", "search", "explain"}, "bound": {"cut", "tables", "estimate"}, "estimate": {"tables", "bound"}}
 SIDEWAYS = {  # edges that the table above forbids, each with its reason
     ("plan", "planner/program/lanes.def"): "a dimension names its lane",
     ("plan", "planner/program/schedule.h"): "a plan names its schedule, whose own rules it checks",

@@ -4,8 +4,11 @@
 #define CLEAVE_TESTS_IDEAL_PIPELINE_H
 #include "base/text.h"
 #include "models/model.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/program/program.h"
 #include "planner/sim/simulate.h"
+#include "planner/verify/verify.h"
 #include "tests/check.h"
 #include "tests/pipeline_shape.h"
 #include <stdio.h>

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_TESTS_LOWERED_PROGRAM_H
 #define CLEAVE_TESTS_LOWERED_PROGRAM_H
 #include "models/model.h"
+#include "planner/lower/lower.h"
 #include "tests/pipeline_shape.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"

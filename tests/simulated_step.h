@@ -3,8 +3,11 @@
 #define CLEAVE_TESTS_SIMULATED_STEP_H
 #include "tests/check.h"
 #include "models/model.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/program/program.h"
 #include "planner/sim/simulate.h"
+#include "planner/verify/verify.h"
 
 /* The test fails where the plan does not lower, or the verifier refuses its program; what: begins the message. */
 static inline int64_t simulated_step_ns(const char *what, const struct model *model, const struct plan *plan,

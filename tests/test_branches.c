@@ -4,8 +4,11 @@
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
 #include "planner/estimate/pipeline.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/search/search.h"
 #include "planner/sim/simulate.h"
+#include "planner/verify/verify.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"
 

@@ -1,7 +1,7 @@
 /* What explains a plan: items that add up, facts that vary, answers that agree with each other. */
 #include "base/num.h"
 #include "models/model.h"
-#include "planner/program/place.h"
+#include "planner/layout/place.h"
 #include "planner/program/schedule.h"
 #include "planner/search/baseline.h"
 #include "planner/explain/explain.h"

@@ -1,4 +1,5 @@
 /* Transfers that share links: closed forms, a twin that moves time on in small steps, and what sharing must not do. */
+#include "planner/layout/layout.h"
 #include "planner/sim/simulate.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"

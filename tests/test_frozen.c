@@ -1,8 +1,9 @@
 /* What frozen weights cost: no state, no gradient, nothing kept and nothing sent back below the first trainable weight;
  * they are still stored, sharded and gathered. */
 #include "base/num.h"
-#include "planner/program/lives.h"
+#include "planner/layout/lives.h"
 #include "planner/estimate/estimate.h"
+#include "planner/lower/lower.h"
 #include "tests/check.h"
 #include "tests/lowered_program.h"
 #include "tests/model_files.h"

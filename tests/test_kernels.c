@@ -243,7 +243,7 @@ static void test_in_place(const struct kernel_case *c, uint64_t seed, const stru
     fixture_free(&f);
 }
 
-/* Where the facts say so, the plan's layout does it (planner/program/layout.c). */
+/* Where the facts say so, the plan's layout does it (planner/layout/layout.c). */
 START_TEST(gradients_may_lie_where_inputs_do)
 {
     const struct primitives *set;

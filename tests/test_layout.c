@@ -1,9 +1,10 @@
 /* Offsets: nothing that lives together overlaps, and the arena is close to what must live at once. */
 #include "tests/check.h"
 #include "base/num.h"
+#include "planner/layout/layout.h"
 #include "planner/program/access.h"
-#include "planner/program/lives.h"
-#include "planner/program/place.h"
+#include "planner/layout/lives.h"
+#include "planner/layout/place.h"
 #include "planner/sim/simulate.h"
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"

@@ -2,8 +2,10 @@
  * gradients stay what they were is asked by the oracle's tests, of the search by its own. */
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
-#include "planner/program/lives.h"
+#include "planner/layout/lives.h"
+#include "planner/lower/lower.h"
 #include "planner/program/loss_walk.h"
+#include "planner/verify/verify.h"
 #include "tests/check.h"
 #include "tests/lowered_program.h"
 

@@ -1,9 +1,12 @@
 /* Lowering: over a list of strategies the properties that every program must have; buckets, prefetch, layers alone. */
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "tests/check.h"
 #include "tests/lowered_program.h"
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
 #include "planner/program/recipe.h"
+#include "planner/verify/verify.h"
 
 /* ---- properties of every program ---- */
 static void check_waits(const struct strategy *s, const struct program *program)

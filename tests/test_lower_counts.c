@@ -1,4 +1,5 @@
 /* What lowering derives without being told, counted against the literature. */
+#include "planner/lower/lower.h"
 #include "tests/check.h"
 #include "tests/lowered_program.h"
 #include "planner/program/geometry.h"

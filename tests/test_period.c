@@ -2,6 +2,8 @@
  * links, longer steps by any number of periods. */
 #include "planner/search/baseline.h"
 #include "planner/estimate/estimate_parts.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/sim/period.h"
 #include "tests/model_files.h"
 #include "tests/random_numbers.h"

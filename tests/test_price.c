@@ -2,6 +2,8 @@
 #include "planner/estimate/assemble.h"
 #include "planner/space/config_name.h"
 #include "planner/estimate/estimate.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/price/sample_parts.h"
 #include "planner/sim/simulate.h"
 #include "tests/check.h"

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "executor/comm_threads.h"
 #include "planner/cost/cost.h"
+#include "planner/lower/lower.h"
 #include "planner/program/geometry.h"
 #include "planner/space/space.h"
 #include "profiler/compute.h"

@@ -1,6 +1,8 @@
 /* The text form: what is printed is read back exactly, and what is not the form is refused with its place. */
 #include "tests/check.h"
 #include "base/num.h"
+#include "planner/layout/layout.h"
+#include "planner/verify/verify.h"
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"
 #include "tests/program_parse.h"

@@ -1,8 +1,9 @@
 /* What lowering stands on: groups and blocks in space, conversions between layouts, bytes. */
+#include "planner/lower/lower.h"
 #include "tests/check.h"
 #include "tests/lowered_program.h"
 #include "planner/program/geometry.h"
-#include "planner/program/lower.h"
+#include "planner/lower/lower_parts.h"
 
 /* ---- closed forms in bytes ---- */
 static int64_t wire_bytes(const struct program *program, enum op op, enum phase phase)

@@ -3,9 +3,12 @@
  * and changes of the order are refused. */
 #include "tests/check.h"
 #include "models/model.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "tests/pipeline_shape.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
+#include "planner/verify/verify.h"
 #include <string.h>
 
 enum { MAX_ACTIONS = 1024 };

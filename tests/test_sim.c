@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "planner/export/trace.h"
+#include "planner/layout/layout.h"
 #include "planner/sim/simulate.h"
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"

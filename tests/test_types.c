@@ -1,5 +1,6 @@
 /* Clusters of several device types: what costs, memory, profiles and the simulator make of them. */
 #include "planner/cost/cost_group.h"
+#include "planner/lower/lower.h"
 #include "planner/sim/simulate.h"
 #include "tests/fact_files.h"
 #include "tests/lowered_program.h"

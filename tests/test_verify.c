@@ -2,7 +2,10 @@
  * those that change the meaning must be noticed. Each class of mutants says which of its members may pass. */
 #include "tests/check.h"
 #include "base/num.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/program/access.h"
+#include "planner/verify/verify.h"
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"
 

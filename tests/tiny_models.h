@@ -4,9 +4,12 @@
 #include "executor/kernel.h"
 #include "models/graph.h"
 #include "models/model.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "tests/pipeline_shape.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
+#include "planner/verify/verify.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,8 @@
 #include "planner/program/schedule.h"
 #include "planner/estimate/pace.h"
 #include "planner/estimate/pipeline.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/sim/period.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* What a plan needs: the bytes of its program's layout, or what those of few micro-batches promise. */
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
-#include "planner/program/lives.h"
+#include "planner/layout/layout.h"
+#include "planner/layout/lives.h"
+#include "planner/lower/lower.h"
 #include "planner/program/schedule.h"
 
 enum { ROOM_SHARE = 64 };

@@ -1,6 +1,8 @@
 #include "planner/estimate/pace.h"
 #include "base/num.h"
 #include "planner/estimate/estimate_parts.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/program/schedule.h"
 #include "planner/sim/simulate.h"
 

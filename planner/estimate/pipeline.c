@@ -27,7 +27,7 @@ static void issue_reduction(struct stage_walk *s, int64_t use)
     p->reduce_ns = 0;
 }
 
-/* A layer's gradients keep their bytes until the layer after the next (planner/program/lives.h), which waits for their
+/* A layer's gradients keep their bytes until the layer after the next (planner/layout/lives.h), which waits for their
  * reduction. */
 static void wait_for_bytes(struct stage_walk *s)
 {

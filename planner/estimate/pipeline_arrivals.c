@@ -1,6 +1,6 @@
 /* The messages of a walk. A stage has one lane out and one in, and a message takes both. What comes in comes in the
  * order in which its receives are posted: those of an action when the one before it begins, or early, by a clock
- * (planner/program/lower_arrivals.c). */
+ * (planner/lower/lower_arrivals.c). */
 #include "base/num.h"
 #include "planner/program/clock.h"
 #include "planner/estimate/pipeline_parts.h"

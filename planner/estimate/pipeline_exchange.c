@@ -1,5 +1,5 @@
 /* At the end of a step the stages that hold one weight exchange its gradient: layers that share it on several of them,
- * and copies of the model all that they have (planner/program/lower_step.c). Replicas that take turns have theirs in
+ * and copies of the model all that they have (planner/lower/lower_step.c). Replicas that take turns have theirs in
  * their prices (turns.c). */
 #include "base/num.h"
 #include "planner/estimate/pipeline_parts.h"

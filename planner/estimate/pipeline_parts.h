@@ -68,7 +68,7 @@ struct pipeline {
     int ahead, micro_batches, piece_count;
     bool skips; /* some value goes to a stage that is not the next: its sends stand where they are read (lower_times.c)
                  */
-    bool early; /* receives are posted in the order of a clock (planner/program/lower_arrivals.c) */
+    bool early; /* receives are posted in the order of a clock (planner/lower/lower_arrivals.c) */
     int *turns; /* (stages) */
     struct piece *pieces;
     struct stage_walk *stages;

@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/program/access.h"
-#include "planner/program/lives.h"
+#include "planner/layout/lives.h"
 #include "planner/cost/cost.h"
 #include "planner/estimate/estimate.h"
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * is a layer's share of a program that lowering made of the folded model (sample.h), so that nothing of collectives,
  * lifetimes or costs is written a second time. A book keeps the samples, which are resized where only sizes differ.
  *
- * It uses space/ (meshes, strategies), program/ and cost/, and knows nothing of cuts or stages.
+ * It uses space/ (meshes, strategies), lower/, layout/ and cost/, and knows nothing of cuts or stages.
  * Tested by tests/test_price.c and test_price_bounds.c, against the programs of whole plans, and by test_formula.c,
  * which holds sums of prices against the simulator. */
 #ifndef CLEAVE_PRICE_PRICE_H

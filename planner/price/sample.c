@@ -9,6 +9,7 @@
 #include "planner/program/access.h"
 #include "planner/program/loss_walk.h"
 #include "base/num.h"
+#include "planner/lower/lower.h"
 #include <stdlib.h>
 #include <string.h>
 

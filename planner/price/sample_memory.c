@@ -1,6 +1,7 @@
 /* Bytes of a lowered sample, layer by layer. */
 #include "planner/price/sample_parts.h"
 #include "base/num.h"
+#include "planner/layout/layout.h"
 #include "planner/program/access.h"
 #include <string.h>
 

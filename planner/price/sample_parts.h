@@ -1,7 +1,7 @@
 /* What the sample*.c share: a lowered sample and what is kept of it. */
 #ifndef CLEAVE_PRICE_SAMPLE_PARTS_H
 #define CLEAVE_PRICE_SAMPLE_PARTS_H
-#include "planner/program/lives.h"
+#include "planner/layout/lives.h"
 #include "planner/price/sample.h"
 
 struct tie {

@@ -1,6 +1,13 @@
-/* The meaning of a plan: per stage one instruction list, as data. The ranks of a stage differ only in coordinates; what
- * block a buffer holds on a rank and what range an instruction computes are functions (geometry.h). Pure; indices, not
- * pointers. */
+/* The room of programs: the meaning of a plan.
+ *
+ * It answers what a program is and what it means: per stage one instruction list, as data, from one table of
+ * instructions (ops.def) and one of lanes (lanes.def); the order in which a stage runs its micro-batches (schedule.h);
+ * the layouts that a strategy gives (recipe.h); and one interpreter without semantics (machine.h). The ranks of a stage
+ * differ only in coordinates; what block a buffer holds on a rank and what range an instruction computes are functions
+ * (geometry.h). Pure; indices, not pointers.
+ *
+ * It uses plan/ and facts/. What makes programs (lower/), places them (layout/) and refuses them (verify/) stands
+ * above. Tested by tests/test_program_text.c, test_recipe.c, test_schedules.c, test_token_order.c. */
 #ifndef CLEAVE_PROGRAM_PROGRAM_H
 #define CLEAVE_PROGRAM_PROGRAM_H
 #include "base/num.h"
@@ -252,38 +259,6 @@ void program_free(struct program *program);          /* accepts NULL */
 size_t program_bytes(const struct program *program); /* that it takes in memory */
 /* Of all stages. */
 int64_t program_instrs(const struct program *program);
-
-/* Lowering: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have
- * passed plan_check(). graph and plan are borrowed and must outlive *out. */
-bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err);
-/* Offsets from lifetimes in program order; adds the waits that reuse of arena bytes needs and drops those that others
- * imply. A buffer that is defined anew after it was read (recomputed, gathered again) becomes several, one per
- * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
- * set. */
-bool program_layout(struct program *program, struct error *err);
-/* The offsets alone, of a program whose lifetimes are split already (lives.h): for whoever asks for bytes. */
-bool program_place(struct program *program, struct error *err);
-/* The waits alone, and more than any layout makes: as if every buffer took over bytes of all that were given away
- * before. The lifetimes must be split. Such a step takes no less time than with any layout. */
-bool program_wait_for_bytes(struct program *program, struct error *err);
-/* Elements of workspace that one COMPUTE needs. */
-int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr);
-/**
- * The program as if lowered from another graph and plan that differ in sizes only: the batch, the size of atoms that
- * split it (1 stays 1). Sizes the listed buffers anew; instructions, pairs and waits stay. program_lower() makes the
- * same instructions then, but for one thing: a bucket of gradients is full by bytes, and whole copies of weights are
- * padded to the ranks that shard them. False when such a copy changes its size, or the loss's chunks their number:
- * lower anew. Buffers that are not listed keep their old sizes; offsets are void.
- */
-bool program_resize(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,
-                    int buffer_count);
-/**
- * Refuses what could hang or read garbage: unpaired sends, an issue order that differs between members of a group,
- * waits on later instructions, reads before the first definition, use after the end of a lifetime, overlapping live
- * buffers, and (by running machine_step with rendezvous semantics, no buffering) a stall, with its cycle. Messages name
- * rank, instruction and reason.
- */
-bool program_verify(const struct program *program, struct error *err);
 
 /* Text form: one line per buffer and instruction. It holds all of the program: tests/program_parse.h reads it back. */
 struct text;

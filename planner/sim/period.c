@@ -7,7 +7,8 @@
  * and it remains to show that everything in it waits for what it waited for, or for what is over anyway. */
 #include "planner/sim/period.h"
 #include "base/num.h"
-#include "planner/program/lives.h"
+#include "planner/layout/layout.h"
+#include "planner/layout/lives.h"
 #include "planner/program/pairing.h"
 #include <stdlib.h>
 #include <string.h>

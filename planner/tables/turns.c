@@ -1,5 +1,5 @@
 /* At the end of a step each replica sends its gradients to all others of its stage and gets theirs, part by part
- * (planner/program/lower_step.c). Such a message costs what it does where the stage begins at rank 0, and on a cluster
+ * (planner/lower/lower_step.c). Such a message costs what it does where the stage begins at rank 0, and on a cluster
  * of several types at the first place that has the stage's: by how many of the other replicas lie within a node, and
  * how many without. The sums that replicas then make are left to the judge. Micro-batches go round, so that a stage on
  * several types waits for the slowest. */

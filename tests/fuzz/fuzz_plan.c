@@ -1,8 +1,11 @@
 /* Any bytes as a plan file: never crashes; what is accepted is written and read again as the same plan; and what is a
  * legal plan of a small model, too, becomes a program that verify accepts or is refused with a reason. */
 #include "models/model.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/plan/plan_json.h"
 #include "planner/program/program.h"
+#include "planner/verify/verify.h"
 #include <stdlib.h>
 #include <string.h>
 

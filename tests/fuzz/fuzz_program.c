@@ -1,8 +1,11 @@
 /* Any bytes as the text of a program, and as a list of edits to a good one. What is accepted prints itself, and verify,
  * layout's order and the simulator's pairing say yes or no without harm. */
 #include "models/model.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
+#include "planner/verify/verify.h"
 #include "tests/program_parse.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,492 @@
+/* The one memory layout. Per stage and memory, the device's and the host's: what persists lies at the bottom, then the
+ * workspace of COMPUTE (the device's), then everything else by lifetime in program order. A buffer lives from the
+ * instruction that defines it to the last that touches it, on whatever lane, and what a data-parallel transfer reads a
+ * little longer (lives.h). */
+#include "base/num.h"
+#include "planner/layout/layout.h"
+#include "planner/program/access.h"
+#include "planner/program/by_stage.h"
+#include "planner/program/geometry.h"
+#include "planner/layout/lives.h"
+#include "planner/layout/order.h"
+#include "planner/layout/place.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lifetimes ---- */
+/* all: (buffers) the buffer whose bytes each takes over in place, -1 none; transfers: only what transfers take over. */
+static void join_in_place(const struct program *program, const struct life *lives, int *all, int *transfers)
+{
+    for (int b = 0; b < program->buffer_count; b++)
+        all[b] = transfers[b] = -1;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            struct access into;
+            for (int slot = -1; (slot = access_after(program, instr, slot, &into)) >= 0;) {
+                int source = into.writes ? lives_taken_over(program, lives, s, i, slot) : -1;
+                if (source < 0 || all[into.buffer] >= 0)
+                    continue;
+                all[into.buffer] = source;
+                if (instr->op != OP_COMPUTE)
+                    transfers[into.buffer] = source;
+            }
+        }
+}
+
+static int root_of(const int *joined, int buffer)
+{
+    while (joined[buffer] >= 0)
+        buffer = joined[buffer];
+    return buffer;
+}
+
+/* ---- offsets ---- */
+struct lifetimes {
+    struct life *lives;   /* (buffers) */
+    int *all, *transfers; /* join_in_place() */
+    int *joined;          /* the one of the two that is tried */
+    struct place_item *items;
+    int *item_of; /* (buffers) the item that holds it */
+    struct by_stage by_stage;
+};
+
+static bool stack_persistent(struct program *program, int stage, bool host, const struct by_stage *by_stage,
+                             int64_t *top, struct error *err)
+{
+    for (int k = by_stage->first[stage]; k < by_stage->first[stage + 1]; k++) {
+        struct buffer *buffer = &program->buffers[by_stage->buffer[k]];
+        if (!buffer->persistent || buffer->host != host)
+            continue;
+        buffer->offset = *top;
+        if (!add_i64(top, *top, round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES)))
+            return fail(err, "layout: the weights and states of stage %d do not fit in 63 bits of bytes", stage);
+    }
+    return true;
+}
+
+int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr)
+{
+    int64_t extents[MAX_AXES];
+    instr_extents(program, stage, instr, extents);
+    return segment_scratch_elements(program->graph, &program->graph->segments[instr->segment], instr->phase, extents);
+}
+
+static bool scratch_of(const struct program *program, int stage, int64_t *bytes, struct error *err)
+{
+    const struct stage_program *list = &program->stages[stage];
+    int64_t most = 0;
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        if (instr->op == OP_COMPUTE && instr->segment >= 0)
+            most = max_i64(most, instr_scratch_elements(program, stage, instr));
+    }
+    if (!mul_i64(bytes, most, element_bytes(program->plan->dtype, ELEMENT_STATISTIC)))
+        return fail(err, "layout: the workspace of stage %d does not fit in 63 bits of bytes", stage);
+    return true;
+}
+
+/* What a buffer is, whatever the micro-batch, and what makes it. */
+struct thing_maker {
+    const struct program *program;
+    const struct life *lives;
+};
+
+static int64_t thing_of(const void *self, const struct place_item *item)
+{
+    const struct thing_maker *t = self;
+    const struct buffer *b = &t->program->buffers[item->owner];
+    const struct life *life = &t->lives[item->owner];
+    const struct instr *maker = &t->program->stages[b->stage].instrs[life->first < 0 ? 0 : life->first];
+    const int64_t facts[] = { b->kind,     b->is_weight, b->id,          b->ring_round, b->ring_atom,
+                              b->part,     b->version,   maker->op,      maker->phase,  maker->lane,
+                              maker->part, maker->layer, maker->segment, maker->again,  maker->late };
+    return (int64_t)(hash_bytes(HASH_START, facts, sizeof facts) >> 1);
+}
+
+/* The temporary buffers of a stage in one memory as items. What nobody touches gets a
+ * place too, at the first moment: every offset lies in the arena. */
+static int collect_items(const struct program *program, int stage, bool host, const struct lifetimes *t)
+{
+    int count = 0, from = t->by_stage.first[stage], to = t->by_stage.first[stage + 1];
+    for (int k = from; k < to; k++) {
+        int b = t->by_stage.buffer[k];
+        const struct buffer *buffer = &program->buffers[b];
+        if (buffer->host != host)
+            continue;
+        t->item_of[b] = -1;
+        if (!buffer->persistent && t->joined[b] < 0) {
+            int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
+            int since = t->lives[b].since, held = t->lives[b].held;
+            t->items[count] = (struct place_item){ .bytes = bytes,
+                                                   .first = since < 0 ? 0 : since,
+                                                   .last = held < 0 ? 0 : held,
+                                                   .owner = b,
+                                                   .held = held > t->lives[b].last };
+            t->item_of[b] = count++;
+        }
+    }
+    for (int k = from; k < to; k++) {
+        int b = t->by_stage.buffer[k];
+        if (t->joined[b] < 0 || program->buffers[b].host != host)
+            continue;
+        struct place_item *item = &t->items[t->item_of[root_of(t->joined, b)]];
+        item->last = item->last > t->lives[b].held ? item->last : t->lives[b].held;
+    }
+    return count;
+}
+
+/* What the next step reads has the bytes under which it reads it, until the list ends. True where it does read it: the
+ * life of the opening's buffer goes on behind the opening. */
+static bool wraps(const struct program *program, int buffer, int opening, const struct life *lives)
+{
+    int as = program->buffers[buffer].wraps - 1;
+    return as >= 0 && lives[as].first >= 0 && lives[as].first < opening && lives[as].last >= opening;
+}
+
+static void join_wrapped(const struct program *program, int stage, const struct lifetimes *t)
+{
+    const struct stage_program *list = &program->stages[stage];
+    int opening = stage_opening_count(list);
+    for (int b = 0; opening && b < program->buffer_count; b++) {
+        if (program->buffers[b].stage != stage || !wraps(program, b, opening, t->lives))
+            continue;
+        int root = root_of(t->joined, b), as = root_of(t->joined, program->buffers[b].wraps - 1);
+        struct place_item *item = &t->items[t->item_of[root]], *into = &t->items[t->item_of[as]];
+        into->again_first = item->first;
+        into->again_last = list->instr_count - 1;
+        item->bytes = 0; /* nobody's: it lies where the other does */
+        item->first = item->last = 0;
+        t->item_of[root] = t->item_of[as];
+    }
+}
+
+/* Of what does not persist: behind `top`. */
+static void give_offsets(struct program *program, int stage, bool host, const struct lifetimes *t, int64_t top)
+{
+    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++) {
+        int b = t->by_stage.buffer[k];
+        struct buffer *buffer = &program->buffers[b];
+        if (!buffer->persistent && buffer->host == host)
+            buffer->offset = top + t->items[t->item_of[root_of(t->joined, b)]].offset;
+    }
+}
+
+static int list_items(const struct program *program, int stage, bool host, const struct lifetimes *t)
+{
+    int count = collect_items(program, stage, host, t);
+    if (!host)
+        join_wrapped(program, stage, t);
+    return count;
+}
+
+static bool kernels_join(const struct lifetimes *t, int stage)
+{
+    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++)
+        if (t->all[t->by_stage.buffer[k]] != t->transfers[t->by_stage.buffer[k]])
+            return true;
+    return false;
+}
+
+enum { BADLY = 50 }; /* packing loses more than 1/50 of what lives at once */
+
+/* What is joined lives longer and packs worse: where it lowers no peak it may take more than the same things apart.
+ * live: bytes that live at once of what got the offsets. */
+static bool place_temporaries(struct program *program, int stage, bool host, struct lifetimes *t, int64_t top,
+                              int64_t *total, int64_t *live, struct error *err)
+{
+    const struct thing_maker maker = { program, t->lives };
+    const struct place_things things = { thing_of, &maker };
+    int64_t apart, bound;
+    t->joined = t->all;
+    int count = list_items(program, stage, host, t);
+    if (!place_bound(t->items, count, live, err) || !place_items(t->items, count, &things, total, err))
+        return false;
+    give_offsets(program, stage, host, t, top);
+    if (host || !kernels_join(t, stage) || *total <= *live + *live / BADLY)
+        return true;
+    t->joined = t->transfers;
+    count = list_items(program, stage, host, t);
+    if (!place_bound(t->items, count, &bound, err) ||
+        (bound < *total && !place_items(t->items, count, &things, &apart, err)))
+        return false;
+    if (bound < *total && apart < *total) {
+        *total = apart;
+        *live = bound;
+        give_offsets(program, stage, host, t, top);
+    }
+    return true;
+}
+
+static bool place_stage(struct program *program, int stage, struct lifetimes *t, struct error *err)
+{
+    struct stage_program *list = &program->stages[stage];
+    int64_t top = 0, total = 0, live = 0;
+    if (!stack_persistent(program, stage, false, &t->by_stage, &top, err))
+        return false;
+    list->persistent_bytes = top;
+    list->scratch_offset = top;
+    if (!scratch_of(program, stage, &list->scratch_bytes, err))
+        return false;
+    if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
+        !place_temporaries(program, stage, false, t, top, &total, &live, err) ||
+        !add_i64(&list->arena_bytes, top, total) || !add_i64(&list->good_bytes, top, place_good_bytes(live)))
+        return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
+    return true;
+}
+
+static bool place_host(struct program *program, int stage, struct lifetimes *t, struct error *err)
+{
+    struct stage_program *list = &program->stages[stage];
+    int64_t top = 0, total = 0, live = 0;
+    if (!stack_persistent(program, stage, true, &t->by_stage, &top, err) ||
+        !place_temporaries(program, stage, true, t, top, &total, &live, err))
+        return false;
+    if (!add_i64(&list->host_bytes, top, total) || !add_i64(&list->good_host_bytes, top, place_good_bytes(live)))
+        return fail(err, "layout: the host's arena of stage %d does not fit in 63 bits of bytes", stage);
+    return true;
+}
+
+bool program_place(struct program *program, struct error *err)
+{
+    size_t count = (size_t)program->buffer_count + 1;
+    struct arena scratch = { 0 };
+    struct lifetimes t = { .lives = malloc(count * sizeof *t.lives),
+                           .all = malloc(count * sizeof *t.all),
+                           .transfers = malloc(count * sizeof *t.transfers),
+                           .items = malloc(count * sizeof *t.items),
+                           .item_of = malloc(count * sizeof *t.item_of) };
+    bool ok =
+        (t.lives && t.all && t.transfers && t.items && t.item_of && by_stage_build(&t.by_stage, &scratch, program)) ||
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
+    ok = ok && program_lives(program, t.lives, err);
+    if (ok)
+        join_in_place(program, t.lives, t.all, t.transfers);
+    for (int s = 0; ok && s < program->stage_count; s++)
+        ok = place_stage(program, s, &t, err) && place_host(program, s, &t, err);
+    free(t.lives);
+    free(t.all);
+    free(t.transfers);
+    free(t.items);
+    free(t.item_of);
+    arena_free(&scratch);
+    return ok;
+}
+
+/* ---- waits that reuse of bytes needs ---- */
+struct extra {
+    int stage, later, earlier;
+};
+struct extras {
+    struct extra *list;
+    int count, capacity;
+    bool failed;
+};
+
+static enum order_answer add_wait(void *self, const struct hazard *hazard)
+{
+    struct extras *extras = self;
+    if (hazard->kind != HAZARD_REUSE_EARLY)
+        return ORDER_IGNORE; /* lowering's own order is verify's matter */
+    if (extras->count == extras->capacity) {
+        int capacity = extras->capacity ? 2 * extras->capacity : 256;
+        struct extra *grown = realloc(extras->list, (size_t)capacity * sizeof *grown);
+        extras->failed |= !grown;
+        if (!grown)
+            return ORDER_STOP;
+        extras->list = grown;
+        extras->capacity = capacity;
+    }
+    extras->list[extras->count++] = (struct extra){ hazard->stage, hazard->later, hazard->earlier };
+    return ORDER_WAIT;
+}
+
+struct reached {
+    int last[LANE_COUNT];
+}; /* of each lane the last instruction, counted from 1, that has finished; 0 none */
+
+static void merge_reached(struct reached *into, const struct reached *from)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (from->last[lane] > into->last[lane])
+            into->last[lane] = from->last[lane];
+}
+
+static int compare_latest(const void *left, const void *right)
+{
+    int a = *(const int *)left, b = *(const int *)right;
+    return a > b ? -1 : a < b;
+}
+
+/* Keeps the waits that neither the lane nor a later wait implies; returns their number. before: what the lane has
+ * reached. */
+static int keep_needed(const struct stage_program *list, struct reached *reached, int index,
+                       const struct reached *before, int *waits, int count)
+{
+    int kept = 0;
+    reached[index] = *before;
+    if (count)
+        qsort(waits, (size_t)count, sizeof *waits, compare_latest);
+    for (int k = 0; k < count; k++) {
+        int wait = waits[k];
+        if (wait + 1 <= reached[index].last[list->instrs[wait].lane])
+            continue;
+        merge_reached(&reached[index], &reached[wait]);
+        waits[kept++] = wait;
+    }
+    reached[index].last[list->instrs[index].lane] = index + 1;
+    return kept;
+}
+
+/* Lowering's waits and the extra ones of the stage, without what the others imply. */
+static bool merge_stage(struct program *program, struct stage_program *list, const struct extra *extra, int extra_count)
+{
+    int count = 0;
+    for (int i = 0; i < list->instr_count; i++)
+        count += list->instrs[i].wait_count;
+    int *waits = malloc((size_t)(count + extra_count + 1) * sizeof *waits);
+    struct reached *reached = calloc((size_t)list->instr_count + 1, sizeof *reached), lanes[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        lanes[lane] = (struct reached){ { 0 } };
+    count = 0;
+    for (int i = 0; waits && reached && i < list->instr_count; i++) {
+        struct instr *instr = &list->instrs[i];
+        int first = count;
+        for (int k = 0; k < instr->wait_count; k++)
+            waits[count++] = list->waits[instr->wait_first + k];
+        for (; extra_count && extra->later == i; extra++, extra_count--)
+            waits[count++] = extra->earlier;
+        count = first + keep_needed(list, reached, i, &lanes[instr->lane], &waits[first], count - first);
+        lanes[instr->lane] = reached[i];
+        instr->wait_first = first;
+        instr->wait_count = count - first;
+    }
+    int *kept = list->waits; /* where there is room for them; NULL: there were none */
+    if (count > list->wait_count)
+        kept = arena_alloc(&program->arena, (size_t)count, sizeof *kept);
+    bool ok = waits && reached && (kept || count == 0);
+    if (ok && count > 0)
+        memcpy(kept, waits, (size_t)count * sizeof *kept);
+    if (ok) {
+        list->waits = kept;
+        list->wait_count = count;
+    }
+    free(waits);
+    free(reached);
+    return ok;
+}
+
+/* The walk reports in the order of stages and instructions. */
+static bool merge_waits(struct program *program, const struct extras *extras)
+{
+    for (int s = 0, at = 0; s < program->stage_count; s++) {
+        int first = at;
+        while (at < extras->count && extras->list[at].stage == s)
+            at++;
+        if (!merge_stage(program, &program->stages[s], extras->count ? &extras->list[first] : NULL, at - first))
+            return false;
+    }
+    return true;
+}
+
+static bool order_reuse(struct program *program, struct error *err)
+{
+    struct extras extras = { 0 };
+    bool ok = order_walk(program, add_wait, &extras, err) && merge_waits(program, &extras);
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for waits");
+    free(extras.list);
+    return ok;
+}
+
+bool program_layout(struct program *program, struct error *err)
+{
+    return program_split_lives(program, err) && program_place(program, err) && order_reuse(program, err);
+}
+
+/* ---- the waits of any layout ---- */
+/* Latest accesses of each lane, counted from 1. */
+struct most {
+    struct life *lives;    /* (buffers) */
+    int *place;            /* (buffers) among those of the stage */
+    struct reached *used;  /* (buffers of the stage) by instructions before the one at hand */
+    struct reached *given; /* (instructions and one) to all whose bytes are free at the place */
+    struct by_stage by_stage;
+};
+
+/* Everything in `reached`, as waits of the instruction. */
+static bool add_extras(struct extras *extras, int stage, int later, const struct reached *reached)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        struct hazard hazard = { HAZARD_REUSE_EARLY, stage, reached->last[lane] - 1, later, -1, -1 };
+        if (reached->last[lane] > 0 && add_wait(extras, &hazard) == ORDER_STOP)
+            return false;
+    }
+    return true;
+}
+
+/* A buffer may get bytes of whatever is given away before its own life begins, and those that it is written over in
+ * place: of each lane the latest instruction that touches such a buffer is waited for. */
+static bool wait_for_most(const struct program *program, int stage, struct most *most, struct extras *extras)
+{
+    const struct stage_program *list = &program->stages[stage];
+    struct access access;
+    memset(most->given, 0, ((size_t)list->instr_count + 1) * sizeof *most->given);
+    for (int i = 0; i < list->instr_count; i++)
+        for (int slot = -1; (slot = access_after(program, &list->instrs[i], slot, &access)) >= 0;)
+            if (!program->buffers[access.buffer].persistent)
+                most->given[most->lives[access.buffer].held + 1].last[list->instrs[i].lane] = i + 1;
+    for (int k = most->by_stage.first[stage]; k < most->by_stage.first[stage + 1]; k++) {
+        most->place[most->by_stage.buffer[k]] = k - most->by_stage.first[stage];
+        most->used[k - most->by_stage.first[stage]] = (struct reached){ { 0 } };
+    }
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        struct reached wanted = { { 0 } };
+        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+            const struct life *life = &most->lives[access.buffer];
+            if (life->first != i || program->buffers[access.buffer].persistent)
+                continue;
+            int over = access.writes ? lives_taken_over(program, most->lives, stage, i, slot) : -1;
+            merge_reached(&wanted, &most->given[life->since]);
+            if (over >= 0)
+                merge_reached(&wanted, &most->used[most->place[over]]);
+        }
+        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+            most->used[most->place[access.buffer]].last[instr->lane] = i + 1;
+        merge_reached(&most->given[i + 1], &most->given[i]);
+        wanted.last[instr->lane] = 0;
+        if (!add_extras(extras, stage, i, &wanted))
+            return false;
+    }
+    return true;
+}
+
+bool program_wait_for_bytes(struct program *program, struct error *err)
+{
+    struct arena scratch = { 0 };
+    struct extras extras = { 0 };
+    size_t buffers = (size_t)program->buffer_count + 1, instrs = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        instrs = (size_t)program->stages[s].instr_count > instrs ? (size_t)program->stages[s].instr_count : instrs;
+    struct most most = { .lives = arena_alloc(&scratch, buffers, sizeof *most.lives),
+                         .place = arena_alloc(&scratch, buffers, sizeof *most.place),
+                         .given = arena_alloc(&scratch, instrs + 1, sizeof *most.given) };
+    bool ok = most.lives && most.place && most.given && by_stage_build(&most.by_stage, &scratch, program) &&
+              program_lives(program, most.lives, err);
+    size_t own = 0;
+    for (int s = 0; ok && s < program->stage_count; s++) {
+        size_t count = (size_t)(most.by_stage.first[s + 1] - most.by_stage.first[s]);
+        own = count > own ? count : own;
+    }
+    most.used = arena_alloc(&scratch, own + 1, sizeof *most.used);
+    ok = ok && most.used;
+    for (int s = 0; ok && s < program->stage_count; s++)
+        ok = wait_for_most(program, s, &most, &extras);
+    ok = ok && merge_waits(program, &extras);
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for waits");
+    free(extras.list);
+    arena_free(&scratch);
+    return ok;
+}

@@ -1,0 +1,26 @@
+/* The room of layout: which bytes of its stage's arena each buffer gets.
+ *
+ * It answers how many bytes a stage takes and where each buffer lies: lifetimes in program order (lives.h), offsets so
+ * that what lives at the same time does not overlap (place.h), and the waits that bytes need which change their owner
+ * across lanes (order.h).
+ *
+ * It uses program/ alone: any program can be laid out, whoever made it.
+ * Tested by tests/test_layout.c (no two lives overlap; bounds on packing), and by verify/, which refuses what is
+ * placed wrongly or waits too little. */
+#ifndef CLEAVE_LAYOUT_LAYOUT_H
+#define CLEAVE_LAYOUT_LAYOUT_H
+#include "planner/program/program.h"
+
+/* Offsets from lifetimes in program order; adds the waits that reuse of arena bytes needs and drops those that others
+ * imply. A buffer that is defined anew after it was read (recomputed, gathered again) becomes several, one per
+ * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
+ * set. */
+bool program_layout(struct program *program, struct error *err);
+/* The offsets alone, of a program whose lifetimes are split already (lives.h): for whoever asks for bytes. */
+bool program_place(struct program *program, struct error *err);
+/* The waits alone, and more than any layout makes: as if every buffer took over bytes of all that were given away
+ * before. The lifetimes must be split. Such a step takes no less time than with any layout. */
+bool program_wait_for_bytes(struct program *program, struct error *err);
+/* Elements of workspace that one COMPUTE needs. */
+int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr);
+#endif

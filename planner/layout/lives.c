@@ -1,0 +1,282 @@
+#include "planner/layout/lives.h"
+#include "planner/program/access.h"
+#include "planner/program/pairing.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct split {
+    struct program *program;
+    int old_count;
+    int *now;     /* (old buffers) the buffer that stands for it at this place of the list */
+    bool *read;   /* (old buffers) read since its last renewal */
+    bool *ahead;  /* (old buffers) renewed for the next step */
+    int *copy_of; /* (copies) growing */
+    int copy_count, copy_capacity;
+};
+
+static bool own_pairs(struct program *program)
+{
+    int count = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            if (program->stages[s].instrs[i].op != OP_COMPUTE)
+                count += program->stages[s].instrs[i].pair_count;
+    struct pair *pairs = calloc((size_t)count + 1, sizeof *pairs);
+    if (!pairs)
+        return false;
+    int at = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            struct instr *instr = &program->stages[s].instrs[i];
+            if (instr->op == OP_COMPUTE || !instr->pair_count)
+                continue;
+            memcpy(&pairs[at], &program->pairs[instr->pair_first], (size_t)instr->pair_count * sizeof *pairs);
+            instr->pair_first = at;
+            at += instr->pair_count;
+        }
+    free(program->pairs);
+    program->pairs = pairs;
+    program->pair_count = count;
+    return true;
+}
+
+static bool reads_buffer(const struct program *program, const struct instr *instr, int buffer)
+{
+    struct access access;
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+        if (access.buffer == buffer && access.reads)
+            return true;
+    return false;
+}
+
+static bool add_copy(struct split *split, int buffer)
+{
+    if (split->copy_count == split->copy_capacity) {
+        int capacity = split->copy_capacity ? 2 * split->copy_capacity : 64;
+        int *grown = realloc(split->copy_of, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        split->copy_of = grown;
+        split->copy_capacity = capacity;
+    }
+    split->now[buffer] = split->old_count + split->copy_count;
+    split->copy_of[split->copy_count++] = buffer;
+    return true;
+}
+
+/* Renewals first, against the old names, then the new names into the slots. */
+static bool split_instr(struct split *split, struct instr *instr)
+{
+    struct program *program = split->program;
+    struct access access;
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+        if (!access_renews(program, instr, &access))
+            continue;
+        int b = access.buffer;
+        bool anew = split->read[b] || instr->part == STEP_AHEAD; /* the opening's, whether or not it was read */
+        bool again = anew && !program->buffers[b].persistent && !reads_buffer(program, instr, b);
+        if (again && !add_copy(split, b))
+            return false;
+        if (again)
+            split->read[b] = false;
+        split->ahead[b] |= again && instr->part == STEP_AHEAD;
+    }
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+        /* an accumulation goes on with the old content, which is a use of it only once somebody reads the sum */
+        split->read[access.buffer] |= access.reads && !access.writes;
+    }
+    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+        *access_place(program, instr, slot) = split->now[access.buffer];
+    return true;
+}
+
+static bool append_copies(struct split *split)
+{
+    struct program *program = split->program;
+    size_t count = (size_t)split->old_count + (size_t)split->copy_count;
+    struct buffer *buffers = realloc(program->buffers, (count + 1) * sizeof *buffers);
+    if (!buffers)
+        return false;
+    program->buffers = buffers;
+    program->buffer_count = (int)count;
+    for (int i = 0; i < split->copy_count; i++) {
+        buffers[split->old_count + i] = buffers[split->copy_of[i]];
+        if (split->ahead[split->copy_of[i]] && split->now[split->copy_of[i]] == split->old_count + i)
+            buffers[split->old_count + i].wraps = 1 + split->copy_of[i];
+    }
+    return true;
+}
+
+/* Each side renamed its own buffers; the partner's names follow. */
+static void rename_peers(struct program *program, const struct pairing *pairing)
+{
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *send = &program->stages[s].instrs[i];
+            if (send->op != OP_SEND)
+                continue;
+            const struct instr *receive = &program->stages[send->peer_stage].instrs[pairing->partner[s][i]];
+            for (int k = 0; k < send->pair_count; k++) {
+                struct pair *out = &program->pairs[send->pair_first + k],
+                            *in = &program->pairs[receive->pair_first + k];
+                out->destination = in->destination;
+                in->source = out->source;
+            }
+        }
+}
+
+static bool split_stages(struct split *split)
+{
+    struct program *program = split->program;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            if (!split_instr(split, &program->stages[s].instrs[i]))
+                return false;
+    return append_copies(split);
+}
+
+bool program_split_lives(struct program *program, struct error *err)
+{
+    struct pairing pairing;
+    if (!pairing_build(&pairing, program, err))
+        return false;
+    struct split split = { .program = program, .old_count = program->buffer_count };
+    split.now = calloc((size_t)program->buffer_count + 1, sizeof *split.now);
+    split.read = calloc((size_t)program->buffer_count + 1, sizeof *split.read);
+    split.ahead = calloc((size_t)program->buffer_count + 1, sizeof *split.ahead);
+    for (int b = 0; split.now && b < program->buffer_count; b++)
+        split.now[b] = b;
+    bool ok = split.now && split.read && split.ahead && own_pairs(program) && split_stages(&split);
+    if (ok)
+        rename_peers(program, &pairing);
+    else
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
+                  program->buffer_count);
+    free(split.now);
+    free(split.read);
+    free(split.ahead);
+    free(split.copy_of);
+    pairing_free(&pairing);
+    return ok;
+}
+
+/* ---- lifetimes in program order ---- */
+static bool same_pass(const struct instr *a, const struct instr *b)
+{
+    return a->micro == b->micro && instr_is_forward(a) == instr_is_forward(b);
+}
+
+bool lives_same_visit(const struct instr *a, const struct instr *b)
+{
+    return a->layer == b->layer && same_pass(a, b);
+}
+
+/* end[i]: the last instruction before the compute lane enters the visit after the next, or the pass after the next,
+ * seen from instruction i. */
+static void find_ends(const struct stage_program *list, bool (*same)(const struct instr *a, const struct instr *b),
+                      int *end)
+{
+    int later = list->instr_count, next = list->instr_count; /* where the one after the next begins, and the next */
+    const struct instr *inside = NULL;
+    for (int i = list->instr_count - 1; i >= 0; i--) {
+        const struct instr *instr = &list->instrs[i];
+        if (instr->lane == LANE_COMPUTE) {
+            if (inside && !same(inside, instr)) {
+                later = next;
+                next = (int)(inside - list->instrs);
+                for (int k = i + 1; k < next; k++) /* between two: of the one just left */
+                    end[k] = later - 1;
+            }
+            inside = instr;
+        }
+        end[i] = later - 1;
+    }
+}
+
+/* begin[i]: where in the list instruction i may begin to run, at worst at its place. */
+static void find_begins(const struct stage_program *list, int *begin)
+{
+    int done[LANE_COUNT] = { 0 }, pass = 0; /* behind the last of each lane; where the compute lane's pass began */
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        if (instr->lane == LANE_COMPUTE && !same_pass(&list->instrs[pass], instr))
+            pass = i;
+        bool receives = instr->lane == LANE_RECEIVE;
+        begin[i] = !receives && !instr_serves_layer(instr) ? i : done[instr->lane];
+        if (receives && pass > begin[i])
+            begin[i] = pass;
+        for (int k = 0; k < instr->wait_count; k++) {
+            int behind = list->waits[instr->wait_first + k] + 1;
+            begin[i] = behind > begin[i] ? behind : begin[i];
+        }
+        done[instr->lane] = i + 1;
+    }
+}
+
+/* Of a stage, by instruction. */
+struct spans {
+    int *begin, *visit_end, *pass_end;
+};
+
+/* Until when the bytes that the instruction reads are its own. */
+static int held_until(const struct instr *instr, int index, const struct spans *spans)
+{
+    if (instr->lane == LANE_SEND)
+        return spans->pass_end[index];
+    bool beside = instr->lane == LANE_DP || (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
+    return beside ? spans->visit_end[index] : index;
+}
+
+static void stage_lives(const struct program *program, int stage, const struct spans *spans, struct life *lives)
+{
+    const struct stage_program *list = &program->stages[stage];
+    struct access access;
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+            struct life *life = &lives[access.buffer];
+            if (life->first < 0) {
+                life->first = i;
+                life->since = access_over(program, instr, slot) >= 0 ? i : spans->begin[i];
+            }
+            life->last = i;
+            int held = access.reads && !access.writes ? held_until(instr, i, spans) : i;
+            life->held = held > life->held ? held : life->held;
+        }
+    }
+}
+
+bool program_lives(const struct program *program, struct life *lives, struct error *err)
+{
+    int most = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        most = program->stages[s].instr_count > most ? program->stages[s].instr_count : most;
+    int *room = malloc(3 * ((size_t)most + 1) * sizeof *room);
+    if (!room)
+        return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
+                         program->buffer_count);
+    struct spans spans = { room, &room[most + 1], &room[2 * (most + 1)] };
+    for (int b = 0; b < program->buffer_count; b++)
+        lives[b] = (struct life){ -1, -1, -1, -1 };
+    for (int s = 0; s < program->stage_count; s++) {
+        find_begins(&program->stages[s], spans.begin);
+        find_ends(&program->stages[s], lives_same_visit, spans.visit_end);
+        find_ends(&program->stages[s], same_pass, spans.pass_end);
+        stage_lives(program, s, &spans, lives);
+    }
+    free(room);
+    return true;
+}
+
+int lives_taken_over(const struct program *program, const struct life *lives, int stage, int index, int slot)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    int over = access_over(program, instr, slot);
+    struct access from, into;
+    if (over < 0 || !access_at(program, instr, slot, &into) || !access_at(program, instr, over, &from) ||
+        from.buffer == into.buffer)
+        return -1;
+    const struct buffer *a = &program->buffers[from.buffer], *b = &program->buffers[into.buffer];
+    bool meet = lives[from.buffer].last == index && lives[into.buffer].first == index;
+    return meet && !a->persistent && !b->persistent && a->bytes == b->bytes ? from.buffer : -1;
+}

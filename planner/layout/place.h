@@ -1,0 +1,35 @@
+/* Offsets for things with a size and a lifetime, so that what lives at the same time does not overlap. */
+#ifndef CLEAVE_LAYOUT_PLACE_H
+#define CLEAVE_LAYOUT_PLACE_H
+#include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct place_item {
+    int64_t bytes;               /* a multiple of the alignment */
+    int first, last;             /* lifetime, both included */
+    int again_first, again_last; /* a second one, after the first; again_last 0: none */
+    int64_t offset;              /* out */
+    int owner;                   /* whoever lists the items says what it is */
+    bool held;                   /* kept beyond its use, as transfers ask: one of the orders puts these first */
+};
+/* What items are: of equal size and equal numbers they are very likely the same thing at different times. */
+struct place_things {
+    int64_t (*of)(const void *self, const struct place_item *item);
+    const void *self;
+};
+/**
+ * Assigns offsets from 0 on; *total is the top. The general problem is NP-hard (dynamic storage allocation, Garey and
+ * Johnson SR2). Several orders are tried, each placing an item into the tightest gap that its contemporaries leave (the
+ * greedy orders of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference"), and the lowest
+ * total wins; so are orders in which what comes again gets the bytes that it had. The search ends close to the most
+ * bytes that live at once, below which no total can be. Orders that would look at too many pairs of contemporaries are
+ * skipped in favour of a sweep in time. things are asked for only where packing is bad. Deterministic.
+ */
+bool place_items(struct place_item *items, int count, const struct place_things *things, int64_t *total,
+                 struct error *err);
+/* With how many bytes the search for offsets is content where so many live at once. */
+int64_t place_good_bytes(int64_t live_bytes);
+/* The most bytes that live at once: no assignment is lower. */
+bool place_bound(const struct place_item *items, int count, int64_t *bound, struct error *err);
+#endif

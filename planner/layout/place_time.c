@@ -1,0 +1,82 @@
+/* Layout as an allocator would do it. */
+#include "planner/layout/place_work.h"
+#include "base/num.h"
+#include <string.h>
+
+/* The first gap that begins at or behind the address. */
+static int gap_behind(const struct place_work *w, int64_t address)
+{
+    int low = 0, high = w->gap_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (w->gaps[middle].low < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void drop_gap(struct place_work *w, int gap)
+{
+    memmove(&w->gaps[gap], &w->gaps[gap + 1], (size_t)(--w->gap_count - gap) * sizeof *w->gaps);
+}
+
+/* Bytes of an item whose life is over join the gaps beside them, or the top sinks. */
+static void give_back(struct place_work *w, int64_t low, int64_t high)
+{
+    int next = gap_behind(w, low);
+    if (low == high)
+        return;
+    if (next > 0 && w->gaps[next - 1].high == low) {
+        low = w->gaps[--next].low;
+        drop_gap(w, next);
+    }
+    if (next < w->gap_count && w->gaps[next].low == high) {
+        high = w->gaps[next].high;
+        drop_gap(w, next);
+    }
+    if (high == w->top) {
+        w->top = low;
+        return;
+    }
+    memmove(&w->gaps[next + 1], &w->gaps[next], (size_t)(w->gap_count++ - next) * sizeof *w->gaps);
+    w->gaps[next] = (struct gap){ low, high };
+}
+
+/* The tightest gap, with `lowest` the first; else the top. */
+static int64_t take_bytes(struct place_work *w, int64_t bytes, bool lowest)
+{
+    int best = -1;
+    for (int i = 0; i < w->gap_count; i++) {
+        int64_t size = w->gaps[i].high - w->gaps[i].low;
+        if (size < bytes || (best >= 0 && size >= w->gaps[best].high - w->gaps[best].low))
+            continue;
+        best = i;
+        if (lowest)
+            break;
+    }
+    int64_t offset = best >= 0 ? w->gaps[best].low : w->top;
+    if (best < 0)
+        w->top += bytes;
+    else if ((w->gaps[best].low += bytes) == w->gaps[best].high)
+        drop_gap(w, best);
+    return offset;
+}
+
+/* As an allocator would: items come in the order of their first use and leave after their last. */
+int64_t place_in_time(struct place_work *w, bool lowest)
+{
+    int64_t total = 0;
+    int end = 0;
+    w->gap_count = 0;
+    w->top = 0;
+    for (int i = 0; i < w->count; i++) {
+        int item = w->order[i].item;
+        for (; w->items[w->ends[end]].last < w->items[item].first; end++)
+            give_back(w, w->offset[w->ends[end]], w->offset[w->ends[end]] + w->items[w->ends[end]].bytes);
+        w->offset[item] = take_bytes(w, w->items[item].bytes, lowest);
+        total = max_i64(total, w->top);
+    }
+    return total;
+}

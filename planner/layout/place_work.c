@@ -1,0 +1,280 @@
+#include "planner/layout/place_work.h"
+#include "base/num.h"
+#include <stdlib.h>
+#include <string.h>
+
+int place_compare_ranked(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    if (a->second != b->second)
+        return a->second < b->second ? -1 : 1;
+    return a->item < b->item ? -1 : a->item > b->item;
+}
+
+/* Items by their first or last moment, equal ones by number. before: (end + 1), all 0. */
+static void sort_by_moment(const struct place_work *w, bool last, int *before, int *out)
+{
+    for (int i = 0; i < w->count; i++)
+        before[(last ? w->items[i].last : w->items[i].first) + 1]++;
+    for (int moment = 1; moment <= w->end; moment++)
+        before[moment] += before[moment - 1];
+    for (int i = 0; i < w->count; i++)
+        out[before[last ? w->items[i].last : w->items[i].first]++] = i;
+}
+
+static bool sort_moments(struct place_work *w)
+{
+    int *before = arena_alloc(&w->arena, 2 * ((size_t)w->end + 1), sizeof *before);
+    int *by_start = arena_alloc(&w->arena, (size_t)w->count, sizeof *by_start);
+    if (!before || !by_start)
+        return false;
+    sort_by_moment(w, false, before, by_start);
+    sort_by_moment(w, true, before + w->end + 1, w->ends);
+    for (int i = 0; i < w->count; i++) {
+        w->starts[i] = (struct ranked){ w->items[by_start[i]].first, 0, by_start[i] };
+        w->leaf[by_start[i]] = i;
+    }
+    return true;
+}
+
+static struct reach reach_of(const struct place_work *w, int first, int last)
+{
+    static const int before[SPAN_LEVELS] = { 0, 1, 5 };
+    struct reach reach;
+    for (int level = 0; level < SPAN_LEVELS; level++) {
+        reach.first[level] = (unsigned char)(before[level] + ((int64_t)first << 2 * level) / w->end);
+        reach.last[level] = (unsigned char)(before[level] + ((int64_t)last << 2 * level) / w->end);
+    }
+    return reach;
+}
+
+static bool find_reaches(struct place_work *w)
+{
+    w->reach = arena_alloc(&w->arena, w->any_again ? 2 * (size_t)w->count : (size_t)w->count, sizeof *w->reach);
+    for (int i = 0; i < w->count && w->reach; i++) {
+        const struct place_item *it = &w->items[i];
+        w->reach[i] = reach_of(w, it->first, it->last);
+        if (it->again_last > 0)
+            w->reach[w->count + i] = reach_of(w, it->again_first, it->again_last);
+    }
+    return w->reach != NULL;
+}
+
+bool place_work_open(struct place_work *w, const struct place_item *items, int count)
+{
+    size_t n = (size_t)count;
+    *w = (struct place_work){ .items = items, .count = count };
+    w->order = arena_alloc(&w->arena, n, sizeof *w->order);
+    w->offset = arena_alloc(&w->arena, n, sizeof *w->offset);
+    w->best = arena_alloc(&w->arena, n, sizeof *w->best);
+    for (int i = 0; i < count; i++)
+        w->any_again = w->any_again || items[i].again_last > 0;
+    w->starts = arena_alloc(&w->arena, n, sizeof *w->starts);
+    w->leaf = arena_alloc(&w->arena, n, sizeof *w->leaf);
+    w->beside = arena_alloc(&w->arena, n, sizeof *w->beside);
+    w->gaps = arena_alloc(&w->arena, n + 1, sizeof *w->gaps);
+    w->ends = arena_alloc(&w->arena, n, sizeof *w->ends);
+    for (w->leaf_count = 1; w->leaf_count < count;)
+        w->leaf_count *= 2;
+    w->latest = arena_alloc(&w->arena, 2 * (size_t)w->leaf_count, sizeof *w->latest);
+    if (!w->order || !w->offset || !w->best || !w->starts || !w->leaf || !w->beside || !w->gaps || !w->ends ||
+        !w->latest)
+        return false;
+    for (int i = 0; i < count; i++) {
+        w->end = items[i].last >= w->end ? items[i].last + 1 : w->end;
+        w->end = items[i].again_last >= w->end ? items[i].again_last + 1 : w->end;
+        w->any_held = w->any_held || items[i].held;
+    }
+    return sort_moments(w);
+}
+
+bool place_lists_open(struct place_work *w)
+{
+    size_t most = w->any_again ? 2 * (size_t)w->count : (size_t)w->count;
+    for (int span = 0; span < SPAN_COUNT; span++) {
+        w->placed[span].list = arena_alloc(&w->arena, most, sizeof *w->placed[span].list);
+        if (!w->placed[span].list)
+            return false;
+    }
+    return find_reaches(w);
+}
+
+/* Of all pairs, those apart are the ends before a start. */
+int64_t place_count_pairs(const struct place_work *w)
+{
+    int64_t pairs = (int64_t)w->count * (w->count - 1) / 2;
+    int end = 0;
+    for (int i = 0; i < w->count; i++) {
+        while (end < w->count && w->items[w->ends[end]].last < w->starts[i].key)
+            end++;
+        pairs -= end;
+    }
+    return pairs;
+}
+
+/* ---- lists ---- */
+/* The shortest span that holds the item's whole life. */
+static const struct spots *spots_around(const struct place_work *w, int item)
+{
+    const struct reach *reach = &w->reach[item];
+    int level = w->items[item].again_last > 0 ? 0 : SPAN_LEVELS - 1;
+    while (reach->first[level] != reach->last[level])
+        level--;
+    return &w->placed[reach->first[level]];
+}
+
+static void insert_at(struct place_work *w, struct spots *spots, int item, int first, int last)
+{
+    const struct place_item *it = &w->items[item];
+    int low = 0, high = spots->count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (spots->list[middle].low <= w->offset[item])
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(&spots->list[low + 1], &spots->list[low], (size_t)(spots->count - low) * sizeof *spots->list);
+    spots->list[low] = (struct spot){ w->offset[item], w->offset[item] + it->bytes, first, last };
+    spots->count++;
+}
+
+static void insert_life(struct place_work *w, int item, const struct reach *reach, int first, int last)
+{
+    for (int level = 0; level < SPAN_LEVELS; level++)
+        for (int span = reach->first[level]; span <= reach->last[level]; span++)
+            insert_at(w, &w->placed[span], item, first, last);
+}
+
+void place_lists_add(struct place_work *w, int item)
+{
+    const struct place_item *it = &w->items[item];
+    insert_life(w, item, &w->reach[item], it->first, it->last);
+    if (it->again_last > 0)
+        insert_life(w, item, &w->reach[w->count + item], it->again_first, it->again_last);
+}
+
+/* The tightest of the gaps that were passed, and how high what was passed reaches. */
+struct passed {
+    int64_t top, best, best_size;
+};
+
+static inline void pass(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
+{
+    int64_t gap = beside ? low - p->top : -1;
+    if (gap >= bytes && gap < p->best_size) {
+        p->best = p->top;
+        p->best_size = gap;
+    }
+    p->top = max_i64(p->top, beside ? high : 0);
+}
+
+static int64_t found(const struct passed *p)
+{
+    return p->best >= 0 ? p->best : p->top;
+}
+
+static const struct passed nothing_passed = { .best = -1, .best_size = INT64_MAX };
+
+/* The tightest gap between the placed items that live beside the item; else on top of them. */
+static int64_t find_gap(const struct spots *spots, struct place_item want)
+{
+    struct passed passed = nothing_passed;
+    for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
+        bool beside = (at->first <= want.last) & (at->last >= want.first); /* no branch: nothing foretells it */
+        pass(&passed, want.bytes, beside, at->low, at->high);
+    }
+    return found(&passed);
+}
+
+/* The same for an item with two lives. */
+static int64_t find_gap_twice(const struct spots *spots, struct place_item want)
+{
+    struct passed passed = nothing_passed;
+    for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
+        bool beside = (at->first <= want.last && at->last >= want.first) ||
+                      (at->first <= want.again_last && at->last >= want.again_first);
+        pass(&passed, want.bytes, beside, at->low, at->high);
+    }
+    return found(&passed);
+}
+
+void place_lists_clear(struct place_work *w)
+{
+    for (int span = 0; span < SPAN_COUNT; span++)
+        w->placed[span].count = 0;
+}
+
+int64_t place_lists_gap(const struct place_work *w, int item)
+{
+    const struct spots *spots = spots_around(w, item);
+    return w->items[item].again_last > 0 ? find_gap_twice(spots, w->items[item]) : find_gap(spots, w->items[item]);
+}
+
+/* ---- a tree over time ---- */
+void place_tree_add(struct place_work *w, int item)
+{
+    for (int node = w->leaf_count + w->leaf[item]; node && w->latest[node] < w->items[item].last; node /= 2)
+        w->latest[node] = w->items[item].last;
+}
+
+static bool is_met(struct place_work *w, int group)
+{
+    bool before = w->met[group] == w->now;
+    w->met[group] = w->now;
+    return before;
+}
+
+/* Placed items below the node that begin by `last` and end no earlier than `first`. */
+static void collect_beside(struct place_work *w, int node, int low, int size, int first, int last)
+{
+    if (w->latest[node] < first || low >= w->count || w->starts[low].key > last)
+        return;
+    if (size == 1) {
+        int item = w->starts[low].item;
+        if (w->group && is_met(w, w->group[item]))
+            return;
+        w->beside[w->beside_count++] = (struct gap){ w->offset[item], w->offset[item] + w->items[item].bytes };
+        return;
+    }
+    collect_beside(w, 2 * node, low, size / 2, first, last);
+    collect_beside(w, 2 * node + 1, low + size / 2, size / 2, first, last);
+}
+
+/* By address, as Shell did it: of the dozens that most items have beside them nothing is faster. Which of several at
+ * one address comes first is all the same. */
+static void sort_beside(struct gap *list, int count)
+{
+    static const int strides[] = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 }; /* Ciura 2001 */
+    for (size_t k = 0; k < sizeof strides / sizeof *strides; k++) {
+        int stride = strides[k];
+        for (int i = stride; i < count; i++) {
+            struct gap moved = list[i];
+            int at = i;
+            for (; at >= stride && list[at - stride].low > moved.low; at -= stride)
+                list[at] = list[at - stride];
+            list[at] = moved;
+        }
+    }
+}
+
+int64_t place_tree_gap(struct place_work *w, int64_t bytes)
+{
+    struct passed passed = nothing_passed;
+    sort_beside(w->beside, w->beside_count);
+    for (int i = 0; i < w->beside_count; i++)
+        pass(&passed, bytes, true, w->beside[i].low, w->beside[i].high);
+    return found(&passed);
+}
+
+void place_tree_clear(struct place_work *w)
+{
+    memset(w->latest, -1, 2 * (size_t)w->leaf_count * sizeof *w->latest);
+}
+
+void place_tree_beside(struct place_work *w, int item)
+{
+    collect_beside(w, 1, 0, w->leaf_count, w->items[item].first, w->items[item].last);
+}

@@ -1,0 +1,90 @@
+/* What the ways to place items share: the items in several orders, and those that are placed already. */
+#ifndef CLEAVE_LAYOUT_PLACE_WORK_H
+#define CLEAVE_LAYOUT_PLACE_WORK_H
+#include "base/arena.h"
+#include "planner/layout/place.h"
+
+/* A sort key beside the item's index; ties fall back to the index, so that the order is total. */
+struct ranked {
+    int64_t key, second;
+    int item;
+};
+
+int place_compare_ranked(const void *left, const void *right);
+
+/* A placed item, with all that a scan over them asks. */
+struct spot {
+    int64_t low, high;
+    int first, last;
+};
+
+/* Placed items that live within a span of time, by address, ascending. */
+struct spots {
+    struct spot *list; /* (count) */
+    int count;
+};
+/* Span 0 is all time, then come its quarters and its sixteenths. */
+enum { SPAN_LEVELS = 3, SPAN_COUNT = 1 + 4 + 16 };
+
+/* The spans in which a life lies, by level, as numbers among all spans. */
+struct reach {
+    unsigned char first[SPAN_LEVELS], last[SPAN_LEVELS];
+};
+
+struct gap {
+    int64_t low, high;
+};
+
+struct place_work {
+    struct arena arena;
+    const struct place_item *items;
+    const struct place_things *things;
+    int count;
+    struct ranked *order;
+    int64_t *offset, *best;          /* (count) */
+    struct spots placed[SPAN_COUNT]; /* by span of time */
+    struct reach *reach;             /* (count) of items, then of their second lives; NULL before place_lists_open() */
+    bool failed;                     /* for want of memory */
+    struct gap *gaps; /* (count + 1) of the sweep: free bytes below the top, by address, never adjacent */
+    int gap_count;
+    int64_t top; /* of the sweep: the end of the highest living item */
+    int *ends;   /* (count) items by last use */
+    int end;     /* after the last item's last use */
+    bool any_held, any_again;
+    /* Interval tree: leaves are items by first use, each node knows the latest end of the placed items below it, -1
+     * none. */
+    struct ranked *starts; /* (count) */
+    int *leaf, *latest;    /* (count), (2 * leaf_count) */
+    int leaf_count;
+    struct gap *beside; /* (count) bytes of placed items of the same time as the one at hand */
+    int beside_count;
+    /* Where items share offsets (place_alike.c); else NULL. */
+    const int *group; /* (count) */
+    int *met, now;    /* (groups) the last search that met one of the group */
+};
+
+/* items are borrowed; false: no memory. The caller frees the arena in either case. */
+bool place_work_open(struct place_work *w, const struct place_item *items, int count);
+/* Pairs of items that live at the same time. */
+int64_t place_count_pairs(const struct place_work *w);
+
+/* Two ways to know what is placed: as a tree over time ... */
+void place_tree_clear(struct place_work *w);
+void place_tree_add(struct place_work *w, int item);
+/* Adds to `beside` those that live beside the item: of a group one. */
+void place_tree_beside(struct place_work *w, int item);
+/* The tightest gap between those in `beside`; else on top of them. Sorts them. */
+int64_t place_tree_gap(struct place_work *w, int64_t bytes);
+/* ... and as lists by address, which suits items of which most live together. */
+bool place_lists_open(struct place_work *w); /* before the first use; false: no memory */
+void place_lists_clear(struct place_work *w);
+void place_lists_add(struct place_work *w, int item);
+int64_t place_lists_gap(const struct place_work *w, int item);
+
+/* As an allocator would: items come in the order of their first use and leave after their last. Fills `offset`, returns
+ * the top. lowest: into the first gap that is wide enough, else the tightest. */
+int64_t place_in_time(struct place_work *w, bool lowest);
+/* Things that come again get the bytes that they had. by_area: the largest products of size and life first, else the
+ * largest sizes. Fills `offset`; ends early, above `most`. No item lives twice. */
+int64_t place_alike(struct place_work *w, bool by_area, int64_t most);
+#endif

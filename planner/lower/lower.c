@@ -1,0 +1,428 @@
+/* From a plan to one instruction list per stage: walks the schedule's order layer by layer. */
+#include "planner/lower/lower.h"
+#include "planner/lower/lower_parts.h"
+#include "planner/program/geometry.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- crossings ---- */
+static void add_crossing(struct crossing *list, int *count, int value, int stage, int chunk)
+{
+    int at = *count;
+    for (int i = 0; i < *count; i++) {
+        if (list[i].value == value && list[i].stage == stage)
+            return;
+    }
+    for (; at > 0 && (list[at - 1].value > value || (list[at - 1].value == value && list[at - 1].stage > stage)); at--)
+        list[at] = list[at - 1];
+    list[at] = (struct crossing){ value, stage, chunk };
+    ++*count;
+}
+
+static int producer_stage(const struct lowering *l, int value)
+{
+    return stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer);
+}
+
+/* The backward pass starts at the loss; a model without one is pulled at every output that nobody reads. */
+static bool pulled(const struct lowering *l, int value)
+{
+    if (value == l->graph->loss_value)
+        return true;
+    return l->graph->loss_value < 0 && l->reader_head[value] < 0 && l->graph->values[value].differentiable;
+}
+
+/* Crossings to stage -1 are seeded here. */
+static void leaving_value(struct lowering *l, int value, int chunk)
+{
+    if (pulled(l, value)) {
+        add_crossing(l->leaving, &l->leaving_count, value, -1, chunk);
+        return;
+    }
+    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+        int stage = stage_at_hand(l, l->graph->segments[slot / MAX_OPERANDS].layer);
+        if (stage != l->position)
+            add_crossing(l->leaving, &l->leaving_count, value, stage, chunk);
+    }
+}
+
+static void segment_crossings(struct lowering *l, int segment, int chunk)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    for (int i = 0; i < s->in_count; i++) {
+        int value = s->in[i].id;
+        if (!l->graph->values[value].input && !made_here(l, value))
+            add_crossing(l->entering, &l->entering_count, value, producer_stage(l, value), chunk);
+    }
+    for (int i = 0; i < s->out_count; i++)
+        leaving_value(l, s->out[i].id, chunk);
+}
+
+/* What crosses, in the same order on both sides: by value. */
+static void collect_crossings(struct lowering *l)
+{
+    l->entering_count = l->leaving_count = 0;
+    for (int c = 0; c < l->chunk_count; c++) {
+        l->copy = c % l->copies;
+        for (int segment = l->chunks[c].first; segment < l->chunks[c].end; segment++)
+            segment_crossings(l, segment, c);
+    }
+}
+
+/* ---- actions ---- */
+static void close_forward(struct lowering *l, const struct action *action)
+{
+    struct site site = { .phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro };
+    int loss = l->graph->loss_value;
+    if (loss >= 0 && chunk_of(l, l->graph->values[loss].producer) == action->chunk &&
+        !is_walked(l, l->graph->values[loss].producer)) {
+        struct layout layout = base_layouts(l, loss).forward;
+        int buffer = materialize(l, loss, &layout, &site);
+        if (!l->failed)
+            buffer_at(l, buffer)->persistent = true;
+    }
+    for (int i = 0; i < l->leaving_count && !l->failed; i++) {
+        int value = l->leaving[i].value;
+        if (l->leaving[i].stage < 0 || l->leaving[i].chunk != action->chunk)
+            continue;
+        struct layout layout = sent_layouts(l, value).forward;
+        queue_send(l, MESSAGE_VALUE, value, action->micro, peer_of(l, l->leaving[i].stage, action->micro),
+                   materialize(l, value, &layout, &site), &site);
+    }
+    forget_values(l, action);
+}
+
+static void open_forward(struct lowering *l, const struct action *action)
+{
+    for (int i = 0; i < l->entering_count && !l->failed; i++) {
+        if (l->entering[i].chunk == action->chunk)
+            set_live(l, arrived(l, false, i, action->micro), true);
+    }
+}
+
+/* Beside a gradient that another chunk of this stage has left there it is a summand. */
+static void receive_gradient(struct lowering *l, int index, const struct site *site)
+{
+    int value = l->leaving[index].value;
+    struct layout layout = base_layouts(l, value).gradient;
+    int base = find_version(l, true, value, site->micro, &layout), buffer = arrived(l, true, index, site->micro);
+    if (base < 0)
+        set_live(l, buffer, true);
+    else
+        emit_pair(l, OP_ADD, LANE_COMPUTE, site, buffer, base)->accumulate = true;
+}
+
+static void seed_gradient(struct lowering *l, int value, const struct site *site)
+{
+    struct layout layout = base_layouts(l, value).gradient;
+    int buffer = add_version(l, true, value, site->micro, &layout);
+    set_live(l, buffer, true);
+    emit_pair(l, OP_SEED, LANE_COMPUTE, site, -1, buffer);
+}
+
+static void open_backward(struct lowering *l, const struct action *action)
+{
+    struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
+    for (int i = 0; i < l->leaving_count && !l->failed; i++) {
+        int value = l->leaving[i].value;
+        if (!graph_needs_gradient(l->graph, value) || l->leaving[i].chunk != action->chunk)
+            continue;
+        if (l->leaving[i].stage >= 0)
+            receive_gradient(l, i, &site);
+        else
+            seed_gradient(l, value, &site);
+    }
+}
+
+static void close_backward(struct lowering *l, const struct action *action)
+{
+    struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
+    for (int i = 0; i < l->entering_count && !l->failed; i++) {
+        int value = l->entering[i].value;
+        if (!graph_needs_gradient(l->graph, value) || l->entering[i].chunk != action->chunk)
+            continue;
+        int gradient = settle(l, value, &site);
+        queue_send(l, MESSAGE_GRADIENT, value, action->micro, peer_of(l, l->entering[i].stage, action->micro), gradient,
+                   &site);
+    }
+}
+
+static void visit_layer(struct lowering *l, const struct visit *visit)
+{
+    const struct graph_layer *layer = &l->graph->layers[visit->layer];
+    enum action_kind kind = visit->action.kind;
+    for (int i = 0; i < layer->segment_count && !l->failed; i++) {
+        int segment = layer->first_segment + (kind == ACTION_FORWARD ? i : layer->segment_count - 1 - i);
+        if (is_walked(l, segment)) {
+            if (segment == l->walk_first && kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT)
+                walk_loss(l, visit->action.micro);
+        } else if (kind == ACTION_FORWARD) {
+            if (is_put_off(l, segment))
+                continue;
+            struct site site = { .phase = PHASE_FORWARD, .layer = visit->layer, .micro = visit->action.micro };
+            forward_segment(l, segment, &site);
+        } else {
+            backward_segment(l, segment, visit->action.micro, kind != ACTION_BACKWARD_WEIGHT,
+                             kind != ACTION_BACKWARD_INPUT);
+        }
+    }
+}
+
+static void run_visits(struct lowering *l)
+{
+    bool steady = schedules[l->plan->schedule]->asynchronous,
+         each = steady && schedules[l->plan->schedule]->updates_each, opening = steady;
+    for (l->visit = l->gathered = 0; l->visit < l->visit_count && !l->failed; l->visit++) {
+        const struct visit *visit = &l->visits[l->visit];
+        bool forward = visit->action.kind == ACTION_FORWARD, input = visit->action.kind != ACTION_BACKWARD_WEIGHT;
+        if (opening && visit->action.part != STEP_OPENING) {
+            steady_receive(l, STEP_OPENING);
+            emit_sends(l);
+            opening = false;
+        }
+        if (visit->opens) {
+            l->copy = visit->action.micro % l->copies;
+            steady_begin(l, &visit->action);
+        }
+        gather_ahead(l);
+        if (visit->opens)
+            post_arrivals(l, visit->number);
+        if (l->ordered && visit->opens && input)
+            emit_sends_before(
+                l, message_place(l, forward ? MESSAGE_VALUE : MESSAGE_GRADIENT, l->stage, visit->action.micro));
+        if (visit->opens && forward)
+            open_forward(l, &visit->action);
+        else if (visit->opens && input)
+            open_backward(l, &visit->action);
+        if (!l->ordered)
+            emit_sends(l);
+        visit_layer(l, visit);
+        bucket_flush(l, false);
+        release_visit(l);
+        if (visit->closes && forward)
+            close_forward(l, &visit->action);
+        else if (visit->closes && input)
+            close_backward(l, &visit->action);
+        if (each && visit->closes && !forward) {
+            lower_step(l, visit->action.micro);
+            renew_gradients(l);
+        }
+    }
+    if (steady)
+        steady_receive(l, STEP_AHEAD);
+    emit_sends(l);
+    l->part = STEP_OWN;
+    if (!each)
+        lower_step(l, -1);
+}
+
+/* ---- stages ---- */
+static struct action *stage_actions(struct lowering *l, int *count)
+{
+    if (l->clock.stages) {
+        *count = l->clock.stages[l->stage].count;
+        return l->clock.stages[l->stage].actions;
+    }
+    struct action *actions = clock_actions(l->plan, l->stage, count, &l->scratch);
+    if (!actions)
+        lower_memory(l);
+    return actions;
+}
+
+static bool list_visits(struct lowering *l, const struct layer_range *layers)
+{
+    int count, most = 0;
+    const struct action *actions = stage_actions(l, &count);
+    if (!actions)
+        return false;
+    l->visit_count = 0;
+    for (int c = 0; c < l->chunk_count; c++)
+        most = layers[c].count > most ? layers[c].count : most;
+    l->visits = arena_alloc(&l->growing, (size_t)count * (size_t)most, sizeof *l->visits);
+    if (!l->visits)
+        return lower_memory(l);
+    for (int i = 0; i < count; i++) {
+        const struct layer_range *range = &layers[actions[i].chunk];
+        for (int k = 0; k < range->count; k++) {
+            int layer = actions[i].kind == ACTION_FORWARD ? k : range->count - 1 - k;
+            l->visits[l->visit_count++] =
+                (struct visit){ actions[i], range->first + layer, k == 0, k == range->count - 1, i };
+        }
+    }
+    return true;
+}
+
+/* The segments of each chunk; returns how many in all. */
+static int set_chunks(struct lowering *l, const struct layer_range *layers, int chunk_count)
+{
+    int segments = 0;
+    l->chunk_count = chunk_count;
+    for (int c = 0; c < chunk_count; c++) {
+        const struct graph_layer *first = &l->graph->layers[layers[c].first], *last = first + layers[c].count - 1;
+        l->chunks[c] = (struct segment_range){ first->first_segment, last->first_segment + last->segment_count };
+        segments += l->chunks[c].end - l->chunks[c].first;
+    }
+    return segments;
+}
+
+/* The stage's list moves to the program, without the room that it did not need. */
+static bool keep_instrs(struct lowering *l)
+{
+    struct stage_program *stage = &l->program->stages[l->stage];
+    size_t count = (size_t)stage->instr_count;
+    struct instr *instrs = arena_alloc(&l->program->arena, count, sizeof *instrs);
+    if (!instrs)
+        return lower_memory(l);
+    if (count > 0)
+        memcpy(instrs, stage->instrs, count * sizeof *instrs);
+    stage->instrs = instrs;
+    arena_free(&l->growing);
+    return true;
+}
+
+static bool lower_stage(struct lowering *l, int stage)
+{
+    struct layer_range layers[PLAN_MAX_CHUNKS];
+    for (int c = 0; c < l->plan->chunk_count; c++)
+        layers[c] = stage_chunk(l->plan, stage, c);
+    l->stage = stage;
+    l->first_buffer = l->program->buffer_count;
+    l->part = STEP_OWN;
+    l->opened_count = l->reopened = 0;
+    l->position = stage - l->plan->stages[stage].turn;
+    l->copies = plan_copies(l->plan);
+    l->copy = 0;
+    l->own_micro_count = stage_micro_batches(l->plan, stage);
+    int segments = set_chunks(l, layers, l->plan->chunk_count);
+    l->instr_capacity = 4 * segments * l->own_micro_count + 64; /* most lists stay below it */
+    l->program->stages[stage].instrs =
+        arena_alloc(&l->growing, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
+    if (!l->program->stages[stage].instrs)
+        return lower_memory(l);
+    collect_crossings(l);
+    collect_weights(l);
+    find_recomputed(l);
+    if (l->failed || !list_arrivals(l) || !list_visits(l, layers))
+        return false;
+    run_visits(l);
+    offload_activations(l);
+    forget_versions(l);
+    return !l->failed && keep_instrs(l);
+}
+
+/* ---- who reads what ---- */
+static void link_slots(int *head, int *next, int segment, const struct operand *operands, int count)
+{
+    for (int i = count - 1; i >= 0; i--) {
+        int slot = segment * MAX_OPERANDS + i;
+        next[slot] = head[operands[i].id];
+        head[operands[i].id] = slot;
+    }
+}
+
+static bool link_readers(struct lowering *l)
+{
+    const struct graph *graph = l->graph;
+    memset(l->reader_head, -1, sizeof(int) * (size_t)graph->value_count);
+    memset(l->use_head, -1, sizeof(int) * (size_t)graph->weight_count);
+    for (int i = 0; i < graph->segment_count; i++) {
+        for (int k = 0; k < graph->segments[i].weight_count; k++)
+            l->use_count[graph->segments[i].weight[k].id]++;
+    }
+    for (int i = graph->segment_count - 1; i >= 0; i--) {
+        link_slots(l->reader_head, l->reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
+        link_slots(l->use_head, l->use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
+        recipe_layouts(graph, l->plan, l->program->assignments, i, recipe_of(l, i));
+    }
+    return true;
+}
+
+/* An arena gives a valid pointer for nothing, so only memory can fail here. */
+static bool open_lowering(struct lowering *l)
+{
+    struct arena *a = &l->scratch;
+    struct program *program = l->program;
+    const struct graph *graph = l->graph;
+    size_t segments = (size_t)graph->segment_count, slots = segments * MAX_OPERANDS;
+    size_t values = (size_t)graph->value_count, weights = (size_t)graph->weight_count,
+           versions = values * (size_t)l->micro_count;
+    program->graph = graph;
+    program->plan = l->plan;
+    program->stage_count = l->plan->stage_count;
+    program->stages = arena_alloc(&program->arena, (size_t)program->stage_count, sizeof *program->stages);
+    program->assignments = arena_alloc(&program->arena, (size_t)graph->segment_count, sizeof *program->assignments);
+    l->recipes = arena_alloc(a, segments, sizeof *l->recipes);
+    l->recomputed = arena_alloc(a, segments, sizeof *l->recomputed);
+    l->reader_head = arena_alloc(a, values, sizeof(int));
+    l->reader_next = arena_alloc(a, slots, sizeof(int));
+    l->use_head = arena_alloc(a, weights, sizeof(int));
+    l->use_next = arena_alloc(a, slots, sizeof(int));
+    l->use_count = arena_alloc(a, weights, sizeof(int));
+    l->version_head[0] = arena_alloc(a, versions, sizeof(int));
+    l->version_head[1] = arena_alloc(a, versions, sizeof(int));
+    l->weights = arena_alloc(a, weights, sizeof *l->weights);
+    l->weight_list = arena_alloc(a, weights, sizeof(int));
+    l->entering = arena_alloc(a, slots, sizeof *l->entering);
+    l->leaving = arena_alloc(a, slots, sizeof *l->leaving);
+    bool ok = program->stages && program->assignments && l->recipes && l->recomputed && l->reader_head &&
+              l->reader_next && l->use_head && l->use_next && l->use_count && l->version_head[0] &&
+              l->version_head[1] && l->weights && l->weight_list && l->entering && l->leaving;
+    if (!ok)
+        return lower_memory(l);
+    memset(l->version_head[0], -1, versions * sizeof *l->version_head[0]);
+    memset(l->version_head[1], -1, versions * sizeof *l->version_head[1]);
+    recipe_assign(graph, l->plan, 0, graph->segment_count, program->assignments);
+    find_walk(l);
+    for (size_t i = 0; i < weights; i++)
+        l->weights[i].segment = -1;
+    l->in_place = true;
+    for (int i = 0; i < l->plan->layer_count; i++) {
+        for (int atom = 0; atom < MAX_ATOMS; atom++)
+            l->in_place &= !dimensions[l->plan->layers[i].dim[atom]]->defer;
+    }
+    return link_readers(l);
+}
+
+static bool run_clock(struct lowering *l)
+{
+    const int *work = NULL;
+    if (l->plan->clock == CLOCK_WORK && !(work = clock_work(l->graph, NULL, &l->scratch)))
+        return lower_memory(l);
+    return clock_run(&l->clock, l->plan, work, &l->scratch, l->err);
+}
+
+/* Frees what lowering alone needed, for the waits need much, too. */
+static void close_lowering(struct lowering *l)
+{
+    struct program *program = l->program;
+    struct buffer *buffers = realloc(program->buffers, ((size_t)program->buffer_count + 1) * sizeof *buffers);
+    struct pair *pairs = realloc(program->pairs, ((size_t)program->pair_count + 1) * sizeof *pairs);
+    int *operands = realloc(program->operands, ((size_t)program->operand_count + 1) * sizeof *operands);
+    program->buffers = buffers ? buffers : program->buffers;
+    program->pairs = pairs ? pairs : program->pairs;
+    program->operands = operands ? operands : program->operands;
+    free(l->notes);
+    free(l->messages);
+    free(l->message_slots);
+    arena_free(&l->scratch);
+    arena_free(&l->growing);
+}
+
+bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err)
+{
+    struct lowering l = { .graph = graph, .plan = plan, .err = err, .micro_count = plan->micro_batch_count };
+    l.program = calloc(1, sizeof *l.program);
+    if (!l.program)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while lowering a plan");
+    bool ok = open_lowering(&l) && lower_times(&l) && (!posts_early(plan) || run_clock(&l));
+    for (int stage = 0; ok && stage < plan->stage_count; stage++)
+        ok = lower_stage(&l, stage);
+    ok = ok && messages_close(&l);
+    close_lowering(&l);
+    ok = ok && program_waits(l.program, err) && program_index(l.program, err);
+    if (ok)
+        *out = l.program;
+    else
+        program_free(l.program);
+    return ok;
+}

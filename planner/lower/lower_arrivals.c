@@ -1,0 +1,143 @@
+/* When a stage posts its receives. A send ends only together with its receive, and both lanes keep their order, so a
+ * receive that is posted too late can make two stages wait for each other.
+ *
+ * Plain pipelines post what an action reads when it begins: that never stalls (tests) and takes the least memory. With
+ * chunks, turns or split backward passes messages overtake each other. There receives are posted in the order in which
+ * an ideal run of the schedule (clock.h) sends them, each before the action during which it is sent. Then the messages
+ * in the order of that clock, ties by sender, are one order in which all can happen: before each of them all that its
+ * two ends wait for has happened, since that ended earlier. */
+#include "planner/lower/lower_parts.h"
+#include <stdlib.h>
+
+int stage_at_hand(const struct lowering *l, int layer)
+{
+    return stage_of_copy(l->plan, layer, l->copy);
+}
+
+int peer_of(const struct lowering *l, int stage, int micro)
+{
+    return stage + micro % stage_turns(l->plan, stage);
+}
+
+static const struct crossing *crossing_of(const struct lowering *l, bool gradient, int index)
+{
+    return gradient ? &l->leaving[index] : &l->entering[index];
+}
+
+static int *received(const struct lowering *l, bool gradient, int index, int micro)
+{
+    return &l->received[(gradient ? l->entering_count + index : index) * l->micro_count + micro];
+}
+
+/* A forward value lands in a version that is nobody's yet, a gradient likewise. */
+static int post(struct lowering *l, bool gradient, int index, int micro)
+{
+    const struct crossing *crossing = crossing_of(l, gradient, index);
+    int copy = l->copy;
+    l->copy = micro % l->copies; /* not that of the action before which it is posted */
+    const struct segment_range *chunk = &l->chunks[crossing->chunk];
+    struct site site = { .phase = gradient ? PHASE_BACKWARD_INPUT : PHASE_FORWARD,
+                         .layer = l->graph->segments[gradient ? chunk->end - 1 : chunk->first].layer,
+                         .micro = micro };
+    struct layout_pair layouts = base_layouts(l, crossing->value);
+    int buffer = add_version(l, gradient, crossing->value, micro, gradient ? &layouts.gradient : &layouts.forward);
+    l->copy = copy;
+    emit_receive(l, gradient ? MESSAGE_GRADIENT : MESSAGE_VALUE, crossing->value, micro,
+                 peer_of(l, crossing->stage, micro), buffer, &site);
+    return buffer;
+}
+
+int arrived(struct lowering *l, bool gradient, int index, int micro)
+{
+    int early = gradient ? -1 : steady_received(l, index, micro);
+    if (early >= 0)
+        return early;
+    return l->clock.stages ? *received(l, gradient, index, micro) : post(l, gradient, index, micro);
+}
+
+/* ---- early ---- */
+static int layer_chunk(const struct plan *plan, int stage, int layer)
+{
+    int chunk = plan->chunk_count - 1;
+    while (chunk > 0) {
+        struct layer_range range = stage_chunk(plan, stage, chunk);
+        if (layer >= range.first && layer < range.first + range.count)
+            break;
+        chunk--;
+    }
+    return chunk;
+}
+
+/* The chunk of the other stage whose pass sends the message: the producer's, or of those that read the value the first,
+ * which runs backward last. */
+static int sending_chunk(const struct lowering *l, const struct crossing *crossing, bool gradient)
+{
+    const struct value *value = &l->graph->values[crossing->value];
+    int first = l->plan->chunk_count - 1;
+    if (!gradient)
+        return layer_chunk(l->plan, crossing->stage, l->graph->segments[value->producer].layer);
+    for (int slot = l->reader_head[crossing->value]; slot >= 0; slot = l->reader_next[slot]) {
+        int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
+        int chunk = layer_chunk(l->plan, crossing->stage, layer);
+        if (stage_at_hand(l, layer) == crossing->stage && chunk < first)
+            first = chunk;
+    }
+    return first;
+}
+
+static void add_arrivals(struct lowering *l, bool gradient, int index)
+{
+    const struct crossing *crossing = crossing_of(l, gradient, index);
+    if (crossing->stage < 0 || (gradient && !graph_needs_gradient(l->graph, crossing->value)))
+        return;
+    l->copy = crossing->chunk % l->copies;
+    int chunk = sending_chunk(l, crossing, gradient), turns = stage_turns(l->plan, l->position);
+    for (int micro = l->stage - l->position + l->copy; micro < l->micro_count; micro += turns * l->copies) {
+        int from = peer_of(l, crossing->stage, micro);
+        l->arrivals[l->arrival_count++] =
+            (struct arrival){ .time = clock_end(&l->clock, l->plan, from, chunk, micro, gradient),
+                              .from = from,
+                              .value = crossing->value,
+                              .index = index,
+                              .micro = micro,
+                              .gradient = gradient };
+    }
+}
+
+static int compare_arrivals(const void *left, const void *right)
+{
+    const struct arrival *a = left, *b = right;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->from != b->from)
+        return a->from - b->from;
+    return a->value - b->value; /* one pass sends them in this order */
+}
+
+bool list_arrivals(struct lowering *l)
+{
+    if (!l->clock.stages)
+        return true;
+    size_t count = (size_t)(l->entering_count + l->leaving_count) * (size_t)l->micro_count;
+    l->arrivals = arena_alloc(&l->growing, count, sizeof *l->arrivals);
+    l->received = arena_alloc(&l->growing, count, sizeof *l->received);
+    l->arrival_count = l->posted_count = 0;
+    if (!l->arrivals || !l->received)
+        return lower_memory(l);
+    for (int i = 0; i < l->entering_count; i++)
+        add_arrivals(l, false, i);
+    for (int i = 0; i < l->leaving_count; i++)
+        add_arrivals(l, true, i);
+    qsort(l->arrivals, (size_t)l->arrival_count, sizeof *l->arrivals, compare_arrivals);
+    return true;
+}
+
+void post_arrivals(struct lowering *l, int action)
+{
+    for (; l->clock.stages && l->posted_count < l->arrival_count && !l->failed; l->posted_count++) {
+        const struct arrival *next = &l->arrivals[l->posted_count];
+        if (next->time >= l->clock.stages[l->stage].end[action])
+            break;
+        *received(l, next->gradient, next->index, next->micro) = post(l, next->gradient, next->index, next->micro);
+    }
+}

@@ -1,0 +1,409 @@
+/* Buffers, versions, instructions, conversions and messages: the vocabulary in which lowering speaks. */
+#include "planner/lower/lower_parts.h"
+#include "base/num.h"
+#include "planner/program/geometry.h"
+#include "planner/program/loss_walk.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool lower_memory(struct lowering *l)
+{
+    l->failed = true;
+    return fail_kind(l->err, ERROR_ENVIRONMENT, "out of memory while lowering a plan of %d layers",
+                     l->plan->layer_count);
+}
+
+bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count, int *capacity, size_t size)
+{
+    if (l->failed)
+        return false;
+    void *larger = arena_more(arena, *array, count, capacity, size);
+    if (!larger)
+        return lower_memory(l);
+    *array = larger;
+    return true;
+}
+
+/* For the arrays with something for each micro-batch of the whole plan, whose smaller forms an arena would keep. */
+static bool grow_large(struct lowering *l, void **array, int count, int *capacity, size_t size)
+{
+    if (l->failed)
+        return false;
+    if (count < *capacity)
+        return true;
+    size_t wanted = *capacity ? (size_t)*capacity * 2 : 32;
+    void *larger = wanted <= INT_MAX ? realloc(*array, wanted * size) : NULL;
+    if (!larger)
+        return lower_memory(l);
+    *array = larger;
+    *capacity = (int)wanted;
+    return true;
+}
+
+/* ---- instructions ---- */
+struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct site *site)
+{
+    struct stage_program *stage = &l->program->stages[l->stage];
+    struct instr *instr = &l->spare;
+    if (lower_grow(l, &l->growing, (void **)&stage->instrs, stage->instr_count, &l->instr_capacity,
+                   sizeof *stage->instrs))
+        instr = &stage->instrs[stage->instr_count++];
+    memset(instr, 0, sizeof *instr);
+    instr->op = op;
+    instr->lane = lane;
+    instr->phase = site->phase;
+    instr->part = l->part;
+    instr->again = site->again;
+    instr->late = site->late;
+    instr->layer = site->layer;
+    instr->micro = site->micro;
+    instr->segment = instr->peer_stage = instr->tag = -1;
+    return instr;
+}
+
+void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table)
+{
+    struct program *program = l->program;
+    int first = program->operand_count;
+    if (grow_large(l, (void **)&program->operands, first + OPERAND_SLOTS - 1, &l->operand_capacity,
+                   sizeof *program->operands))
+        program->operand_count += instr_pack(instr, table, first, &program->operands[first]);
+}
+
+int add_pair(struct lowering *l, int source, int destination)
+{
+    struct program *program = l->program;
+    if (!grow_large(l, (void **)&program->pairs, program->pair_count, &l->pair_capacity, sizeof *program->pairs))
+        return 0;
+    program->pairs[program->pair_count] = (struct pair){ source, destination };
+    return program->pair_count++;
+}
+
+struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source,
+                        int destination)
+{
+    struct instr *instr = emit(l, op, lane, site);
+    instr->pair_first = add_pair(l, source, destination);
+    instr->pair_count = 1;
+    return instr;
+}
+
+enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool weight)
+{
+    const struct plan_layer *choice = &l->plan->layers[layer];
+    enum lane lane = LANE_TP;
+    for (int i = 0; i < MAX_ATOMS; i++) { /* the innermost atom decides */
+        if (!(atoms >> i & 1))
+            continue;
+        if (choice->dim[i] != DIM_none)
+            lane = dimensions[choice->dim[i]]->lane;
+        if (weight && dimensions[choice->dim[i]]->shard)
+            return LANE_DP;
+    }
+    return lane;
+}
+
+/* ---- buffers ---- */
+static int64_t element_size(const struct lowering *l, const struct buffer *buffer)
+{
+    enum dtype dtype = l->plan->dtype;
+    switch (buffer->kind) {
+    case BUFFER_VALUE:
+    case BUFFER_VALUE_GRADIENT:
+        return element_bytes(dtype, l->graph->values[buffer->id].element);
+    case BUFFER_WEIGHT:
+    case BUFFER_WEIGHT_USE:
+        return weight_bytes_per_element(dtype);
+    case BUFFER_WEIGHT_GRADIENT:
+    case BUFFER_GRADIENT:
+        return gradient_bytes_per_element(dtype);
+    case BUFFER_STATE:
+    case BUFFER_STATE_USE:
+        return optimizer_bytes_per_element(dtype);
+    case BUFFER_SCALAR:
+        return element_bytes(dtype, ELEMENT_STATISTIC);
+    case BUFFER_TEMPORARY:
+    case BUFFER_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* A temporary keeps the element size that it was given. */
+int add_buffer(struct lowering *l, struct buffer buffer)
+{
+    struct program *program = l->program;
+    int reused = steady_reuse(l, &buffer);
+    if (!grow_large(l, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
+                    sizeof *program->buffers) ||
+        !grow_large(l, (void **)&l->notes, program->buffer_count - l->first_buffer, &l->note_capacity,
+                    sizeof *l->notes))
+        return 0;
+    int number = reused >= 0 ? reused : program->buffer_count;
+    if (buffer.kind != BUFFER_TEMPORARY)
+        buffer.element_bytes = (uint8_t)element_size(l, &buffer);
+    buffer.stage = l->stage;
+    buffer.offset = -1;
+    if (buffer.is_weight)
+        buffer.padded = (uint8_t)l->weights[buffer.id].shard;
+    buffer.bytes = buffer_elements(program, &buffer) * buffer.element_bytes;
+    program->buffers[number] = buffer;
+    *note_of(l, number) = (struct version_note){ .next = -1 };
+    program->buffer_count += reused < 0;
+    steady_note(l, number);
+    return number;
+}
+
+/* ---- versions ---- */
+static int *head_of(const struct lowering *l, bool gradient, int value, int micro)
+{
+    return &l->version_head[gradient][value * l->micro_count + micro];
+}
+
+int first_version(const struct lowering *l, bool gradient, int value, int micro)
+{
+    return *head_of(l, gradient, value, micro);
+}
+
+static void link_version(struct lowering *l, bool gradient, int buffer)
+{
+    int *head = head_of(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
+    note_of(l, buffer)->next = *head;
+    *head = buffer;
+}
+
+int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
+{
+    struct buffer version = { .kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE,
+                              .id = value,
+                              .micro = micro,
+                              .part_count = 1,
+                              .layout = *layout };
+    int dim = walked_dim(l->graph, l->program->assignments, value);
+    if (dim >= 0) {
+        version.part = l->walk_round;
+        version.part_count = assignment_of(l, l->graph->values[value].producer)->slices;
+        version.part_dim = dim;
+    }
+    int buffer = add_buffer(l, version);
+    if (!l->failed)
+        link_version(l, gradient, buffer);
+    return buffer;
+}
+
+void forget_versions(struct lowering *l)
+{
+    for (int b = l->first_buffer; b < l->program->buffer_count; b++) {
+        const struct buffer *buffer = buffer_at(l, b);
+        if (!buffer->is_weight && buffer->id >= 0 && buffer->micro >= 0)
+            *head_of(l, false, buffer->id, buffer->micro) = *head_of(l, true, buffer->id, buffer->micro) = -1;
+    }
+}
+
+int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
+{
+    for (int i = first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next) {
+        if (note_of(l, i)->live && layout_equal(&buffer_at(l, i)->layout, layout))
+            return i;
+    }
+    return -1;
+}
+
+void set_live(struct lowering *l, int buffer, bool live)
+{
+    if (!l->failed)
+        note_of(l, buffer)->live = live;
+}
+
+/* ---- conversions ---- */
+int path_between(const struct lowering *l, int source, const struct layout *to, struct conversion path[MAX_CONVERSIONS])
+{
+    const struct buffer *from = buffer_at(l, source);
+    int dim_count = from->is_weight ? l->graph->weights[from->id].dim_count : l->graph->values[from->id].dim_count;
+    int64_t extent[MAX_DIMS] = { 0 };
+    for (int i = 0; i < dim_count; i++) {
+        extent[i] = from->is_weight ? l->graph->weights[from->id].size[i]
+                                    : value_extent(l->plan, &l->graph->values[from->id], i);
+        if (from->part_count > 1 && from->part_dim == i)
+            extent[i] /= from->part_count;
+    }
+    return conversion_path(l->plan->stages[l->stage].atom, extent, dim_count, &from->layout, to, path);
+}
+
+/* A buffer like the source in another layout. */
+static int converted(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
+{
+    struct buffer next = *buffer_at(l, source);
+    next.kind = kind;
+    next.layout = *layout;
+    next.persistent = false;
+    next.version = next.version_count = 0;
+    int buffer = add_buffer(l, next);
+    if (!l->failed && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
+        link_version(l, kind == BUFFER_VALUE_GRADIENT, buffer);
+    return buffer;
+}
+
+static enum fold fold_of(const struct lowering *l, const struct buffer *buffer)
+{
+    return buffer->kind == BUFFER_VALUE ? l->graph->values[buffer->id].partial : FOLD_SUM;
+}
+
+int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume,
+                   const struct site *site)
+{
+    struct conversion path[MAX_CONVERSIONS];
+    int count = l->failed ? 0 : path_between(l, source, to, path), now = source;
+    enum fold fold = l->failed ? FOLD_SUM : fold_of(l, buffer_at(l, source));
+    if (count < 0) {
+        l->failed = true;
+        fail_kind(l->err, ERROR_BUG, "no conversion between two layouts of buffer %d (layer %d)", source, site->layer);
+        return source;
+    }
+    for (int i = 0; i < count && !l->failed; i++) {
+        bool in_place = path[i].op == OP_ALL_REDUCE && (consume || now != source), last = i == count - 1;
+        int next = now;
+        if (in_place) {
+            buffer_at(l, now)->layout = path[i].to;
+        } else {
+            next = converted(l, now, &path[i].to, last ? kind : BUFFER_TEMPORARY);
+        }
+        bool sums = path[i].op == OP_ALL_REDUCE || path[i].op == OP_REDUCE || path[i].op == OP_REDUCE_SCATTER ||
+                    path[i].op == OP_REDISTRIBUTE;
+        enum lane lane = path[i].op == OP_SLICE
+                             ? LANE_COMPUTE
+                             : atom_lane(l, site->layer, path[i].atoms, buffer_at(l, source)->is_weight);
+        struct instr *instr = emit_pair(l, path[i].op, lane, site, now, next);
+        instr->atoms = path[i].atoms;
+        instr->fold = sums ? fold : FOLD_NONE;
+        now = next;
+    }
+    if (!l->failed && buffer_at(l, now)->kind == BUFFER_TEMPORARY &&
+        kind != BUFFER_TEMPORARY) { /* ended by an all-reduce in place */
+        buffer_at(l, now)->kind = kind;
+        if (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT)
+            link_version(l, kind == BUFFER_VALUE_GRADIENT, now);
+    }
+    return now;
+}
+
+/* ---- messages between stages ---- */
+static uint64_t message_key(enum message_kind kind, int from, int to, int id, int number)
+{
+    uint64_t hash = hash_i64(HASH_START, (int64_t)kind);
+    hash = hash_i64(hash_i64(hash, from), to);
+    return hash_i64(hash_i64(hash, id), number);
+}
+
+static bool rehash(struct lowering *l)
+{
+    int wanted = l->slot_count ? l->slot_count * 2 : 256;
+    int *slots = calloc((size_t)wanted, sizeof *slots);
+    if (!slots)
+        return lower_memory(l);
+    free(l->message_slots);
+    for (int i = 0; i < l->message_count; i++) {
+        uint64_t at = l->messages[i].key & (uint64_t)(wanted - 1);
+        while (slots[at])
+            at = (at + 1) & (uint64_t)(wanted - 1);
+        slots[at] = i + 1;
+    }
+    l->message_slots = slots;
+    l->slot_count = wanted;
+    return true;
+}
+
+static int message_of(struct lowering *l, uint64_t key)
+{
+    if (l->failed || (2 * l->message_count >= l->slot_count && !rehash(l)))
+        return -1;
+    uint64_t at = key & (uint64_t)(l->slot_count - 1);
+    for (; l->message_slots[at]; at = (at + 1) & (uint64_t)(l->slot_count - 1)) {
+        if (l->messages[l->message_slots[at] - 1].key == key)
+            return l->message_slots[at] - 1;
+    }
+    if (!grow_large(l, (void **)&l->messages, l->message_count, &l->message_capacity, sizeof *l->messages))
+        return -1;
+    l->messages[l->message_count] = (struct message){ .key = key, .send_pair = -1, .receive_pair = -1 };
+    l->message_slots[at] = ++l->message_count;
+    return l->message_count - 1;
+}
+
+void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
+                const struct site *site)
+{
+    if (lower_grow(l, &l->scratch, (void **)&l->pending, l->pending_count, &l->pending_capacity, sizeof *l->pending))
+        l->pending[l->pending_count++] =
+            (struct pending){ kind, id, steady_number(l, number), peer, buffer, l->part, *site };
+}
+
+static void emit_send(struct lowering *l, const struct pending *p)
+{
+    int tag = message_of(l, message_key(p->kind, l->stage, p->peer, p->id, p->number));
+    struct instr *instr = emit_pair(l, OP_SEND, LANE_SEND, &p->site, p->buffer, -1);
+    instr->peer_stage = p->peer;
+    instr->tag = tag;
+    instr->part = p->part;
+    if (!l->failed)
+        l->messages[tag].send_pair = instr->pair_first;
+}
+
+void emit_sends(struct lowering *l)
+{
+    if (l->ordered)
+        emit_sends_before(l, INT_MAX);
+    for (int i = 0; i < l->pending_count && !l->failed; i++)
+        emit_send(l, &l->pending[i]);
+    l->pending_count = 0;
+}
+
+static bool comes_before(const struct lowering *l, const struct pending *a, const struct pending *b)
+{
+    int x = message_place(l, a->kind, a->peer, a->number), y = message_place(l, b->kind, b->peer, b->number);
+    return x < y || (x == y && a->id < b->id);
+}
+
+void emit_sends_before(struct lowering *l, int place)
+{
+    for (;;) {
+        int first = -1;
+        for (int i = 0; i < l->pending_count && !l->failed; i++) {
+            const struct pending *p = &l->pending[i];
+            if (p->kind != MESSAGE_WEIGHT && message_place(l, p->kind, p->peer, p->number) < place &&
+                (first < 0 || comes_before(l, p, &l->pending[first])))
+                first = i;
+        }
+        if (first < 0)
+            return;
+        emit_send(l, &l->pending[first]);
+        memmove(&l->pending[first], &l->pending[first + 1], (size_t)(--l->pending_count - first) * sizeof *l->pending);
+    }
+}
+
+void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
+                  const struct site *site)
+{
+    int tag = message_of(l, message_key(kind, peer, l->stage, id, steady_number(l, number)));
+    struct instr *instr = emit_pair(l, OP_RECEIVE, LANE_RECEIVE, site, -1, buffer);
+    instr->peer_stage = peer;
+    instr->tag = tag;
+    if (!l->failed)
+        l->messages[tag].receive_pair = instr->pair_first;
+}
+
+bool messages_close(struct lowering *l)
+{
+    for (int i = 0; i < l->message_count && !l->failed; i++) {
+        const struct message *m = &l->messages[i];
+        if (m->send_pair < 0 || m->receive_pair < 0) {
+            l->failed = true;
+            return fail_kind(l->err, ERROR_BUG, "message %d between stages has %s", i,
+                             m->send_pair < 0 ? "no sender" : "no receiver");
+        }
+        struct pair *send = &l->program->pairs[m->send_pair], *receive = &l->program->pairs[m->receive_pair];
+        send->destination = receive->destination;
+        receive->source = send->source;
+    }
+    return !l->failed;
+}

@@ -1,0 +1,81 @@
+/* Asynchronous schedules: steps run into each other and weights have versions.
+ *
+ * The list of a stage is the opening, which only the first step of a run executes, and then what every step does: the
+ * stage's own micro-batches as far as they are not begun yet, and the first forward passes of the next step's. What the
+ * opening leaves behind is what each step leaves to the next, in the same buffers. Versions of weights are neighbouring
+ * buffers: an update reads the newest and writes over the oldest, and between steps the executor renumbers them, so
+ * nothing is copied. */
+#include "planner/lower/lower_parts.h"
+#include <string.h>
+
+static void forget_micro(struct lowering *l, int micro)
+{
+    for (int value = 0; value < l->graph->value_count; value++)
+        l->version_head[0][value * l->micro_count + micro] = l->version_head[1][value * l->micro_count + micro] = -1;
+}
+
+void steady_begin(struct lowering *l, const struct action *action)
+{
+    if (!schedules[l->plan->schedule]->asynchronous)
+        return;
+    l->part = action->part;
+    l->version = schedule_version(l->plan, l->stage, action->micro, action->part);
+    if (action->part == STEP_AHEAD)
+        forget_micro(l, action->micro);
+}
+
+/* ---- what the next step finds ---- */
+void steady_note(struct lowering *l, int buffer)
+{
+    if (l->part == STEP_OPENING &&
+        lower_grow(l, &l->scratch, (void **)&l->opened, l->opened_count, &l->opened_capacity, sizeof *l->opened))
+        l->opened[l->opened_count++] = buffer;
+}
+
+int steady_reuse(struct lowering *l, const struct buffer *buffer)
+{
+    if (l->part != STEP_AHEAD || l->failed)
+        return -1;
+    int made = l->reopened < l->opened_count ? l->opened[l->reopened++] : -1;
+    if (made >= 0 && buffer_at(l, made)->id == buffer->id && buffer_at(l, made)->micro == buffer->micro)
+        return made;
+    l->failed = true;
+    fail_kind(l->err, ERROR_BUG, "stage %d: what is begun for the next step is not what the opening began", l->stage);
+    return -1;
+}
+
+/* ---- messages ---- */
+int steady_number(const struct lowering *l, int micro)
+{
+    return l->part == STEP_AHEAD ? l->micro_count + micro : micro;
+}
+
+/* The first stage has nothing to receive. The stage before is one forward pass further ahead. */
+static int first_own(const struct lowering *l)
+{
+    struct schedule_place place = schedule_place_of(l->plan, l->stage);
+    return place.ahead - 1;
+}
+
+void steady_receive(struct lowering *l, enum step_part part)
+{
+    int micro = first_own(l);
+    struct action action = { .kind = ACTION_FORWARD, .micro = micro, .part = part };
+    if (l->entering_count == 0 || l->failed)
+        return;
+    steady_begin(l, &action);
+    if (part == STEP_OPENING)
+        l->ahead_of = arena_alloc(&l->scratch, (size_t)l->entering_count, sizeof *l->ahead_of);
+    if (!l->ahead_of) {
+        lower_memory(l);
+        return;
+    }
+    for (int i = 0; i < l->entering_count && !l->failed; i++)
+        l->ahead_of[i] = arrived(l, false, i, micro);
+}
+
+int steady_received(const struct lowering *l, int index, int micro)
+{
+    bool ahead = schedules[l->plan->schedule]->asynchronous && l->part == STEP_OWN;
+    return ahead && micro == first_own(l) ? l->ahead_of[index] : -1;
+}

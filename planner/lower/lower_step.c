@@ -1,0 +1,307 @@
+/* Buckets, and the step: sums over stages, the norm, the update. */
+#include "planner/lower/lower_parts.h"
+#include <string.h>
+
+/* ---- buckets ---- */
+static void flush_one(struct lowering *l, struct bucket *bucket)
+{
+    if (bucket->count == 0 || l->failed)
+        return;
+    struct instr *instr = emit(l, bucket->op, bucket->lane, &bucket->site);
+    instr->atoms = bucket->atoms;
+    instr->accumulate = bucket->accumulate;
+    instr->fold = bucket->op == OP_ALL_GATHER || bucket->op == OP_BROADCAST ? FOLD_NONE : FOLD_SUM;
+    instr->pair_count = bucket->count;
+    for (int i = 0; i < bucket->count; i++) {
+        int pair = add_pair(l, bucket->pairs[i].source, bucket->pairs[i].destination);
+        if (i == 0)
+            instr->pair_first = pair;
+    }
+    bucket->count = 0;
+    bucket->bytes = 0;
+}
+
+void bucket_flush(struct lowering *l, bool step)
+{
+    for (int i = 0; i < MAX_BUCKETS; i++) {
+        if (step || l->buckets[i].site.phase != PHASE_STEP)
+            flush_one(l, &l->buckets[i]);
+    }
+}
+
+static struct bucket *bucket_for(struct lowering *l, const struct bucket *like)
+{
+    struct bucket *unused = NULL;
+    for (int i = 0; i < MAX_BUCKETS; i++) {
+        struct bucket *b = &l->buckets[i];
+        bool same =
+            b->op == like->op && b->atoms == like->atoms && b->lane == like->lane && b->accumulate == like->accumulate;
+        if (b->count && same && b->site.phase == like->site.phase)
+            return b;
+        if (!b->count && !unused)
+            unused = b;
+    }
+    if (!unused) {
+        bucket_flush(l, true);
+        unused = &l->buckets[0];
+    }
+    struct pair *pairs = unused->pairs;
+    int capacity = unused->capacity;
+    *unused = *like;
+    unused->pairs = pairs;
+    unused->capacity = capacity;
+    return unused;
+}
+
+/* A second reduction into the same accumulator stays behind the first. */
+static void flush_before(struct lowering *l, int destination)
+{
+    for (int i = 0; i < MAX_BUCKETS; i++) {
+        bool waits = false;
+        for (int k = 0; k < l->buckets[i].count; k++)
+            waits |= l->buckets[i].pairs[k].destination == destination;
+        if (waits)
+            flush_one(l, &l->buckets[i]);
+    }
+}
+
+void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
+                const struct site *site, int source, int destination)
+{
+    struct bucket like = { .op = op, .atoms = atoms, .lane = lane, .accumulate = accumulate, .site = *site };
+    if (l->failed)
+        return;
+    flush_before(l, destination);
+    struct bucket *bucket = bucket_for(l, &like);
+    if (!lower_grow(l, &l->scratch, (void **)&bucket->pairs, bucket->count, &bucket->capacity, sizeof *bucket->pairs))
+        return;
+    bucket->pairs[bucket->count++] = (struct pair){ source, destination };
+    int64_t from = buffer_at(l, source)->bytes, to = buffer_at(l, destination)->bytes;
+    bucket->bytes += from > to ? from : to;
+    if (bucket->bytes >= l->plan->bucket_bytes)
+        flush_one(l, bucket);
+}
+
+/* ---- copies of a weight on several stages ---- */
+/* Those of one use in one copy of the model: replicas that take turns hold one each. */
+static void add_use(struct lowering *l, int weight, int layer, int copy, int stages[MAX_HOLDERS], int *count)
+{
+    int stage = stage_of_copy(l->plan, layer, copy), turns = stage_turns(l->plan, stage);
+    for (int turn = 0; turn < turns && !l->failed; turn++) {
+        if (stages_add(stages, count, MAX_HOLDERS, stage + turn))
+            continue;
+        l->failed = true;
+        fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
+             l->graph->weights[weight].name, MAX_HOLDERS);
+    }
+}
+
+/* The stages that hold the weight, ascending. */
+static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
+{
+    int count = 0;
+    for (int slot = l->use_head[weight]; slot >= 0 && !l->failed; slot = l->use_next[slot])
+        for (int copy = 0; copy < l->copies; copy++)
+            add_use(l, weight, l->graph->segments[slot / MAX_OPERANDS].layer, copy, stages, &count);
+    return count;
+}
+
+/* The first use on a stage says how the weight is stored there; -1: none. */
+static int first_slot(const struct lowering *l, int weight, int stage)
+{
+    for (int c = 0; c < l->plan->chunk_count; c++) {
+        struct layer_range range = stage_chunk(l->plan, stage, c);
+        for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
+            int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
+            if (layer >= range.first && layer < range.first + range.count)
+                return slot;
+        }
+    }
+    return -1;
+}
+
+/* Shards of one weight on all its stages are the same pieces: then they can be exchanged as they are. */
+static bool same_shards(const struct lowering *l, int weight, const int *stages, int count)
+{
+    const struct stage_weight *w = &l->weights[weight];
+    const struct layout own = reduced_layout(l, w->segment, w->index);
+    for (int i = 0; i < count; i++) {
+        int slot = first_slot(l, weight, stages[i]);
+        const struct layout layout = reduced_layout(l, slot / MAX_OPERANDS, slot % MAX_OPERANDS);
+        if (!layout_equal(&layout, &own) ||
+            memcmp(l->plan->stages[stages[i]].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A buffer like the gradient, flat shards made whole if need be. */
+static int gradient_copy(struct lowering *l, int gradient, bool whole)
+{
+    struct buffer buffer = *buffer_at(l, gradient);
+    buffer.kind = BUFFER_TEMPORARY;
+    buffer.persistent = false;
+    for (int i = 0; i < MAX_ATOMS && whole; i++) {
+        if (buffer.layout.kind[i] == LAYOUT_FLAT)
+            buffer.layout.kind[i] = LAYOUT_REPLICATED;
+    }
+    return add_buffer(l, buffer);
+}
+
+static void add_copy(struct lowering *l, int from, int to, const struct site *site)
+{
+    unsigned cut =
+        layout_atoms(&buffer_at(l, to)->layout, LAYOUT_FLAT) & ~layout_atoms(&buffer_at(l, from)->layout, LAYOUT_FLAT);
+    struct instr *instr = emit_pair(l, cut ? OP_SLICE : OP_ADD, LANE_COMPUTE, site, from, to);
+    instr->accumulate = true;
+    instr->atoms = cut;
+}
+
+/* All copies add the same originals in the order of stages, so that they stay equal bit by bit: first those before
+ * their own, then that sum and their own, then the rest. */
+static void sum_copies(struct lowering *l, int number, const int *stages, int count)
+{
+    const struct weight_part part = l->parts[number];
+    const struct stage_weight *w = &l->weights[part.weight];
+    struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
+    int original[MAX_HOLDERS], own = part.gradient;
+    bool whole = !same_shards(l, part.weight, stages, count);
+    if (w->shard && whole) {
+        own = gradient_copy(l, part.gradient, true);
+        emit_pair(l, OP_ALL_GATHER, atom_lane(l, site.layer, w->shard, true), &site, part.gradient, own)->atoms =
+            w->shard;
+    }
+    for (int i = 0; i < count && !l->failed; i++) {
+        original[i] = own;
+        if (stages[i] == l->stage)
+            continue;
+        original[i] = gradient_copy(l, part.gradient, whole);
+        emit_receive(l, MESSAGE_WEIGHT, part.weight, number - w->first_part, stages[i], original[i], &site);
+        queue_send(l, MESSAGE_WEIGHT, part.weight, number - w->first_part, stages[i], own, &site);
+    }
+    emit_sends(l);
+    if (l->failed)
+        return;
+    int before = -1, i = 0; /* the sum of those before this stage's */
+    for (; i < count && stages[i] != l->stage && !l->failed; i++) {
+        if (before < 0)
+            before = original[i];
+        else
+            emit_pair(l, OP_ADD, LANE_COMPUTE, &site, original[i], before)->accumulate = true;
+    }
+    if (before >= 0)
+        add_copy(l, before, part.gradient, &site);
+    for (i++; i < count && !l->failed; i++)
+        add_copy(l, original[i], part.gradient, &site);
+}
+
+/* ---- the norm ---- */
+static int emit_norm(struct lowering *l)
+{
+    struct site site = { .phase = PHASE_STEP, .layer = -1, .micro = -1 };
+    int scalar = add_buffer(l, (struct buffer){ .kind = BUFFER_SCALAR, .id = -1, .micro = -1, .part_count = 1 });
+    emit_pair(l, OP_ZERO, LANE_COMPUTE, &site, -1, scalar);
+    for (int i = 0; i < l->reduced_count && !l->failed; i++) {
+        const struct weight_part *part = &l->parts[l->reduced[i]];
+        int stages[MAX_HOLDERS], count = holders(l, part->weight, stages);
+        if (!count || stages[0] != l->stage)
+            continue;
+        site.layer = l->graph->segments[l->weights[part->weight].segment].layer;
+        emit_pair(l, OP_NORM, LANE_COMPUTE, &site, part->gradient, scalar);
+    }
+    site.layer = -1;
+    struct instr *instr = emit_pair(l, OP_NORM_REDUCE, LANE_DP, &site, scalar, scalar);
+    instr->atoms = (1u << MAX_ATOMS) - 1;
+    instr->fold = FOLD_SUM;
+    return scalar;
+}
+
+/* ---- the update ---- */
+static void update(struct lowering *l, int number, int scalar, int micro, int fetched)
+{
+    const struct weight_part part = l->parts[number];
+    const struct stage_weight *w = &l->weights[part.weight];
+    struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = micro };
+    int newest = micro > 0 ? micro : 0; /* as many updates as micro-batches before it */
+    int made = part_version(&part, newest + 1);
+    struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, made);
+    if (part.version_count > 1) {
+        add_pair(l, part_version(&part, newest), -1);
+        instr->pair_count++;
+    }
+    if (fetched >= 0) {
+        add_pair(l, fetched, fetched);
+        instr->pair_count++;
+    }
+    if (scalar >= 0) {
+        add_pair(l, scalar, -1);
+        instr->pair_count++;
+    }
+    return_state(l, number, fetched, micro);
+    if (w->shard && w->zero < 3)
+        bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored,
+                   part.stored);
+    if (w->server)
+        bucket_add(l, OP_BROADCAST, w->server, atom_lane(l, site.layer, w->server, true), false, &site, made, made);
+}
+
+/* Offloaded states are fetched ahead: one is used while the next come and the last goes. */
+static void update_all(struct lowering *l, int scalar, int micro)
+{
+    enum { STATES_AHEAD = 2 };
+    int *fetched = arena_alloc(&l->scratch, (size_t)l->reduced_count, sizeof *fetched);
+    if (!fetched) {
+        lower_memory(l);
+        return;
+    }
+    for (int i = 0, next = 0; i < l->reduced_count && !l->failed; i++) {
+        for (; next < l->reduced_count && next <= i + STATES_AHEAD && !l->failed; next++)
+            fetched[next] = fetch_state(l, l->reduced[next], micro);
+        update(l, l->reduced[i], scalar, micro, fetched[i]);
+    }
+}
+
+/* Over atoms on which a sharded gradient is still partial. */
+static void reduce_rest(struct lowering *l)
+{
+    for (int i = 0; i < l->reduced_count && !l->failed; i++) {
+        const struct stage_weight *w = &l->weights[l->parts[l->reduced[i]].weight];
+        struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
+        if (w->shard)
+            reduce_unsharded(l, l->reduced[i], &site);
+    }
+    bucket_flush(l, true);
+}
+
+static void add_foreign(struct lowering *l)
+{
+    for (int i = 0; i < l->foreign_count && !l->failed; i++) {
+        struct site site = { .phase = PHASE_STEP, .layer = l->foreign[i].layer, .micro = -1 };
+        int gradient = l->parts[l->foreign[i].part].gradient;
+        struct layout layout = buffer_at(l, gradient)->layout;
+        int like = convert_buffer(l, l->foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
+        emit_pair(l, OP_ADD, LANE_COMPUTE, &site, like, gradient)->accumulate = true;
+    }
+}
+
+void lower_step(struct lowering *l, int micro)
+{
+    int scalar = -1;
+    bucket_flush(l, true);
+    reduce_rest(l);
+    add_foreign(l);
+    /* By number, not in the order of first use: the stages must agree on which weight's copies come first. */
+    for (int weight = 0; weight < l->graph->weight_count && !l->failed; weight++) {
+        const struct stage_weight *w = &l->weights[weight];
+        int stages[MAX_HOLDERS], count;
+        if (w->segment < 0 || l->graph->weights[weight].frozen)
+            continue;
+        count = holders(l, weight, stages);
+        for (int part = 0; part < w->part_count && count > 1; part++)
+            sum_copies(l, w->first_part + part, stages, count);
+    }
+    if (l->plan->clip_norm > 0)
+        scalar = emit_norm(l);
+    update_all(l, scalar, micro);
+    bucket_flush(l, true);
+}

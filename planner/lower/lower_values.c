@@ -1,0 +1,363 @@
+/* Forward values, made on demand. */
+#include "planner/lower/lower_parts.h"
+#include <string.h>
+
+int chunk_of(const struct lowering *l, int segment)
+{
+    for (int c = 0; c < l->chunk_count; c++) {
+        bool at_hand = l->copies == 1 || c == l->copy;
+        if (at_hand && segment >= l->chunks[c].first && segment < l->chunks[c].end)
+            return c;
+    }
+    return -1;
+}
+
+bool made_here(const struct lowering *l, int value)
+{
+    return chunk_of(l, l->graph->values[value].producer) >= 0;
+}
+
+/* First segment of the stage that reads the value, and the operand; -1: none. */
+static int first_reader(const struct lowering *l, int value, int *index)
+{
+    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+        int segment = slot / MAX_OPERANDS;
+        if (chunk_of(l, segment) >= 0) {
+            *index = slot % MAX_OPERANDS;
+            return segment;
+        }
+    }
+    return -1;
+}
+
+static struct layout_pair no_layouts(void)
+{
+    struct layout_pair pair;
+    memset(&pair, 0, sizeof pair);
+    return pair;
+}
+
+static int output_index(const struct segment *segment, int value)
+{
+    int index = 0;
+    while (index < segment->out_count - 1 && segment->out[index].id != value)
+        index++;
+    return index;
+}
+
+struct layout_pair base_layouts(const struct lowering *l, int value)
+{
+    const struct value *v = &l->graph->values[value];
+    int index, reader;
+    if (v->input)
+        return no_layouts();
+    if (made_here(l, value))
+        return recipe_of(l, v->producer)->out[output_index(&l->graph->segments[v->producer], value)];
+    reader = first_reader(l, value, &index);
+    if (reader < 0)
+        return no_layouts();
+    struct layout_pair landing = recipe_of(l, reader)->in[index];
+    for (int i = 0; i < MAX_ATOMS; i++) { /* sums are complete before a value or its gradient crosses */
+        if (landing.forward.kind[i] == LAYOUT_PARTIAL)
+            landing.forward.kind[i] = LAYOUT_REPLICATED;
+        if (landing.forward.kind[i] == LAYOUT_REPLICATED)
+            landing.gradient.kind[i] = LAYOUT_REPLICATED;
+    }
+    return landing;
+}
+
+struct layout_pair sent_layouts(const struct lowering *l, int value)
+{
+    struct layout_pair pair = base_layouts(l, value);
+    for (int i = 0; i < MAX_ATOMS; i++) {
+        if (pair.forward.kind[i] == LAYOUT_PARTIAL)
+            pair.forward.kind[i] = LAYOUT_REPLICATED;
+    }
+    return pair;
+}
+
+bool value_leaves(const struct lowering *l, int value)
+{
+    int producer = l->graph->values[value].producer;
+    int layer = producer < 0 ? -1 : l->graph->segments[producer].layer;
+    if (value == l->graph->loss_value || (layer >= 0 && l->graph->layers[layer].output_value == value))
+        return true;
+    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+        if (l->graph->segments[slot / MAX_OPERANDS].layer != layer)
+            return true;
+    }
+    return false;
+}
+
+/* The live version from which the wanted layout is cheapest; the base version on ties; -1 when none lives. */
+static int best_source(const struct lowering *l, int value, int micro, const struct layout *base,
+                       const struct layout *wanted)
+{
+    int best = -1, best_price = 0;
+    for (int i = first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
+        struct conversion path[MAX_CONVERSIONS];
+        if (!note_of(l, i)->live)
+            continue;
+        int count = path_between(l, i, wanted, path), price = 2 * conversion_price(path, count);
+        if (count < 0)
+            continue;
+        price += !layout_equal(&buffer_at(l, i)->layout, base);
+        if (best < 0 || price < best_price) {
+            best = i;
+            best_price = price;
+        }
+    }
+    return best;
+}
+
+/* The value in its base layout, computed here: what was received stays alive. */
+static int materialize_base(struct lowering *l, int value, const struct layout *base, const struct site *site)
+{
+    if (made_here(l, value)) {
+        struct site forward = *site;
+        forward.phase = PHASE_FORWARD;
+        forward.layer = l->graph->segments[l->graph->values[value].producer].layer;
+        forward_segment(l, l->graph->values[value].producer, &forward);
+        return find_version(l, false, value, site->micro, base);
+    }
+    l->failed = true;
+    fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name,
+              l->stage);
+    return -1;
+}
+
+int materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site)
+{
+    if (l->failed)
+        return -1;
+    int buffer = find_version(l, false, value, site->micro, layout);
+    if (buffer >= 0)
+        return buffer;
+    if (l->graph->values[value].input) { /* the loader gives any block */
+        buffer = add_version(l, false, value, site->micro, layout);
+        emit_pair(l, OP_LOAD, LANE_COMPUTE, site, -1, buffer);
+        set_live(l, buffer, true);
+        return buffer;
+    }
+    struct layout base = base_layouts(l, value).forward;
+    int source = best_source(l, value, site->micro, &base, layout);
+    if (source < 0)
+        source = materialize_base(l, value, &base, site);
+    if (l->failed || source < 0 || layout_equal(&buffer_at(l, source)->layout, layout))
+        return source;
+    buffer = convert_buffer(l, source, layout, BUFFER_VALUE, l->in_place, site);
+    set_live(l, buffer, true);
+    return buffer;
+}
+
+int ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind)
+{
+    if (l->failed)
+        return buffer;
+    struct buffer next = *buffer_at(l, buffer);
+    next.kind = kind;
+    next.ring_round = round;
+    next.ring_atom = atom;
+    next.persistent = false;
+    return add_buffer(l, next);
+}
+
+/* Hands the rotating operands on. */
+static void rotate(struct lowering *l, int segment, int round, int in[MAX_OPERANDS], const struct site *site)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    const struct assignment *assignment = assignment_of(l, segment);
+    for (int i = 0; i < s->in_count; i++) {
+        if (!operand_streams(s, assignment, &s->in[i]))
+            continue;
+        int next = ring_buffer(l, in[i], round + 1, assignment->ring_atom, BUFFER_VALUE);
+        unsigned atoms = 1u << assignment->ring_atom;
+        emit_pair(l, OP_SHIFT, atom_lane(l, site->layer, atoms, false), site, in[i], next)->atoms = atoms;
+        in[i] = next;
+    }
+}
+
+/* One round; in: the operands' blocks of this round. */
+static void forward_round(struct lowering *l, int segment, int round, const int in[MAX_OPERANDS],
+                          const int out[MAX_OPERANDS], const struct site *site)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    struct operand_table table = no_operands;
+    for (int i = 0; i < s->weight_count; i++)
+        table.buffer[ROLE_WEIGHT][i] = use_weight(l, segment, i, round, site);
+    struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, site);
+    instr->segment = segment;
+    instr->round = round;
+    instr->first = round == 0;
+    memcpy(table.buffer[ROLE_IN], in, sizeof(int) * (size_t)s->in_count);
+    memcpy(table.buffer[ROLE_OUT], out, sizeof(int) * (size_t)s->out_count);
+    set_operands(l, instr, &table);
+    for (int i = 0; i < s->out_count; i++) {
+        bool own_part =
+            sliced_dim(assignment_of(l, segment), &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;
+        if (round == 0 || own_part)
+            instr->define |= (uint8_t)(1u << i);
+    }
+}
+
+void forward_segment(struct lowering *l, int segment, const struct site *site)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    const struct segment_recipe *recipe = recipe_of(l, segment);
+    int in[MAX_OPERANDS], out[MAX_OPERANDS];
+    bool had[MAX_OPERANDS]; /* an older version lives: the new one is nobody's */
+    bool walked = is_walked(l, segment);
+    int rounds = segment_rounds(l->plan, l->graph, assignment_of(l, segment), segment),
+        round = walked ? l->walk_round : 0, end = walked ? round + 1 : rounds;
+    for (int i = 0; i < s->in_count; i++)
+        in[i] = materialize(l, s->in[i].id, &recipe->in[i].forward, site);
+    for (int i = 0; i < s->out_count; i++) {
+        int old = find_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
+        bool adds = walked && old >= 0; /* a sum over chunks */
+        had[i] = old >= 0 && !adds;
+        out[i] = adds ? old : add_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
+    }
+    for (; round < end && !l->failed; round++) {
+        forward_round(l, segment, round, in, out, site);
+        if (assignment_of(l, segment)->ring_atom >= 0 && round < rounds - 1)
+            rotate(l, segment, round, in, site);
+        if (rounds > 1)
+            release_parts(l);
+    }
+    for (int i = 0; i < s->out_count; i++)
+        set_live(l, out[i], !had[i]);
+}
+
+/* ---- recomputation ---- */
+static bool forgotten(const struct lowering *l, int segment, int value)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    int mode = l->plan->layers[s->layer].recompute;
+    if (value_leaves(l, value))
+        return false;
+    return mode == RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap);
+}
+
+bool is_put_off(const struct lowering *l, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    bool read = false;
+    for (int i = 0; i < s->out_count; i++) {
+        if (!forgotten(l, segment, s->out[i].id))
+            return false;
+        for (int slot = l->reader_head[s->out[i].id]; slot >= 0; slot = l->reader_next[slot]) {
+            if (!is_walked(l, slot / MAX_OPERANDS))
+                return false;
+            read = true;
+        }
+    }
+    return read && !is_walked(l, segment);
+}
+
+/* Versions that a collective made anew can be made again, unless the value itself would have to be summed again. */
+static void forget_derived(struct lowering *l, int value, int micro)
+{
+    struct layout base = base_layouts(l, value).forward;
+    if (layout_atoms(&base, LAYOUT_PARTIAL))
+        return;
+    for (int i = first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
+        if (!layout_equal(&buffer_at(l, i)->layout, &base))
+            note_of(l, i)->live = false;
+    }
+}
+
+void forget_values(struct lowering *l, const struct action *action)
+{
+    int micro = action->micro;
+    const struct segment_range *chunk = &l->chunks[action->chunk];
+    for (int segment = chunk->first; segment < chunk->end && !l->failed; segment++) {
+        const struct segment *s = &l->graph->segments[segment];
+        int mode = l->plan->layers[s->layer].recompute;
+        for (int o = 0; o < s->out_count && mode != RECOMPUTE_NONE; o++) {
+            if (forgotten(l, segment, s->out[o].id)) {
+                for (int i = first_version(l, false, s->out[o].id, micro); i >= 0; i = note_of(l, i)->next)
+                    note_of(l, i)->live = false;
+            } else if (mode == RECOMPUTE_FULL && s->out[o].id != l->graph->loss_value) {
+                forget_derived(l, s->out[o].id, micro);
+            }
+        }
+    }
+    for (int i = 0; i < l->entering_count && !l->failed; i++) {
+        int index, reader = first_reader(l, l->entering[i].value, &index);
+        if (l->entering[i].chunk == action->chunk &&
+            l->plan->layers[l->graph->segments[reader].layer].recompute == RECOMPUTE_FULL)
+            forget_derived(l, l->entering[i].value, micro);
+    }
+}
+
+static void need(const struct lowering *l, bool *needed, const struct operand *operands, int count, unsigned mask)
+{
+    for (int i = 0; i < count; i++) {
+        if (mask >> i & 1 && made_here(l, operands[i].id))
+            needed[operands[i].id] = true;
+    }
+}
+
+/* What one of the segment's backward passes reads. */
+static void need_backward(const struct lowering *l, bool *needed, int segment, enum recomputed pass)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    const struct kernel_facts *k = &kernel_facts[s->kernel];
+    if (is_walked(l, segment)) { /* all of it comes with the first pass */
+        need(l, needed, s->in, s->in_count, pass == RECOMPUTED_FOR_INPUT ? ~0u : 0);
+        return;
+    }
+    if (pass == RECOMPUTED_FOR_INPUT && has_input_phase(l, segment)) {
+        need(l, needed, s->in, s->in_count, k->input_reads_in);
+        need(l, needed, s->out, s->out_count, k->input_reads_out);
+    }
+    if (pass == RECOMPUTED_FOR_WEIGHT && has_weight_phase(l, segment)) {
+        need(l, needed, s->in, s->in_count, k->weight_reads_in);
+        need(l, needed, s->out, s->out_count, k->weight_reads_out);
+    }
+}
+
+static void need_again(struct lowering *l, bool *needed, int segment, enum recomputed pass)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    uint8_t *recomputed = &l->recomputed[segment];
+    bool again = false;
+    for (int o = 0; o < s->out_count; o++)
+        again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);
+    if (again && *recomputed == RECOMPUTED_NEVER)
+        *recomputed = (uint8_t)pass;
+    if (again)
+        need(l, needed, s->in, s->in_count, ~0u);
+}
+
+/* What this pass reads beside what those before it read, then backwards what that is made of. */
+static void need_pass(struct lowering *l, bool *needed, enum recomputed pass)
+{
+    for (int c = 0; c < l->chunk_count; c++) {
+        l->copy = c % l->copies;
+        for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
+            need_backward(l, needed, i, pass);
+    }
+    for (int c = l->chunk_count - 1; c >= 0; c--) {
+        l->copy = c % l->copies;
+        for (int i = l->chunks[c].end - 1; i >= l->chunks[c].first; i--)
+            need_again(l, needed, i, pass);
+    }
+}
+
+/* What backward asks for, and what making that again asks for: the same walk that materialize() does, without emitting.
+ */
+void find_recomputed(struct lowering *l)
+{
+    bool *needed = arena_alloc(&l->scratch, (size_t)l->graph->value_count, sizeof *needed);
+    if (!needed) {
+        lower_memory(l);
+        return;
+    }
+    for (int c = 0; c < l->chunk_count; c++) {
+        for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
+            l->recomputed[i] = RECOMPUTED_NEVER;
+    }
+    for (int pass = RECOMPUTED_FOR_INPUT; pass <= RECOMPUTED_FOR_WEIGHT; pass++)
+        need_pass(l, needed, (enum recomputed)pass);
+}

@@ -1,0 +1,446 @@
+/* Weights: storage, use and gradient are three layouts; all of ZeRO is a flat shard in one or more of them.
+ *
+ *   stage   stored          gathered for use             gradient to its shard      unreduced gradient
+ *   0       as used         -                            - (all-reduce at last)     is the gradient itself
+ *   1       as used         after the update             at last                    whole, over the step
+ *   2       as used         after the update             each micro-batch           whole, while its layer runs
+ *   3       shard           each forward and backward    each micro-batch           whole, while its layer runs
+ *
+ * Where a layer of stage 3 keeps what it gathered (enum reshard), it is gathered for its first use of the step and
+ * lives until its last.
+ *
+ * Operators that a layer replicates are of stage 0, whatever the layer's is.
+ *
+ * A parameter server is a fifth row: stored as used, reduced at last to the first rank, which updates and broadcasts.
+ *
+ * "At last" is after the last contribution of the last micro-batch. Rajbhandari et al. 2020 (ZeRO), Zhao et al. 2023
+ * (FSDP). */
+#include "planner/lower/lower_parts.h"
+#include <string.h>
+
+static const struct layout_pair *use_layouts(const struct lowering *l, int weight)
+{
+    const struct stage_weight *w = &l->weights[weight];
+    return &recipe_of(l, w->segment)->weight[w->index];
+}
+
+static bool same_layouts(const struct layout_pair *a, const struct layout_pair *b)
+{
+    return layout_equal(&a->forward, &b->forward) && layout_equal(&a->gradient, &b->gradient);
+}
+
+static struct layout with_kind(struct layout layout, unsigned atoms, enum layout_kind kind)
+{
+    for (int i = 0; i < MAX_ATOMS; i++) {
+        if (atoms >> i & 1)
+            layout.kind[i] = (uint8_t)kind;
+    }
+    return layout;
+}
+
+/* ---- storage ---- */
+/* ZeRO's atoms: all ranks hold the same weight, each has a part of its gradient, and the dimension allows it. */
+static unsigned shard_atoms(const struct lowering *l, int segment, int index)
+{
+    const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
+    const struct segment *s = &l->graph->segments[segment];
+    const struct plan_layer *layer = &l->plan->layers[s->layer];
+    unsigned replicas = layout_atoms(&use->forward, LAYOUT_REPLICATED) & layout_atoms(&use->gradient, LAYOUT_PARTIAL),
+             shard = 0;
+    for (int i = 0; i < MAX_ATOMS && layer_zero_of(layer, s) > 0; i++) {
+        if ((replicas >> i & 1) && dimensions[layer->dim[i]]->shard)
+            shard |= 1u << i;
+    }
+    return shard;
+}
+
+/* Atoms whose first rank updates for all; of none is the weight split, since a server deals out the batch alone. */
+static unsigned server_atoms(const struct lowering *l, int segment, int index)
+{
+    const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
+    const struct plan_layer *layer = &l->plan->layers[l->graph->segments[segment].layer];
+    unsigned server = 0;
+    for (int i = 0; i < MAX_ATOMS; i++)
+        if (dimensions[layer->dim[i]]->server)
+            server |= layout_atoms(&use->gradient, LAYOUT_PARTIAL) & 1u << i;
+    return server;
+}
+
+struct layout reduced_layout(const struct lowering *l, int segment, int index)
+{
+    struct layout layout =
+        with_kind(recipe_of(l, segment)->weight[index].gradient, shard_atoms(l, segment, index), LAYOUT_FLAT);
+    layout = with_kind(layout, server_atoms(l, segment, index), LAYOUT_ROOT);
+    return with_kind(layout, layout_atoms(&layout, LAYOUT_PARTIAL), LAYOUT_REPLICATED);
+}
+
+static void describe_weight(struct lowering *l, int weight, int segment, int index)
+{
+    struct stage_weight *w = &l->weights[weight];
+    const struct segment *s = &l->graph->segments[segment];
+    const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
+    *w = (struct stage_weight){
+        .segment = segment, .index = index, .part_count = 1, .zero = layer_zero_of(&l->plan->layers[s->layer], s)
+    };
+    w->shard = shard_atoms(l, segment, index);
+    w->server = server_atoms(l, segment, index);
+    w->offload = layer_offloads_optimizer(&l->plan->layers[s->layer]);
+    w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard & ~w->server;
+    int dim = sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
+    if (dim >= 0 &&
+        l->use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */
+        w->part_dim = dim;
+        w->part_count = assignment_of(l, segment)->slices;
+    }
+}
+
+static bool updates_each(const struct lowering *l)
+{
+    return schedules[l->plan->schedule]->updates_each;
+}
+
+/* Backward passes whose gradients one update takes. */
+static int contributions_due(const struct lowering *l, const struct stage_weight *w)
+{
+    return w->contributions * (updates_each(l) ? 1 : l->own_micro_count / l->copies);
+}
+
+static void store_part(struct lowering *l, int weight, int number)
+{
+    const struct stage_weight *w = &l->weights[weight];
+    const struct layout_pair *use = use_layouts(l, weight);
+    struct buffer buffer = { .kind = BUFFER_WEIGHT,
+                             .is_weight = true,
+                             .persistent = true,
+                             .id = weight,
+                             .micro = -1,
+                             .part = number,
+                             .part_count = w->part_count,
+                             .part_dim = w->part_dim };
+    if (!lower_grow(l, &l->scratch, (void **)&l->parts, l->part_count, &l->part_capacity, sizeof *l->parts))
+        return;
+    struct weight_part *part = &l->parts[l->part_count++];
+    bool frozen = l->graph->weights[weight].frozen;
+    *part = (struct weight_part){ .weight = weight,
+                                  .gradient = -1,
+                                  .full = -1,
+                                  .version_count = frozen ? 1 : schedule_versions(l->plan, l->stage),
+                                  .left = contributions_due(l, w) };
+    buffer.layout = w->zero >= 3 ? with_kind(use->forward, w->shard, LAYOUT_FLAT) : use->forward;
+    buffer.version_count = part->version_count;
+    part->stored = add_buffer(l, buffer);
+    for (buffer.version = 1; buffer.version < part->version_count; buffer.version++)
+        add_buffer(l, buffer);
+    buffer.version = buffer.version_count = 0;
+    if (frozen)
+        return;
+    buffer.layout = reduced_layout(l, w->segment, w->index);
+    buffer.kind = BUFFER_GRADIENT;
+    part->gradient = add_buffer(l, buffer);
+    buffer.kind = BUFFER_STATE; /* right behind its gradient: state_buffer() */
+    buffer.host = w->offload;
+    add_buffer(l, buffer);
+}
+
+static void count_contributions(struct lowering *l, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    for (int i = 0; i < s->weight_count; i++) {
+        int weight = s->weight[i].id;
+        bool writes = kernel_facts[s->kernel].has_backward_weight && !l->graph->weights[weight].frozen;
+        if (writes && same_layouts(&recipe_of(l, segment)->weight[i], use_layouts(l, weight)))
+            l->weights[weight].contributions++;
+    }
+}
+
+static void collect_segment(struct lowering *l, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    for (int i = 0; i < s->weight_count; i++) {
+        if (l->weights[s->weight[i].id].segment >= 0)
+            continue;
+        describe_weight(l, s->weight[i].id, segment, i);
+        l->weight_list[l->weight_count++] = s->weight[i].id;
+    }
+    count_contributions(l, segment);
+}
+
+void collect_weights(struct lowering *l)
+{
+    for (int i = 0; i < l->weight_count; i++)
+        l->weights[l->weight_list[i]].segment = -1;
+    l->weight_count = l->part_count = l->use_live_count = l->foreign_count = l->reduced_count = 0;
+    for (int c = 0; c < l->chunk_count; c++) {
+        for (int segment = l->chunks[c].first; segment < l->chunks[c].end; segment++)
+            collect_segment(l, segment);
+    }
+    for (int i = 0; i < l->weight_count && !l->failed; i++) {
+        struct stage_weight *w = &l->weights[l->weight_list[i]];
+        w->first_part = l->part_count;
+        for (int part = 0; part < w->part_count; part++)
+            store_part(l, l->weight_list[i], part);
+    }
+}
+
+int part_version(const struct weight_part *part, int version)
+{
+    int count = part->version_count;
+    return part->stored + (version % count + count) % count;
+}
+
+/* ---- use ---- */
+static struct weight_use *find_use(const struct lowering *l, int weight, int part, const struct layout *layout)
+{
+    for (int i = 0; i < l->use_live_count; i++) {
+        struct weight_use *use = &l->uses[i];
+        if (use->weight == weight && use->part == part && layout_equal(&use->layout, layout))
+            return use;
+    }
+    return NULL;
+}
+
+/* Whether the use wants the weight to stay gathered: no update lies between one use of a step and the next. */
+static bool keeps_gathered(const struct lowering *l, int segment, const struct stage_weight *w)
+{
+    return w->zero >= 3 && w->shard && layer_keeps_gathered(&l->plan->layers[l->graph->segments[segment].layer]);
+}
+
+/* Ahead of time, gathers of a layer may share one transfer. */
+static int gather(struct lowering *l, int stored, const struct layout *layout, bool ahead, const struct site *site)
+{
+    struct conversion path[MAX_CONVERSIONS];
+    int count = path_between(l, stored, layout, path);
+    if (!ahead || count != 1 || path[0].op != OP_ALL_GATHER)
+        return convert_buffer(l, stored, layout, BUFFER_WEIGHT_USE, false, site);
+    struct buffer buffer = *buffer_at(l, stored);
+    buffer.kind = BUFFER_WEIGHT_USE;
+    buffer.layout = *layout;
+    buffer.persistent = false;
+    buffer.version = buffer.version_count = 0;
+    int whole = add_buffer(l, buffer);
+    bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, true), false, site, stored,
+               whole);
+    return whole;
+}
+
+static int obtain(struct lowering *l, int segment, int index, int round, int visit, const struct site *site)
+{
+    int weight = l->graph->segments[segment].weight[index].id;
+    const struct stage_weight *w = &l->weights[weight];
+    const struct layout *layout = &recipe_of(l, segment)->weight[index].forward;
+    int part = w->part_count > 1 ? round : 0;
+    if (l->failed)
+        return -1;
+    int stored = part_version(&l->parts[w->first_part + part], l->version);
+    if (layout_equal(layout, &buffer_at(l, stored)->layout))
+        return stored;
+    bool kept = keeps_gathered(l, segment, w);
+    struct weight_use *live = find_use(l, weight, part, layout);
+    if (live) {
+        live->kept |= kept;
+        return live->buffer;
+    }
+    if (!lower_grow(l, &l->scratch, (void **)&l->uses, l->use_live_count, &l->use_capacity, sizeof *l->uses))
+        return -1;
+    int buffer = gather(l, stored, layout, visit > l->visit, site);
+    l->uses[l->use_live_count++] = (struct weight_use){
+        .weight = weight, .part = part, .buffer = buffer, .visit = visit, .kept = kept, .layout = *layout
+    };
+    return buffer;
+}
+
+int use_weight(struct lowering *l, int segment, int index, int round, const struct site *site)
+{
+    return obtain(l, segment, index, round, l->visit, site);
+}
+
+void release_parts(struct lowering *l)
+{
+    int kept = 0;
+    for (int i = 0; i < l->use_live_count; i++) {
+        if (l->uses[i].kept || l->weights[l->uses[i].weight].part_count == 1)
+            l->uses[kept++] = l->uses[i];
+    }
+    l->use_live_count = kept;
+}
+
+void release_visit(struct lowering *l)
+{
+    int kept = 0;
+    for (int i = 0; i < l->use_live_count; i++) {
+        if (l->uses[i].kept || l->uses[i].visit > l->visit)
+            l->uses[kept++] = l->uses[i];
+    }
+    l->use_live_count = kept;
+}
+
+/* ---- gathering ahead ---- */
+static bool visit_needs(const struct lowering *l, const struct visit *visit, int segment, int index)
+{
+    const struct kernel_facts *k = &kernel_facts[l->graph->segments[segment].kernel];
+    enum action_kind kind = visit->action.kind;
+    uint8_t recomputed = l->recomputed[segment];
+    if (is_walked(l, segment) || is_put_off(l, segment))
+        return kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT;
+    if (kind == ACTION_FORWARD || (recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||
+        (recomputed == RECOMPUTED_FOR_WEIGHT && kind != ACTION_BACKWARD_INPUT))
+        return true;
+    bool input = kind != ACTION_BACKWARD_WEIGHT && has_input_phase(l, segment) && (k->input_reads_weight >> index & 1);
+    return input ||
+           (kind != ACTION_BACKWARD_INPUT && has_weight_phase(l, segment) && (k->weight_reads_weight >> index & 1));
+}
+
+static void gather_visit(struct lowering *l, int number)
+{
+    const struct visit *visit = &l->visits[number];
+    const struct graph_layer *layer = &l->graph->layers[visit->layer];
+    struct site site = { .phase = visit->action.kind == ACTION_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD_INPUT,
+                         .layer = visit->layer,
+                         .micro = visit->action.micro };
+    for (int i = 0; i < layer->segment_count; i++) {
+        int segment = layer->first_segment + i;
+        const struct segment *s = &l->graph->segments[segment];
+        for (int k = 0; k < s->weight_count; k++) {
+            if (l->weights[s->weight[k].id].part_count == 1 && visit_needs(l, visit, segment, k))
+                obtain(l, segment, k, 0, number, &site);
+        }
+    }
+}
+
+void gather_ahead(struct lowering *l)
+{
+    if (l->plan->prefetch <= 0)
+        return;
+    if (l->gathered < l->visit)
+        l->gathered = l->visit; /* its own first: lanes are in order */
+    for (; l->gathered < l->visit_count && l->gathered <= l->visit + l->plan->prefetch; l->gathered++) {
+        if (l->plan->layers[l->visits[l->gathered].layer].zero >= 3)
+            gather_visit(l, l->gathered);
+    }
+    bucket_flush(l, false);
+}
+
+/* ---- gradients ---- */
+static struct foreign *foreign_gradient(struct lowering *l, int part, const struct layout *layout, int layer)
+{
+    for (int i = 0; i < l->foreign_count; i++) {
+        if (l->foreign[i].part == part && layout_equal(&buffer_at(l, l->foreign[i].buffer)->layout, layout))
+            return &l->foreign[i];
+    }
+    if (!lower_grow(l, &l->scratch, (void **)&l->foreign, l->foreign_count, &l->foreign_capacity, sizeof *l->foreign))
+        return NULL;
+    struct buffer buffer = *buffer_at(l, l->parts[part].gradient);
+    buffer.kind = BUFFER_WEIGHT_GRADIENT;
+    buffer.layout = *layout;
+    buffer.persistent = !updates_each(l);
+    l->foreign[l->foreign_count] = (struct foreign){ .part = part, .layer = layer, .buffer = add_buffer(l, buffer) };
+    return &l->foreign[l->foreign_count++];
+}
+
+/* Where the use's gradient goes and whether it has been written; NULL after a failure. */
+static int *gradient_place(struct lowering *l, int segment, int index, int round, const struct site *site,
+                           bool **defined)
+{
+    int weight = l->graph->segments[segment].weight[index].id;
+    const struct stage_weight *w = &l->weights[weight];
+    const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
+    int number = w->first_part + (w->part_count > 1 ? round : 0);
+    if (l->failed)
+        return NULL;
+    struct weight_part *part = &l->parts[number];
+    if (!same_layouts(use, use_layouts(l, weight))) {
+        struct foreign *foreign = foreign_gradient(l, number, &use->gradient, site->layer);
+        *defined = foreign ? &foreign->defined : NULL;
+        return foreign ? &foreign->buffer : NULL;
+    }
+    if (!w->shard) {
+        *defined = &part->gradient_defined;
+        return &part->gradient;
+    }
+    if (part->full < 0) {
+        struct buffer buffer = *buffer_at(l, part->gradient);
+        buffer.kind = BUFFER_WEIGHT_GRADIENT;
+        buffer.layout = use->gradient;
+        buffer.persistent = w->zero == 1;
+        buffer.micro = w->zero == 1 ? -1 : site->micro;
+        part->full = add_buffer(l, buffer);
+        part->full_defined = false;
+    }
+    *defined = &part->full_defined;
+    return &part->full;
+}
+
+int weight_gradient(struct lowering *l, int segment, int index, int round, const struct site *site, bool *define)
+{
+    const struct operand *operand = &l->graph->segments[segment].weight[index];
+    bool own_part = sliced_dim(assignment_of(l, segment), operand, l->graph->weights[operand->id].dim_count) >= 0,
+         *defined;
+    const int *place = gradient_place(l, segment, index, round, site, &defined);
+    if (!place)
+        return -1;
+    *define = !*defined && (round == 0 || own_part);
+    return *place;
+}
+
+void reduce_unsharded(struct lowering *l, int number, const struct site *site)
+{
+    const struct weight_part *part = &l->parts[number];
+    const struct stage_weight *w = &l->weights[part->weight];
+    if (w->rest)
+        bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site->layer, w->rest, true), false, site, part->gradient,
+                   part->gradient);
+    if (w->server)
+        bucket_add(l, OP_REDUCE, w->server, atom_lane(l, site->layer, w->server, true), false, site, part->gradient,
+                   part->gradient);
+}
+
+/* The last reduction of a part; over atoms that do not shard after all shards are there (lower_step). */
+static void reduce_last(struct lowering *l, int number, const struct site *site)
+{
+    const struct weight_part *part = &l->parts[number];
+    const struct stage_weight *w = &l->weights[part->weight];
+    struct site step = { .phase = PHASE_STEP, .layer = site->layer, .micro = -1 };
+    if (w->zero == 1 && w->shard)
+        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), false, &step, part->full,
+                   part->gradient);
+    else if (!w->shard)
+        reduce_unsharded(l, number, &step);
+    if (lower_grow(l, &l->scratch, (void **)&l->reduced, l->reduced_count, &l->reduced_capacity, sizeof *l->reduced))
+        l->reduced[l->reduced_count++] = number;
+}
+
+void weight_contributed(struct lowering *l, int segment, int index, int round, const struct site *site)
+{
+    int weight = l->graph->segments[segment].weight[index].id;
+    const struct stage_weight *w = &l->weights[weight];
+    int rounds = assignment_of(l, segment)->slices, number = w->first_part + (w->part_count > 1 ? round : 0);
+    bool *defined;
+    if (w->part_count == 1 && round < rounds - 1)
+        return;
+    const int *place = gradient_place(l, segment, index, round, site, &defined);
+    if (!place)
+        return;
+    *defined = true;
+    struct weight_part *part = &l->parts[number];
+    if (place != &part->gradient && place != &part->full)
+        return; /* foreign: added at the step */
+    if (w->shard && w->zero >= 2) {
+        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), part->gradient_defined,
+                   site, part->full, part->gradient);
+        part->gradient_defined = true;
+        part->full = -1;
+    }
+    if (--part->left == 0)
+        reduce_last(l, number, site);
+}
+
+void renew_gradients(struct lowering *l)
+{
+    for (int i = 0; i < l->part_count; i++) {
+        struct weight_part *part = &l->parts[i];
+        part->left = contributions_due(l, &l->weights[part->weight]);
+        part->gradient_defined = false;
+        part->full = -1;
+    }
+    l->foreign_count = l->reduced_count = 0;
+}
