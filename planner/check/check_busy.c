@@ -14,7 +14,6 @@ struct busy_check {
     int64_t *ahead;          /* (layers + 1) all kernels of the layers before, there and back */
     int64_t *sum;            /* (layers + 1) forward and input, of the present stage's table */
     int64_t *weights;        /* (layers + 1) weights' gradients */
-    bool *reached, *next;    /* (layers + 1) where a stage can begin */
 };
 
 static void sum_up(struct busy_check *b, const struct price_table *table)
@@ -91,40 +90,21 @@ static bool fits(const struct busy_check *b, int stage, int first, int end)
            (!b->in_turn || b->ahead[first] + all - stage * b->weight_ns < b->bound_ns);
 }
 
-/* All ends of stages that begin where one can begin: a stage that holds less takes no longer. */
-static void extend(struct busy_check *b, int stage)
-{
-    for (int l = 0; l <= b->layers; l++)
-        b->next[l] = b->reached[l];
-    for (int first = 0; first < b->layers; first++) {
-        int low = first, high = b->layers; /* fits up to low; not beyond high */
-        if (!b->reached[first])
-            continue;
-        while (low < high) {
-            int end = low + (high - low + 1) / 2;
-            if (fits(b, stage, first, end))
-                low = end;
-            else
-                high = end - 1;
-        }
-        for (int end = first; end <= low; end++)
-            b->next[end] = true;
-    }
-    bool *swap = b->reached;
-    b->reached = b->next;
-    b->next = swap;
-}
-
+/* Stages can end behind any number of layers up to `reached`, as one that holds less takes no longer: each stage adds
+ * what one that begins at some of these can hold. */
 static bool any_cut(struct busy_check *b)
 {
     const struct price_table *table = b->table;
-    b->reached[0] = true;
-    for (int k = 0; k < b->config->stages; k++) {
+    int reached = 0;
+    for (int k = 0; k < b->config->stages && reached < b->layers; k++) {
+        int begins = reached;
         if (price_of_stage(b->table, k) != table)
             sum_up(b, table = price_of_stage(b->table, k));
-        extend(b, k);
+        for (int first = begins; first >= 0; first--)
+            while (reached < b->layers && fits(b, k, first, reached + 1))
+                reached++;
     }
-    return b->reached[b->layers];
+    return reached == b->layers;
 }
 
 /* All stages together: each begins at its own number of layers or later, as each has one of every stage before; with
@@ -152,9 +132,7 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
     b->ahead = arena_alloc(arena, count, sizeof *b->ahead);
     b->sum = arena_alloc(arena, count, sizeof *b->sum);
     b->weights = arena_alloc(arena, count, sizeof *b->weights);
-    b->reached = arena_alloc(arena, count, sizeof *b->reached);
-    b->next = arena_alloc(arena, count, sizeof *b->next);
-    if (!b->kernels || !b->before || !b->after || !b->ahead || !b->sum || !b->weights || !b->reached || !b->next)
+    if (!b->kernels || !b->before || !b->after || !b->ahead || !b->sum || !b->weights)
         return false;
     for (int l = 0; l < b->layers; l++)
         b->kernels[l] = price_least(b->table, b->chain->class_of[l]);

@@ -154,7 +154,9 @@ int schedule_in_flight(const struct schedule *schedule, const struct schedule_pl
 
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place)
 {
-    int held = largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);
+    /* Where backward is whole, what is held is what is in flight, of which the schedule may know the closed form. */
+    bool closed = schedule->in_flight && !schedule->splits;
+    int held = closed ? schedule->in_flight(place) : largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);
     if (!schedule->asynchronous || held >= place->micro_count)
         return held;
     return shared_out(place->micro_count, place->micro_count / held);
