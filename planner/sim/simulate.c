@@ -1,6 +1,9 @@
-/* A device with a virtual clock. Time advances from one completion to the next; at each moment the machines of the
- * ranks that may go on are stepped until nothing more is taken. An instruction is taken when its lane is free and its
- * waits have finished, so the result is a fixed point and does not depend on the order of the ranks.
+/* A device with a virtual clock. An instruction starts when its lane is free and its waits have finished. Most cannot
+ * be disturbed: when they end is known as soon as their start is, so ranks run ahead of each other as far as all that
+ * they wait for is known. What shares links, or is slowed by what runs beside it, begins and ends as time passes: it
+ * advances from one such moment to the next, once nobody can run ahead any more. Nothing is found to start before the
+ * present moment, as it would have been found before; so the result is a fixed point and does not depend on the order
+ * of the ranks.
  *
  * A SEND and its RECEIVE begin when both have come, and take both lanes for the cost: waiting before that is idle time.
  * Whoever sends more than fits into what a transport buffers waits for who receives it. Collectives inside a
@@ -15,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum state { STATE_NEW, STATE_WAITING, STATE_RUNNING, STATE_DONE };
+/* WAITING: since start_ns, for partners; COMING: it starts or started at start_ns; KNOWN: when it ends is known, too.
+ */
+enum state { STATE_NEW, STATE_WAITING, STATE_COMING, STATE_KNOWN };
 enum { NOTHING = -1 };
 
 /* Slow-down as a fraction: alone, work shrinks by `alone` units per ns, beside the other kind by `beside`. 1/1 is
@@ -26,8 +31,9 @@ struct rate {
 
 __extension__ typedef __int128 wide;
 
-/* What runs on a lane. */
+/* What runs on a lane, or will, of what can be disturbed. */
 struct work {
+    int64_t begin_ns;
     int64_t left;                 /* units */
     int64_t then;                 /* after the latency: units that pass links */
     int64_t part;                 /* done of the next unit, of LINK_WHOLE */
@@ -40,13 +46,19 @@ struct sim_rank {
     struct rate compute, communication;
     struct span *spans;           /* (instructions) */
     uint8_t *state;               /* (instructions) enum state */
-    int busy[LANE_COUNT];         /* the instruction on the lane, or NOTHING */
-    unsigned running;             /* mask of the lanes on which one is under way, and not waiting for its partner */
+    int busy[LANE_COUNT];         /* the instruction on the lane of which the end is not known, or NOTHING */
+    int64_t free_ns[LANE_COUNT];  /* when all before it on the lane has ended */
+    unsigned slowed;              /* mask of the lanes whose work is slowed by what runs beside it */
+    unsigned coming, running;     /* masks of the lanes whose work will begin, and is under way */
     struct work work[LANE_COUNT]; /* of what runs there */
     int64_t settled_ns;           /* as of this moment */
-    int64_t next_ns;              /* next completion, or the beginning; INT64_MAX none */
-    int64_t begin_ns;             /* before that it takes nothing */
+    int64_t next_ns;              /* when the next work begins or a part of it ends; INT64_MAX none */
     bool dirty;
+};
+/* Of the norm-reduces of all stages that belong together. */
+struct meeting {
+    int arrived;
+    int64_t begin_ns, longest_ns;
 };
 struct sim {
     struct arena arena;
@@ -55,11 +67,10 @@ struct sim {
     struct pairing pairing;
     struct sim_rank *ranks;             /* (stages) */
     struct fluid fluid;                 /* slots: (stages, lanes) */
-    int *arrived;                       /* (norm-reduces) stages that have come */
-    int64_t *longest_ns;                /* (norm-reduces) */
+    struct meeting *meetings;           /* (norm-reduces) */
     int *dirty, dirty_count;            /* (stages) ranks to step */
     int *heap, *heap_place, heap_count; /* ranks by next_ns */
-    int64_t now_ns;
+    int64_t now_ns, end_ns;             /* end_ns: of what has one so far */
     uint64_t draws;
     struct error *err;
 };
@@ -71,7 +82,7 @@ static struct rate rate_of(double factor)
     return (struct rate){ thousandths / common, 1000 / common };
 }
 
-/* ---- heap of ranks by their next completion ---- */
+/* ---- heap of ranks by their next moment ---- */
 static bool earlier(const struct sim *sim, int a, int b)
 {
     int64_t x = sim->ranks[a].next_ns, y = sim->ranks[b].next_ns;
@@ -107,21 +118,14 @@ enum {
     MASK_COMMUNICATION = ((1 << LANE_COUNT) - 1) & ~(MASK_COMPUTE | 1 << LANE_COPY_IN | 1 << LANE_COPY_OUT)
 };
 
-/* Of a lane beside what runs on the rank. */
-static int64_t lane_rate(const struct sim_rank *rank, int lane)
+/* Of a lane, while those of the mask run. */
+static int64_t lane_rate(const struct sim_rank *rank, int lane, unsigned running)
 {
     if (lane == LANE_COMPUTE)
-        return rank->running & MASK_COMMUNICATION ? rank->compute.beside : rank->compute.alone;
+        return running & MASK_COMMUNICATION ? rank->compute.beside : rank->compute.alone;
     if (MASK_COMMUNICATION >> lane & 1)
-        return rank->running & MASK_COMPUTE ? rank->communication.beside : rank->communication.alone;
+        return running & MASK_COMPUTE ? rank->communication.beside : rank->communication.alone;
     return 1;
-}
-
-static int64_t alone_rate(const struct sim_rank *rank, int lane)
-{
-    if (lane == LANE_COMPUTE)
-        return rank->compute.alone;
-    return MASK_COMMUNICATION >> lane & 1 ? rank->communication.alone : 1;
 }
 
 static void go_on(struct work *work, int64_t units)
@@ -149,7 +153,7 @@ static void settle(struct sim_rank *rank)
     int64_t passed = rank->sim->now_ns - rank->settled_ns;
     for (unsigned left = passed > 0 ? rank->running : 0; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        go_on(&rank->work[lane], passed * lane_rate(rank, lane));
+        go_on(&rank->work[lane], passed * lane_rate(rank, lane, rank->running));
     }
     rank->settled_ns = rank->sim->now_ns;
 }
@@ -157,10 +161,12 @@ static void settle(struct sim_rank *rank)
 static void find_next(struct sim_rank *rank, int index)
 {
     int64_t before_ns = rank->next_ns;
-    rank->next_ns = rank->sim->now_ns < rank->begin_ns ? rank->begin_ns : INT64_MAX;
+    rank->next_ns = INT64_MAX;
+    for (unsigned left = rank->coming; left; left &= left - 1)
+        rank->next_ns = min_i64(rank->next_ns, rank->work[__builtin_ctz(left)].begin_ns);
     for (unsigned left = rank->running; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        int64_t wait = wait_ns(&rank->work[lane], lane_rate(rank, lane));
+        int64_t wait = wait_ns(&rank->work[lane], lane_rate(rank, lane, rank->running));
         rank->next_ns = min_i64(rank->next_ns, rank->sim->now_ns + wait);
     }
     if (rank->next_ns != before_ns)
@@ -179,27 +185,30 @@ static int slot_of(int stage, int lane)
     return stage * LANE_COUNT + lane;
 }
 
-static void finish(struct sim *sim, int stage, int index)
+/* When the instruction ends is known; of a SEND its partner ends with it. */
+static void know_end(struct sim *sim, int stage, int index, int64_t finish_ns)
 {
     struct sim_rank *rank = &sim->ranks[stage];
     const struct instr *instr = &sim->program->stages[stage].instrs[index];
-    if (rank->work[instr->lane].uses)
-        fluid_leave(&sim->fluid, slot_of(stage, (int)instr->lane));
-    rank->spans[index].finish_ns = sim->now_ns;
-    rank->state[index] = STATE_DONE;
+    rank->spans[index].finish_ns = finish_ns;
+    rank->state[index] = STATE_KNOWN;
     rank->busy[instr->lane] = NOTHING;
-    rank->running &= ~(1u << instr->lane);
+    rank->free_ns[instr->lane] = finish_ns;
+    sim->end_ns = max_i64(sim->end_ns, finish_ns);
+    if (instr->op == OP_SEND) {
+        mark(sim, instr->peer_stage);
+        know_end(sim, instr->peer_stage, sim->pairing.partner[stage][index], finish_ns);
+    }
+}
+
+static void finish(struct sim *sim, int stage, int lane)
+{
+    struct sim_rank *rank = &sim->ranks[stage];
+    if (rank->work[lane].uses)
+        fluid_leave(&sim->fluid, slot_of(stage, lane));
+    rank->running &= ~(1u << lane);
     mark(sim, stage);
-    if (instr->op != OP_SEND)
-        return;
-    int partner = sim->pairing.partner[stage][index];
-    struct sim_rank *peer = &sim->ranks[instr->peer_stage];
-    if (peer->state[partner] != STATE_WAITING)
-        return;
-    peer->spans[partner].finish_ns = sim->now_ns;
-    peer->state[partner] = STATE_DONE;
-    peer->busy[sim->program->stages[instr->peer_stage].instrs[partner].lane] = NOTHING;
-    mark(sim, instr->peer_stage);
+    know_end(sim, stage, rank->busy[lane], sim->now_ns);
 }
 
 static const struct link_uses *uses_of(const struct sim *sim, int stage, const struct instr *instr)
@@ -218,34 +227,41 @@ static void end_part(struct sim *sim, int stage, int lane)
         fluid_join(&sim->fluid, slot_of(stage, lane), work->uses);
     }
     if (work->left <= 0)
-        finish(sim, stage, sim->ranks[stage].busy[lane]);
+        finish(sim, stage, lane);
 }
 
-static bool run(struct sim *sim, int stage, int index, int64_t ns)
+/* The instruction starts at the moment, which is not before the present one. */
+static bool run(struct sim *sim, int stage, int index, int64_t start_ns, int64_t ns)
 {
     struct sim_rank *rank = &sim->ranks[stage];
     const struct instr *instr = &sim->program->stages[stage].instrs[index];
     const struct link_uses *uses = uses_of(sim, stage, instr);
     enum lane lane = instr->lane;
-    int64_t units, end, alone = alone_rate(rank, (int)lane);
-    if (ns < 0 || !mul_i64(&units, ns, alone) || !add_i64(&end, sim->now_ns, units)) {
+    int64_t units, end, alone = lane_rate(rank, (int)lane, 0);
+    if (ns < 0 || !mul_i64(&units, ns, alone) || !add_i64(&end, start_ns, units)) {
         char name[INSTR_NAME_BYTES];
         return fail(sim->err, "simulate: %s: a duration of %lld ns does not fit in 63 bits",
                     instr_name(name, sim->program, stage, index), (long long)ns);
     }
-    settle(rank);
-    rank->spans[index].start_ns = sim->now_ns;
+    bool shares = uses && uses->latency_ns < ns && fluid_shares(&sim->fluid, uses);
+    rank->spans[index].start_ns = start_ns;
+    if (!shares && !(rank->slowed >> lane & 1)) {
+        know_end(sim, stage, index, end);
+        return true;
+    }
     rank->busy[lane] = index;
-    rank->state[index] = STATE_RUNNING;
-    rank->running |= 1u << lane;
-    rank->work[lane] = (struct work){ .left = units, .speed = LINK_WHOLE };
-    if (uses && uses->latency_ns < ns && fluid_shares(&sim->fluid, uses)) {
+    rank->state[index] = STATE_COMING;
+    rank->coming |= 1u << lane;
+    rank->work[lane] = (struct work){ .begin_ns = start_ns, .left = units, .speed = LINK_WHOLE };
+    if (shares) {
         rank->work[lane].uses = uses;
         rank->work[lane].left = uses->latency_ns * alone;
         rank->work[lane].then = units - uses->latency_ns * alone;
     }
-    if (rank->work[lane].left <= 0)
-        end_part(sim, stage, (int)lane);
+    if (start_ns < rank->next_ns) {
+        rank->next_ns = start_ns;
+        heap_fix(sim, stage);
+    }
     return true;
 }
 
@@ -254,37 +270,40 @@ static int64_t duration(const struct sim *sim, int stage, int index)
     return sim->durations->ns(sim->durations->self, sim->program, stage, &sim->program->stages[stage].instrs[index]);
 }
 
-static void wait_for_partner(struct sim *sim, int stage, int index)
+static void wait_for_partner(struct sim *sim, int stage, int index, int64_t since_ns)
 {
     struct sim_rank *rank = &sim->ranks[stage];
     rank->busy[sim->program->stages[stage].instrs[index].lane] = index;
     rank->state[index] = STATE_WAITING;
-    rank->spans[index].start_ns = sim->now_ns;
+    rank->spans[index].start_ns = since_ns;
 }
 
-/* The transfer begins as soon as the other end waits for it. */
-static bool issue_end(struct sim *sim, int stage, int index, const struct instr *instr)
+/* The transfer begins as soon as both ends have come. */
+static bool issue_end(struct sim *sim, int stage, int index, const struct instr *instr, int64_t come_ns)
 {
     int partner = sim->pairing.partner[stage][index], peer = instr->peer_stage;
     bool sends = instr->op == OP_SEND;
-    wait_for_partner(sim, stage, index);
+    struct span *own = &sim->ranks[stage].spans[index], *other = &sim->ranks[peer].spans[partner];
+    wait_for_partner(sim, stage, index, come_ns);
     if (sim->ranks[peer].state[partner] != STATE_WAITING)
         return true;
     int from = sends ? stage : peer, send = sends ? index : partner;
-    sim->ranks[peer].spans[partner].start_ns = sim->now_ns;
+    own->start_ns = other->start_ns = max_i64(come_ns, other->start_ns);
     mark(sim, peer);
-    return run(sim, from, send, duration(sim, from, send));
+    return run(sim, from, send, own->start_ns, duration(sim, from, send));
 }
 
-static bool issue_norm(struct sim *sim, int stage, int index, int64_t ns)
+static bool issue_norm(struct sim *sim, int stage, int index, int64_t come_ns)
 {
     int norm = sim->pairing.partner[stage][index];
-    sim->longest_ns[norm] = max_i64(sim->longest_ns[norm], ns);
-    wait_for_partner(sim, stage, index);
-    if (++sim->arrived[norm] < sim->program->stage_count)
+    struct meeting *meeting = &sim->meetings[norm];
+    meeting->longest_ns = max_i64(meeting->longest_ns, duration(sim, stage, index));
+    meeting->begin_ns = max_i64(meeting->begin_ns, come_ns);
+    wait_for_partner(sim, stage, index, come_ns);
+    if (++meeting->arrived < sim->program->stage_count)
         return true;
     for (int s = 0; s < sim->program->stage_count; s++) {
-        if (!run(sim, s, sim->pairing.norm[s][norm], sim->longest_ns[norm]))
+        if (!run(sim, s, sim->pairing.norm[s][norm], meeting->begin_ns, meeting->longest_ns))
             return false;
         mark(sim, s);
     }
@@ -297,19 +316,22 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
     struct sim *sim = rank->sim;
     int stage = rank->machine.stage;
     const int *waits = sim->program->stages[stage].waits + instr->wait_first;
+    int64_t start_ns = rank->free_ns[instr->lane];
     bool taken = true;
     (void)global_rank;
-    if (rank->busy[instr->lane] != NOTHING || sim->now_ns < rank->begin_ns)
+    if (rank->busy[instr->lane] != NOTHING)
         return ISSUE_BLOCKED;
-    for (int i = 0; i < instr->wait_count; i++)
-        if (rank->state[waits[i]] != STATE_DONE)
+    for (int i = 0; i < instr->wait_count; i++) {
+        if (rank->state[waits[i]] != STATE_KNOWN)
             return ISSUE_BLOCKED;
+        start_ns = max_i64(start_ns, rank->spans[waits[i]].finish_ns);
+    }
     if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
-        taken = issue_end(sim, stage, index, instr);
+        taken = issue_end(sim, stage, index, instr, start_ns);
     else if (instr->op == OP_NORM_REDUCE)
-        taken = issue_norm(sim, stage, index, duration(sim, stage, index));
+        taken = issue_norm(sim, stage, index, start_ns);
     else
-        taken = run(sim, stage, index, duration(sim, stage, index));
+        taken = run(sim, stage, index, start_ns, duration(sim, stage, index));
     return taken ? ISSUE_TAKEN : ISSUE_FAILED;
 }
 
@@ -323,19 +345,21 @@ static void set_rates(struct sim_rank *rank, int stage)
         d->slow_down(d->self, rank->sim->program, stage, &compute, &communication);
     rank->compute = rate_of(compute);
     rank->communication = rate_of(communication);
+    if (rank->compute.alone != rank->compute.beside || rank->communication.alone != rank->communication.beside)
+        rank->slowed = MASK_COMPUTE | MASK_COMMUNICATION;
 }
 
 /* What only the first step does stands done. */
-static void skip_opening(struct sim_rank *rank)
+static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
 {
     const struct machine *machine = &rank->machine;
     int opening = stage_opening_count(&machine->program->stages[machine->stage]);
     if (opening == 0)
         return;
     machine_skip_opening(&rank->machine);
-    memset(rank->state, STATE_DONE, (size_t)opening);
+    memset(rank->state, STATE_KNOWN, (size_t)opening);
     for (int i = 0; i < opening; i++)
-        rank->spans[i].start_ns = rank->spans[i].finish_ns = rank->begin_ns;
+        rank->spans[i].start_ns = rank->spans[i].finish_ns = begin_ns;
 }
 
 /* Which links can be shared at all. */
@@ -365,28 +389,29 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
     sim->dirty = arena_alloc(&sim->arena, stages, sizeof *sim->dirty);
     sim->heap = arena_alloc(&sim->arena, stages, sizeof *sim->heap);
     sim->heap_place = arena_alloc(&sim->arena, stages, sizeof *sim->heap_place);
-    sim->arrived = arena_alloc(&sim->arena, norms, sizeof *sim->arrived);
-    sim->longest_ns = arena_alloc(&sim->arena, norms, sizeof *sim->longest_ns);
+    sim->meetings = arena_alloc(&sim->arena, norms, sizeof *sim->meetings);
     timeline->ranks = arena_alloc(&timeline->arena, stages, sizeof *timeline->ranks);
     timeline->rank_count = program->stage_count;
-    if (!sim->ranks || !sim->dirty || !sim->heap || !sim->heap_place || !sim->arrived || !sim->longest_ns ||
-        !timeline->ranks || !open_links(sim))
+    if (!sim->ranks || !sim->dirty || !sim->heap || !sim->heap_place || !sim->meetings || !timeline->ranks ||
+        !open_links(sim))
         return false;
     for (int s = 0; s < program->stage_count; s++) {
         struct sim_rank *rank = &sim->ranks[s];
         int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
-        *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX, .begin_ns = begin_ns[s] };
+        *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX };
         set_rates(rank, s);
-        timeline->slows |=
-            rank->compute.alone != rank->compute.beside || rank->communication.alone != rank->communication.beside;
+        timeline->slows |= rank->slowed != 0;
         machine_init(&rank->machine, program, first, &virtual_device, rank);
-        for (int lane = 0; lane < LANE_COUNT; lane++)
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
             rank->busy[lane] = NOTHING;
+            rank->free_ns[lane] = begin_ns[s];
+        }
         rank->state = arena_alloc(&sim->arena, (size_t)count, sizeof *rank->state);
         rank->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->spans);
         if (!rank->state || !rank->spans)
             return false;
-        skip_opening(rank);
+        skip_opening(rank, begin_ns[s]);
+        sim->end_ns = max_i64(sim->end_ns, begin_ns[s]);
         timeline->ranks[s] = (struct rank_timeline){ .rank = first,
                                                      .stage = s,
                                                      .span_count = count,
@@ -399,7 +424,7 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
     return true;
 }
 
-/* Steps every rank that may go on at this moment. */
+/* Steps every rank that may go on. */
 static bool step_ready(struct sim *sim)
 {
     while (sim->dirty_count) {
@@ -408,10 +433,8 @@ static bool step_ready(struct sim *sim)
         struct sim_rank *rank = &sim->ranks[stage];
         sim->dirty[place] = sim->dirty[--sim->dirty_count];
         rank->dirty = false;
-        settle(rank);
         if (machine_step(&rank->machine) == STEP_FAILED)
             return false;
-        find_next(rank, stage);
     }
     return true;
 }
@@ -428,6 +451,7 @@ static void share_links(struct sim *sim)
     }
 }
 
+/* All that begins and ends at the next moment; false: nothing more does. */
 static bool advance(struct sim *sim)
 {
     int64_t next = sim->ranks[sim->heap[0]].next_ns;
@@ -438,8 +462,11 @@ static bool advance(struct sim *sim)
         int stage = sim->heap[0];
         struct sim_rank *rank = &sim->ranks[stage];
         settle(rank);
-        if (rank->begin_ns == next)
-            mark(sim, stage);
+        for (unsigned left = rank->coming; left; left &= left - 1) {
+            unsigned lane = left & -left;
+            if (rank->work[__builtin_ctz(left)].begin_ns == next)
+                rank->running |= lane, rank->coming &= ~lane;
+        }
         for (unsigned left = rank->running; left; left &= left - 1) {
             int lane = __builtin_ctz(left);
             if (rank->work[lane].left <= 0)
@@ -453,7 +480,7 @@ static bool advance(struct sim *sim)
 static bool is_done(const void *self, int stage, int index)
 {
     const struct sim *sim = self;
-    return sim->ranks[stage].state[index] == STATE_DONE;
+    return sim->ranks[stage].state[index] == STATE_KNOWN;
 }
 
 static bool all_done(const struct sim *sim)
@@ -476,17 +503,16 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
     bool ok = timeline && sim_open(&sim, begin_ns, timeline);
     if (!ok)
         fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
-    while (ok) {
+    for (bool more = ok; more;) {
         ok = step_ready(&sim);
-        if (ok)
+        if (ok && sim.ranks[sim.heap[0]].next_ns > sim.now_ns) /* else more begins at this very moment */
             share_links(&sim);
-        if (!ok || !advance(&sim))
-            break;
+        more = ok && advance(&sim);
     }
     ok = ok && (all_done(&sim) || stall_fail(program, &sim.pairing, is_done, &sim, err));
     if (ok) {
         timeline->origin = TIMELINE_SIMULATED;
-        timeline->step_ns = sim.now_ns;
+        timeline->step_ns = sim.end_ns;
         *out = timeline;
         timeline = NULL;
     }
