@@ -161,14 +161,19 @@ struct passed {
     int64_t top, best, best_size;
 };
 
-static inline void pass(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
+/* False: the gap before it is as wide as is wanted, and none is tighter. Few gaps are wide enough: that is the one
+ * branch that can be foretold, whoever lives beside. */
+static inline bool pass(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
 {
-    int64_t gap = beside ? low - p->top : -1;
-    if (gap >= bytes && gap < p->best_size) {
+    int64_t gap = low - p->top;
+    if (__builtin_expect(beside & (gap >= bytes), false) && gap < p->best_size) {
         p->best = p->top;
         p->best_size = gap;
+        if (gap == bytes)
+            return false;
     }
-    p->top = max_i64(p->top, beside ? high : 0);
+    p->top = beside & (high > p->top) ? high : p->top;
+    return true;
 }
 
 static int64_t found(const struct passed *p)
@@ -183,8 +188,9 @@ static int64_t find_gap(const struct spots *spots, struct place_item want)
 {
     struct passed passed = nothing_passed;
     for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
-        bool beside = (at->first <= want.last) & (at->last >= want.first); /* no branch: nothing foretells it */
-        pass(&passed, want.bytes, beside, at->low, at->high);
+        bool beside = (at->first <= want.last) & (at->last >= want.first);
+        if (!pass(&passed, want.bytes, beside, at->low, at->high))
+            break;
     }
     return found(&passed);
 }
@@ -196,7 +202,8 @@ static int64_t find_gap_twice(const struct spots *spots, struct place_item want)
     for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
         bool beside = (at->first <= want.last && at->last >= want.first) ||
                       (at->first <= want.again_last && at->last >= want.again_first);
-        pass(&passed, want.bytes, beside, at->low, at->high);
+        if (!pass(&passed, want.bytes, beside, at->low, at->high))
+            break;
     }
     return found(&passed);
 }
@@ -265,7 +272,8 @@ int64_t place_tree_gap(struct place_work *w, int64_t bytes)
     struct passed passed = nothing_passed;
     sort_beside(w->beside, w->beside_count);
     for (int i = 0; i < w->beside_count; i++)
-        pass(&passed, bytes, true, w->beside[i].low, w->beside[i].high);
+        if (!pass(&passed, bytes, true, w->beside[i].low, w->beside[i].high))
+            break;
     return found(&passed);
 }
 
