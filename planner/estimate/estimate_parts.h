@@ -1,4 +1,4 @@
-/* What estimate.c and estimate_memory.c share. */
+/* What estimate.c, estimate_few.c and estimate_memory.c share. */
 #ifndef CLEAVE_ESTIMATE_ESTIMATE_PARTS_H
 #define CLEAVE_ESTIMATE_ESTIMATE_PARTS_H
 #include "planner/estimate/estimate.h"
@@ -11,6 +11,24 @@ struct judging {
     int rooms, left_out; /* micro-batches */
 };
 
+/* ---- estimate.c ---- */
+struct estimate *estimate_new(int stage_count); /* NULL: no memory */
+/* Everything but the rates, which need the true batch. worth_ns: INT64_MAX, or what a step must stay below. */
+bool estimate_judge(struct estimate **out, const struct graph *graph, const struct plan *plan,
+                    const struct facts *facts, const struct judging *judging, int64_t worth_ns, struct error *err);
+/* The length of the program that is judged, and about how long that takes. */
+void estimate_note_length(struct estimate *estimate, const struct program *program);
+int64_t estimate_program_effort(const struct program *program);
+int64_t estimate_stage_effort(int64_t instr_count);
+/* The step that was simulated, where its costs come from, and its breakdown. */
+void estimate_fill_step(struct estimate *estimate, const struct program *program, const struct timeline *timeline,
+                        const struct facts *facts);
+void estimate_find_origins(struct prediction *p, const struct program *program, const struct facts *facts);
+/* What the report says of the step beside its time. */
+void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
+                         const struct facts *facts);
+
+/* ---- estimate_memory.c ---- */
 /* Of a plan that is judged on few micro-batches. */
 struct judging estimate_judging_shortened(const struct plan *plan);
 /* The bytes of a program that is laid out, against the devices'. */
@@ -24,6 +42,8 @@ void estimate_fill_memory(struct prediction *p, const struct program *program, c
  */
 bool estimate_fill_repeating(struct estimate *estimate, struct program *program, const struct model *model,
                              const struct plan *plan, const struct facts *facts, bool whole, struct error *err);
+
+/* ---- estimate_few.c ---- */
 /* Numbers of micro-batches that leave no replica without work and that the schedule takes are multiples of it. */
 int estimate_micro_batch_unit(const struct plan *plan);
 /* The same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on failure

@@ -1,0 +1,405 @@
+/* A plan's step by few of its micro-batches: the pipeline is full after so many as settle, and then one micro-batch is
+ * like the other. Either the middle of a shorter step repeats to the nanosecond (planner/sim/period.h), or two steps of
+ * different lengths tell the pace of the rest, or the walk does. */
+#include "planner/estimate/estimate_parts.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/estimate/pace.h"
+#include "planner/estimate/pipeline.h"
+#include "planner/lower/lower.h"
+#include "planner/program/schedule.h"
+#include "planner/sim/period.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool estimate_shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
+                      int micro_batches, struct error *err)
+{
+    struct plan *shorter = *out = plan_copy(plan);
+    if (!shorter)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
+    shorter->micro_batch_count = micro_batches;
+    return plan_graph(graph, model, shorter, err) && plan_check(shorter, *graph, err);
+}
+
+static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
+                            int micro_batches, const struct facts *facts, const struct judging *judging,
+                            int64_t worth_ns, struct error *err)
+{
+    struct graph *graph = NULL;
+    struct plan *shorter = NULL;
+    bool good = estimate_shorten(&shorter, &graph, model, plan, micro_batches, err) &&
+                estimate_judge(out, graph, shorter, facts, judging, worth_ns, err);
+    graph_free(graph);
+    plan_free(shorter);
+    return good;
+}
+
+int estimate_micro_batch_unit(const struct plan *plan)
+{
+    int turns = 1;
+    for (int s = 0; s < plan->stage_count; s++)
+        turns = (int)max_i64(turns, stage_turns(plan, s));
+    return turns * schedule_unit(schedules[plan->schedule], plan->stage_count);
+}
+
+/* Of the stage's activations so many have places when a step has so many micro-batches. */
+static int places(const struct plan *plan, int stage, int micro_batches)
+{
+    struct schedule_place place = schedule_place_even(plan->stage_count, stage, micro_batches, 0);
+    return schedule_held(schedules[plan->schedule], &place);
+}
+
+/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. Of more
+ * places than are held at once the layout makes some use for other things, so short steps are estimated whole. */
+enum { STEADY_WHOLE = 64 };
+static int alike_micro_batches(const struct plan *plan, int few)
+{
+    for (; few < plan->micro_batch_count; few++) {
+        bool alike = true;
+        for (int s = 0; s < plan->stage_count && alike; s++)
+            alike = places(plan, s, few) == places(plan, s, plan->micro_batch_count);
+        if (alike)
+            break;
+    }
+    return few;
+}
+
+int estimate_settled_micro_batches(const struct plan *plan)
+{
+    int in_flight = 0, turns = 1;
+    for (int s = 0; s < plan->stage_count; s++) {
+        struct schedule_place place = schedule_place_of(plan, s);
+        in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
+        turns = (int)max_i64(turns, stage_turns(plan, s));
+    }
+    int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), estimate_micro_batch_unit(plan));
+    return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
+}
+
+/* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
+ */
+static void lengthen(struct prediction *p, int64_t more)
+{
+    int64_t repeated = p->step_ns - p->breakdown_ns[TIME_OPTIMIZER] - p->breakdown_ns[TIME_BUBBLE], left = more;
+    for (int i = 0; i < TIME_KIND_COUNT && repeated > 0; i++) {
+        int64_t share = i == TIME_OPTIMIZER || i == TIME_BUBBLE
+                            ? 0
+                            : (int64_t)((double)more * (double)p->breakdown_ns[i] / (double)repeated);
+        p->breakdown_ns[i] += share;
+        left -= share;
+    }
+    p->breakdown_ns[TIME_BUBBLE] += left;
+    p->step_ns += more;
+}
+
+/* What the further micro-batches take, whose prices are more_ns beside few_ns of the others. Where steps run into each
+ * other nothing fills or drains, and all are as much longer, or shorter, than their prices as the few were. */
+static int64_t longer_ns(const struct plan *plan, const struct prediction *few, int64_t few_ns, int64_t more_ns)
+{
+    if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
+        return more_ns;
+    return (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns);
+}
+
+static int64_t effort_with(const struct plan *plan, int64_t micro_batches)
+{
+    enum { LAYER_INSTRS = 16 }; /* of a layer for one micro-batch; gathers and tensor parallelism make it 40 */
+    int64_t effort = 0;
+    for (int s = 0; s < plan->stage_count; s++)
+        effort += estimate_stage_effort(LAYER_INSTRS * micro_batches * plan->stages[s].layer_count);
+    return effort;
+}
+
+/* Steps of so little effort are judged whole: of tiny models, whose few buffers pack in leaps, nothing else can be
+ * promised. */
+enum { WHOLE_EFFORT = 100000 };
+
+bool estimate_shortens(const struct plan *plan)
+{
+    return estimate_settled_micro_batches(plan) < plan->micro_batch_count &&
+           effort_with(plan, plan->micro_batch_count) > WHOLE_EFFORT;
+}
+
+int64_t estimate_effort(const struct plan *plan)
+{
+    return effort_with(plan, min_i64(estimate_settled_micro_batches(plan), plan->micro_batch_count));
+}
+
+/* As if it had been judged on few micro-batches: how much a plan is worth does not hang on how exactly it is looked at.
+ */
+static int64_t effort_of_few(const struct plan *plan, int64_t effort)
+{
+    return (int64_t)((double)effort * (double)estimate_effort(plan) /
+                     (double)effort_with(plan, plan->micro_batch_count));
+}
+
+/* ---- steps whose middle repeats ---- */
+/* What the step takes with so many periods more. */
+static void add_periods(struct prediction *p, const struct period *period, int64_t periods)
+{
+    p->step_ns += periods * period->ns;
+    for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
+        p->breakdown_ns[kind] += periods * period->breakdown_ns[kind];
+}
+
+/* Micro-batches of the two steps that tell the pace of all others, in multiples of those that settle. */
+enum { PERIOD_BEGINS = 2, PERIODS_END = 5, WORTH_IT = 2 };
+
+static bool is_periodic(const struct plan *plan)
+{
+    return plan->micro_batch_count >= WORTH_IT * PERIODS_END * estimate_settled_micro_batches(plan) &&
+           !schedules[plan->schedule]->asynchronous;
+}
+
+/* What no layout can change by more than one part in so many is good enough where the step would not be simulated whole
+ * in any case. */
+static bool is_near(const struct plan *plan, const struct timeline *timeline, const struct period *period,
+                    int64_t periods)
+{
+    enum { NEAR_SHARE = 1000 };
+    return is_periodic(plan) && llabs(period->step_slack_ns + periods * period->slack_ns) <=
+                                    (timeline->step_ns + periods * period->ns) / NEAR_SHARE;
+}
+
+/* The estimate of the whole plan by the program of a shorter one, which is changed; NULL where it proves nothing, and
+ * then the period that it has, if any. */
+static bool judge_by_period(struct estimate **out, struct period *period, struct program *program,
+                            const struct model *model, const struct plan *plan, const struct facts *facts,
+                            struct error *err)
+{
+    int left_out = plan->micro_batch_count - program->plan->micro_batch_count;
+    struct timeline *timeline = NULL;
+    struct durations durations;
+    if (!durations_open(&durations, facts, program, err))
+        return false;
+    bool good = period_prove(period, &timeline, &durations, program, left_out, estimate_micro_batch_unit(plan), err);
+    durations_close(&durations);
+    int64_t periods = good && period->ns > 0 ? left_out / period->micro_batches : 0;
+    if (periods > 0 && (period->exact || is_near(plan, timeline, period, periods))) {
+        struct estimate *estimate = estimate_new(plan->stage_count);
+        good = estimate || fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        if (good) {
+            estimate_note_length(estimate, program);
+            good = estimate_fill_repeating(estimate, program, model, plan, facts, !is_periodic(plan), err);
+        }
+        if (good) {
+            estimate_fill_step(estimate, program, timeline, facts);
+            add_periods(&estimate->prediction, period, periods);
+            estimate->apart_ns = estimate->prediction.step_ns;
+            *out = estimate;
+            estimate = NULL;
+        }
+        estimate_free(estimate);
+    }
+    timeline_free(timeline);
+    return good;
+}
+
+/* Looks for a period in a step just long enough to show a short one, then in one that shows any. Leaves *out alone
+ * where none is proven, or the whole step is not much longer. */
+static bool estimate_by_period(struct estimate **out, const struct model *model, const struct plan *plan,
+                               const struct facts *facts, struct error *err)
+{
+    enum { SHORT_UNITS = 4, LONG_UNITS = 2 * PERIOD_LONGEST + 4, LONGER = 2, ALL_PERIODS = 6 };
+    int unit = estimate_micro_batch_unit(plan), settled = estimate_settled_micro_batches(plan);
+    struct period period = { 0 };
+    bool good = true, looks = !schedules[plan->schedule]->asynchronous && estimate_shortens(plan);
+    for (int units = SHORT_UNITS; good && looks; units = LONG_UNITS) {
+        struct graph *graph = NULL;
+        struct plan *shorter = NULL;
+        struct program *program = NULL;
+        int few = settled + unit * units;
+        few += units == LONG_UNITS ? (plan->micro_batch_count - few) % (unit * ALL_PERIODS) : 0;
+        if (few * LONGER > plan->micro_batch_count)
+            break;
+        good = estimate_shorten(&shorter, &graph, model, plan, few, err) &&
+               program_lower(&program, graph, shorter, err) &&
+               judge_by_period(out, &period, program, model, plan, facts, err);
+        looks = units == SHORT_UNITS && period.micro_batches == 0;
+        program_free(program);
+        graph_free(graph);
+        plan_free(shorter);
+    }
+    return good;
+}
+
+bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
+                            const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    int settled = estimate_settled_micro_batches(plan), few = PERIOD_BEGINS * settled,
+        period = PERIODS_END * settled - few;
+    *out = NULL;
+    if (!estimate_by_period(out, model, plan, facts, err))
+        return false;
+    if (*out) {
+        estimate_fill_rates(*out, graph, plan, facts);
+        return true;
+    }
+    if (!is_periodic(plan))
+        return estimate_plan(out, graph, plan, facts, err);
+    struct estimate *shorter = NULL, *longer = NULL;
+    struct judging judging = { .always = true, .rooms = 1, .left_out = plan->micro_batch_count - few - period };
+    bool ok = judge_shortened(&shorter, model, plan, few, facts, &judging, INT64_MAX, err) &&
+              judge_shortened(&longer, model, plan, few + period, facts, &judging, INT64_MAX, err);
+    if (ok) {
+        int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
+        int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
+        lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
+        estimate_fill_rates(longer, graph, plan, facts);
+        ok = estimate_settle(longer, model, plan, facts, err);
+    }
+    if (ok) {
+        *out = longer;
+        longer = NULL;
+    }
+    estimate_free(shorter);
+    estimate_free(longer);
+    return ok;
+}
+
+/* About the effort of so many micro-batches, by what the estimate's took. */
+static int64_t effort_like(const struct estimate *few, const struct plan *plan, int64_t micro_batches)
+{
+    int64_t each = few->program_instrs / plan->stage_count;
+    return plan->stage_count * estimate_stage_effort(each * micro_batches / few->micro_batches_simulated);
+}
+
+bool estimate_whole(struct estimate **estimate, const struct model *model, const struct graph *graph,
+                    const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    enum { SOON = 10000000 };
+    const struct estimate *few = *estimate;
+    struct estimate *whole = NULL;
+    int periodic = is_periodic(plan) ? PERIODS_END * estimate_settled_micro_batches(plan) : plan->micro_batch_count;
+    bool soon = effort_like(few, plan, plan->micro_batch_count) <= SOON;
+    if (few->prediction.micro_batches_simulated == 0 || (!soon && effort_like(few, plan, periodic) > SOON))
+        return true;
+    if (!(soon ? estimate_plan(&whole, graph, plan, facts, err)
+               : estimate_plan_periodic(&whole, model, graph, plan, facts, err)))
+        return false;
+    bool fits = whole->prediction.fits;
+    estimate_free(fits ? *estimate : whole);
+    *estimate = fits ? whole : *estimate;
+    return true;
+}
+
+/* DOUBT_SHARE: where the few take one part in so many more or less than the walk says, their pace is simulated, not
+ * walked; so it is where waits for bytes that are used again take one in WAITS_SHARE, since those of later
+ * micro-batches may be longer. LONG_SHARE: so much of what the walk says of the others may be too much. */
+enum { DOUBT_SHARE = 32, WAITS_SHARE = 64, LONG_SHARE = 4 };
+
+static bool is_doubted(const struct plan *plan, const struct estimate *few, int64_t few_ns)
+{
+    int64_t off_ns = few->prediction.step_ns - few_ns, waits_ns = few->prediction.step_ns - few->apart_ns;
+    return !schedules[plan->schedule]->asynchronous &&
+           (llabs(off_ns) > few_ns / DOUBT_SHARE || waits_ns > few_ns / WAITS_SHARE);
+}
+
+/* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. Of chunks,
+ * whose passes come in a longer pattern, more are looked at. */
+static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct model *model, const struct plan *plan,
+                          const struct facts *facts, struct error *err)
+{
+    struct estimate *longer = NULL;
+    int count = few->micro_batches_simulated, unit = 2 * estimate_micro_batch_unit(plan);
+    int share = plan->chunk_count > 1 ? 2 : 8;
+    int period = (int)min_i64(round_up(ceil_div(count, share), unit), plan->micro_batch_count - count);
+    if (!judge_shortened(&longer, model, plan, count + period, facts, &(struct judging){ .always = true }, INT64_MAX,
+                         err))
+        return false;
+    double each = (double)(longer->prediction.step_ns - few->prediction.step_ns) / period;
+    *more_ns = max_i64(0, (int64_t)(each * (plan->micro_batch_count - count)));
+    few->effort += longer->effort;
+    estimate_free(longer);
+    return true;
+}
+
+bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
+                          const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                          const struct facts *facts, int64_t worth_ns, struct error *err)
+{
+    int few = estimate_settled_micro_batches(plan);
+    int64_t all_ns = 0, few_ns = 0, more_ns = 0;
+    bool shortens = estimate_shortens(plan);
+    if (shortens) {
+        if (!pipeline_step_ns(&all_ns, plan, chain, table, facts, plan->micro_batch_count, err) ||
+            !pipeline_step_ns(&few_ns, plan, chain, table, facts, few, err))
+            return false;
+        more_ns = max_i64(0, all_ns - few_ns);
+    }
+    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - (more_ns - more_ns / LONG_SHARE);
+    struct judging judging = shortens ? estimate_judging_shortened(plan) : (struct judging){ 0 };
+    if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
+                 : !estimate_judge(out, graph, plan, facts, &judging, worth, err))
+        return false;
+    if (!shortens)
+        (*out)->effort = effort_of_few(plan, (*out)->effort);
+    if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
+        bool good = true;
+        if (is_doubted(plan, *out, few_ns))
+            good = simulate_more(&more_ns, *out, model, plan, facts, err);
+        else
+            more_ns = longer_ns(plan, &(*out)->prediction, few_ns, more_ns);
+        if (!good) {
+            estimate_free(*out);
+            return false;
+        }
+        lengthen(&(*out)->prediction, more_ns);
+    }
+    (*out)->apart_ns += (*out)->beaten ? more_ns : 0;
+    estimate_fill_rates(*out, graph, plan, facts);
+    return true;
+}
+
+/* The step that is worth it and fits, and its memory. */
+static bool measure_paced(struct estimate *estimate, struct pace *pace, const struct paced_apart *apart,
+                          const struct facts *facts, struct error *err)
+{
+    struct prediction *p = &estimate->prediction;
+    struct paced_step step;
+    struct judging judging = pace->further > 0 ? estimate_judging_shortened(pace->plan) : (struct judging){ 0 };
+    if (!pace_lay_out(pace, err))
+        return false;
+    estimate_fill_memory(p, pace->few.program, facts, &judging);
+    if (!p->fits)
+        return true;
+    if (!pace_time(pace, facts, apart, &estimate->arena, &step, err))
+        return false;
+    estimate_find_origins(p, pace->few.program, facts);
+    p->step_ns = step.step_ns;
+    memcpy(p->breakdown_ns, step.time_ns[step.last_stage], sizeof *step.time_ns);
+    return true;
+}
+
+bool estimate_plan_paced(struct estimate **out, const struct model *model, const struct graph *graph,
+                         const struct plan *plan, const struct facts *facts, int64_t worth_ns, struct error *err)
+{
+    struct pace pace = { 0 };
+    struct estimate *estimate = estimate_new(plan->stage_count);
+    if (!estimate)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    struct paced_apart apart = { 0 };
+    bool good = pace_open(&pace, model, plan, err);
+    if (good && (worth_ns < INT64_MAX || pace.further > 0)) {
+        good = pace_time_apart(&pace, facts, &estimate->arena, &apart, err);
+        estimate->apart_ns = apart.step_ns;
+        estimate->beaten = apart.step_ns >= worth_ns;
+    }
+    if (good) {
+        int64_t effort = estimate_program_effort(pace.few.program);
+        estimate->effort = pace.further > 0 ? effort : effort_of_few(plan, effort);
+        estimate->program_instrs = program_instrs(pace.few.program);
+        estimate->micro_batches_simulated = pace_micro_batches(&pace);
+        good = estimate->beaten || measure_paced(estimate, &pace, &apart, facts, err);
+    }
+    pace_close(&pace);
+    if (!good) {
+        estimate_free(estimate);
+        return false;
+    }
+    estimate_fill_rates(estimate, graph, plan, facts);
+    *out = estimate;
+    return true;
+}
