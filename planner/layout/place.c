@@ -28,7 +28,7 @@ static int64_t place_in_order(struct place_work *w, bool dense, int64_t most)
         int item = w->order[i].item;
         if (dense) { /* most items live together: passing over all of them is cheaper than finding and sorting */
             w->offset[item] = place_lists_gap(w, item);
-            place_lists_add(w, item);
+            place_lists_add(w, i);
         } else {
             w->beside_count = 0;
             place_tree_beside(w, item);

@@ -92,13 +92,19 @@ bool place_work_open(struct place_work *w, const struct place_item *items, int c
 
 bool place_lists_open(struct place_work *w)
 {
-    size_t most = w->any_again ? 2 * (size_t)w->count : (size_t)w->count;
+    int most[SPAN_COUNT] = { 0 };
+    if (!find_reaches(w))
+        return false;
+    for (int i = 0; i < (w->any_again ? 2 : 1) * w->count; i++)
+        for (int level = 0; level < SPAN_LEVELS; level++)
+            for (int span = w->reach[i].first[level]; span <= w->reach[i].last[level]; span++)
+                most[span]++;
     for (int span = 0; span < SPAN_COUNT; span++) {
-        w->placed[span].list = arena_alloc(&w->arena, most, sizeof *w->placed[span].list);
+        w->placed[span].list = arena_alloc(&w->arena, (size_t)most[span], sizeof *w->placed[span].list);
         if (!w->placed[span].list)
             return false;
     }
-    return find_reaches(w);
+    return true;
 }
 
 /* Of all pairs, those apart are the ends before a start. */
@@ -115,14 +121,15 @@ int64_t place_count_pairs(const struct place_work *w)
 }
 
 /* ---- lists ---- */
-/* The shortest span that holds the item's whole life. */
-static const struct spots *spots_around(const struct place_work *w, int item)
+/* The spans that hold the item's whole life: the one or the two of the finest level on which there are no more. */
+static void spans_around(const struct place_work *w, int item, int *first, int *last)
 {
     const struct reach *reach = &w->reach[item];
     int level = w->items[item].again_last > 0 ? 0 : SPAN_LEVELS - 1;
-    while (reach->first[level] != reach->last[level])
+    while (reach->last[level] - reach->first[level] > 1)
         level--;
-    return &w->placed[reach->first[level]];
+    *first = reach->first[level];
+    *last = reach->last[level];
 }
 
 static void insert_at(struct place_work *w, struct spots *spots, int item, int first, int last)
@@ -141,19 +148,21 @@ static void insert_at(struct place_work *w, struct spots *spots, int item, int f
     spots->count++;
 }
 
-static void insert_life(struct place_work *w, int item, const struct reach *reach, int first, int last)
+static void insert_life(struct place_work *w, int turn, const struct reach *reach, int first, int last)
 {
     for (int level = 0; level < SPAN_LEVELS; level++)
         for (int span = reach->first[level]; span <= reach->last[level]; span++)
-            insert_at(w, &w->placed[span], item, first, last);
+            if (w->asked[span] > turn)
+                insert_at(w, &w->placed[span], w->order[turn].item, first, last);
 }
 
-void place_lists_add(struct place_work *w, int item)
+void place_lists_add(struct place_work *w, int turn)
 {
+    int item = w->order[turn].item;
     const struct place_item *it = &w->items[item];
-    insert_life(w, item, &w->reach[item], it->first, it->last);
+    insert_life(w, turn, &w->reach[item], it->first, it->last);
     if (it->again_last > 0)
-        insert_life(w, item, &w->reach[w->count + item], it->again_first, it->again_last);
+        insert_life(w, turn, &w->reach[w->count + item], it->again_first, it->again_last);
 }
 
 /* The tightest of the gaps that were passed, and how high what was passed reaches. */
@@ -183,26 +192,35 @@ static int64_t found(const struct passed *p)
 
 static const struct passed nothing_passed = { .best = -1, .best_size = INT64_MAX };
 
-/* The tightest gap between the placed items that live beside the item; else on top of them. */
-static int64_t find_gap(const struct spots *spots, struct place_item want)
+static bool pass_spot(struct passed *p, const struct place_item *want, const struct spot *at)
+{
+    return pass(p, want->bytes, (at->first <= want->last) & (at->last >= want->first), at->low, at->high);
+}
+
+/* The tightest gap between the placed items that live beside the item; else on top of them. b: another list, or the
+ * same. */
+static int64_t find_gap(const struct spots *a, const struct spots *b, const struct place_item *want)
 {
     struct passed passed = nothing_passed;
-    for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
-        bool beside = (at->first <= want.last) & (at->last >= want.first);
-        if (!pass(&passed, want.bytes, beside, at->low, at->high))
-            break;
-    }
+    const struct spot *x = a->list, *x_end = x + a->count, *y = b->list, *y_end = a == b ? y : y + b->count;
+    bool looks = true;
+    while (looks && x < x_end && y < y_end)
+        looks = pass_spot(&passed, want, x->low <= y->low ? x++ : y++);
+    while (looks && x < x_end)
+        looks = pass_spot(&passed, want, x++);
+    while (looks && y < y_end)
+        looks = pass_spot(&passed, want, y++);
     return found(&passed);
 }
 
 /* The same for an item with two lives. */
-static int64_t find_gap_twice(const struct spots *spots, struct place_item want)
+static int64_t find_gap_twice(const struct spots *spots, const struct place_item *want)
 {
     struct passed passed = nothing_passed;
     for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
-        bool beside = (at->first <= want.last && at->last >= want.first) ||
-                      (at->first <= want.again_last && at->last >= want.again_first);
-        if (!pass(&passed, want.bytes, beside, at->low, at->high))
+        bool beside = (at->first <= want->last && at->last >= want->first) ||
+                      (at->first <= want->again_last && at->last >= want->again_first);
+        if (!pass(&passed, want->bytes, beside, at->low, at->high))
             break;
     }
     return found(&passed);
@@ -210,14 +228,23 @@ static int64_t find_gap_twice(const struct spots *spots, struct place_item want)
 
 void place_lists_clear(struct place_work *w)
 {
-    for (int span = 0; span < SPAN_COUNT; span++)
+    for (int span = 0; span < SPAN_COUNT; span++) {
         w->placed[span].count = 0;
+        w->asked[span] = 0;
+    }
+    for (int turn = 0; turn < w->count; turn++) {
+        int first, last;
+        spans_around(w, w->order[turn].item, &first, &last);
+        w->asked[first] = w->asked[last] = turn;
+    }
 }
 
 int64_t place_lists_gap(const struct place_work *w, int item)
 {
-    const struct spots *spots = spots_around(w, item);
-    return w->items[item].again_last > 0 ? find_gap_twice(spots, w->items[item]) : find_gap(spots, w->items[item]);
+    int first, last;
+    spans_around(w, item, &first, &last);
+    return w->items[item].again_last > 0 ? find_gap_twice(&w->placed[first], &w->items[item])
+                                         : find_gap(&w->placed[first], &w->placed[last], &w->items[item]);
 }
 
 /* ---- a tree over time ---- */

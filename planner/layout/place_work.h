@@ -43,6 +43,7 @@ struct place_work {
     struct ranked *order;
     int64_t *offset, *best;          /* (count) */
     struct spots placed[SPAN_COUNT]; /* by span of time */
+    int asked[SPAN_COUNT];           /* the last turn in the order that asks for the span: later ones are not noted */
     struct reach *reach;             /* (count) of items, then of their second lives; NULL before place_lists_open() */
     bool failed;                     /* for want of memory */
     struct gap *gaps; /* (count + 1) of the sweep: free bytes below the top, by address, never adjacent */
@@ -76,9 +77,9 @@ void place_tree_beside(struct place_work *w, int item);
 /* The tightest gap between those in `beside`; else on top of them. Sorts them. */
 int64_t place_tree_gap(struct place_work *w, int64_t bytes);
 /* ... and as lists by address, which suits items of which most live together. */
-bool place_lists_open(struct place_work *w); /* before the first use; false: no memory */
-void place_lists_clear(struct place_work *w);
-void place_lists_add(struct place_work *w, int item);
+bool place_lists_open(struct place_work *w);  /* before the first use; false: no memory */
+void place_lists_clear(struct place_work *w); /* once the order is there */
+void place_lists_add(struct place_work *w, int turn);
 int64_t place_lists_gap(const struct place_work *w, int item);
 
 /* As an allocator would: items come in the order of their first use and leave after their last. Fills `offset`, returns
