@@ -181,7 +181,7 @@ static inline bool pass(struct passed *p, int64_t bytes, bool beside, int64_t lo
         if (gap == bytes)
             return false;
     }
-    p->top = beside & (high > p->top) ? high : p->top;
+    p->top = max_i64(p->top, high & -(int64_t)beside); /* 0 of whoever does not */
     return true;
 }
 
@@ -192,7 +192,7 @@ static int64_t found(const struct passed *p)
 
 static const struct passed nothing_passed = { .best = -1, .best_size = INT64_MAX };
 
-static bool pass_spot(struct passed *p, const struct place_item *want, const struct spot *at)
+static inline bool pass_spot(struct passed *p, const struct place_item *want, const struct spot *at)
 {
     return pass(p, want->bytes, (at->first <= want->last) & (at->last >= want->first), at->low, at->high);
 }
