@@ -67,8 +67,9 @@ static int64_t walked_ns(const struct swap_world *w, const struct plan *plan, co
 {
     int64_t step_ns = 0;
     struct error err = { 0 };
-    ck_assert_msg(pipeline_step_ns(&step_ns, plan, &w->bench.chain, table, &w->facts, swaps_micro_batches(plan), &err),
-                  "%s", err.message);
+    ck_assert_msg(
+        pipeline_step_ns(&step_ns, plan, &w->bench.chain, table, &w->facts, swaps_micro_batches(plan), INT64_MAX, &err),
+        "%s", err.message);
     return step_ns;
 }
 

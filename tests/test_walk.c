@@ -16,8 +16,9 @@ static int64_t walked_ns(const struct pipeline_case *c, int micro_batches)
 {
     struct error err = { 0 };
     int64_t step_ns = 0;
-    ck_assert_msg(pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, micro_batches, &err), "%s",
-                  err.message);
+    ck_assert_msg(
+        pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, micro_batches, INT64_MAX, &err), "%s",
+        err.message);
     return step_ns;
 }
 

@@ -1,5 +1,5 @@
 #include "base/num.h"
-#include "planner/estimate/estimate.h"
+#include "planner/estimate/estimate_parts.h"
 #include "planner/estimate/pipeline_parts.h"
 #include "planner/estimate/pipeline_prices.h"
 #include <stdlib.h>
@@ -16,6 +16,13 @@ static const struct layer_price **prices_of(const struct pipeline *p, int piece)
 static int ring(int64_t use)
 {
     return (int)(use % (MAX_AHEAD + 1));
+}
+
+/* How much of the layer's backward pass is left for its phase: the weights' gradients are computed last, or apart. */
+static int64_t phase_ns(const struct layer_price *price, enum action_kind kind)
+{
+    int64_t whole_ns = price->backward_ns - price->wait_ns, weight_ns = min_i64(price->least.weight_ns, whole_ns);
+    return kind == ACTION_BACKWARD ? whole_ns : kind == ACTION_BACKWARD_WEIGHT ? weight_ns : whole_ns - weight_ns;
 }
 
 static void issue_reduction(struct stage_walk *s, int64_t use)
@@ -103,56 +110,110 @@ static void hand_on_made(struct pipeline *p, int number, int place, int micro, b
     }
 }
 
+/* Whether a pass may take the layer and the one after it in its direction as one: between them nothing comes, goes or
+ * is exchanged. */
+static bool is_joined(const struct pipeline *p, int from, int to, bool backward)
+{
+    return backward ? !p->reads[from] && !p->makes[to] : !p->makes[from] && !p->reads[to];
+}
+
+/* Layers whose compute is all that counts, as many as follow each other from `place` on, up to the piece's end; 0: it
+ * must be looked at alone. Its uses of the lane, and those shortly before, would have to be issued between them. */
+static int run_length(const struct pipeline *p, const struct stage_walk *s, const struct piece *piece, int place,
+                      bool backward)
+{
+    int by = backward ? -1 : 1, last = backward ? piece->layers.first : piece->layers.first + piece->layers.count - 1;
+    int count = 1;
+    if (s->gathers || s->uses - s->last_exchange <= max_i64(p->ahead + 1, HELD_USES))
+        return 0;
+    for (; place != last && is_joined(p, place, place + by, backward); place += by)
+        count++;
+    return count;
+}
+
+/* Such layers at once. */
+static void run_plainly(struct stage_walk *s, int64_t compute_ns, int count)
+{
+    s->compute_ns += compute_ns;
+    s->uses += count;
+    for (int i = 1; i <= HELD_USES; i++)
+        s->pending[ring(s->uses + MAX_AHEAD + 1 - i)].holds = false;
+}
+
 static void run_forward(struct pipeline *p, int number, int micro)
 {
     struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
     struct piece *piece = &p->pieces[number];
-    for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++) {
-        const struct layer_price *price = prices_of(p, number)[l];
-        int64_t gather_ns = price->gather_forward_ns + (piece->gathered ? 0 : price->gather_once_ns);
+    const int64_t *work_ns = p->work_ns[number / pipeline_copied(p)][ACTION_FORWARD];
+    for (int l = piece->layers.first, end = l + piece->layers.count; l < end;) {
+        int count = run_length(p, s, piece, l, false);
         if (p->reads[l])
             wait_for_others(p, number, l, micro / pipeline_replicas(p, number), false);
-        run_use(p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
-                gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
-        if (p->makes[l])
-            hand_on_made(p, number, l, micro, false);
+        if (count > 0) {
+            run_plainly(s, work_ns[l + count] - work_ns[l], count);
+        } else {
+            const struct layer_price *price = prices_of(p, number)[l];
+            int64_t gather_ns = price->gather_forward_ns + (piece->gathered ? 0 : price->gather_once_ns);
+            run_use(p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
+                    gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
+            count = 1;
+        }
+        l += count;
+        if (p->makes[l - 1])
+            hand_on_made(p, number, l - 1, micro, false);
     }
     piece->gathered = true;
 }
 
-/* How much of the layer's backward pass is left for its phase: the weights' gradients are computed last, or apart. */
-static int64_t phase_ns(int64_t whole_ns, int64_t weight_ns, enum action_kind kind)
+/* One layer's phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
+static void run_backward_layer(struct pipeline *p, struct stage_walk *s, const struct layer_price *price,
+                               enum action_kind kind, bool last)
 {
-    weight_ns = min_i64(weight_ns, whole_ns);
-    return kind == ACTION_BACKWARD ? whole_ns : kind == ACTION_BACKWARD_WEIGHT ? weight_ns : whole_ns - weight_ns;
+    bool inputs = kind != ACTION_BACKWARD_WEIGHT, weights = kind != ACTION_BACKWARD_INPUT;
+    int64_t gather_ns = inputs ? price->gather_backward_ns : 0, reduce_ns = weights ? price->reduce_ns : 0,
+            path_ppm = price->path_loss_backward_ppm, lane_ppm = price->lane_loss_backward_ppm;
+    int64_t alone_ns = phase_ns(price, kind) + lost_ns(gather_ns + reduce_ns, path_ppm);
+    int64_t begin =
+        run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm), inputs ? price->rest_backward_ns : 0);
+    struct pending *pending = &s->pending[ring(s->uses - 1)];
+    *pending =
+        (struct pending){ .first_ns = begin + (inputs ? min_i64(price->gradient_ns, alone_ns) : 0),
+                          .last_ns = s->compute_ns,
+                          .reduce_ns = reduce_ns + lost_ns(reduce_ns, lane_ppm) + (last ? price->reduce_last_ns : 0),
+                          .tail_ns = price->reduce_tail_ns,
+                          .holds = reduce_ns > 0 };
+    if (pending->reduce_ns > 0 || pending->holds)
+        s->last_exchange = s->uses - 1;
 }
 
-/* One phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
 static void run_backward_layers(struct pipeline *p, int number, int micro, enum action_kind kind, bool last)
 {
     struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
-    const struct layer_range *layers = &p->pieces[number].layers;
-    bool inputs = kind != ACTION_BACKWARD_WEIGHT, weights = kind != ACTION_BACKWARD_INPUT;
-    for (int l = layers->first + layers->count - 1; l >= layers->first; l--) {
-        const struct layer_price *price = prices_of(p, number)[l];
-        int64_t gather_ns = inputs ? price->gather_backward_ns : 0, reduce_ns = weights ? price->reduce_ns : 0,
-                path_ppm = price->path_loss_backward_ppm, lane_ppm = price->lane_loss_backward_ppm;
+    const struct piece *piece = &p->pieces[number];
+    const int64_t *work_ns = p->work_ns[number / pipeline_copied(p)][kind];
+    bool inputs = kind != ACTION_BACKWARD_WEIGHT, plain = kind == ACTION_BACKWARD_INPUT || !(last || piece->reduces);
+    for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first;) {
+        int count = plain ? run_length(p, s, piece, l, true) : 0;
         if (inputs && p->makes[l])
             wait_for_others(p, number, l, micro / pipeline_replicas(p, number), true);
-        int64_t alone_ns = phase_ns(price->backward_ns - price->wait_ns, price->least.weight_ns, kind) +
-                           lost_ns(gather_ns + reduce_ns, path_ppm);
-        int64_t begin =
-            run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm), inputs ? price->rest_backward_ns : 0);
-        s->pending[ring(s->uses - 1)] =
-            (struct pending){ .first_ns = begin + (inputs ? min_i64(price->gradient_ns, alone_ns) : 0),
-                              .last_ns = s->compute_ns,
-                              .reduce_ns =
-                                  reduce_ns + lost_ns(reduce_ns, lane_ppm) + (last ? price->reduce_last_ns : 0),
-                              .tail_ns = price->reduce_tail_ns,
-                              .holds = reduce_ns > 0 };
-        if (inputs && p->reads[l])
-            hand_on_made(p, number, l, micro, true);
+        if (count > 0) {
+            run_plainly(s, work_ns[l + 1] - work_ns[l + 1 - count], count);
+        } else {
+            run_backward_layer(p, s, prices_of(p, number)[l], kind, last);
+            count = 1;
+        }
+        l -= count;
+        if (inputs && p->reads[l + 1])
+            hand_on_made(p, number, l + 1, micro, true);
     }
+}
+
+/* What the pass computes. */
+static int64_t action_work_ns(const struct pipeline *p, int number, enum action_kind kind)
+{
+    const int64_t *work_ns = p->work_ns[number / pipeline_copied(p)][kind];
+    struct layer_range layers = p->pieces[number].layers;
+    return work_ns[layers.first + layers.count] - work_ns[layers.first];
 }
 
 static void run_backward(struct pipeline *p, int number, int micro, enum action_kind kind)
@@ -179,6 +240,11 @@ static bool run_stage(struct pipeline *p, int stage)
         else
             run_forward(p, number, micro);
         s->end_ns[s->next] = s->compute_ns;
+        s->left_ns -= action_work_ns(p, number, action->kind);
+        if (s->compute_ns + s->left_ns >= p->below_ns) {
+            p->too_long_ns = s->compute_ns + s->left_ns;
+            return false;
+        }
     }
     return moved;
 }
@@ -195,11 +261,14 @@ static int64_t stage_end(struct pipeline *p, int stage)
 static int64_t step_part_ns(const struct pipeline *p, int stage, bool norm)
 {
     int64_t ns = 0;
-    for (int l = 0; l < p->plan->layer_count; l++)
-        if (stage_holds(p->plan, stage, l)) {
-            const struct layer_price *price = p->price[stage_of_copy(p->plan, l, 0) != stage][l];
+    for (int chunk = 0; chunk < p->plan->chunk_count; chunk++) {
+        int number = schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, chunk);
+        const struct layer_range *layers = &p->pieces[number].layers;
+        for (int l = layers->first; l < layers->first + layers->count; l++) {
+            const struct layer_price *price = prices_of(p, number)[l];
             ns += norm ? price->norm_ns : price->step_ns - price->norm_ns;
         }
+    }
     return ns;
 }
 
@@ -246,60 +315,111 @@ static int64_t steady_step_ns(const struct pipeline *p)
     return longest + p->table->norm_exchange_ns;
 }
 
-/* Every micro-batch is walked. */
-static bool walk_whole(int64_t *out, const struct plan *plan, const struct chain *chain,
-                       const struct price_table *table, const struct facts *facts, int micro_batches, struct error *err)
+/* What passes compute, and which stages exchange what in them. */
+static bool list_work(struct pipeline *p, struct arena *arena)
 {
+    int layers = p->plan->layer_count;
+    for (int copy = 0; copy < plan_copies(p->plan); copy++)
+        for (int kind = 0; kind < PASS_KINDS; kind++) {
+            int64_t *work_ns = arena_alloc(arena, (size_t)layers + 1, sizeof *work_ns);
+            if (!work_ns)
+                return false;
+            for (int l = 0; l < layers; l++) {
+                const struct layer_price *price = p->price[copy][l];
+                work_ns[l + 1] = work_ns[l] + (kind == ACTION_FORWARD ? price->forward_ns : phase_ns(price, kind));
+            }
+            p->work_ns[copy][kind] = work_ns;
+        }
+    for (int k = 0; k < p->piece_count; k++) {
+        struct piece *piece = &p->pieces[k];
+        struct stage_walk *s = &p->stages[pipeline_stage_of(p, k)];
+        s->last_exchange = -MAX_AHEAD - 1 - HELD_USES;
+        for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++) {
+            const struct layer_price *price = prices_of(p, k)[l];
+            s->gathers |= price->gather_forward_ns > 0 || price->gather_backward_ns > 0 || price->gather_once_ns > 0;
+            piece->reduces |= price->reduce_ns > 0;
+        }
+    }
+    return true;
+}
+
+/* What each stage has to compute, in the micro-batches that are walked, in those that are not, and in its update. */
+static void count_left(struct pipeline *p)
+{
+    for (int k = 0; k < p->plan->stage_count; k++) {
+        struct stage_walk *s = &p->stages[k];
+        for (int i = 0; i < s->action_count; i++)
+            s->left_ns += action_work_ns(p, pipeline_piece_of(p, k, &s->actions[i]), s->actions[i].kind);
+        s->left_ns += (int64_t)((double)s->left_ns * p->further / p->micro_batches) + step_part_ns(p, k, false);
+    }
+}
+
+/* What the micro-batches that were not walked take: full pipelines repeat, so each takes what one of `middle` did,
+ * those that fill the pipeline left out, at the stage where that was most. */
+static int64_t further_ns(const struct pipeline *p, int filling, int middle)
+{
+    int64_t middle_ns = 0;
+    for (int k = 0; k < p->plan->stage_count && p->further > 0; k++) {
+        const struct stage_walk *s = &p->stages[k];
+        int from = (int)((int64_t)s->action_count * filling / p->micro_batches),
+            to = (int)((int64_t)s->action_count * (filling + middle) / p->micro_batches);
+        middle_ns = max_i64(middle_ns, s->end_ns[to - 1] - s->end_ns[from - 1]);
+    }
+    return (int64_t)((double)middle_ns * p->further / middle);
+}
+
+static bool walk_stages(struct pipeline *p, struct error *err)
+{
+    const struct plan *plan = p->plan;
+    count_left(p);
+    for (bool moved = true; moved && p->too_long_ns == 0;) {
+        moved = false;
+        for (int k = 0; k < plan->stage_count && p->too_long_ns == 0; k++)
+            moved = run_stage(p, k) || moved;
+        for (int k = 0; k < plan->stage_count; k++)
+            moved = pipeline_receive(p, k) || moved;
+        for (int k = 0; !moved && k < plan->stage_count; k++)
+            moved = pipeline_send_anyhow(p, k);
+    }
+    for (int k = 0; p->too_long_ns == 0 && k < plan->stage_count; k++)
+        if (p->stages[k].next < p->stages[k].action_count)
+            return fail(err, "search: schedule %s stalls at stage %d", schedules[plan->schedule]->name, k);
+    return true;
+}
+
+bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                      const struct facts *facts, int micro_batches, int64_t below_ns, struct error *err)
+{
+    enum { MIDDLE_SHARE = 4, LEAST_MIDDLE = 4 };
+    int settled = estimate_settled_micro_batches(plan),
+        middle = (int)round_up(max_i64(settled / MIDDLE_SHARE, LEAST_MIDDLE), estimate_micro_batch_unit(plan)),
+        few = 2 * settled + middle;
+    bool asynchronous = schedules[plan->schedule]->asynchronous, shortens = !asynchronous && micro_batches > few;
     struct arena arena = { 0 };
     struct pipeline p = { .plan = plan,
                           .table = table,
                           .facts = facts,
                           .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
-                          .micro_batches = micro_batches };
+                          .micro_batches = shortens ? few : micro_batches,
+                          .further = shortens ? micro_batches - few : 0,
+                          .below_ns = below_ns };
     bool good = pipeline_prices(&p.price[0], plan, chain, table, facts, 0, &arena, err);
     p.price[1] = p.price[0];
     if (good && plan_copies(plan) > 1)
         good = pipeline_prices(&p.price[1], plan, chain, table, facts, 1, &arena, err);
-    if (good && !pipeline_open(&p, chain, &arena, err))
+    if (good && !(pipeline_open(&p, chain, &arena, err) && list_work(&p, &arena)))
         good = err->kind == ERROR_NONE && fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    if (good && schedules[plan->schedule]->asynchronous) {
+    if (good && asynchronous) {
         *out = steady_step_ns(&p);
-        arena_free(&arena);
-        return true;
+    } else if (good) {
+        good = walk_stages(&p, err);
+        if (good && p.too_long_ns > 0)
+            *out = p.too_long_ns;
+        else if (good && step_end(&p, chain, out, &arena))
+            *out += further_ns(&p, settled, middle);
+        else if (good)
+            good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     }
-    for (bool moved = true; good && moved;) {
-        moved = false;
-        for (int k = 0; k < plan->stage_count; k++)
-            moved = run_stage(&p, k) || moved;
-        for (int k = 0; k < plan->stage_count; k++)
-            moved = pipeline_receive(&p, k) || moved;
-        for (int k = 0; !moved && k < plan->stage_count; k++)
-            moved = pipeline_send_anyhow(&p, k);
-    }
-    for (int k = 0; good && k < plan->stage_count; k++)
-        if (p.stages[k].next < p.stages[k].action_count)
-            good = fail(err, "search: schedule %s stalls at stage %d", schedules[plan->schedule]->name, k);
-    if (good && !step_end(&p, chain, out, &arena))
-        good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     arena_free(&arena);
     return good;
-}
-
-bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
-                      const struct facts *facts, int micro_batches, struct error *err)
-{
-    enum {
-        BEGINS = 2,
-        ENDS = 3,
-        WORTH_IT = 2
-    }; /* the period, in micro-batches that settle; shorter steps are walked whole */
-    int settled = estimate_settled_micro_batches(plan), few = BEGINS * settled, more = ENDS * settled;
-    int64_t few_ns = 0, more_ns = 0;
-    if (schedules[plan->schedule]->asynchronous || micro_batches < WORTH_IT * (few + more))
-        return walk_whole(out, plan, chain, table, facts, micro_batches, err);
-    if (!walk_whole(&few_ns, plan, chain, table, facts, few, err) ||
-        !walk_whole(&more_ns, plan, chain, table, facts, more, err))
-        return false;
-    *out = more_ns + (int64_t)((double)(more_ns - few_ns) * (micro_batches - more) / (more - few));
-    return true;
 }

@@ -43,7 +43,9 @@ struct stage_walk {
     int64_t compute_ns, lane_ns;           /* when each is free */
     int64_t use_end[MAX_AHEAD + 1];        /* ring: ends of the latest uses */
     struct pending pending[MAX_AHEAD + 1]; /* ring: not yet issued, by use */
-    int64_t uses;
+    int64_t uses, last_exchange;           /* last_exchange: the latest use with reductions; below 0: none had any */
+    int64_t left_ns;                       /* of compute, in actions that are still to come and after them */
+    bool gathers;                          /* some layer's weights are gathered */
 };
 /* A chunk of a stage; they are numbered in the order of layers, copy after copy. */
 struct piece {
@@ -55,10 +57,13 @@ struct piece {
     int own_micros;
     int backwards_left;
     bool gathered; /* what stays for the step */
+    bool reduces;  /* gradients of some layer in each backward pass */
 };
+enum { PASS_KINDS = ACTION_BACKWARD_WEIGHT + 1 };
 struct pipeline {
     const struct plan *plan;
     const struct layer_price **price[2]; /* [copy, or the only one] (layers) by place in the plan's order */
+    int64_t *work_ns[2][PASS_KINDS];     /* (layers + 1) compute of the layers before each place, by kind of pass */
     const struct price_table *table;
     const struct facts *facts;
     int *values; /* (pieces, pieces): values that the first makes and the second reads; of replicas the first's */
@@ -66,6 +71,8 @@ struct pipeline {
     int *made, *read;    /* (pieces, pieces) places of the last layer that makes one, and of the first that reads one */
     bool *makes, *reads; /* (layers) by place: whether it is such a layer */
     int ahead, micro_batches, piece_count;
+    int further;                   /* micro-batches that the step has beside those that are walked */
+    int64_t below_ns, too_long_ns; /* too_long_ns: 0, or no less than below_ns, and the step takes no less */
     bool skips; /* some value goes to a stage that is not the next: its sends stand where they are read (lower_times.c)
                  */
     bool early; /* receives are posted in the order of a clock (planner/lower/lower_arrivals.c) */

@@ -61,7 +61,7 @@ static bool try_moves(struct run *run, const struct candidate *c, const struct m
         if (tried[i].plan)
             ranked[plans++] = tried[i];
     }
-    if (!search_rank_moved(run, ranked, plans))
+    if (!search_rank_moved(run, ranked, plans, c->ranked_ns))
         return false;
     for (int i = 0; i < plans; i++)
         tried[place[i]] = ranked[i];

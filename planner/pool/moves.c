@@ -59,15 +59,6 @@ static bool finish(struct run *run, bool changed, int kept, struct candidate *ou
     return good;
 }
 
-bool search_rank_moved(struct run *run, struct candidate *moved, int count)
-{
-    if (search_walk_all(run, moved, count))
-        return true;
-    for (int i = 0; i < count; i++)
-        drop_plan(&moved[i]);
-    return false;
-}
-
 /* ---- cuts ---- */
 
 int cut_move_count(const struct config *config)

@@ -148,7 +148,7 @@ static bool look_around(struct run *run, struct round *round, const struct neigh
 {
     for (int at = 0, count; at >= 0 && !search_stops(run);) {
         struct candidate made[SEARCH_MOST_AT_ONCE];
-        if (!make_next(run, round, kind, &at, made, &count) || !search_rank_moved(run, made, count))
+        if (!make_next(run, round, kind, &at, made, &count) || !search_rank_moved(run, made, count, round->most_ns))
             return false;
         bool good = true;
         for (int i = 0; i < count; i++)

@@ -67,21 +67,21 @@ uint64_t search_plan_hash(const struct plan *plan)
     return plan_hash(&even);
 }
 
-static bool walk_by(const struct run *run, const struct candidate *c, enum plan_clock clock, int64_t *step_ns,
-                    struct error *err)
+static bool walk_by(const struct run *run, const struct candidate *c, enum plan_clock clock, int64_t below_ns,
+                    int64_t *step_ns, struct error *err)
 {
     c->plan->clock = clock;
     return pipeline_step_ns(step_ns, c->plan, &run->bench.chain, c->table, run->bench.facts, c->plan->micro_batch_count,
-                            err);
+                            below_ns, err);
 }
 
 /* By the clock that makes it shortest. */
-static bool walk(const struct run *run, struct candidate *c, struct error *err)
+static bool walk(const struct run *run, struct candidate *c, int64_t below_ns, struct error *err)
 {
     int64_t step_ns = 0;
-    if (!walk_by(run, c, CLOCK_EVEN, &c->ranked_ns, err) || !posts_early(c->plan))
+    if (!walk_by(run, c, CLOCK_EVEN, below_ns, &c->ranked_ns, err) || !posts_early(c->plan))
         return err->kind == ERROR_NONE;
-    if (!walk_by(run, c, CLOCK_WORK, &step_ns, err))
+    if (!walk_by(run, c, CLOCK_WORK, min_i64(below_ns, c->ranked_ns), &step_ns, err))
         return false;
     c->plan->clock = step_ns < c->ranked_ns ? CLOCK_WORK : CLOCK_EVEN;
     c->ranked_ns = min_i64(c->ranked_ns, step_ns);
@@ -90,24 +90,25 @@ static bool walk(const struct run *run, struct candidate *c, struct error *err)
 
 bool search_walk(struct run *run, struct candidate *c)
 {
-    return walk(run, c, run->err);
+    return walk(run, c, INT64_MAX, run->err);
 }
 
 struct walks {
     const struct run *run;
     struct candidate *candidates;
+    int64_t below_ns;
     struct error *errors; /* by candidate */
 };
 
 static void walk_one(void *context, int index)
 {
     const struct walks *walks = context;
-    walk(walks->run, &walks->candidates[index], &walks->errors[index]);
+    walk(walks->run, &walks->candidates[index], walks->below_ns, &walks->errors[index]);
 }
 
-bool search_walk_all(struct run *run, struct candidate *candidates, int count)
+static bool walk_all(struct run *run, struct candidate *candidates, int count, int64_t below_ns)
 {
-    struct walks walks = { run, candidates, calloc((size_t)max_i64(count, 1), sizeof *walks.errors) };
+    struct walks walks = { run, candidates, below_ns, calloc((size_t)max_i64(count, 1), sizeof *walks.errors) };
     if (!walks.errors)
         return search_out_of_memory(run->err);
     search_parallel(run, count, walk_one, &walks);
@@ -115,6 +116,17 @@ bool search_walk_all(struct run *run, struct candidate *candidates, int count)
         *run->err = walks.errors[i];
     free(walks.errors);
     return run->err->kind == ERROR_NONE;
+}
+
+bool search_rank_moved(struct run *run, struct candidate *moved, int count, int64_t below_ns)
+{
+    if (walk_all(run, moved, count, below_ns))
+        return true;
+    for (int i = 0; i < count; i++) {
+        plan_free(moved[i].plan);
+        moved[i].plan = NULL;
+    }
+    return false;
 }
 
 /* The closed form gives each chunk its share of the memory, but a plan may share it out otherwise. */
@@ -170,7 +182,7 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
     const struct cut_move move = { cut, cut, by };
     if (!search_move_cuts(run, from, &move, *kept, &c))
         return false;
-    return !c.plan || (search_rank_moved(run, &c, 1) && search_keep(run, &c, kept));
+    return !c.plan || (search_rank_moved(run, &c, 1, INT64_MAX) && search_keep(run, &c, kept));
 }
 
 bool search_has_pieces(const struct run *run, const struct candidate *c)
@@ -232,6 +244,26 @@ static bool keep_new(struct run *run, int first, int most, int *kept)
     return true;
 }
 
+/* The first `count`, best of families and by the formula first: of what the walk finds much longer than the best of the
+ * first few no more need be known, unless many plans are asked for. */
+static bool walk_ranked(struct run *run, int count)
+{
+    enum { FIRST = 16, FAR_SHARE = 4 };
+    const struct search_options *options = run->options;
+    int first = (int)min_i64(count, FIRST);
+    int64_t best_ns = INT64_MAX;
+    if (!walk_all(run, run->candidates, first, INT64_MAX))
+        return false;
+    for (int i = 0; i < first && options->top <= 1 && !options->keep_all; i++)
+        best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
+    int64_t far_ns = best_ns < INT64_MAX ? best_ns + best_ns / FAR_SHARE : INT64_MAX;
+    if (!walk_all(run, run->candidates + first, count - first, far_ns))
+        return false;
+    for (int i = first; i < count; i++)
+        run->candidates[i].is_far = run->candidates[i].ranked_ns >= far_ns;
+    return true;
+}
+
 /* Candidates that become plans move to the front; their number is ranked. */
 bool search_rank(struct run *run)
 {
@@ -243,7 +275,7 @@ bool search_rank(struct run *run)
         run->candidates[i].plan = NULL;
     }
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_place);
-    if (!keep_new(run, 0, wanted, &kept) || !search_walk_all(run, run->candidates, kept))
+    if (!keep_new(run, 0, wanted, &kept) || !walk_ranked(run, kept))
         return false;
     if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
         return false;
@@ -251,11 +283,11 @@ bool search_rank(struct run *run)
     return true;
 }
 
-bool search_rank_more(struct run *run, int first)
+bool search_rank_more(struct run *run, int first, int64_t below_ns)
 {
     int ranked = (int)run->result->certificate.ranked, kept = ranked;
     if (!keep_new(run, first, run->candidate_count, &kept) ||
-        !search_walk_all(run, run->candidates + ranked, kept - ranked))
+        !walk_all(run, run->candidates + ranked, kept - ranked, below_ns))
         return false;
     search_sort_ranked(run, kept);
     return true;

@@ -30,6 +30,7 @@ struct candidate {
     struct plan *plan;  /* made when ranked */
     uint64_t plan_hash; /* set with it */
     int64_t ranked_ns, capacity_bytes;
+    bool is_far; /* its walk ended early: ranked_ns is no more than a bound */
     /* What its stages must leave free beyond what the formula counts (tighten.c); NULL: nothing. By stage, and as a
      * table whose stages have less room. */
     const int64_t *kept_bytes;
@@ -136,8 +137,9 @@ bool search_list_plan(struct search_result *result, const struct search_plan *pl
 /* rank.c: turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May
  * be called again when there are more. */
 bool search_rank(struct run *run);
-/* The same for candidates from `first` on, beside those that are ranked. */
-bool search_rank_more(struct run *run, int first);
+/* The same for candidates from `first` on, beside those that are ranked. Of one that takes below_ns or longer no more
+ * is known. */
+bool search_rank_more(struct run *run, int first, int64_t below_ns);
 /* climb.c: of the configurations from that one on that lead by rank the best plan, improved. */
 bool search_climb(struct run *run, int first_config);
 bool search_climb_all(struct run *run);
@@ -149,9 +151,8 @@ struct layer_range search_piece(const struct config *config, const struct plan *
 bool search_is_new(const struct run *run, int kept, const struct candidate *c);
 /* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
 void search_settle_prefetch(const struct run *run, struct plan *plan);
-/* The candidate's rank, by its plan; and those of so many, on all threads. */
+/* The candidate's rank, by its plan under the clock that makes it shortest. */
 bool search_walk(struct run *run, struct candidate *c);
-bool search_walk_all(struct run *run, struct candidate *candidates, int count);
 /* plan_hash() whatever the clock is, which search_walk() chooses. */
 uint64_t search_plan_hash(const struct plan *plan);
 /* beside.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too.
@@ -184,8 +185,9 @@ bool search_make_strategy_move(struct run *run, const struct candidate *from, in
                                struct candidate *out);
 /* The same with another configuration of as many pieces and all its strategies. */
 bool search_move_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
-/* Ranks so many that have plans; where that fails they have none any more. */
-bool search_rank_moved(struct run *run, struct candidate *moved, int count);
+/* Ranks so many plans, on all threads, each under the clock that it has; of one that takes below_ns or longer no more
+ * is known. Where that fails they have none any more. */
+bool search_rank_moved(struct run *run, struct candidate *moved, int count, int64_t below_ns);
 /* rank.c: takes the candidate with its plan, also when it fails, to the plans at the front, whose number it counts. */
 bool search_keep(struct run *run, const struct candidate *c, int *kept);
 /* The first `kept` by rank; their number is noted. */

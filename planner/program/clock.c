@@ -144,6 +144,47 @@ bool clock_run(struct clock *out, const struct plan *plan, const int *work, stru
     return true;
 }
 
+/* The last stage's end, and what the stage with the most to do works. */
+static void measure_clock(const struct clock *clock, const struct plan *plan, int64_t *end, int64_t *busy)
+{
+    *end = *busy = 0;
+    for (int s = 0; s < plan->stage_count; s++) {
+        const struct stage_clock *stage = &clock->stages[s];
+        int64_t own = 0;
+        for (int i = 0; i < stage->count; i++)
+            own += duration(plan, NULL, s, &stage->actions[i]);
+        *busy = max_i64(*busy, own);
+        *end = max_i64(*end, stage->count > 0 ? stage->end[stage->count - 1] : 0);
+    }
+}
+
+bool clock_stretch(double *out, const struct clock_shape *shape, struct error *err)
+{
+    enum { FILLS = 3 };
+    const struct schedule *schedule = schedules[shape->schedule];
+    int few = (int)round_up((int64_t)FILLS * shape->stages * shape->chunks, schedule_unit(schedule, shape->stages));
+    struct arena arena = { 0 };
+    struct clock clock = { 0 };
+    struct plan plan = { .schedule = shape->schedule,
+                         .stage_count = shape->stages,
+                         .chunk_count = shape->chunks,
+                         .micro_batch_count = (int)min_i64(shape->micro_batches, few),
+                         .extra_in_flight = shape->extra_in_flight };
+    plan.stages = arena_alloc(&arena, (size_t)plan.stage_count, sizeof *plan.stages);
+    plan.later_chunks =
+        arena_alloc(&arena, (size_t)plan.stage_count * (size_t)plan.chunk_count, sizeof *plan.later_chunks);
+    bool good = plan.stages && plan.later_chunks ? clock_run(&clock, &plan, NULL, &arena, err)
+                                                 : fail_kind(err, ERROR_ENVIRONMENT, "out of memory for a clock");
+    if (good) {
+        int64_t end, busy;
+        measure_clock(&clock, &plan, &end, &busy);
+        double all = (double)busy * shape->micro_batches / plan.micro_batch_count;
+        *out = (all + (double)(end - busy)) / all;
+    }
+    arena_free(&arena);
+    return good;
+}
+
 bool posts_early(const struct plan *plan)
 {
     bool turns = false;

@@ -23,6 +23,13 @@ int *clock_work(const struct graph *graph, const int *order, struct arena *arena
 /* All of them; in the arena. work: clock_work(), used where the plan's clock is by work. Fails when the orders wait for
  * each other: a bug of the schedule. */
 bool clock_run(struct clock *out, const struct plan *plan, const int *work, struct arena *arena, struct error *err);
+/* A pipeline of stages that have as many chunks and layers each. */
+struct clock_shape {
+    int schedule, stages, chunks, micro_batches, extra_in_flight;
+};
+/* Such a pipeline's step by the clock, over what each stage works in it: 1 where none is ever idle. Of very many
+ * micro-batches only as many are run as fill it and let it drain, since they are idle no longer. */
+bool clock_stretch(double *out, const struct clock_shape *shape, struct error *err);
 /* When the stage's chunk has ended the forward or backward pass of a micro-batch. */
 int64_t clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
 /* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c).

@@ -2,15 +2,16 @@
  * the bound of the simulated step; and what the judge found best is tried with them too: most differ from others in how
  * long stages idle, little in which degrees and strategies are good. */
 #include "base/num.h"
-#include "planner/program/schedule.h"
+#include "planner/program/clock.h"
 #include "planner/search/propose_parts.h"
+#include <stdlib.h>
 #include <string.h>
+#include <stdlib.h>
 
 /* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree). Of a small model
  * MANY_LEADERS: MANY_OF_FAMILY, and more while fewer than MANY_ALIKE have the micro-batch too. BLIND: where no plan
- * fits, so many configurations are tried without any. JOINED: of a small model so many with joined
- * ends are tried besides. WALK_VISITS: of layers by the walk that ranks what comes of it.
- */
+ * fits, so many configurations are tried without any. JOINED: of a small model so many with joined ends are tried
+ * besides. WAVE: so many proposals are tried before they are walked. */
 enum {
     LEADERS = 6,
     MANY_LEADERS = 48,
@@ -18,8 +19,11 @@ enum {
     MANY_ALIKE = 3,
     BLIND = 16,
     JOINED = 32,
+    WAVE = 8,
+    SHARED = 8,
+    NEAR_SHARE = 50,  /* proposals are rarely walked in less than they promise but for one part in so many */
+    FAR_SHARE = 8,    /* climbing shortens a step by one part in so many at most */
     DOUBT_SHARE = 10, /* one part in so many the walk may be too long */
-    WALK_VISITS = 1 << 23
 };
 
 bool search_list_beside(struct run *run)
@@ -103,11 +107,24 @@ bool search_enter_beside(struct run *run)
 
 /* ---- trying them ---- */
 
+/* A configuration to be tried with what is known of a leader. */
+struct proposal {
+    int config, leader;
+    double step_ns; /* about what it would take */
+};
+struct stretch {
+    struct clock_shape shape;
+    double value; /* clock_stretch() */
+};
 struct trial {
     struct run *run;
     struct candidate leaders[MANY_LEADERS];
     int leader_count, first; /* first: of the candidates that are added */
-    int64_t below_ns, visits_left;
+    int64_t below_ns;
+    struct proposal *proposals; /* (proposal_count) */
+    int proposal_count, proposal_capacity;
+    struct stretch *stretches; /* (stretch_count) of what was met */
+    int stretch_count, stretch_capacity;
 };
 
 /* By the judge, else by rank. */
@@ -138,7 +155,7 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
 {
     const struct config *config = &run->configs[c->config];
     int family = 0, alike = 0;
-    if (!takes_others(config) || step_of(c) >= search_with_idle_ns(config, t->below_ns))
+    if (c->is_far || !takes_others(config) || step_of(c) >= search_with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
         if (t->leaders[i].config == c->config)
@@ -201,14 +218,23 @@ static bool adopt(struct run *run, const struct candidate *from, struct candidat
     return !*fits || search_add_candidate(run, c);
 }
 
+/* Of small models with a weight in the first and the last layer more solutions are looked for, since the closed form
+ * does not know what it costs to have them on two stages. */
+static bool shares(const struct run *run)
+{
+    return run->bench.chain.tied_first >= 0 && search_is_small(run);
+}
+
 /* Of the leader, or of what was found for another schedule. */
-static bool adopt_any(struct run *run, const struct candidate *leader, int first, struct candidate *c, bool *fits)
+static bool adopt_any(struct run *run, const struct candidate *leader, struct candidate *c, bool *fits)
 {
     if (!adopt(run, leader, c, fits))
         return false;
-    for (int i = first, count = run->candidate_count; i < count && !*fits; i++)
-        if (!adopt(run, &run->candidates[i], c, fits))
+    for (int i = 0, count = run->candidate_count; i < count && !*fits; i++) {
+        struct candidate from = run->candidates[i];
+        if (from.origin == run->part && !adopt(run, &from, c, fits))
             return false;
+    }
     return true;
 }
 
@@ -314,24 +340,152 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return true;
     if (leader && !promise_as(run, leader, &c))
         return false;
-    if (leader && !adopt_any(run, leader, t->first, &c, &fits))
+    if (leader && !adopt_any(run, leader, &c, &fits))
         return false;
     int64_t below_ns = leader ? t->below_ns : INT64_MAX;
-    return fits || (solve(run, &c, below_ns) && solve_gatherless(run, &c, below_ns));
+    return (fits && !shares(run)) || (solve(run, &c, below_ns) && solve_gatherless(run, &c, below_ns));
 }
 
-static bool try_akin(struct trial *t, const struct candidate *leader)
+/* Of the candidates of this turn those of which the walk says more. */
+static void pass_over(struct run *run, int64_t most_ns)
+{
+    for (int i = 0; i < run->result->certificate.ranked; i++)
+        run->candidates[i].judged |= run->candidates[i].ranked_ns > most_ns;
+}
+
+/* All candidates that there are had their turn. */
+static void end_turns(struct run *run)
+{
+    for (int i = 0; i < run->candidate_count; i++)
+        run->candidates[i].judged = true;
+}
+
+/* Of the candidates that were proposed here. */
+static int64_t best_walked(const struct run *run)
+{
+    int64_t best_ns = INT64_MAX;
+    for (int i = 0; i < run->result->certificate.ranked; i++)
+        if (run->candidates[i].origin == run->part && !run->candidates[i].judged)
+            best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
+    return best_ns;
+}
+
+static bool stretch_of(struct trial *t, const struct config *config, double *out)
 {
     struct run *run = t->run;
-    for (int i = 0; i < run->beside_count && t->visits_left > 0 && !search_stops(run); i++) {
-        int config = run->beside_first + i;
-        if (run->busy_ns[config] >= t->below_ns || !is_akin(&run->configs[config], &run->configs[leader->config]))
-            continue;
-        t->visits_left -= (int64_t)run->configs[config].micro_batch_count * run->bench.chain.layer_count;
-        if (!try_config(t, config, leader))
-            return false;
-    }
+    struct clock_shape shape = { config->schedule, config->stages, config_chunks(config),
+                                 (int)config->micro_batch_count, config->extra };
+    for (int i = 0; i < t->stretch_count; i++)
+        if (memcmp(&t->stretches[i].shape, &shape, sizeof shape) == 0) {
+            *out = t->stretches[i].value;
+            return true;
+        }
+    t->stretches = arena_more(&run->arena, t->stretches, t->stretch_count, &t->stretch_capacity, sizeof *t->stretches);
+    if (!t->stretches)
+        return search_out_of_memory(run->err);
+    t->stretches[t->stretch_count] = (struct stretch){ .shape = shape };
+    if (!clock_stretch(&t->stretches[t->stretch_count].value, &shape, run->err))
+        return false;
+    *out = t->stretches[t->stretch_count++].value;
     return true;
+}
+
+static bool add_proposal(struct trial *t, int config, int leader)
+{
+    const struct candidate *led = &t->leaders[leader];
+    struct proposal pair = { config, leader, (double)step_of(led) };
+    double own = 1, other = 1;
+    if (is_plain(&t->run->configs[config]) &&
+        (!stretch_of(t, &t->run->configs[config], &own) || !stretch_of(t, &t->run->configs[led->config], &other)))
+        return false;
+    pair.step_ns *= own / other;
+    t->proposals = arena_more(&t->run->arena, t->proposals, t->proposal_count, &t->proposal_capacity, sizeof pair);
+    if (!t->proposals)
+        return search_out_of_memory(t->run->err);
+    t->proposals[t->proposal_count++] = pair;
+    return true;
+}
+
+static int compare_proposals(const void *a, const void *b)
+{
+    const struct proposal *x = a, *y = b;
+    if (x->step_ns != y->step_ns)
+        return x->step_ns < y->step_ns ? -1 : 1;
+    return x->leader != y->leader ? x->leader - y->leader : x->config - y->config;
+}
+
+/* Whether the leader has a proposal that differs in how much more is in flight: of these the first is tried, since what
+ * is near the incumbent is looked at later (polish.c). */
+static bool has_like(const struct trial *t, int config, int leader)
+{
+    const struct config *configs = t->run->configs;
+    for (int i = t->proposal_count - 1; i >= 0 && t->proposals[i].leader == leader; i--)
+        if (config_equal_but(&configs[t->proposals[i].config], &configs[config], BUT_EXTRA))
+            return true;
+    return false;
+}
+
+/* All of the leaders' kin that could win, by what the leader takes and how long the schedules let stages idle. */
+static bool list_proposals(struct trial *t)
+{
+    const struct run *run = t->run;
+    for (int leader = 0; leader < t->leader_count; leader++)
+        for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++)
+            if (run->busy_ns[i] < t->below_ns && is_akin(&run->configs[i], &run->configs[t->leaders[leader].config]) &&
+                !has_like(t, i, leader) && !add_proposal(t, i, leader))
+                return false;
+    if (t->proposal_count > 0)
+        qsort(t->proposals, (size_t)t->proposal_count, sizeof *t->proposals, compare_proposals);
+    return true;
+}
+
+/* The closed form does not know that ends are joined, so that what it finds for other schedules may be shorter with
+ * them than what it finds for their own: those that were tried get the others' best solutions as well. */
+static bool share_solutions(struct trial *t, int tried)
+{
+    struct run *run = t->run;
+    int before = run->candidate_count;
+    for (int i = 0; i < tried && shares(run); i++) {
+        const struct proposal *proposal = &t->proposals[i];
+        struct candidate c = { .config = proposal->config, .capacity_bytes = run->capacity_bytes };
+        if (!joins_ends(&run->configs[c.config]))
+            continue;
+        if (!workbench_table(&run->bench, &run->configs[c.config], false, &c.table, run->err) ||
+            (c.table && !promise_as(run, &t->leaders[proposal->leader], &c)))
+            return false;
+        for (int k = 0, shared = 0; c.table && k < before && shared < SHARED; k++) {
+            struct candidate from = run->candidates[k];
+            bool fits = false;
+            if (from.origin == run->part && from.config != c.config && !adopt(run, &from, &c, &fits))
+                return false;
+            shared += fits;
+        }
+    }
+    return search_rank_more(run, before, INT64_MAX);
+}
+
+/* In waves, which are walked, as long as what a proposal would take is not much above the best that was walked. */
+static bool try_proposals(struct trial *t)
+{
+    struct run *run = t->run;
+    int64_t best_ns = t->below_ns;
+    if (!list_proposals(t))
+        return false;
+    int at = 0;
+    while (at < t->proposal_count && !search_stops(run)) {
+        int before = run->candidate_count, end = (int)min_i64(at + WAVE, t->proposal_count);
+        if (t->proposals[at].step_ns > (double)(best_ns + best_ns / NEAR_SHARE))
+            break;
+        for (; at < end; at++)
+            if (!try_config(t, t->proposals[at].config, &t->leaders[t->proposals[at].leader]))
+                return false;
+        int64_t far_ns = run->bench.chain.tied_first < 0 ? best_ns + best_ns / FAR_SHARE : INT64_MAX;
+        if (!search_rank_more(run, before, far_ns))
+            return false;
+        pass_over(run, far_ns - 1); /* whose walk was ended early */
+        best_ns = min_i64(best_ns, best_walked(run));
+    }
+    return share_solutions(t, at);
 }
 
 /* Of those with joined ends that could win the one with the least to do, were it to fill and drain like others; -1:
@@ -386,7 +540,7 @@ static bool lengthen_last(struct run *run, const struct candidate *c, int kept, 
     for (struct cut_move move = { last, last, -1 }; move.first > 0 && !moved->plan; move.first--)
         if (!search_move_cuts(run, c, &move, kept, moved))
             return false;
-    return !moved->plan || search_rank_moved(run, moved, 1);
+    return !moved->plan || search_rank_moved(run, moved, 1, INT64_MAX);
 }
 
 /* The last piece takes the layers from the tied one on: the closed form does not know that one stage has both ends, so
@@ -417,7 +571,7 @@ bool search_join_all_tied(struct run *run)
         if (c.judged || !search_has_pieces(run, &c) || config_pieces(&run->configs[c.config]) < 2)
             continue;
         if (!search_join_tied(run, &c, kept, &joined) ||
-            (joined.plan && !(search_rank_moved(run, &joined, 1) && search_keep(run, &joined, &kept))))
+            (joined.plan && !(search_rank_moved(run, &joined, 1, INT64_MAX) && search_keep(run, &joined, &kept))))
             return false;
     }
     search_sort_ranked(run, kept);
@@ -436,24 +590,14 @@ static bool join_all(struct run *run)
     return true;
 }
 
-/* Of the candidates of this turn those of which the walk says more. */
-static void pass_over(struct run *run, int64_t most_ns)
-{
-    for (int i = 0; i < run->result->certificate.ranked; i++)
-        run->candidates[i].judged |= run->candidates[i].ranked_ns > most_ns;
-}
-
-/* The candidates from `before` on. most_ns: those of which the walk says more in the end are passed over, and so are
- * those that start more than one part in FAR_SHARE above it. */
+/* The candidates from `before` on, which are ranked. most_ns: those of which the walk says more in the end are passed
+ * over, and so are those that start more than one part in FAR_SHARE above it. */
 static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
-    enum { FAR_SHARE = 8 };
     if (run->candidate_count == before)
         return true;
-    for (int i = 0; i < before; i++)
-        run->candidates[i].judged = true; /* they had their turn */
     int first = run->beside_first;
-    if (!search_rank_more(run, before) || !join_all(run) || !search_join_all_tied(run))
+    if (!join_all(run) || !search_join_all_tied(run))
         return false;
     if (most_ns < INT64_MAX)
         pass_over(run, most_ns + most_ns / FAR_SHARE);
@@ -465,19 +609,19 @@ static bool judge_new(struct run *run, int before, int64_t most_ns)
 
 bool search_try_beside(struct run *run)
 {
-    struct trial t = { .run = run, .below_ns = INT64_MAX, .visits_left = WALK_VISITS };
+    struct trial t = { .run = run, .below_ns = INT64_MAX };
     t.first = run->candidate_count;
     if (run->beside_count == 0 || run->options->keep_all)
         return true;
+    end_turns(run);
     if (run->result->plan_count > 0) {
         t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
         find_leaders(run, &t);
-    } else if (!try_blindly(&t)) {
+    } else if (!try_blindly(&t) || !search_rank_more(run, t.first, INT64_MAX)) {
         return false;
     }
-    for (int i = 0; i < t.leader_count; i++)
-        if (!try_akin(&t, &t.leaders[i]))
-            return false;
+    if (t.leader_count > 0 && !try_proposals(&t))
+        return false;
     return judge_new(run, t.first, t.below_ns < INT64_MAX ? t.below_ns + t.below_ns / DOUBT_SHARE : INT64_MAX);
 }
 
@@ -488,5 +632,6 @@ bool search_try_joined(struct run *run)
         run->bench.chain.tied_first < 0 || !search_is_small(run))
         return true;
     t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
-    return try_joined(&t) && judge_new(run, t.first, t.below_ns);
+    end_turns(run);
+    return try_joined(&t) && search_rank_more(run, t.first, INT64_MAX) && judge_new(run, t.first, t.below_ns);
 }

@@ -306,5 +306,5 @@ bool search_solve_leader(struct run *run)
     if (!leader.rough)
         return true;
     family.below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
-    return solve_families(run, &family, leader.config) && search_rank_more(run, before);
+    return solve_families(run, &family, leader.config) && search_rank_more(run, before, INT64_MAX);
 }

@@ -474,13 +474,20 @@ static bool solve_all(struct run *run, struct queue *queue)
     return true;
 }
 
-/* By paths, and in both ways to be comfortable; all that first bounds know then. */
+/* By paths, and in both ways to be comfortable; all that first bounds know then. An incumbent far above all bounds
+ * makes relaxations slow, since caps so wide let stages end anywhere, so that more are sent out. */
 static bool scout_large(struct run *run, struct queue *queue)
 {
-    if (!run->options->keep_all && (!scout(run, queue, sharded_comfortable) || !scout(run, queue, propose_comfortable)))
+    enum { FAR_FROM_BOUND = 2 };
+    if (run->options->keep_all) {
+        raise_bounds(run, queue);
+        return true;
+    }
+    if (!scout(run, queue, sharded_comfortable) || !scout(run, queue, propose_comfortable))
         return false;
     raise_bounds(run, queue);
-    return true;
+    bool far = queue->count > 0 && run->best_ns / FAR_FROM_BOUND >= queue->list[0].at.bound_ns;
+    return !far || scout(run, queue, has_room);
 }
 
 /* What first bounds know is soon known of all that matter, and is not far from what is found then. */

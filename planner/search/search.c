@@ -59,7 +59,7 @@ static bool end_proof(struct run *run)
     if (!search_pass(run, PART_PROOF, search_solve_on))
         return false;
     return run->candidate_count == before ||
-           (search_rank_more(run, before) && search_pass(run, PART_CLIMB, search_climb_all) &&
+           (search_rank_more(run, before, INT64_MAX) && search_pass(run, PART_CLIMB, search_climb_all) &&
             search_pass(run, PART_JUDGE, search_judge_more));
 }
 
