@@ -155,7 +155,7 @@ void search_settle_prefetch(const struct run *run, struct plan *plan);
 bool search_walk(struct run *run, struct candidate *c);
 /* plan_hash() whatever the clock is, which search_walk() chooses. */
 uint64_t search_plan_hash(const struct plan *plan);
-/* beside.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too.
+/* joined_ends.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too.
  */
 bool search_join_all_tied(struct run *run);
 /* moves.c. Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
@@ -229,7 +229,7 @@ bool search_settle(struct run *run);
 bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                      struct estimate **out, struct error *err);
 
-/* beside.c: appends the configurations of schedules beside those that the closed form bounds. */
+/* unbounded.c: appends the configurations of schedules beside those that the closed form bounds. */
 bool search_list_beside(struct run *run);
 /* What they have to do at least. */
 bool search_bound_beside(struct run *run);

@@ -1,12 +1,11 @@
-/* Schedules beside those that the closed form bounds (space_configs_beside()). What they have to do at least belongs to
- * the bound of the simulated step; and what the judge found best is tried with them too: most differ from others in how
+/* What the judge found best is tried with schedules that the closed form does not bound: most differ from others in how
  * long stages idle, little in which degrees and strategies are good. */
 #include "base/num.h"
 #include "planner/program/clock.h"
 #include "planner/search/propose_parts.h"
+#include "planner/search/unbounded.h"
 #include <stdlib.h>
 #include <string.h>
-#include <stdlib.h>
 
 /* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree). Of a small model
  * MANY_LEADERS: MANY_OF_FAMILY, and more while fewer than MANY_ALIKE have the micro-batch too. BLIND: where no plan
@@ -25,87 +24,6 @@ enum {
     FAR_SHARE = 8,    /* climbing shortens a step by one part in so many at most */
     DOUBT_SHARE = 10, /* one part in so many the walk may be too long */
 };
-
-bool search_list_beside(struct run *run)
-{
-    struct config *beside = NULL;
-    int count = 0, own = run->config_count;
-    run->beside_first = own;
-    if (own == 0 || !space_configs_beside(&beside, &count, &run->arena, run->space, run->bench.graph,
-                                          run->bench.facts->cluster, run->err))
-        return own == 0;
-    if (count == 0)
-        return true;
-    struct config *all = arena_alloc(&run->arena, (size_t)(own + count), sizeof *all);
-    int64_t *busy_ns = arena_alloc(&run->arena, (size_t)(own + count), sizeof *busy_ns);
-    if (!all || !busy_ns)
-        return search_out_of_memory(run->err);
-    memcpy(all, run->configs, (size_t)own * sizeof *all);
-    memcpy(all + own, beside, (size_t)count * sizeof *all);
-    memcpy(busy_ns, run->busy_ns, (size_t)own * sizeof *busy_ns);
-    run->configs = all;
-    run->busy_ns = busy_ns;
-    run->beside_count = count;
-    return true;
-}
-
-/* Neither prefetch nor how much more is in flight decides anything here. */
-static bool works_alike(const struct config *a, const struct config *b)
-{
-    const struct schedule *x = schedules[a->schedule], *y = schedules[b->schedule];
-    return config_equal_but(a, b, BUT_PREFETCH | BUT_EXTRA | BUT_SCHEDULE) && x->splits == y->splits &&
-           x->copies == y->copies;
-}
-
-static bool bound_one(struct run *run, int index)
-{
-    const struct config *config = &run->configs[index];
-    const struct price_table *table = NULL;
-    run->busy_ns[index] = INT64_MAX;
-    if (!workbench_table(&run->bench, config, true, &table, run->err))
-        return false;
-    if (!table)
-        return true;
-    if (index > run->beside_first && works_alike(config, config - 1)) {
-        run->busy_ns[index] = run->busy_ns[index - 1];
-        return true;
-    }
-    return propose_bound_simulation(run, index, table, INT64_MAX);
-}
-
-bool search_bound_beside(struct run *run)
-{
-    if (search_stops(run) && run->beside_count > 0) { /* then nothing is known of them */
-        run->beside_count = 0;
-        run->beside_unseen = true;
-    }
-    for (int i = 0; i < run->beside_count; i++)
-        if (!bound_one(run, run->beside_first + i))
-            return false;
-    run->beside_bounded = true;
-    return true;
-}
-
-/* Behind what the certificate says of the others, as whoever checks it lists them. */
-bool search_enter_beside(struct run *run)
-{
-    struct certificate *c = &run->result->certificate;
-    if (!run->beside_bounded)
-        return true;
-    c->beside = run->beside_count;
-    if (run->beside_unseen)
-        c->simulated_bound_ns = 0;
-    for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++) {
-        const struct price_table *table = NULL;
-        if (!workbench_table(&run->bench, &run->configs[i], true, &table, run->err))
-            return false;
-        certificate_hash_add(&c->hash, &run->configs[i], table);
-        c->simulated_bound_ns = min_i64(c->simulated_bound_ns, run->busy_ns[i]);
-    }
-    return true;
-}
-
-/* ---- trying them ---- */
 
 /* A configuration to be tried with what is known of a leader. */
 struct proposal {
@@ -133,14 +51,9 @@ static int64_t step_of(const struct candidate *c)
     return c->simulated_ns > 0 ? c->simulated_ns : c->ranked_ns;
 }
 
-static bool is_plain(const struct config *config)
-{
-    return config->stages > 1 && config->meshes == 0;
-}
-
 static bool takes_others(const struct config *config)
 {
-    return is_plain(config) || config->meshes > 0;
+    return unbounded_is_plain(config) || config->meshes > 0;
 }
 
 /* Stages may have the same meshes. */
@@ -185,22 +98,13 @@ static void find_leaders(const struct run *run, struct trial *t)
     }
 }
 
-/* Whether first and last layer lie on one stage, so that a weight which both use is exchanged with nobody: then what
- * leads under other schedules says little. */
-static bool joins_ends(const struct config *config)
-{
-    const struct schedule *schedule = schedules[config->schedule];
-    return is_plain(config) && !schedule->copies && config_pieces(config) > 1 &&
-           config_stage(config, config_pieces(config) - 1) == config_stage(config, 0);
-}
-
 /* The same but for the schedule, or with micro-batches of twice the size: who idles less needs fewer. */
 static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
            same_meshes(config, leader) && config->prefetch == leader->prefetch &&
            config->bucket_bytes == leader->bucket_bytes &&
-           (config->order.index == leader->order.index || joins_ends(config)) &&
+           (config->order.index == leader->order.index || joined_ends_are(config)) &&
            (config->micro == leader->micro || config->micro == 2 * leader->micro);
 }
 
@@ -395,7 +299,7 @@ static bool add_proposal(struct trial *t, int config, int leader)
     const struct candidate *led = &t->leaders[leader];
     struct proposal pair = { config, leader, (double)step_of(led) };
     double own = 1, other = 1;
-    if (is_plain(&t->run->configs[config]) &&
+    if (unbounded_is_plain(&t->run->configs[config]) &&
         (!stretch_of(t, &t->run->configs[config], &own) || !stretch_of(t, &t->run->configs[led->config], &other)))
         return false;
     pair.step_ns *= own / other;
@@ -448,7 +352,7 @@ static bool share_solutions(struct trial *t, int tried)
     for (int i = 0; i < tried && shares(run); i++) {
         const struct proposal *proposal = &t->proposals[i];
         struct candidate c = { .config = proposal->config, .capacity_bytes = run->capacity_bytes };
-        if (!joins_ends(&run->configs[c.config]))
+        if (!joined_ends_are(&run->configs[c.config]))
             continue;
         if (!workbench_table(&run->bench, &run->configs[c.config], false, &c.table, run->err) ||
             (c.table && !promise_as(run, &t->leaders[proposal->leader], &c)))
@@ -496,7 +400,7 @@ static int next_joined(const struct trial *t, const bool *passed)
     int next = -1;
     int64_t least_ns = INT64_MAX;
     for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++) {
-        if (passed[i - run->beside_first] || run->busy_ns[i] >= t->below_ns || !joins_ends(&run->configs[i]))
+        if (passed[i - run->beside_first] || run->busy_ns[i] >= t->below_ns || !joined_ends_are(&run->configs[i]))
             continue;
         int64_t ns = search_with_idle_ns(&run->configs[i], run->busy_ns[i]);
         if (ns < least_ns) {
@@ -515,7 +419,7 @@ static bool try_joined(struct trial *t)
         return search_out_of_memory(run->err);
     for (int tried = 0, next; tried < JOINED && (next = next_joined(t, passed)) >= 0 && !search_stops(run); tried++) {
         for (int i = 0; i < run->beside_count; i++)
-            passed[i] |= works_alike(&run->configs[run->beside_first + i], &run->configs[next]);
+            passed[i] |= unbounded_works_alike(&run->configs[run->beside_first + i], &run->configs[next]);
         if (!try_config(t, next, NULL))
             return false;
     }
@@ -531,65 +435,6 @@ static bool try_blindly(const struct trial *t)
     return true;
 }
 
-/* The last piece takes one layer more, of the nearest piece that has one to spare; those between hand theirs on.
- * moved->plan NULL: none has, or it does not fit. */
-static bool lengthen_last(struct run *run, const struct candidate *c, int kept, struct candidate *moved)
-{
-    int last = config_pieces(&run->configs[c->config]) - 1;
-    moved->plan = NULL;
-    for (struct cut_move move = { last, last, -1 }; move.first > 0 && !moved->plan; move.first--)
-        if (!search_move_cuts(run, c, &move, kept, moved))
-            return false;
-    return !moved->plan || search_rank_moved(run, moved, 1, INT64_MAX);
-}
-
-/* The last piece takes the layers from the tied one on: the closed form does not know that one stage has both ends, so
- * that the weight would be exchanged with nobody. */
-static bool join_ends(struct run *run, const struct candidate *c, int *kept)
-{
-    const struct config *config = &run->configs[c->config];
-    int last = config_pieces(config) - 1;
-    struct candidate at = *c, moved;
-    while (plan_layer_at(at.plan, search_piece(config, at.plan, last).first) > run->bench.chain.tied_second) {
-        if (!lengthen_last(run, &at, *kept, &moved))
-            return false;
-        if (!moved.plan)
-            return true;
-        if (!search_keep(run, &moved, kept))
-            return false;
-        at = moved;
-    }
-    return true;
-}
-
-bool search_join_all_tied(struct run *run)
-{
-    const struct chain *chain = &run->bench.chain;
-    int kept = (int)run->result->certificate.ranked, ranked = kept;
-    for (int i = 0; i < ranked && chain->branches && chain->tied_first >= 0 && !search_stops(run); i++) {
-        struct candidate c = run->candidates[i], joined;
-        if (c.judged || !search_has_pieces(run, &c) || config_pieces(&run->configs[c.config]) < 2)
-            continue;
-        if (!search_join_tied(run, &c, kept, &joined) ||
-            (joined.plan && !(search_rank_moved(run, &joined, 1, INT64_MAX) && search_keep(run, &joined, &kept))))
-            return false;
-    }
-    search_sort_ranked(run, kept);
-    return true;
-}
-
-static bool join_all(struct run *run)
-{
-    int kept = (int)run->result->certificate.ranked, ranked = kept;
-    for (int i = 0; i < ranked && run->bench.chain.tied_first >= 0 && !search_stops(run); i++) {
-        struct candidate c = run->candidates[i];
-        if (!c.judged && joins_ends(&run->configs[c.config]) && !join_ends(run, &c, &kept))
-            return false;
-    }
-    search_sort_ranked(run, kept);
-    return true;
-}
-
 /* The candidates from `before` on, which are ranked. most_ns: those of which the walk says more in the end are passed
  * over, and so are those that start more than one part in FAR_SHARE above it. */
 static bool judge_new(struct run *run, int before, int64_t most_ns)
@@ -597,7 +442,7 @@ static bool judge_new(struct run *run, int before, int64_t most_ns)
     if (run->candidate_count == before)
         return true;
     int first = run->beside_first;
-    if (!join_all(run) || !search_join_all_tied(run))
+    if (!joined_ends_make(run) || !search_join_all_tied(run))
         return false;
     if (most_ns < INT64_MAX)
         pass_over(run, most_ns + most_ns / FAR_SHARE);
