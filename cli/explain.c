@@ -3,7 +3,7 @@
 #include "cli/space_options.h"
 #include "host/heap.h"
 #include "planner/check/claim.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -112,8 +112,8 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
 static struct allowed values_of(const struct space *space, enum space_choice choice)
 {
     struct space copy = *space;
-    struct allowed values = *space_allowed(&copy, choice);
-    for (int i = 0; values.count < SPACE_VALUES && choice == SPACE_SCHEDULE && space->schedule.count == 0; i++) {
+    struct allowed values = copy.range[choice];
+    for (int i = 0; values.count < SPACE_VALUES && choice == CHOICE_SCHEDULE && space->schedule.count == 0; i++) {
         if (!schedules[i])
             break;
         if (!schedules[i]->asynchronous)
@@ -136,10 +136,10 @@ static bool add_values(struct allowed *into, const struct allowed *more)
 
 static void print_values(struct text *out, enum space_choice choice, const struct allowed *values)
 {
-    text_printf(out, "%s%s=", out->length > 0 ? "," : "", space_choice_names[choice]);
+    text_printf(out, "%s%s=", out->length > 0 ? "," : "", choice_facts[choice].name);
     for (int i = 0; i < values->count; i++) {
-        char own[SPACE_NAME_BYTES];
-        const char *name = space_value_name(own, choice, values->values[i]);
+        char own[CHOICE_VALUE_BYTES];
+        const char *name = choice_value_name(own, choice, values->values[i]);
         text_add(out, i > 0 ? ":" : "");
         if (name)
             text_add(out, name);
@@ -154,11 +154,11 @@ static void list_missing(struct text *out, const struct space *own, const struct
 {
     struct space free_space = space_default(space->batch, space->sequence, space->dtype);
     bool missing = false;
-    for (int i = 0; i < SPACE_CHOICES; i++) {
+    for (int i = 0; i < CHOICE_COUNT; i++) {
         enum space_choice choice = (enum space_choice)i;
         struct allowed all = values_of(&free_space, choice), given = values_of(space, choice),
                        wanted = values_of(own, choice);
-        if ((choice == SPACE_BUCKET && wanted.count == 1) || !add_values(&all, &wanted)) /* both have the plan's own */
+        if ((choice == CHOICE_BUCKET && wanted.count == 1) || !add_values(&all, &wanted)) /* both have the plan's own */
             continue;
         missing = add_values(&given, &wanted) || missing;
         add_values(&all, &given);
@@ -171,7 +171,7 @@ static void list_missing(struct text *out, const struct space *own, const struct
 /* As --space takes them: choices of which the plan had less than there is now. */
 static void list_narrower(struct text *out, const struct space *own, const struct space *space)
 {
-    for (int i = 0; i < SPACE_CHOICES; i++) {
+    for (int i = 0; i < CHOICE_COUNT; i++) {
         enum space_choice choice = (enum space_choice)i;
         struct allowed given = values_of(space, choice), had = values_of(own, choice);
         bool more = had.count > 0 && given.count == 0;

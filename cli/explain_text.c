@@ -273,12 +273,12 @@ void explanation_print(const struct cli *cli, const struct explanation *x)
 
 static void print_allowed(FILE *out, enum space_choice choice, struct space space)
 {
-    const struct allowed *allowed = space_allowed(&space, choice);
-    fprintf(out, "%s=", space_choice_names[choice]);
+    const struct allowed *allowed = &space.range[choice];
+    fprintf(out, "%s=", choice_facts[choice].name);
     for (int i = 0; i < allowed->count; i++) {
         long long value = allowed->values[i];
-        char text[SPACE_NAME_BYTES];
-        const char *name = space_value_name(text, choice, value);
+        char text[CHOICE_VALUE_BYTES];
+        const char *name = choice_value_name(text, choice, value);
         if (name)
             fprintf(out, "%s%s", i ? ":" : "", name);
         else

@@ -6,7 +6,7 @@
 #include "planner/search/batch.h"
 #include "planner/explain/explain_facts.h"
 #include "planner/explain/explain_several.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 #include "planner/sim/timeline.h"
 #include <stdlib.h>
 #include <string.h>
@@ -338,9 +338,9 @@ static void note_rules(const struct cli *cli, const struct space *space)
 {
     for (int i = 0; i < space->rule_count; i++) {
         const struct layer_rule *rule = &space->rules[i];
-        if (rule->choice == LAYER_TP || rule->choice == LAYER_SP)
+        if (rule->choice == CHOICE_TP || rule->choice == CHOICE_SP)
             fprintf(cli->talk, "note: layer[%d-%d].%s holds for all layers, which have one layout\n", rule->first,
-                    rule->last, layer_choice_names[rule->choice]);
+                    rule->last, choice_facts[rule->choice].name);
     }
 }
 
@@ -349,10 +349,9 @@ static void suggest_more(const struct cli *cli, const struct space *space)
 {
     struct space all = space_default(space->batch, space->sequence, space->dtype);
     struct text names = { 0 };
-    for (int i = 0; i < SPACE_CHOICES; i++)
-        if (space_allowed(&all, (enum space_choice)i)->count > 0 && space_is_default(space, (enum space_choice)i) &&
-            i != SPACE_PREFETCH)
-            text_printf(&names, "%s%s", names.length > 0 ? ", " : "", space_choice_names[i]);
+    for (int i = 0; i < CHOICE_COUNT; i++)
+        if (all.range[i].count > 0 && space_is_default(space, (enum space_choice)i) && i != CHOICE_PREFETCH)
+            text_printf(&names, "%s%s", names.length > 0 ? ", " : "", choice_facts[i].name);
     if (names.length > 0 && !names.failed)
         fprintf(cli->talk, "the space has more values when --space names them, in more time, of: %s\n", names.data);
     text_free(&names);
@@ -463,7 +462,7 @@ static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct e
     if (!varied_open(&varied, &in->facts, &part, err))
         return false;
     bool good = (in->cluster->type_count > 1 ? explainer_glance : explainer_solve)(&answer->explainer, answer->space,
-                                                                                  &varied.facts, &found, err);
+                                                                                   &varied.facts, &found, err);
     if (good && found.kind == SOLUTION_PLAN && found.step_ns < p->step_ns)
         print_fewer(cli->talk, found.step_ns, p->step_ns, in->cluster->device_count,
                     varied.typed ? varied.typed : varied.words);

@@ -9,89 +9,80 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool space_schedule(const char *what, const char *name, int *out, struct error *err)
-{
-    const char *names[64] = { NULL };
-    for (int i = 0; i < 63 && schedules[i]; i++)
-        names[i] = schedules[i]->name;
-    return inputs_word(what, name, names, out, err);
-}
-
 static void list_names(struct text *out, const char *const *names)
 {
     for (int i = 0; names[i]; i++)
         text_printf(out, "%s%s", i ? ", " : "", names[i]);
 }
 
-static bool named_value(const char *what, enum space_choice choice, const char *word, int64_t most, int64_t *out,
-                        struct error *err)
+static bool unknown_value(const char *where, enum space_choice choice, const char *word, struct error *err)
 {
     struct text list = { 0 };
-    char text[SPACE_NAME_BYTES];
-    if (space_value_named(out, choice, word))
-        return true;
-    for (int64_t value = 0; value < most && !space_value_is_set(choice); value++) {
-        const char *name = space_value_name(text, choice, value);
+    char text[CHOICE_VALUE_BYTES];
+    bool is_set = choice_facts[choice].kind == KIND_OPERATORS;
+    for (int64_t value = choice_facts[choice].least; value <= choice_facts[choice].most && !is_set; value++) {
+        const char *name = choice_value_name(text, choice, value);
         if (name)
             text_printf(&list, "%s%s", list.length ? ", " : "", name);
     }
-    if (space_value_is_set(choice)) {
+    if (is_set) {
         text_add(&list, "none or, joined by +, some of ");
         list_names(&list, operator_names);
     }
-    fail(err, "%s: %s: expected one of %s; found '%s'", what, space_choice_names[choice], list.data ? list.data : "",
-         word);
+    fail(err, "%s: expected one of %s; found '%s'", where, list.data ? list.data : "", word);
     text_free(&list);
     return false;
 }
 
-static bool value_of(const char *what, enum space_choice choice, const char *word, int64_t *out, struct error *err)
+bool space_value(const char *where, enum space_choice choice, const char *word, int64_t *out, struct error *err)
 {
+    const struct choice_facts *facts = &choice_facts[choice];
     char *end;
-    int64_t least, most;
-    if (space_value_is_yes_no(choice))
-        return space_value_named(out, choice, word) ||
-               fail(err, "%s: %s: expected true or false, or 1 or 0; found '%s'", what, space_choice_names[choice],
-                    word);
-    if (!space_value_range(choice, &least, &most))
-        return named_value(what, choice, word, most, out, err);
-    if (space_value_is_bytes(choice))
-        return (text_read_bytes(word, out) && *out >= least && *out <= most) ||
-               fail(err, "%s: %s: expected bytes, such as 4MiB, found '%s'", what, space_choice_names[choice], word);
+    if (facts->kind == KIND_NAME || facts->kind == KIND_OPERATORS)
+        return choice_value_named(out, choice, word) || unknown_value(where, choice, word, err);
+    if (facts->kind == KIND_FLAG || facts->kind == KIND_TRUTH)
+        return choice_value_named(out, choice, word) ||
+               fail(err, "%s: expected true or false, or 1 or 0; found '%s'", where, word);
+    if (facts->kind == KIND_BYTES)
+        return (text_read_bytes(word, out) && *out >= facts->least && *out <= facts->most) ||
+               fail(err, "%s: expected bytes, such as 4MiB, found '%s'", where, word);
     long long number = strtoll(word, &end, 10);
-    if (end == word || *end || number < least || number > most)
-        return fail(err, "%s: %s: expected a number from %lld to %lld, found '%s'", what, space_choice_names[choice],
-                    (long long)least, (long long)most, word);
     *out = number;
-    return true;
-}
-
-bool space_word(const char *what, enum space_choice choice, const char *word, int *out, struct error *err)
-{
-    int64_t value = 0;
-    if (!value_of(what, choice, word, &value, err))
-        return false;
-    *out = (int)value;
-    return true;
+    return (end != word && !*end && number >= facts->least && number <= facts->most) ||
+           fail(err, "%s: expected a number from %lld to %lld, found '%s'", where, (long long)facts->least,
+                (long long)facts->most, word);
 }
 
 static bool add_value(const char *what, struct allowed *allowed, int key, const char *word, struct error *err)
 {
     int64_t value = 0;
+    char where[64];
+    snprintf(where, sizeof where, "%s: %s", what, choice_facts[key].name);
     if (allowed->count == SPACE_VALUES)
-        return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, space_choice_names[key]);
-    if (!value_of(what, (enum space_choice)key, word, &value, err))
+        return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, choice_facts[key].name);
+    if (!space_value(where, (enum space_choice)key, word, &value, err))
         return false;
     if (allowed->count == 0 || !allows(allowed, value)) /* twice is once */
         allowed->values[allowed->count++] = value;
     return true;
 }
 
+/* rules: of those alone for which layers may have rules. */
+static void list_keys(struct text *out, bool rules)
+{
+    const char *comma = "";
+    for (int i = 0; i < CHOICE_COUNT; i++)
+        if (!rules || choice_has_rules((enum space_choice)i)) {
+            text_printf(out, "%s%s", comma, choice_facts[i].name);
+            comma = ", ";
+        }
+}
+
 void space_list_keys(struct text *out)
 {
-    list_names(out, space_choice_names);
+    list_keys(out, false);
     text_add(out, "; of some layers, as layer[0-11].zero=3: ");
-    list_names(out, layer_choice_names);
+    list_keys(out, true);
 }
 
 void space_list_solvers(struct text *out)
@@ -108,8 +99,11 @@ static bool unknown_key(const char *what, const char *word, struct error *err)
     for (const struct retired_choice *r = retired_choices; r->name; r++)
         if (strcmp(r->name, word) == 0)
             return fail(err, "%s: %s is not searched any more: %s", what, word, r->instead);
-    const char *near = text_nearest(word, space_choice_names, SPACE_CHOICES);
+    const char *names[CHOICE_COUNT];
     struct text list = { 0 };
+    for (int i = 0; i < CHOICE_COUNT; i++)
+        names[i] = choice_facts[i].name;
+    const char *near = text_nearest(word, names, CHOICE_COUNT);
     if (near)
         return fail(err, "%s: unknown key '%s'; did you mean %s?", what, word, near);
     space_list_keys(&list);
@@ -121,7 +115,7 @@ static bool unknown_key(const char *what, const char *word, struct error *err)
 static bool unknown_layer_key(const char *what, const char *word, struct error *err)
 {
     struct text list = { 0 };
-    list_names(&list, layer_choice_names);
+    list_keys(&list, true);
     fail(err, "%s: layers have no key '%s'; known: %s", what, word, list.data ? list.data : "");
     text_free(&list);
     return false;
@@ -131,36 +125,34 @@ static bool unknown_layer_key(const char *what, const char *word, struct error *
 static bool set_values(struct space *space, const char *what, int key, char *list, const char *separator,
                        struct error *err)
 {
-    struct allowed *allowed = space_allowed(space, (enum space_choice)key);
+    struct allowed *allowed = &space->range[key];
     char *rest = NULL;
     allowed->count = 0;
     for (char *word = strtok_r(list, separator, &rest); word; word = strtok_r(NULL, separator, &rest))
         if (!add_value(what, allowed, key, word, err))
             return false;
-    return allowed->count > 0 || fail(err, "%s: %s needs a value", what, space_choice_names[key]);
+    return allowed->count > 0 || fail(err, "%s: %s needs a value", what, choice_facts[key].name);
 }
 
 /* One "layer[0-11].zero=2:3", whose value begins behind equals; the text is cut in place. */
 static bool restrict_layers(struct space *space, const char *what, char *item, char *values, struct error *err)
 {
     struct layer_rule rule = { 0 };
-    int read = 0, choice = 0;
+    int read = 0;
     if (sscanf(item, "layer[%d-%d].%n", &rule.first, &rule.last, &read) == 2 && read > 0) {
     } else if (sscanf(item, "layer[%d].%n", &rule.first, &read) == 1 && read > 0) {
         rule.last = rule.first;
     }
     if (read == 0 || rule.first < 0 || rule.last < rule.first)
         return fail(err, "%s: expected layer[FIRST-LAST].KEY=VALUE or layer[NUMBER].KEY=VALUE, found '%s'", what, item);
-    while (layer_choice_names[choice] && strcmp(layer_choice_names[choice], item + read))
-        choice++;
-    if (!layer_choice_names[choice])
+    rule.choice = choice_named(item + read);
+    if (rule.choice == CHOICE_COUNT || !choice_has_rules(rule.choice))
         return unknown_layer_key(what, item + read, err);
     if (space->rule_count == SPACE_RULES)
         return fail(err, "%s: more than %d rules for layers", what, SPACE_RULES);
-    rule.choice = (enum layer_choice)choice;
     char *rest = NULL;
     for (char *word = strtok_r(values, ":", &rest); word; word = strtok_r(NULL, ":", &rest))
-        if (!add_value(what, &rule.allowed, space_choice_of_layers(rule.choice), word, err))
+        if (!add_value(what, &rule.allowed, rule.choice, word, err))
             return false;
     if (rule.allowed.count == 0)
         return fail(err, "%s: %s needs a value", what, item);
@@ -172,15 +164,13 @@ static bool restrict_layers(struct space *space, const char *what, char *item, c
 static bool restrict_one(struct space *space, const char *what, char *item, struct error *err)
 {
     char *equals = strchr(item, '=');
-    int key = 0;
     if (!equals)
         return fail(err, "%s: expected KEY=VALUE, found '%s'", what, item);
     *equals = 0;
     if (!strncmp(item, "layer", 5))
         return restrict_layers(space, what, item, equals + 1, err);
-    while (key < SPACE_CHOICES && strcmp(space_choice_names[key], item))
-        key++;
-    return key < SPACE_CHOICES ? set_values(space, what, key, equals + 1, ":", err) : unknown_key(what, item, err);
+    enum space_choice key = choice_named(item);
+    return key < CHOICE_COUNT ? set_values(space, what, key, equals + 1, ":", err) : unknown_key(what, item, err);
 }
 
 /* The item before the next comma, without it. */
@@ -222,7 +212,7 @@ bool space_restrict(struct space *space, const char *what, const char *text, str
 static bool restrict_schedules(struct space *space, const char *text, struct error *err)
 {
     char *copy = strdup(text);
-    bool ok = copy ? set_values(space, "--schedule", SPACE_SCHEDULE, copy, ",", err)
+    bool ok = copy ? set_values(space, "--schedule", CHOICE_SCHEDULE, copy, ",", err)
                    : fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     free(copy);
     return ok;

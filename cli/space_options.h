@@ -3,7 +3,7 @@
 #define CLEAVE_CLI_SPACE_OPTIONS_H
 #include "cli/inputs.h"
 #include "planner/search/search.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 
 struct space_options {
     const char *cluster, *dtype, *schedule;
@@ -68,10 +68,8 @@ bool space_restrict(struct space *space, const char *what, const char *text, str
 void space_list_keys(struct text *out);
 /* Adds the names of --solver. */
 void space_list_solvers(struct text *out);
-/* Index of the schedule of that name, else a failure that lists them. what: the option, for messages. */
-bool space_schedule(const char *what, const char *name, int *out, struct error *err);
-/* The choice's value of that name or number, likewise. */
-bool space_word(const char *what, enum space_choice choice, const char *word, int *out, struct error *err);
+/* The choice's value of that name or number, else a failure that says what was expected. where: for its message. */
+bool space_value(const char *where, enum space_choice choice, const char *word, int64_t *out, struct error *err);
 /* A search of this space as the options say: its gap, its time limit, and callbacks for the clock, threads, and Ctrl-C,
  * which ends it with the best so far. options is borrowed as long as the answer is used. */
 struct search_options space_search_options(const struct space_options *options, const struct space *space);

@@ -27,13 +27,13 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
                   schedules[c->schedule]->name, c->prefetch);
     at += c->chunks > 1 ? sprintf(out + at, " interleave=%d", c->chunks) : 0;
     at += c->extra > 0 ? sprintf(out + at, " extra-in-flight=%d", c->extra) : 0;
-    at += c->loss_chunks > 1 ? sprintf(out + at, " loss-chunks=%d", c->loss_chunks) : 0;
     if (c->bucket_bytes != 25 << 20 && c->bucket_bytes % (1 << 20) == 0 && c->bucket_bytes > 0)
         at += sprintf(out + at, " bucket=%lldMiB", (long long)c->bucket_bytes >> 20);
     else if (c->bucket_bytes != 25 << 20 && c->bucket_bytes % (1 << 10) == 0 && c->bucket_bytes > 0)
         at += sprintf(out + at, " bucket=%lldKiB", (long long)c->bucket_bytes >> 10);
     else if (c->bucket_bytes != 25 << 20)
         at += sprintf(out + at, " bucket=%lld", (long long)c->bucket_bytes);
+    at += c->loss_chunks > 1 ? sprintf(out + at, " loss-chunks=%d", c->loss_chunks) : 0;
     at += sprintf(out + at, "%s", c->way);
     for (int i = 0; i < c->turn_count; i++)
         at += sprintf(out + at, "%s%d", i > 0 ? "," : "; stages of ", c->turns[i]);
@@ -65,7 +65,7 @@ static inline bool naive_any_bounded(const struct naive *n)
     bool any = false;
     for (int s = 0; schedules[s]; s++)
         any = any || (schedules[s]->bounded && naive_may(&n->space->schedule, s));
-    return any && naive_may(&n->space->interleave, 1) && naive_may(&n->space->extra, 0);
+    return any && naive_may(&n->space->chunks, 1) && naive_may(&n->space->extra, 0);
 }
 
 /* The list that has the schedule, its chunks and what is in flight; NULL: none. */
@@ -81,8 +81,8 @@ static inline struct naive_names *naive_list(const struct naive *n)
     if (s->asynchronous && space->schedule.count == 0) /* other mathematics: never unless it is named */
         return NULL;
     int64_t usual = s->interleaves ? 2 : 1;
-    if (space->interleave.count > 0 ? !naive_may(&space->interleave, c->chunks)
-                                    : c->chunks != usual && !(beside && s->interleaves && c->chunks == 4))
+    if (space->chunks.count > 0 ? !naive_may(&space->chunks, c->chunks)
+                                : c->chunks != usual && !(beside && s->interleaves && c->chunks == 4))
         return NULL;
     if (c->extra > 0 && (!s->takes_extra || c->pp == 1 || c->extra >= c->m || c->meshes > 0))
         return NULL;
@@ -169,9 +169,9 @@ static inline void naive_rest(struct naive *n, struct naive_names *list)
     static const struct allowed usual = { 1, { 1 } };
     const struct allowed *ahead = space->prefetch.count > 0 ? &space->prefetch : &usual;
     bool alone = c->meshes == 0 && c->dp * c->cp * c->tp == 1;
-    for (int b = 0; b < space->bucket.count && (b == 0 || !alone); b++)
+    for (int b = 0; b < space->bucket_bytes.count && (b == 0 || !alone); b++)
         for (int p = 0; p < ahead->count && (p == 0 || naive_gathers(c)); p++) {
-            c->bucket_bytes = space->bucket.values[b];
+            c->bucket_bytes = space->bucket_bytes.values[b];
             c->prefetch = (int)ahead->values[p];
             naive_losses(n, list);
         }
@@ -232,7 +232,7 @@ static inline void naive_orders(struct naive *n)
     int kinds = (c->tp > 1) + (c->cp > 1) + (c->dp > 1);
     bool any = false;
     for (c->order = 0; c->order < ORDER_COUNT; c->order++) {
-        if (!naive_may(&n->space->order, c->order) || (any && kinds < 2))
+        if (!naive_may(&n->space->mesh_order, c->order) || (any && kinds < 2))
             continue;
         any = true;
         naive_groups(n);
@@ -325,14 +325,14 @@ static inline void naive_stages(struct naive *n)
     int devices = n->cluster->device_count, ranks = c->tp * c->cp * c->dp, layers = n->graph->layer_count;
     for (c->pp = 0; c->pp <= layers; c->pp++) {
         c->meshes = 0;
-        if (c->pp > 0 && !naive_may(&space->pipeline, c->pp))
+        if (c->pp > 0 && !naive_may(&space->stages, c->pp))
             continue;
         if (c->pp > 0 && naive_may(&space->turns, 1) && c->pp * ranks == devices)
             naive_micro_batches(n);
         c->meshes = devices / ranks;
         if (devices % ranks != 0 || c->pp >= c->meshes)
             continue;
-        if ((c->pp == 0) == (space->pipeline.count == 0))
+        if ((c->pp == 0) == (space->stages.count == 0))
             naive_micro_batches(n);
     }
 }

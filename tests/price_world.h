@@ -51,7 +51,7 @@ static inline void free_choices(struct space *space)
     space->context = (struct allowed){ 3, { 1, 2, 4 } };
     space->shard_group = (struct allowed){ 3, { 0, 2, 4 } };
     space->slices = (struct allowed){ 2, { 1, 4 } };
-    space->order.count = space->reshard.count = 0;
+    space->mesh_order.count = space->reshard.count = 0;
 }
 
 static const struct instance {

@@ -188,7 +188,7 @@ static inline void draw_schedules(struct random_world *w)
     if (!w->full && world_draw(w, 2))
         return; /* those that are searched unless others are named */
     w->space.schedule = (struct allowed){ 0 };
-    w->space.interleave = (struct allowed){ 3, { 1, 2, 3 } };
+    w->space.chunks = (struct allowed){ 3, { 1, 2, 3 } };
     for (int s = 0; s < count; s++)
         if (w->full || world_draw(w, 3) == 0)
             w->space.schedule.values[w->space.schedule.count++] = list[s];
@@ -239,9 +239,9 @@ static inline void draw_unusual(struct random_world *w)
     if (world_draw(&own, 3) == 0)
         w->space.tensor_dimension = deferred[world_draw(&own, 2)];
     if (world_draw(&own, 2))
-        w->space.bucket = (struct allowed){ 1, { world_draw(&own, 3) ? world_draw_scale(&own, 64, 16) : 0 } };
+        w->space.bucket_bytes = (struct allowed){ 1, { world_draw(&own, 3) ? world_draw_scale(&own, 64, 16) : 0 } };
     if (world_draw(&own, 3) == 0)
-        w->space.bucket.values[w->space.bucket.count++] = world_draw_scale(&own, 64, 16) + 1;
+        w->space.bucket_bytes.values[w->space.bucket_bytes.count++] = world_draw_scale(&own, 64, 16) + 1;
 }
 
 static inline void draw_space(struct random_world *w)
@@ -281,7 +281,7 @@ static inline void draw_turns(struct random_world *w)
         return;
     w->space.turns = lists[world_draw(w, sizeof lists / sizeof *lists)];
     if (world_draw(w, 4) == 0)
-        w->space.pipeline = (struct allowed){ 1, { 1 + world_draw(w, 4) } };
+        w->space.stages = (struct allowed){ 1, { 1 + world_draw(w, 4) } };
 }
 
 /* The same for equal seeds, but for what there is more of. */

@@ -76,7 +76,7 @@ START_TEST(smaller_jobs_are_advised)
         if (i % 2) { /* restricted, so that batch and micro-batch matter */
             options.space.micro = (struct allowed){ 1, { 4 } };
             options.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
-            options.space.pipeline = (struct allowed){ 1, { 2 } };
+            options.space.stages = (struct allowed){ 1, { 2 } };
         }
         struct search_result *result = run_search(&world, &options);
         struct error err = { 0 };

@@ -94,7 +94,7 @@ static double compare_others(const struct world *world, const struct search_opti
     }
     for (int stages = 1; stages <= world->facts.cluster->device_count; stages++) {
         struct search_options own = *options;
-        own.space.pipeline = (struct allowed){ 1, { stages } };
+        own.space.stages = (struct allowed){ 1, { stages } };
         compare_one(world, &own, all, turn, &worst);
     }
     return worst;
@@ -145,7 +145,7 @@ START_TEST(named_together_the_proof_stands)
 {
     struct world world = world_open("1x4:toy", 80000000000, 4);
     struct search_options options = options_of(8);
-    options.space.pipeline = (struct allowed){ 1, { 4 } };
+    options.space.stages = (struct allowed){ 1, { 4 } };
     options.space.schedule = (struct allowed){ 2, { schedule_find("1f1b"), schedule_find("zb-h1") } };
     struct search_result *result = run_search(&world, &options);
     ck_assert_int_gt(result->certificate.bound_ns, 0);

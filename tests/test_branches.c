@@ -73,7 +73,7 @@ START_TEST(plans_of_branches_hold)
         struct program *program = NULL;
         struct timeline *timeline = NULL;
         struct error err = { 0 };
-        options.space.pipeline = (struct allowed){ 1, { stages } };
+        options.space.stages = (struct allowed){ 1, { stages } };
         ck_assert_msg(search_run(&result, model, &facts, &options, &err), "%s", err.message);
         ck_assert(result->feasible);
         const struct plan *plan = result->plans[0].plan;

@@ -198,12 +198,12 @@ START_TEST(other_buckets_are_refused)
             struct written_claim read = written_claim_open(written.result, &written.w.space);
             struct plan *plan = written.result->plans[0].plan;
             struct check_report report;
-            ck_assert(allows(&read.claim.space.bucket, plan->bucket_bytes));
+            ck_assert(allows(&read.claim.space.bucket_bytes, plan->bucket_bytes));
             plan->bucket_bytes = INT64_C(1) << 40;
             ck_assert(!certificate_check(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
                                          NULL, NULL, &err));
             ck_assert_msg(err.kind == ERROR_GATE && strstr(err.message, "about gradient buckets"), "%s", err.message);
-            read.claim.space.bucket.values[0]++;
+            read.claim.space.bucket_bytes.values[0]++;
             err = (struct error){ 0 };
             ck_assert(!certificate_check(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
                                          NULL, NULL, &err));
@@ -378,7 +378,7 @@ START_TEST(searches_cut_short_write_little)
     struct search_options options = { .space = space_default(512, 0, DTYPE_BF16), .top = 1, .no_advice = true };
     options.space.turns = (struct allowed){ 3, { 1, 2, 4 } };
     options.space.slices = (struct allowed){ 3, { 1, 2, 4 } };
-    options.space.bucket = (struct allowed){ 4, { 0, 1 << 20, 4 << 20, USUAL_BUCKET_BYTES } };
+    options.space.bucket_bytes = (struct allowed){ 4, { 0, 1 << 20, 4 << 20, USUAL_BUCKET_BYTES } };
     for (int64_t limit = 20; limit < 20000; limit *= small_share() ? 14 : 2) {
         struct written written = written_cut_short(world_open("64x8:toy", 80000000000, 8), &options, limit);
         const struct certificate *c = &written.result->certificate;

@@ -49,7 +49,7 @@ static void towers_open(struct towers *towers, int count, int layers)
 {
     struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
     struct error err = { 0 };
-    options.space.pipeline = (struct allowed){ 1, { 4 } };
+    options.space.stages = (struct allowed){ 1, { 4 } };
     *towers = (struct towers){ .model = model_of_towers(count, layers),
                                .cluster = cluster_open("1x4:a100-sxm-80"),
                                .space = options.space };

@@ -68,7 +68,7 @@ static bool check_job(const struct job *job)
     struct error err = { 0 };
     struct check_report report;
     if (job->stages)
-        space.pipeline = (struct allowed){ 1, { job->stages } };
+        space.stages = (struct allowed){ 1, { job->stages } };
     if (job->tensor)
         space.tensor = (struct allowed){ 1, { job->tensor } };
     if (job->zero >= 0)

@@ -1,6 +1,6 @@
 /* What a plan costs, held against closed forms; and its estimate from a few micro-batches against that from all. */
 #include "planner/program/schedule.h"
-#include "planner/search/baseline.h"
+#include "tests/fixed_choices.h"
 #include "planner/estimate/estimate.h"
 #include "planner/tables/workbench.h"
 #include "tests/model_files.h"
@@ -40,7 +40,7 @@ END_TEST
 /* The plan's estimate from the steps that are in flight and two more, and from all of them; every layer takes what
  * `uniform` says, as far as one data-parallel rank has a choice. */
 static void steady_and_whole(struct estimate **few, struct estimate **all, const struct world *world, struct plan *plan,
-                             const struct space *space, const struct uniform *uniform)
+                             const struct space *space, const union fixed *uniform)
 {
     struct space only = *space;
     struct workbench bench;
@@ -100,10 +100,10 @@ START_TEST(steady_estimate_promises_the_arena)
     int compared = 0;
     for (int n = 0; n < (small_share() ? 1 : 60); n += 3 * share_stride()) {
         struct space space = space_default(small_share() ? c->batch / 4 : c->batch, 0, DTYPE_BF16);
-        struct uniform u = uniform_unset();
+        union fixed u = fixed_none();
         struct plan *plan = NULL;
         struct error err = { 0 };
-        u.pipeline = 1 << random_below(&seed, 3);
+        u.stages = 1 << random_below(&seed, 3);
         u.tensor = 1 << random_below(&seed, 2);
         u.zero = (int)random_below(&seed, 4);
         u.recompute = random_below(&seed, 2) ? RECOMPUTE_FULL : RECOMPUTE_NONE;
@@ -113,7 +113,7 @@ START_TEST(steady_estimate_promises_the_arena)
         u.reshard = n / 3 % 4 < 2 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
         u.zero = n / 3 % 4 == 3 ? 3 : u.zero;
         space.clip_norm = n % 2;
-        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         struct estimate *few = NULL, *all = NULL;
         steady_and_whole(&few, &all, &world, plan, &space, &u);
         for (int k = 0; k < plan->stage_count; k++) {
@@ -121,7 +121,7 @@ START_TEST(steady_estimate_promises_the_arena)
             ck_assert_msg(
                 promised >= arena && promised <= arena + arena / 50,
                 "%s, stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d offload %d reshard %d %s)",
-                world.model->name, k, (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero, u.recompute,
+                world.model->name, k, (long long)promised, (long long)arena, u.stages, u.tensor, u.zero, u.recompute,
                 u.offload, u.reshard, schedules[u.schedule]->name);
             ck_assert_int_eq(few->prediction.host_bytes != NULL, all->prediction.host_bytes != NULL);
             int64_t away = all->prediction.host_bytes ? all->prediction.host_bytes[k] : 0,
@@ -138,7 +138,7 @@ START_TEST(steady_estimate_promises_the_arena)
         int64_t permille = u.reshard == RESHARD_EACH_STEP ? 25 : 15; /* what stays moves what else lies where */
         ck_assert_msg(!few->prediction.fits || 1000 * error_ns <= permille * step_ns,
                       "%s: %lld ns, simulated whole %lld (pp %d tp %d zero %d reshard %d, %s)", world.model->name,
-                      (long long)few->prediction.step_ns, (long long)step_ns, u.pipeline, u.tensor, u.zero, u.reshard,
+                      (long long)few->prediction.step_ns, (long long)step_ns, u.stages, u.tensor, u.zero, u.reshard,
                       schedules[u.schedule]->name);
         estimate_free(few);
         estimate_free(all);
@@ -168,16 +168,16 @@ START_TEST(second_look_promises_the_arena)
         int64_t batch = n ? 256 : 640, promised[4];
         int recompute[] = { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL }, few = 0;
         struct space space = space_default(batch, 0, DTYPE_FP32);
-        struct uniform u = uniform_unset();
+        union fixed u = fixed_none();
         struct plan *plan = NULL;
         struct graph *graph = NULL;
         struct estimate *whole = NULL;
         struct error err = { 0 };
-        u.pipeline = 4;
+        u.stages = 4;
         u.tensor = u.micro = 1;
         u.zero = 3 - n % 2;
         u.recompute = recompute[n / 2];
-        ck_assert_msg(uniform_plan(&plan, &u, &space, model, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, model, &world.facts, &err), "%s", err.message);
         ck_assert(graph_build(&graph, model, batch, 0, plan->vocab_multiple, &err));
         ck_assert_msg(estimate_plan(&whole, graph, plan, &world.facts, &err), "%s", err.message);
         ck_assert_msg(estimate_plan_bytes(promised, model, plan, &err), "%s", err.message);
@@ -206,17 +206,17 @@ START_TEST(steady_estimate_of_asynchronous_schedules)
     for (int n = 0; n < 8; n += share_stride()) {
         int micros = 132 + 20 * n;
         struct space space = space_default(micros, 0, DTYPE_BF16);
-        struct uniform u = uniform_unset();
+        union fixed u = fixed_none();
         struct plan *plan = NULL;
         struct error err = { 0 };
         space.clip_norm = n / 2 % 2; /* not of pipedream */
-        u.pipeline = 1 << (1 + n % 2);
+        u.stages = 1 << (1 + n % 2);
         u.micro = 1;
         u.tensor = 1;
         u.schedule = schedule_find(names[n / 2 % 2]);
         u.zero = 0;
         u.recompute = RECOMPUTE_NONE;
-        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         struct estimate *few = NULL, *all = NULL;
         steady_and_whole(&few, &all, &world, plan, &space, &u);
         for (int k = 0; k < plan->stage_count; k++) {
@@ -246,18 +246,18 @@ START_TEST(periodic_estimate_agrees)
     struct world world = world_open("4x2:toy", 80000000000, 6);
     for (int stages = 2; stages <= 4; stages *= 2) {
         struct space space = space_default(schedule->copies ? 480 : 240, 0, DTYPE_BF16);
-        struct uniform u = uniform_unset();
+        union fixed u = fixed_none();
         struct plan *plan = NULL;
         struct graph *graph = NULL;
         struct estimate *some = NULL, *all = NULL;
         struct error err = { 0 };
-        u.pipeline = stages;
+        u.stages = stages;
         u.tensor = stages == 2 ? 2 : 1;
         u.schedule = _i;
         u.data = 8 / stages / u.tensor;
         u.chunks = schedule_least_chunks(schedule);
         u.micro = 1;
-        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
         ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
         ck_assert_msg(estimate_plan_periodic(&some, world.model, graph, plan, &world.facts, &err), "%s", err.message);
@@ -295,27 +295,27 @@ START_TEST(pace_agrees)
     struct world world = world_open("4x2:toy", 80000000000, 6);
     for (int n = 0; n < 4; n++) {
         struct space space = space_default(schedule->copies ? 480 : 240, 0, DTYPE_BF16);
-        struct uniform u = uniform_unset();
+        union fixed u = fixed_none();
         struct plan *plan = NULL;
         struct graph *graph = NULL;
         struct estimate *paced = NULL, *beaten = NULL, *all = NULL;
         struct error err = { 0 };
         int64_t sum = 0;
-        u.pipeline = n % 2 ? 4 : 2;
+        u.stages = n % 2 ? 4 : 2;
         u.tensor = n % 2 ? 1 : 2;
         u.data = 2;
         u.zero = n / 2 * 3;
         u.schedule = _i;
         u.chunks = schedule_least_chunks(schedule);
         u.micro = 1;
-        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
         ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
         ck_assert_msg(estimate_plan_paced(&paced, world.model, graph, plan, &world.facts, INT64_MAX, &err), "%s",
                       err.message);
         int64_t is = paced->prediction.step_ns, should = all->prediction.step_ns;
         ck_assert_msg(llabs(is - should) <= should / (schedule->splits && u.zero == 3 ? 20 : 100),
-                      "%s, %d stages, ZeRO %d: %lld, simulated whole %lld", schedule->name, u.pipeline, u.zero,
+                      "%s, %d stages, ZeRO %d: %lld, simulated whole %lld", schedule->name, u.stages, u.zero,
                       (long long)is, (long long)should);
         for (int k = 0; k < TIME_KIND_COUNT; k++)
             sum += paced->prediction.breakdown_ns[k];

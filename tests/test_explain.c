@@ -3,7 +3,7 @@
 #include "models/model.h"
 #include "planner/layout/place.h"
 #include "planner/program/schedule.h"
-#include "planner/search/baseline.h"
+#include "tests/fixed_choices.h"
 #include "planner/explain/explain.h"
 #include "tests/toy_world.h"
 
@@ -52,12 +52,12 @@ static int64_t occupied(const struct program *program, int stage, int instr, boo
     return sum;
 }
 
-static struct uniform drawn_uniform(uint64_t *seed)
+static union fixed drawn_uniform(uint64_t *seed)
 {
-    struct uniform u = uniform_unset();
+    union fixed u = fixed_none();
     const int degrees[][3] = { { 1, 1, 4 }, { 2, 1, 2 }, { 2, 2, 1 }, { 4, 1, 1 }, { 1, 2, 2 }, { 1, 4, 1 } };
     const int *d = degrees[mix64((*seed)++) % 6];
-    u.pipeline = d[0], u.tensor = d[1], u.data = d[2];
+    u.stages = d[0], u.tensor = d[1], u.data = d[2];
     u.zero = (int)(mix64((*seed)++) % 4);
     u.recompute = mix64((*seed)++) % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
     u.schedule = (int)(mix64((*seed)++) % 2);
@@ -76,12 +76,12 @@ START_TEST(items_add_up)
     uint64_t seed = 11;
     int in_flight = 0;
     for (int n = 0; n < 24; n++) {
-        struct uniform u = drawn_uniform(&seed);
+        union fixed u = drawn_uniform(&seed);
         struct plan *plan = NULL;
         struct explained *explained = NULL;
         struct account account;
         struct error err = { 0 };
-        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         ck_assert_msg(explained_open(&explained, world.model, plan, &err) && explained_lower(explained, &err), "%s",
                       err.message);
         ck_assert_msg(account_open(&account, explained, &world.facts, &err), "%s", err.message);
@@ -185,7 +185,7 @@ START_TEST(choice_is_the_configuration)
     static const int fixed[][3] = { { 2, 2, 2 }, { 1, 4, 2 }, { 4, 1, 2 }, { 1, 1, 8 }, { 2, 4, 1 } };
     for (int i = 0; i < 5; i++) {
         struct explainer e;
-        options.space.pipeline = (struct allowed){ 1, { fixed[i][0] } };
+        options.space.stages = (struct allowed){ 1, { fixed[i][0] } };
         options.space.tensor = (struct allowed){ 1, { fixed[i][1] } };
         options.space.micro = (struct allowed){ 1, { 1 } };
         options.space.zero = (struct allowed){ 1, { 2 } };
@@ -392,14 +392,14 @@ START_TEST(a_worse_plan_regrets)
 {
     struct world world = world_open("1x4:toy", 80000000000, 2);
     struct search_options options = options_of(8);
-    struct uniform u = uniform_unset();
+    union fixed u = fixed_none();
     struct plan *poor = NULL;
     struct explainer e;
     struct regret regret;
     struct error err = { 0 };
     const struct explained *plan = NULL;
-    u.pipeline = 1, u.tensor = 4, u.data = 1, u.recompute = RECOMPUTE_FULL, u.micro = 1;
-    ck_assert(uniform_plan(&poor, &u, &options.space, world.model, &world.facts, &err));
+    u.stages = 1, u.tensor = 4, u.data = 1, u.recompute = RECOMPUTE_FULL, u.micro = 1;
+    ck_assert(fixed_choices_plan(&poor, &u, &options.space, world.model, &world.facts, &err));
     explainer_open(&e, world.model, &world.facts, &options);
     ck_assert(explainer_plan(&e, poor, &plan, &err));
     ck_assert(explain_regret(&e, plan, 0, 1, 1, &regret, &err));

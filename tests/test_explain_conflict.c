@@ -152,7 +152,7 @@ START_TEST(restriction_conflict)
     options.space.zero = (struct allowed){ 1, { 1 } };
     ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.irreducible);
-    ck_assert_int_eq(conflict.set, 1u << (CONSTRAINT_CHOICE + SPACE_DP) | 1u << CONSTRAINT_BATCH);
+    ck_assert_int_eq(conflict.set, 1u << (CONSTRAINT_CHOICE + CHOICE_DP) | 1u << CONSTRAINT_BATCH);
     ck_assert(change_of(&conflict, "dp")->found);
     ck_assert(!change_of(&conflict, "zero")->found);
     ck_assert(!change_of(&conflict, "memory per device")->found);
@@ -209,13 +209,13 @@ START_TEST(devices_conflict)
     struct search_options options = options_of(c->batch);
     struct explainer e;
     struct conflict conflict;
-    uint32_t want = (c->devices > 0) << CONSTRAINT_DEVICES | (c->data > 0) << SPACE_DP;
+    uint32_t want = (c->devices > 0) << CONSTRAINT_DEVICES | (c->data > 0) << CHOICE_DP;
     fix(&options.space.data, c->data);
-    fix(&options.space.pipeline, c->pipeline);
+    fix(&options.space.stages, c->pipeline);
     fix(&options.space.tensor, c->tensor);
     ask(&e, &world, &options, &conflict);
     ck_assert(conflict.exists && conflict.irreducible);
-    ck_assert_msg((conflict.set & (UINT32_C(1) << CONSTRAINT_DEVICES | 1u << SPACE_DP)) == want, "%s: set %x",
+    ck_assert_msg((conflict.set & (UINT32_C(1) << CONSTRAINT_DEVICES | 1u << CHOICE_DP)) == want, "%s: set %x",
                   c->cluster, conflict.set);
     ck_assert(!(conflict.set >> CONSTRAINT_MEMORY & 1) && !(conflict.set >> CONSTRAINT_BATCH & 1));
     const struct change *devices = change_of(&conflict, "devices");
@@ -263,7 +263,7 @@ START_TEST(largest_batch)
         struct search_options options = options_of(64);
         struct explainer e;
         struct conflict conflict;
-        fix(&options.space.pipeline, 2);
+        fix(&options.space.stages, 2);
         fix(&options.space.data, 2);
         fix(&options.space.micro, 1);
         options.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };

@@ -1,6 +1,6 @@
 /* Several plans beside each other: what makes two distinct, frontiers of memory and devices, listed differences. */
 #include "base/num.h"
-#include "planner/search/baseline.h"
+#include "tests/fixed_choices.h"
 #include "planner/explain/explain.h"
 #include "planner/explain/explain_diff.h"
 #include "planner/explain/explain_several.h"
@@ -14,13 +14,13 @@ START_TEST(trifles_are_trifles)
 {
     struct world world = world_open("1x4:toy", 80000000000, 10); /* 23 layers */
     struct space space = space_default(8, 0, DTYPE_BF16);
-    struct uniform u = uniform_unset();
+    union fixed u = fixed_none();
     struct plan *a = NULL, *b = NULL;
     struct graph *graph = NULL;
     struct error err = { 0 };
     bool distinct = true;
-    u.pipeline = 2, u.tensor = 1, u.data = 2, u.micro = 1;
-    ck_assert(uniform_plan(&a, &u, &space, world.model, &world.facts, &err));
+    u.stages = 2, u.tensor = 1, u.data = 2, u.micro = 1;
+    ck_assert(fixed_choices_plan(&a, &u, &space, world.model, &world.facts, &err));
     ck_assert(graph_build(&graph, world.model, 8, 0, 1, &err));
     ck_assert_int_eq(a->layer_count, 23);
     b = plan_copy(a);
@@ -169,12 +169,12 @@ START_TEST(differences_are_where_they_are)
 {
     struct world world = world_open("1x4:toy", 80000000000, 6);
     struct space space = space_default(8, 0, DTYPE_BF16);
-    struct uniform u = uniform_unset();
+    union fixed u = fixed_none();
     struct plan *a = NULL;
     struct error err = { 0 };
     uint64_t seed = 3;
-    u.pipeline = 2, u.tensor = 1, u.data = 2, u.micro = 1;
-    ck_assert(uniform_plan(&a, &u, &space, world.model, &world.facts, &err));
+    u.stages = 2, u.tensor = 1, u.data = 2, u.micro = 1;
+    ck_assert(fixed_choices_plan(&a, &u, &space, world.model, &world.facts, &err));
     for (int n = 0; n < 200; n++) {
         struct plan *b = plan_copy(a);
         struct differences d;
@@ -211,12 +211,12 @@ START_TEST(differences_name_what_is_unsaid)
 {
     struct world world = world_open("1x4:toy", 80000000000, 6);
     struct space space = space_default(8, 0, DTYPE_BF16);
-    struct uniform u = uniform_unset();
+    union fixed u = fixed_none();
     struct plan *a = NULL;
     struct differences d;
     struct error err = { 0 };
-    u.pipeline = 2, u.tensor = 1, u.data = 2, u.micro = 1;
-    ck_assert(uniform_plan(&a, &u, &space, world.model, &world.facts, &err));
+    u.stages = 2, u.tensor = 1, u.data = 2, u.micro = 1;
+    ck_assert(fixed_choices_plan(&a, &u, &space, world.model, &world.facts, &err));
     struct plan *b = plan_copy(a);
     b->clock = CLOCK_WORK, b->loss_chunks = 2;
     ck_assert_msg(plan_differences(&d, a, b, &err), "%s", err.message);

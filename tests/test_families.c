@@ -51,7 +51,7 @@ START_TEST(families_are_known_by_their_best)
     int64_t found_ns = whole->plans[0].estimate->prediction.step_ns;
     for (int i = 0; i < 8; i += small_share() ? 2 : 1) { /* all of 1, 2, 4 but 4 by 4, which are too many devices */
         int stages = 1 << i / 3, tensor = 1 << i % 3;
-        options.space.pipeline = (struct allowed){ 1, { stages } };
+        options.space.stages = (struct allowed){ 1, { stages } };
         options.space.tensor = (struct allowed){ 1, { tensor } };
         struct search_result *part = run_search(&world, &options);
         int64_t step_ns = part->feasible ? part->plans[0].estimate->prediction.step_ns : INT64_MAX / 2;

@@ -30,7 +30,7 @@ static struct search_options short_of_memory(struct world *world, const char *fo
     *world = world_of(form, memory_bytes, 12, false);
     struct search_options options = options_of(32);
     options.space.micro = (struct allowed){ 1, { 8 } };
-    options.space.pipeline = options.space.tensor = (struct allowed){ 1, { 1 } };
+    options.space.stages = options.space.tensor = (struct allowed){ 1, { 1 } };
     return options;
 }
 

@@ -57,7 +57,7 @@ START_TEST(bounds_hold_where_the_loss_stands_apart)
 {
     struct world world = world_of("1x5:toy", 80000000000, 1, false);
     struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
-    options.space.pipeline = (struct allowed){ 1, { 5 } };
+    options.space.stages = (struct allowed){ 1, { 5 } };
     for (int chunks = 1; chunks <= 64; chunks *= 4) {
         struct search_result *result = search_chunks(&world, &options, (struct allowed){ 1, { chunks } });
         ck_assert(result->feasible);

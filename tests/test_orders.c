@@ -457,7 +457,7 @@ START_TEST(towers_are_cut_across)
     struct search_options options = { .space = space_default(TINY_BATCH, 0, DTYPE_FP32), .top = 1, .no_advice = true };
     struct search_result *result = NULL;
     struct error err = { 0 };
-    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    options.space.stages = (struct allowed){ 1, { 2 } };
     options.space.micro = options.space.tensor = options.space.prefetch = (struct allowed){ 1, { 1 } };
     options.space.schedule = (struct allowed){ 1, { 0 } };
     ck_assert_msg(search_run(&result, model, &facts, &options, &err), "%s", err.message);

@@ -59,9 +59,9 @@ static void osdp_open(struct osdp *o, int64_t batch, int64_t memory_bytes)
     o->facts = (struct facts){ o->cluster, NULL };
     struct space *space = &o->options.space;
     *space = space_default(batch, 0, DTYPE_FP32);
-    space->bucket = (struct allowed){ 1, { 0 } }; /* one collective per weight */
+    space->bucket_bytes = (struct allowed){ 1, { 0 } }; /* one collective per weight */
     space->clip_norm = 0;
-    space->pipeline = space->tensor = (struct allowed){ 1, { 1 } };
+    space->stages = space->tensor = (struct allowed){ 1, { 1 } };
     space->micro = (struct allowed){ 1, { batch / RANKS } };
     space->zero = (struct allowed){ 2, { 0, 3 } };
     space->recompute = (struct allowed){ 1, { 0 } };

@@ -1,6 +1,6 @@
 /* A proven period against the whole simulation: random plans of every synchronous schedule, random durations and shared
  * links, longer steps by any number of periods. */
-#include "planner/search/baseline.h"
+#include "tests/fixed_choices.h"
 #include "planner/estimate/estimate_parts.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
@@ -62,13 +62,13 @@ static struct random_times draw_times(uint64_t *seed, struct link_uses *uses)
 static struct plan *draw_plan(const struct world *world, uint64_t *seed, int schedule)
 {
     static const int recompute[] = { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
-    struct uniform u = uniform_unset();
+    union fixed u = fixed_none();
     struct plan *plan = NULL;
     struct error err = { 0 };
     u.schedule = schedule;
     u.chunks = schedule_least_chunks(schedules[schedule]);
-    u.pipeline = 1 << (random_below(seed, 3) ? 1 + random_below(seed, 2) : u.chunks > 1);
-    u.tensor = u.pipeline > 2 ? 1 : 1 << random_below(seed, 2);
+    u.stages = 1 << (random_below(seed, 3) ? 1 + random_below(seed, 2) : u.chunks > 1);
+    u.tensor = u.stages > 2 ? 1 : 1 << random_below(seed, 2);
     u.sequence_parallel = u.tensor > 1 && random_below(seed, 2);
     u.zero = (int)random_below(seed, 4);
     u.recompute = recompute[random_below(seed, 3)];
@@ -76,10 +76,10 @@ static struct plan *draw_plan(const struct world *world, uint64_t *seed, int sch
     u.prefetch = (int)random_below(seed, 3);
     u.loss_chunks = 1 + (int)random_below(seed, 2);
     u.micro = 1;
-    int micro_batches = 480, data = 8 / u.pipeline / u.tensor;
+    int micro_batches = 480, data = 8 / u.stages / u.tensor;
     struct space space = space_default((int64_t)micro_batches * data, 0, DTYPE_BF16);
     space.clip_norm = (double)random_below(seed, 2);
-    ck_assert_msg(uniform_plan(&plan, &u, &space, world->model, &world->facts, &err), "%s", err.message);
+    ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world->model, &world->facts, &err), "%s", err.message);
     return plan;
 }
 

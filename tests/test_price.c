@@ -249,7 +249,7 @@ START_TEST(kept_weights_are_gathered_once)
     int compared = 0;
     w.space.zero = (struct allowed){ 1, { 3 } };
     w.space.reshard.count = 0;
-    w.space.recompute = w.space.tensor = w.space.pipeline = (struct allowed){ 1, { 1 } };
+    w.space.recompute = w.space.tensor = w.space.stages = (struct allowed){ 1, { 1 } };
     world_start(&w);
     for (int i = 0; i < w.config_count; i++) {
         const struct price_table *table = NULL;
@@ -320,7 +320,7 @@ START_TEST(layouts_keep_what_prices_promise)
         w.space.loss_chunks = (struct allowed){ 2, { 1, 4 } };
         w.space.recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE } };
     }
-    w.space.pipeline = (struct allowed){ 1, { 1 } };
+    w.space.stages = (struct allowed){ 1, { 1 } };
     w.space.micro = (struct allowed){ 1, { 2 } };
     world_start(&w);
     for (int i = 0; i < w.config_count; i += (_i == 0 ? 7 : 3) * share_stride()) {

@@ -14,11 +14,11 @@ START_TEST(rules_for_layers_are_kept)
     options.space.zero = (struct allowed){ 2, { 0, 1 } };
     options.space.rule_count = 3;
     options.space.rules[2] =
-        (struct layer_rule){ .first = 3, .last = 8, .choice = LAYER_RESHARD, .allowed = { 1, { RESHARD_EACH_STEP } } };
+        (struct layer_rule){ .first = 3, .last = 8, .choice = CHOICE_RESHARD, .allowed = { 1, { RESHARD_EACH_STEP } } };
     options.space.rules[0] =
-        (struct layer_rule){ .first = 2, .last = 4, .choice = LAYER_ZERO, .allowed = { 1, { 3 } } };
+        (struct layer_rule){ .first = 2, .last = 4, .choice = CHOICE_ZERO, .allowed = { 1, { 3 } } };
     options.space.rules[1] = (struct layer_rule){
-        .first = 0, .last = 2, .choice = LAYER_RECOMPUTE, .allowed = { 1, { RECOMPUTE_SELECTIVE } }
+        .first = 0, .last = 2, .choice = CHOICE_RECOMPUTE, .allowed = { 1, { RECOMPUTE_SELECTIVE } }
     };
     struct search_result *result = run_search(&world, &options);
     ck_assert(result->feasible);
@@ -34,7 +34,7 @@ START_TEST(rules_for_layers_are_kept)
     search_result_free(result);
     options.space.rule_count = 1;
     options.space.rules[0] =
-        (struct layer_rule){ .first = 0, .last = 8, .choice = LAYER_ZERO, .allowed = { 1, { 1 } } };
+        (struct layer_rule){ .first = 0, .last = 8, .choice = CHOICE_ZERO, .allowed = { 1, { 1 } } };
     result = run_search(&world, &options);
     options.space.rule_count = 0;
     options.space.zero = (struct allowed){ 1, { 1 } };
@@ -57,8 +57,8 @@ START_TEST(degrees_of_layers_are_kept)
 {
     struct world world = world_open("2x4:toy", 80000000000, 3);
     struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 2, .no_advice = true };
-    options.space.rules[0] = (struct layer_rule){ .first = 0, .last = 2, .choice = LAYER_TP, .allowed = { 1, { 2 } } };
-    options.space.rules[1] = (struct layer_rule){ .first = 4, .last = 6, .choice = LAYER_TP, .allowed = { 1, { 1 } } };
+    options.space.rules[0] = (struct layer_rule){ .first = 0, .last = 2, .choice = CHOICE_TP, .allowed = { 1, { 2 } } };
+    options.space.rules[1] = (struct layer_rule){ .first = 4, .last = 6, .choice = CHOICE_TP, .allowed = { 1, { 1 } } };
     options.space.rule_count = 1;
     struct search_result *one = run_search(&world, &options);
     options.space.rule_count = 2;

@@ -3,7 +3,7 @@
 #include "models/model.h"
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
-#include "planner/search/baseline.h"
+#include "tests/fixed_choices.h"
 #include "planner/search/batch.h"
 #include "planner/search/search.h"
 #include "planner/tables/workbench.h"
@@ -74,7 +74,7 @@ START_TEST(restrictions_do_not_help)
         ck_assert(whole->feasible);
         int64_t found = whole->plans[0].estimate->prediction.step_ns;
         for (int stages = 1; stages <= 8; stages *= 2) {
-            options.space.pipeline = (struct allowed){ 1, { stages } };
+            options.space.stages = (struct allowed){ 1, { stages } };
             struct search_result *part = run_search(&world, &options);
             int64_t step = part->feasible ? part->plans[0].estimate->prediction.step_ns : INT64_MAX;
             ck_assert_msg(found <= step + step / 50, "%d stages: %lld, all: %lld", stages, (long long)step,
@@ -116,7 +116,7 @@ START_TEST(expert_degrees_are_listed)
     struct error err = { 0 };
     int count = 0, of_degree[9] = { 0 };
     int64_t bytes[9] = { 0 };
-    space.pipeline = space.tensor = (struct allowed){ 1, { 1 } };
+    space.stages = space.tensor = (struct allowed){ 1, { 1 } };
     space.zero = (struct allowed){ 1, { 0 } };
     ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
     ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, world.cluster, &err));
@@ -181,20 +181,20 @@ START_TEST(expert_degrees_that_cannot_be_are_refused)
     ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
     search_result_free(result);
     ck_assert_msg(strstr(err.message, "ep must divide the data ranks and the experts") != NULL, "%s", err.message);
-    struct uniform uniform = uniform_unset();
+    union fixed uniform = fixed_none();
     struct plan *plan = NULL;
     struct space space = space_default(16, 0, DTYPE_BF16);
     err = (struct error){ 0 };
     uniform.expert = 8;
-    ck_assert(!uniform_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
+    ck_assert(!fixed_choices_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
     ck_assert_msg(strstr(err.message, "12 experts in common; expected a divisor of both") != NULL, "%s", err.message);
     err = (struct error){ 0 };
     uniform.expert = 4, uniform.shard_group = 2, uniform.zero = 3;
-    ck_assert(!uniform_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
+    ck_assert(!fixed_choices_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
     ck_assert_msg(strstr(err.message, "groups that are a multiple of ep") != NULL, "%s", err.message);
     uniform.shard_group = 4;
     err = (struct error){ 0 };
-    ck_assert_msg(uniform_plan(&plan, &uniform, &space, world.model, &world.facts, &err), "%s", err.message);
+    ck_assert_msg(fixed_choices_plan(&plan, &uniform, &space, world.model, &world.facts, &err), "%s", err.message);
     ck_assert(plan->stages[0].atom[0] == 2 && plan->stages[0].atom[1] == 4);
     ck_assert(plan->layers[0].dim[0] == DIM_rp && plan->layers[0].dim[1] == DIM_ep);
     plan_free(plan);
@@ -207,7 +207,7 @@ START_TEST(restrictions_are_kept)
     struct world world = world_open("1x4:toy", 80000000000, 2);
     struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 4 };
     options.space.tensor = (struct allowed){ 1, { 2 } };
-    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    options.space.stages = (struct allowed){ 1, { 2 } };
     options.space.zero = (struct allowed){ 1, { 0 } };
     options.space.recompute = (struct allowed){ 1, { RECOMPUTE_FULL } };
     struct search_result *result = run_search(&world, &options);
@@ -363,14 +363,14 @@ START_TEST(named_schedules_and_chunks)
 {
     struct world world = world_open("1x4:toy", 80000000000, 4);
     struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 3 };
-    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    options.space.stages = (struct allowed){ 1, { 2 } };
     for (int s = -1; schedules[s < 0 ? 0 : s]; s++) {
         options.space.schedule = (struct allowed){ s >= 0, { s } };
         options.space.clip_norm = space_without_clipping(&options.space) ? 0 : 1;
         if (small_share() && (s + 1) % 3 != 0)
             continue;
         for (int chunks = 0; chunks <= 3; chunks += small_share() ? 2 : 1) {
-            options.space.interleave = (struct allowed){ chunks > 0, { chunks } };
+            options.space.chunks = (struct allowed){ chunks > 0, { chunks } };
             bool interleaves = s >= 0 ? schedules[s]->interleaves : chunks > 1;
             bool wrong =
                 chunks > 0 && ((chunks > 1) != interleaves || (chunks > 2 && schedules[s < 0 ? 0 : s]->folded));
@@ -500,24 +500,25 @@ START_TEST(baselines_have_their_shape)
         int pipeline, tensor, zero;
     } cases[] = { { 1, 1, 0 }, { 1, 1, 3 }, { 1, 4, 0 }, { 2, 1, 0 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct uniform u = uniform_unset();
+        union fixed u = fixed_none();
         struct plan *plan = NULL;
-        u.pipeline = cases[i].pipeline, u.tensor = cases[i].tensor, u.zero = cases[i].zero;
-        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "case %zu: %s", i, err.message);
+        u.stages = cases[i].pipeline, u.tensor = cases[i].tensor, u.zero = cases[i].zero;
+        ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "case %zu: %s", i,
+                      err.message);
         ck_assert_int_eq(plan->rank_count, 8);
         ck_assert_int_eq(plan->stages[0].atom[1], cases[i].tensor);
         ck_assert_int_eq(plan->stage_count, cases[i].pipeline);
         ck_assert_int_eq(plan->layers[0].zero, cases[i].zero);
         plan_free(plan);
     }
-    struct uniform bad = uniform_unset();
+    union fixed bad = fixed_none();
     struct plan *plan = NULL;
     bad.tensor = 3;
-    ck_assert(!uniform_plan(&plan, &bad, &space, world.model, &world.facts, &err));
-    bad = uniform_unset();
+    ck_assert(!fixed_choices_plan(&plan, &bad, &space, world.model, &world.facts, &err));
+    bad = fixed_none();
     bad.micro = 3;
     err = (struct error){ 0 };
-    ck_assert(!uniform_plan(&plan, &bad, &space, world.model, &world.facts, &err));
+    ck_assert(!fixed_choices_plan(&plan, &bad, &space, world.model, &world.facts, &err));
     ck_assert_msg(strstr(err.message, "smallest valid size is 24") != NULL, "%s", err.message);
     world_close(&world);
 }

@@ -145,7 +145,7 @@ START_TEST(large_spaces_are_no_worse_than_small_ones)
                   (long long)large_ns, (long long)plain_ns);
     search_result_free(large);
     options.space.loss_chunks = up_to(4);
-    options.space.bucket = (struct allowed){ 5, { 0, 1 << 20, 4 << 20, 25 << 20, 100 << 20 } };
+    options.space.bucket_bytes = (struct allowed){ 5, { 0, 1 << 20, 4 << 20, 25 << 20, 100 << 20 } };
     struct search_result *crowded = run_search(&world, &options);
     ck_assert(crowded->certificate.plain_only && crowded->certificate.crowded);
     ck_assert_int_lt(crowded->certificate.configurations, SPACE_MOST_LISTED);

@@ -232,7 +232,7 @@ START_TEST(twins_give_the_same_answer)
                 continue;
             struct search_options options = quiet_options_of(16);
             if (stages > 0)
-                options.space.pipeline = (struct allowed){ 1, { stages } };
+                options.space.stages = (struct allowed){ 1, { stages } };
             struct search_result *a = run_search(&one, &options), *b = run_search(&two, &options);
             ck_assert_int_le(step_of(b), step_of(a) + step_of(a) / 20);
             ck_assert_int_le(step_of(a), step_of(b) + step_of(b) / 20);
@@ -262,7 +262,7 @@ START_TEST(copies_take_the_time_of_their_devices)
     for (int s = 0; schedules[s]; s++) {
         struct search_options options = quiet_options_of(32);
         struct world world = types_open("1x2:a+1x2:b", "b", 3, 80000000000, 6);
-        options.space.pipeline = (struct allowed){ 1, { 2 } };
+        options.space.stages = (struct allowed){ 1, { 2 } };
         options.space.schedule = (struct allowed){ 1, { s } };
         if (schedules[s]->copies) {
             struct search_result *result = run_search(&world, &options);
@@ -281,7 +281,7 @@ END_TEST
 START_TEST(faster_devices_get_more_work)
 {
     struct search_options options = quiet_options_of(32);
-    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    options.space.stages = (struct allowed){ 1, { 2 } };
     struct world slow = types_open("1x2:a+1x2:b", "a", 1, 80000000000, 6);
     struct search_result *base = run_search(&slow, &options);
     static const char *const forms[] = { "1x2:a+1x2:b", "1x2:b+1x2:a" };
@@ -312,7 +312,7 @@ END_TEST
 START_TEST(each_type_has_its_own_memory)
 {
     struct search_options options = quiet_options_of(16);
-    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    options.space.stages = (struct allowed){ 1, { 2 } };
     bool refused = false;
     for (long long memory = 8000000; memory > 1000; memory /= small_share() ? 64 : share_stride() > 1 ? 8 : 2) {
         struct world world = types_open("1x2:a+1x2:b", "b", 1, memory, 6);
@@ -391,14 +391,12 @@ START_TEST(any_shape_has_an_answer)
         ck_assert_int_eq(result->plans[0].plan->rank_count, world.cluster->device_count);
         ck_assert_int_le(result->certificate.bound_ns, result->plans[0].formula_ns);
         for (int reversed = 0; reversed < 2; reversed++) {
-            struct uniform uniform = uniform_unset();
+            struct space space = options.space;
             struct plan *plan = NULL;
             struct error err = { 0 };
-            uniform.pipeline = world.cluster->device_count;
-            uniform.tensor = 1;
-            uniform.reversed = reversed;
-            ck_assert_msg(uniform_plan(&plan, &uniform, &options.space, world.model, &world.facts, &err), "%s",
-                          err.message);
+            space.stages = allowed_only(world.cluster->device_count);
+            space.tensor = allowed_only(1);
+            ck_assert_msg(uniform_plan(&plan, &space, reversed, world.model, &world.facts, &err), "%s", err.message);
             check_legal(&world, plan);
             ck_assert_int_eq(plan->stages[0].first_rank, reversed ? world.cluster->device_count - 1 : 0);
             plan_free(plan);

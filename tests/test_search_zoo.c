@@ -113,7 +113,7 @@ START_TEST(no_restriction_is_shorter)
     }
     for (int degree = 1; degree <= 4; degree *= 2) {
         space = whole;
-        space.pipeline = (struct allowed){ 1, { degree } };
+        space.stages = (struct allowed){ 1, { degree } };
         if (in_turn(turn, 2))
             compare(c, &space, "pp", degree, free_ns);
         space = whole;
@@ -153,7 +153,7 @@ START_TEST(later_micro_batches_add_to_gradients)
     if (small_share())
         return;
     struct space space = space_default(96, 0, DTYPE_BF16);
-    space.pipeline = (struct allowed){ 1, { 2 } };
+    space.stages = (struct allowed){ 1, { 2 } };
     space.tensor = space.micro = (struct allowed){ 1, { 1 } };
     space.zero = (struct allowed){ 1, { 1 } };
     space.clip_norm = 0;

@@ -76,7 +76,7 @@ static void draw_choices(struct random_world *w, struct space *space)
     int all = 0;
     while (schedules[all])
         all++;
-    DRAW(space->pipeline, 1, 2, 3, 4, 5, 6);
+    DRAW(space->stages, 1, 2, 3, 4, 5, 6);
     DRAW(space->tensor, 1, 2, 3, 4, 8);
     DRAW(space->data, 1, 2, 3, 4, 6, 8);
     DRAW(space->micro, 1, 2, 3, 4, 8);
@@ -89,10 +89,10 @@ static void draw_choices(struct random_world *w, struct space *space)
     DRAW(space->tensor_dimension, DIM_tp, DIM_tp_deferred);
     DRAW(space->expert, 1, 2, 4, 8);
     DRAW(space->shard_group, 0, 2, 3, 4);
-    DRAW(space->order, ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE);
-    DRAW(space->interleave, 1, 2, 3, 4);
+    DRAW(space->mesh_order, ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE);
+    DRAW(space->chunks, 1, 2, 3, 4);
     DRAW(space->extra, 0, 1, 2, 3);
-    DRAW(space->bucket, USUAL_BUCKET_BYTES, 0, 4 << 20, 3 << 10, 777);
+    DRAW(space->bucket_bytes, USUAL_BUCKET_BYTES, 0, 4 << 20, 3 << 10, 777);
     DRAW(space->loss_chunks, 1, 2, 8);
     DRAW(space->turns, 1, 2, 3, 4, 6);
     if (world_draw(w, 2))

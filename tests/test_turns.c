@@ -2,7 +2,7 @@
 #include "planner/check/check.h"
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 #include "planner/tables/types.h"
 #include "planner/tables/workbench.h"
 #include "tests/simulated_step.h"
@@ -149,14 +149,14 @@ static const struct more_kind {
     enum space_choice choice;
     struct allowed values;
 } more_kinds[] = {
-    { SPACE_TURNS, { 2, { 1, 2 } } },
-    { SPACE_HSDP, { 2, { 0, 2 } } },
-    { SPACE_RECOMPUTE, { 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } } },
-    { SPACE_SLICES, { 2, { 1, 2 } } },
-    { SPACE_RESHARD, { 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } } },
-    { SPACE_ORDER, { 2, { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE } } },
-    { SPACE_CP, { 2, { 1, 2 } } },
-    { SPACE_LOSS_CHUNKS, { 2, { 1, 8 } } },
+    { CHOICE_TURNS, { 2, { 1, 2 } } },
+    { CHOICE_HSDP, { 2, { 0, 2 } } },
+    { CHOICE_RECOMPUTE, { 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } } },
+    { CHOICE_SLICES, { 2, { 1, 2 } } },
+    { CHOICE_RESHARD, { 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } } },
+    { CHOICE_ORDER, { 2, { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE } } },
+    { CHOICE_CP, { 2, { 1, 2 } } },
+    { CHOICE_LOSS_CHUNKS, { 2, { 1, 8 } } },
 };
 enum { MORE_KINDS = sizeof more_kinds / sizeof *more_kinds };
 
@@ -174,10 +174,10 @@ START_TEST(more_choices_make_no_plan_longer)
     const int every = small_share() ? MORE_KINDS : share_stride() > 1 ? 2 : 1;
     for (int kind = _i % every; kind < MORE_KINDS; kind += every) {
         struct space more = plain;
-        *space_allowed(&more, more_kinds[kind].choice) = more_kinds[kind].values;
+        more.range[more_kinds[kind].choice] = more_kinds[kind].values;
         struct search_result *after = search_zoo_to(c->model, c->cluster, &more, 0);
         ck_assert_msg(step_of(after) <= step_of(before), "%s on %s, %s: %lld ns, without %lld", c->model, c->cluster,
-                      space_choice_names[more_kinds[kind].choice], (long long)step_of(after),
+                      choice_facts[more_kinds[kind].choice].name, (long long)step_of(after),
                       (long long)step_of(before));
         ck_assert_int_le(after->certificate.bound_ns, before->certificate.bound_ns);
         ck_assert_int_ge(after->certificate.formula_ns, after->certificate.bound_ns);
@@ -206,7 +206,7 @@ START_TEST(other_schedules_have_stages_of_several_meshes)
     struct space all = space_default(24, 0, DTYPE_BF16), bounded = bounded_space(24), named = all;
     int schedule;
     all.turns = bounded.turns = named.turns = (struct allowed){ 2, { 1, 2 } };
-    all.pipeline = bounded.pipeline = named.pipeline = (struct allowed){ 1, { 4 } };
+    all.stages = bounded.stages = named.stages = (struct allowed){ 1, { 4 } };
     named.schedule = (struct allowed){ 1, { schedule_find("zb-h2") } };
     int64_t best_ns = step_with(&all, &schedule);
     ck_assert(!schedules[schedule]->bounded);

@@ -103,7 +103,7 @@ START_TEST(the_walk_knows_who_holds_a_weight)
     struct space space = space_default(16, 0, DTYPE_BF16);
     if (schedules[_i]->asynchronous || !in_share((uint64_t)_i))
         return;
-    space.pipeline = (struct allowed){ 1, { 4 } };
+    space.stages = (struct allowed){ 1, { 4 } };
     space.schedule = (struct allowed){ 1, { _i } };
     double off = choice_off("t5-small", "4x1:rtx4090", &space);
     ck_assert_msg(off < (schedules[_i]->copies ? 0.25 : 0.15), "%s: off by %.2f %%", schedules[_i]->name, 100 * off);
@@ -115,7 +115,7 @@ END_TEST
 START_TEST(a_stage_on_two_nodes_has_their_links)
 {
     struct space space = space_default(48, 0, DTYPE_BF16);
-    space.pipeline = (struct allowed){ 1, { 3 } };
+    space.stages = (struct allowed){ 1, { 3 } };
     space.tensor = (struct allowed){ 1, { 1 } };
     space.schedule = (struct allowed){ 1, { schedule_find("1f1b") } };
     double off = choice_off("bert-large", "2x3:a10g", &space);

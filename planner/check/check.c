@@ -379,13 +379,15 @@ static bool same_text(struct checker *c, const char *claimed, const char *found,
     return strcmp(claimed, found) == 0 || fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s", what);
 }
 
-/* What it is about. What certificates of version 1 hash of prices, no table has any more. */
+/* What it is about. Certificates before version 3 spell the space otherwise; what those of version 1 hash of prices, no
+ * table has any more. */
 static bool check_hashes(struct checker *c)
 {
     char space[CERTIFICATE_DIGEST_BYTES], prices[CERTIFICATE_DIGEST_BYTES];
     certificate_hash_text(space, c->hash.space);
     certificate_hash_text(prices, c->hash.prices);
-    return same_text(c, c->claim->space_hash, space, "space_hash is of other configurations than its space has here") &&
+    return (c->claim->version < 3 || same_text(c, c->claim->space_hash, space,
+                                               "space_hash is of other configurations than its space has here")) &&
            (c->claim->version == 1 ||
             same_text(c, c->claim->prices_hash, prices,
                       "prices_hash is of other prices: of another model, cluster, profile or version of cleave"));
@@ -452,7 +454,7 @@ static bool checker_open(struct checker *c, const struct model *model)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it is for %lld usable bytes per device, but there are %lld",
                          (long long)c->claim->memory_bytes, (long long)usable);
-    if (!allows(&c->claim->space.bucket, c->plan->bucket_bytes))
+    if (!allows(&c->claim->space.bucket_bytes, c->plan->bucket_bytes))
         return fail_kind(
             c->err, ERROR_GATE,
             "the certificate does not hold: it is not about gradient buckets of %lld bytes, which the plan "

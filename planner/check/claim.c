@@ -1,6 +1,6 @@
 #include "planner/check/claim.h"
 #include "planner/plan/plan_json.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -40,10 +40,11 @@ static const struct json_field claim_fields[] = {
     { .key = "version",
       .type = FIELD_INT,
       .offset = offsetof(struct claim_fields, version),
-      .min = CERTIFICATE_VERSION,
+      .min = 2,
       .max = CERTIFICATE_VERSION,
-      .doc = "2; absent in older certificates, whose simulated_bound may claim more than kernels prove, and whose "
-             "prices_hash is of more than prices have now: these two are not checked." },
+      .doc = "3; 2 in older certificates, whose space_hash spells the space otherwise and is not checked; absent in "
+             "still older ones, whose simulated_bound may claim more than kernels prove, and whose prices_hash is of "
+             "more than prices have now: these two are not checked either." },
     CLAIM(bound_s, FIELD_DOUBLE,
           .doc = "Seconds: no plan of the space is shorter by the formula; 0: nothing is proven."),
     CLAIM(formula_s, FIELD_DOUBLE, .doc = "Seconds of this plan by the formula."),
@@ -130,14 +131,13 @@ const struct json_field *claim_format(size_t *count)
 
 static bool read_value(const struct json *at, enum space_choice choice, int64_t *out, struct error *err)
 {
-    int64_t least = 0, most = 0;
     const char *word = NULL;
-    if (space_value_range(choice, &least, &most))
-        return json_int(at, least, most, out, err);
+    if (choice_is_number(choice))
+        return json_int(at, choice_facts[choice].least, choice_facts[choice].most, out, err);
     if (!json_string(at, &word, err))
         return false;
-    return space_value_named(out, choice, word) ||
-           json_fail(at, err, "expected a value of %s, found \"%s\"", space_choice_names[choice], word);
+    return choice_value_named(out, choice, word) ||
+           json_fail(at, err, "expected a value of %s, found \"%s\"", choice_facts[choice].name, word);
 }
 
 static bool read_choice(const struct json *at, enum space_choice choice, struct allowed *out, struct error *err)
@@ -159,13 +159,13 @@ static bool read_rule(const struct json *at, struct layer_rule *out, struct erro
         !json_require(at, "last", &part, err) || !json_int(part, first, INT32_MAX, &last, err))
         return false;
     *out = (struct layer_rule){ .first = (int)first, .last = (int)last };
-    for (int choice = 0; choice < LAYER_CHOICES && !values; choice++) {
-        values = json_member(at, layer_choice_names[choice]);
-        out->choice = (enum layer_choice)choice;
+    for (int choice = 0; choice < CHOICE_COUNT && !values; choice++) {
+        out->choice = (enum space_choice)choice;
+        values = choice_has_rules(out->choice) ? json_member(at, choice_facts[choice].name) : NULL;
     }
     if (!values || json_count(at) != 3)
         return json_fail(at, err, "expected \"first\", \"last\" and one choice of those layers");
-    return read_choice(values, space_choice_of_layers(out->choice), &out->allowed, err) &&
+    return read_choice(values, out->choice, &out->allowed, err) &&
            (out->allowed.count > 0 || json_fail(values, err, "expected at least one value"));
 }
 
@@ -204,16 +204,16 @@ static bool read_space(const struct json *at, struct space *out, struct error *e
 {
     const struct json *rules;
     int retired = 0;
-    for (int choice = 0; choice < SPACE_CHOICES; choice++) {
+    for (int choice = 0; choice < CHOICE_COUNT; choice++) {
         const struct json *values;
-        if (!json_require(at, space_choice_names[choice], &values, err) ||
-            !read_choice(values, (enum space_choice)choice, space_allowed(out, (enum space_choice)choice), err))
+        if (!json_require(at, choice_facts[choice].name, &values, err) ||
+            !read_choice(values, (enum space_choice)choice, &out->range[choice], err))
             return false;
     }
     if (!read_retired(at, &retired, err))
         return false;
-    if (json_count(at) != SPACE_CHOICES + 1 + retired)
-        return json_fail(at, err, "expected %d choices, found %d", SPACE_CHOICES + 1, json_count(at) - retired);
+    if (json_count(at) != CHOICE_COUNT + 1 + retired)
+        return json_fail(at, err, "expected %d choices, found %d", CHOICE_COUNT + 1, json_count(at) - retired);
     return json_require(at, "layers", &rules, err) && read_rules(rules, out, err);
 }
 

@@ -1,7 +1,7 @@
 #include "planner/explain/explain.h"
 #include "base/num.h"
 #include "models/model.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,7 +166,7 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
 struct space explain_space(const struct plan *plan)
 {
     struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
-    space.bucket = (struct allowed){ 1, { plan->bucket_bytes } };
+    space.bucket_bytes = (struct allowed){ 1, { plan->bucket_bytes } };
     space.clip_norm = plan->clip_norm;
     return space;
 }
@@ -323,8 +323,8 @@ bool explainer_glance(struct explainer *e, const struct space *space, const stru
     enum { FEW_RANKED = 8, WIDE_GAP_PPM = 50000 };
     struct search_options options = e->options;
     struct space plain = *space;
-    if (space_is_default(space, SPACE_SCHEDULE) && space_is_default(space, SPACE_INTERLEAVE) &&
-        space_is_default(space, SPACE_EXTRA)) {
+    if (space_is_default(space, CHOICE_SCHEDULE) && space_is_default(space, CHOICE_INTERLEAVE) &&
+        space_is_default(space, CHOICE_EXTRA)) {
         plain.schedule = (struct allowed){ 1, { 0 } };
         plain.extra = (struct allowed){ 1, { 0 } };
     }

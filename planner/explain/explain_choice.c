@@ -138,19 +138,19 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     int devices = cluster->device_count;
     switch (kind) {
     case OTHER_PIPELINE:
-        return restrict_to(&s->pipeline, others(&s->pipeline, devices, c->layers, c->pipeline));
+        return restrict_to(&s->stages, others(&s->stages, devices, c->layers, c->pipeline));
     case OTHER_TENSOR:
         return restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), c->tensor));
     case OTHER_MICRO:
         return restrict_to(&s->micro, others(&s->micro, s->batch, s->batch, c->micro));
     case OTHER_SCHEDULE:
-        return c->pipeline > 1 && fix(&s->pipeline, c->pipeline) && other_schedules(s, c->schedule);
+        return c->pipeline > 1 && fix(&s->stages, c->pipeline) && other_schedules(s, c->schedule);
     case NO_PIPELINE:
-        return c->pipeline > 1 && fix(&s->pipeline, 1);
+        return c->pipeline > 1 && fix(&s->stages, 1);
     case NO_TENSOR:
         return c->tensor > 1 && fix(&s->tensor, 1);
     case PURE_DATA:
-        return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix(&s->tensor, 1);
+        return c->pipeline > 1 && c->tensor > 1 && fix(&s->stages, 1) && fix(&s->tensor, 1);
     case NO_ZERO:
         return c->zero[0] < c->weighted && fix(&s->zero, 0);
     case ZERO_3:
@@ -181,7 +181,7 @@ struct contest {
 /* Whether so much of the plan as choices tell lies in the space. */
 static bool is_among(const struct choice *c, const struct space *space)
 {
-    bool among = allows(&space->pipeline, c->pipeline) && allows(&space->tensor, c->tensor) &&
+    bool among = allows(&space->stages, c->pipeline) && allows(&space->tensor, c->tensor) &&
                  allows(&space->micro, c->micro) && allows(&space->schedule, c->schedule) &&
                  (c->tensor == 1 || allows(&space->sequence_parallel, c->sequence_parallel));
     for (int zero = 0; zero < 4; zero++)

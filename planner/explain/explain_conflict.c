@@ -154,7 +154,7 @@ static int fixed_products(const struct space *space, int64_t out[MAX_PRODUCTS])
     out[0] = 1;
     int count = times_each(out, 1, &space->tensor);
     count = times_each(out, count, &space->context);
-    count = !names_several(&space->turns) ? times_each(out, count, &space->pipeline) : count;
+    count = !names_several(&space->turns) ? times_each(out, count, &space->stages) : count;
     return times_each(out, count, space->data.count > 0 ? &space->data : &space->expert);
 }
 
@@ -246,7 +246,7 @@ static bool has_plan(void *self, uint32_t set, bool *out, struct error *err)
     struct graph *graph = NULL;
     const struct explained *plan = NULL;
     bool tight = set >> CONSTRAINT_MEMORY & 1, good = true;
-    for (int choice = 0; choice < SPACE_CHOICES; choice++)
+    for (int choice = 0; choice < CHOICE_COUNT; choice++)
         if (!(set >> (CONSTRAINT_CHOICE + choice) & 1))
             space_lift(&space, (enum space_choice)choice);
     if (!graph_build(&graph, e->model, space.batch, space.sequence, 1, err))
@@ -516,7 +516,7 @@ static bool change_choice(struct explainer *e, enum space_choice choice, struct 
 {
     struct variation v = variation_none();
     struct space space = e->options.space;
-    c->name = space_choice_names[choice];
+    c->name = choice_facts[choice].name;
     c->constraint = (enum constraint)(CONSTRAINT_CHOICE + choice);
     space_lift(&space, choice);
     return solve(e, &space, &v, &c->plan, err);
@@ -526,7 +526,7 @@ static bool find_changes(struct explainer *e, struct conflict *out, struct error
 {
     static bool (*const kinds[])(struct explainer *, struct change *, struct error *) = { change_devices, change_batch,
                                                                                           change_sequence };
-    for (int choice = 0; choice < SPACE_CHOICES && !explainer_ends(e); choice++)
+    for (int choice = 0; choice < CHOICE_COUNT && !explainer_ends(e); choice++)
         if (!space_is_default(&e->options.space, (enum space_choice)choice) &&
             !change_choice(e, (enum space_choice)choice, &out->changes[out->change_count++], err))
             return false;
@@ -546,7 +546,7 @@ static uint32_t constraints_in_force(const struct explainer *e)
         UINT32_C(1) << CONSTRAINT_BATCH | UINT32_C(1) << CONSTRAINT_DEVICES | UINT32_C(1) << CONSTRAINT_MEMORY;
     if (joins_nodes(e))
         set |= UINT32_C(1) << CONSTRAINT_NODE;
-    for (int choice = 0; choice < SPACE_CHOICES; choice++)
+    for (int choice = 0; choice < CHOICE_COUNT; choice++)
         if (!space_is_default(&e->options.space, (enum space_choice)choice))
             set |= UINT32_C(1) << (CONSTRAINT_CHOICE + choice);
     return set;

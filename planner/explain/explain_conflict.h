@@ -2,16 +2,16 @@
 #ifndef CLEAVE_EXPLAIN_EXPLAIN_CONFLICT_H
 #define CLEAVE_EXPLAIN_EXPLAIN_CONFLICT_H
 #include "planner/explain/explain.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 
 /* The user's restrictions come first: they are the first to be left out, so that they are named only where they matter.
  */
 enum constraint {
     CONSTRAINT_CHOICE, /* + enum space_choice: a restriction by --fix, --space or --schedule */
-    CONSTRAINT_NODE = CONSTRAINT_CHOICE + SPACE_CHOICES, /* tensor ranks inside a node */
-    CONSTRAINT_BATCH,                                    /* the batch, which data ranks must divide */
-    CONSTRAINT_DEVICES,                                  /* their number, all used */
-    CONSTRAINT_MEMORY,                                   /* of a device */
+    CONSTRAINT_NODE = CONSTRAINT_CHOICE + CHOICE_COUNT, /* tensor ranks inside a node */
+    CONSTRAINT_BATCH,                                   /* the batch, which data ranks must divide */
+    CONSTRAINT_DEVICES,                                 /* their number, all used */
+    CONSTRAINT_MEMORY,                                  /* of a device */
     CONSTRAINT_COUNT
 };
 _Static_assert(CONSTRAINT_COUNT <= 32, "sets of constraints have 32 bits");
@@ -37,7 +37,7 @@ struct change {
 };
 /* What a device of a type has in all then, that has and can use so much now. */
 int64_t change_bytes(const struct change *change, int64_t all_bytes, int64_t usable_bytes);
-enum { MAX_CHANGES = SPACE_CHOICES + 4 };
+enum { MAX_CHANGES = CHOICE_COUNT + 4 };
 struct conflict {
     bool exists;                            /* false: there is a plan after all */
     bool irreducible;                       /* false: time limit or cancellation ended the filter */

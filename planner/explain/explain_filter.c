@@ -4,7 +4,7 @@
 const char *constraint_name(enum constraint constraint)
 {
     if (constraint < CONSTRAINT_NODE)
-        return space_choice_names[constraint - CONSTRAINT_CHOICE];
+        return choice_facts[constraint - CONSTRAINT_CHOICE].name;
     return constraint == CONSTRAINT_NODE      ? "node"
            : constraint == CONSTRAINT_BATCH   ? "batch"
            : constraint == CONSTRAINT_DEVICES ? "devices"

@@ -1,6 +1,6 @@
 #include "planner/explain/explain_several.h"
 #include "base/num.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,7 +186,7 @@ static bool widen(struct shortlist *s, enum space_choice choice, int64_t n, int6
 {
     for (int64_t value = 1; value <= n && value <= most && s->count < s->wanted; value++) {
         struct space space = s->e->options.space;
-        struct allowed *allowed = space_allowed(&space, choice);
+        struct allowed *allowed = &space.range[choice];
         struct solution found;
         if (n % value != 0 || !allows(allowed, value))
             continue;
@@ -202,9 +202,9 @@ static bool list_all(struct shortlist *s)
     struct explainer *e = s->e;
     struct alternatives alternatives;
     int devices = e->facts->cluster->device_count;
-    return list_known(s) && widen(s, SPACE_PP, devices, devices) &&
-           widen(s, SPACE_TP, devices, cluster_node_size(e->facts->cluster)) &&
-           widen(s, SPACE_MICRO, e->options.space.batch, e->options.space.batch) &&
+    return list_known(s) && widen(s, CHOICE_PP, devices, devices) &&
+           widen(s, CHOICE_TP, devices, cluster_node_size(e->facts->cluster)) &&
+           widen(s, CHOICE_MICRO, e->options.space.batch, e->options.space.batch) &&
            explain_alternatives(e, e->base.explained, &alternatives, s->err) && list_known(s) && list_heard(s);
 }
 

@@ -82,7 +82,7 @@ struct config_range {
 };
 
 /* Of what certificates say: 1 had further bounds of the simulated step, and hashes of further prices. */
-enum { CERTIFICATE_VERSION = 2 };
+enum { CERTIFICATE_VERSION = 3 };
 struct certificate {
     int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
     int64_t formula_ns;     /* the chosen plan's own value */

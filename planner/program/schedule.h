@@ -51,7 +51,13 @@ struct schedule {
     int (*in_flight)(const struct schedule_place *place);
 };
 extern const struct schedule *const schedules[]; /* from schedules.def, NULL-terminated */
-int schedule_find(const char *name);             /* index, or -1 */
+enum {
+#define SCHEDULE(symbol) SCHEDULE_##symbol,
+#include "planner/program/schedules/schedules.def"
+#undef SCHEDULE
+    SCHEDULE_COUNT
+};
+int schedule_find(const char *name); /* index, or -1 */
 /* Chunks lie round by round; here they are counted in the order of layers, copy after copy: which one a stage's chunk
  * is, and back. */
 int schedule_piece(const struct schedule *schedule, int stages, int stage, int chunk);

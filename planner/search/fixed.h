@@ -4,7 +4,7 @@
 #include "planner/search/search.h"
 
 /**
- * Each choice of options->space has one value, and each rule for layers; what is free is as uniform_unset() says, and
+ * Each choice of options->space has one value, and each rule for layers; what is free is as usual, and
  * stages are balanced (uniform_plan()). reversed: the pipeline begins on the cluster's last ranks. Turns may
  * have several values: which stage has which of them, the cut, and which of the cluster's ends comes first is then what
  * a search decides, with all else fixed. Fails like both; where a choice has several values, with its key.

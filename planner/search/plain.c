@@ -1,7 +1,7 @@
 #include "planner/search/plain.h"
 #include "base/num.h"
 #include "planner/pool/run.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 
 /* Whether it allows all that it does by default, and more. */
 static bool is_widened(const struct allowed *allowed, const struct allowed *by_default)
@@ -15,10 +15,9 @@ static bool is_widened(const struct allowed *allowed, const struct allowed *by_d
 /* What is restricted by default, to that. */
 static bool narrow_to_default(struct space *space)
 {
-    struct space by_default = space_default(space->batch, space->sequence, space->dtype);
     bool more = false;
-    for (int choice = 0; choice < SPACE_CHOICES; choice++)
-        if (is_widened(space_allowed(space, choice), space_allowed(&by_default, choice))) {
+    for (int choice = 0; choice < CHOICE_COUNT; choice++)
+        if (is_widened(&space->range[choice], &choice_facts[choice].by_default)) {
             space_lift(space, choice);
             more = true;
         }

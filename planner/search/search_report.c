@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/plain.h"
-#include "planner/space/space_choice.h"
+#include "planner/space/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -158,11 +158,11 @@ static void write_number(struct json_writer *w, const char *key, double value)
 
 static void write_allowed(struct json_writer *w, enum space_choice choice, const struct allowed *allowed)
 {
-    json_write_key(w, space_choice_names[choice]);
+    json_write_key(w, choice_facts[choice].name);
     json_begin_array(w);
     for (int i = 0; i < allowed->count; i++) {
-        char text[SPACE_NAME_BYTES];
-        const char *name = space_value_name(text, choice, allowed->values[i]);
+        char text[CHOICE_VALUE_BYTES];
+        const char *name = choice_value_name(text, choice, allowed->values[i]);
         if (name)
             json_write_string(w, name);
         else
@@ -180,7 +180,7 @@ static void write_rules(struct json_writer *w, const struct space *space)
         json_begin_object(w);
         write_int(w, "first", rule->first);
         write_int(w, "last", rule->last);
-        write_allowed(w, space_choice_of_layers(rule->choice), &rule->allowed);
+        write_allowed(w, rule->choice, &rule->allowed);
         json_end_object(w);
     }
     json_end_array(w);
@@ -192,8 +192,8 @@ static void write_space(struct json_writer *w, const struct space *space)
     struct space copy = *space;
     json_write_key(w, "space");
     json_begin_object(w);
-    for (int choice = 0; choice < SPACE_CHOICES; choice++)
-        write_allowed(w, (enum space_choice)choice, space_allowed(&copy, (enum space_choice)choice));
+    for (int choice = 0; choice < CHOICE_COUNT; choice++)
+        write_allowed(w, (enum space_choice)choice, &copy.range[choice]);
     write_rules(w, space);
     json_end_object(w);
 }

@@ -1,17 +1,30 @@
 #include "planner/space/config_name.h"
-#include "planner/program/schedule.h"
 #include <stdio.h>
 
-static int add_bucket(char *out, int room, int64_t bytes)
+static int write_bytes(char *out, int room, int64_t bytes)
 {
     int64_t mib = bytes >> 20, kib = bytes >> 10;
-    if (bytes == USUAL_BUCKET_BYTES)
-        return 0;
     if (mib > 0 && mib << 20 == bytes)
-        return snprintf(out, (size_t)room, " bucket=%lldMiB", (long long)mib);
+        return snprintf(out, (size_t)room, "%lldMiB", (long long)mib);
     if (kib > 0 && kib << 10 == bytes)
-        return snprintf(out, (size_t)room, " bucket=%lldKiB", (long long)kib);
-    return snprintf(out, (size_t)room, " bucket=%lld", (long long)bytes);
+        return snprintf(out, (size_t)room, "%lldKiB", (long long)kib);
+    return snprintf(out, (size_t)room, "%lld", (long long)bytes);
+}
+
+/* Nothing where the value goes without saying. */
+static int add_choice(char *out, int room, enum space_choice choice, int64_t value)
+{
+    const struct choice_facts *facts = &choice_facts[choice];
+    int64_t unsaid = facts->usual == CHOICE_OPEN ? 1 : facts->usual;
+    char text[CHOICE_VALUE_BYTES];
+    const char *word = choice_value_name(text, choice, value);
+    if (value == unsaid || (facts->kind == KIND_NUMBER && value < unsaid))
+        return 0;
+    int length = snprintf(out, (size_t)room, " %s=", facts->name);
+    if (facts->kind == KIND_BYTES)
+        return length + write_bytes(out + length, room - length, value);
+    return length + (word ? snprintf(out + length, (size_t)(room - length), "%s", word)
+                          : snprintf(out + length, (size_t)(room - length), "%lld", (long long)value));
 }
 
 /* Nothing for the cluster's own. */
@@ -31,15 +44,15 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
     for (int a = 0; a < config->mesh.atom_count; a++)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " %s=%d",
                            dimensions[config->mesh.dim[a]]->name, config->mesh.size[a]);
-    length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " micro-batch=%lld schedule=%s prefetch=%d",
-                       (long long)config->micro, schedules[config->schedule]->name, config->prefetch);
-    if (config->chunks > 1)
-        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " interleave=%d", config->chunks);
-    if (config->extra > 0)
-        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " extra-in-flight=%d", config->extra);
-    if (config->loss_chunks > 1)
-        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " loss-chunks=%d", config->loss_chunks);
-    length += add_bucket(out + length, CONFIG_NAME_BYTES - length, config->bucket_bytes);
+    length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " micro-batch=%d schedule=%s prefetch=%d",
+                       config->micro, schedules[config->schedule]->name, config->prefetch);
+    for (int i = 0; i < LISTED_CHOICES; i++) {
+        enum space_choice choice = (enum space_choice)i;
+        bool said = choice_facts[i].scope != SCOPE_PLAN || choice == CHOICE_PP || choice == CHOICE_MICRO ||
+                    choice == CHOICE_SCHEDULE || choice == CHOICE_PREFETCH;
+        if (!said)
+            length += add_choice(out + length, CONFIG_NAME_BYTES - length, choice, config_value(config, choice));
+    }
     add_order(out + length, CONFIG_NAME_BYTES - length, &config->order);
     return out;
 }

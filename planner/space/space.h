@@ -1,6 +1,6 @@
 /* The room of the space: what may be chosen.
  *
- * It answers which values a choice may take (struct space, space_choice.h), which outer configurations are legal for a
+ * It answers which values a choice may take (choices.def, struct space), which outer configurations are legal for a
  * model on a cluster and in which order they are listed (space_configs()), which strategies a layer may have on a mesh
  * (space_strategies()), and what is wrong where there are none (space_explain_empty()). A configuration is a mesh, a
  * number of stages, the size of micro-batches, a schedule and what goes with it; its name is config_name().
@@ -11,80 +11,43 @@
 #ifndef CLEAVE_SPACE_SPACE_H
 #define CLEAVE_SPACE_SPACE_H
 #include "planner/facts/profile.h"
-#include "planner/program/schedule.h"
+#include "planner/space/choice.h"
 #include "planner/space/group_order.h"
 #include "planner/space/mesh.h"
 
-enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64 };
-/* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
-enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
-extern const char *const mesh_order_names[ORDER_COUNT + 1];
-
-/* Allowed values of one choice; count 0: all legal ones. */
-struct allowed {
-    int count;
-    int64_t values[SPACE_VALUES];
-};
-bool allows(const struct allowed *allowed, int64_t value);
-/* Whether a value above 1 is named. */
-bool names_several(const struct allowed *allowed);
-
 /* What some layers may choose from, instead of what all others may. */
-enum layer_choice {
-    LAYER_ZERO,
-    LAYER_RECOMPUTE,
-    LAYER_OFFLOAD,
-    LAYER_SLICES,
-    LAYER_RESHARD,
-    LAYER_REPLICATE,
-    LAYER_HSDP,
-    LAYER_TP, /* the ranks of all layers are what all rules allow */
-    LAYER_SP,
-    LAYER_CHOICES
-};
-extern const char *const layer_choice_names[LAYER_CHOICES + 1];
 struct layer_rule {
-    int first, last; /* layers of the graph, both included */
-    enum layer_choice choice;
-    struct allowed allowed; /* at least one value */
+    int first, last;          /* layers of the graph, both included */
+    enum space_choice choice; /* choice_has_rules(); the ranks of all layers are what all rules allow */
+    struct allowed allowed;   /* at least one value */
 };
 enum { SPACE_RULES = 16 };
 
 struct space {
     int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
     enum dtype dtype;
-    double clip_norm;                             /* gradients are scaled down to this global norm; 0: not */
-    struct allowed pipeline, tensor, data, micro; /* degrees; sequences of one micro-batch per data-parallel rank */
-    struct allowed zero, recompute, offload;      /* 0..3; enum recompute; enum offload */
-    struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
-    struct allowed sequence_parallel;             /* 0, 1 */
-    struct allowed context, context_dimension;    /* degrees; enum dimension_index of those with a cp lane */
-    struct allowed data_dimension;                /* enum dimension_index: dimension_is_data() */
-    struct allowed tensor_dimension;              /* enum dimension_index: dimension_is_tensor() */
-    struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
-    struct allowed shard_group; /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
-    struct allowed reshard;     /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */
-    struct allowed replicate;   /* sets of operators that are not sharded, of layers that are; 0: all are */
-    struct allowed slices;      /* rounds of sliceable operators */
-    struct allowed order;       /* enum mesh_order */
-    struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some, and 4 beside */
-    struct allowed extra;       /* extra_in_flight: warm-up beyond the schedule's own; none: 0, and beside 1 and 2 */
-    struct allowed turns;       /* replicas of a stage that take whole micro-batches in turn; at least one value */
-    struct allowed loss_chunks; /* of tokens, in which head and loss run; at least one value */
-    struct allowed bucket;      /* bytes of gradients that are reduced together, 0: one by one; at least one value */
+    double clip_norm; /* gradients are scaled down to this global norm; 0: not */
+    union {           /* of each choice the values that it may take (choices.def) */
+        struct allowed range[CHOICE_COUNT];
+        struct {
+#define CHOICE(id, member, ...) struct allowed member;
+#include "planner/space/choices.def"
+#undef CHOICE
+        };
+    };
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
-/* All of it: buckets of 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, gathered
- * weights given up after each pass, prefetch 0 to 2, synchronous schedules, tensor-parallel ranks as neighbours,
- * data-parallel ones without a server; no context parallelism, no slices, ZeRO over all data-parallel ranks, one mesh
- * for each stage, one layout for all layers, the loss at once. */
+/* Of every choice what choices.def says that a search tries, and gradients clipped to the norm 1, as common trainers
+ * do. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
-enum { USUAL_BUCKET_BYTES = 25 << 20 };
+/* Whether the choice is free as there; makes it so. */
+bool space_is_default(const struct space *space, enum space_choice choice);
+void space_lift(struct space *space, enum space_choice choice);
 /* The size of buckets that is tried first. */
 static inline int64_t space_bucket_bytes(const struct space *space)
 {
-    return space->bucket.values[0];
+    return space->bucket_bytes.values[0];
 }
 /* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
 const struct schedule *space_without_clipping(const struct space *space);
@@ -95,16 +58,20 @@ const struct schedule *space_without_clipping(const struct space *space);
 struct config {
     struct mesh mesh;
     int meshes; /* 0: one for each stage; else of all stages together, and stages 0: any number */
-    int stages, schedule, prefetch, micro_batch_count;
-    int chunks;               /* of the model on each stage; below 1: one */
-    int extra;                /* extra_in_flight */
-    int loss_chunks;          /* below 1: one */
+#define CONFIG_NUMBER int
+#define CONFIG_NAME int
+#define CONFIG_FLAG bool
+#define CONFIG_BYTES int64_t
+#define CHOICE(id, member, name, scope, kind, ...) OF_PLAN_##scope(CONFIG_##kind member;)
+#include "planner/space/choices.def"
+#undef CHOICE
+    int micro_batch_count;
     int turn_count;           /* with meshes: */
     const int *turns;         /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
-    int64_t micro;            /* sequences of a micro-batch on a data rank */
-    int64_t bucket_bytes;     /* of gradients that are reduced together; 0: one by one */
     struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
 };
+/* Its value of a choice of scope PLAN. */
+int64_t config_value(const struct config *config, enum space_choice choice);
 /* What a comparison leaves out. */
 enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4 };
 /* Whether two configurations of one list are equal but for that, a sum of BUT_. */
@@ -188,7 +155,7 @@ int64_t expert_most(const struct graph *graph);
 bool context_legal(const struct graph *graph, const struct mesh *mesh);
 
 /* What the layer may choose from: its rule's values, or everybody's. */
-const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice);
+const struct allowed *space_layer_allowed(const struct space *space, int layer, enum space_choice choice);
 /* Whether the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where nothing
  * is gathered, any resharding. */
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice);
@@ -198,7 +165,7 @@ bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, 
 /* Which layers have equal rules: the rules that count for the layer, as bits. */
 unsigned space_rules_of(const struct space *space, int layer);
 /* What any layer may choose from; everything where count is 0. */
-struct allowed space_any_layer(const struct space *space, enum layer_choice choice);
+struct allowed space_any_layer(const struct space *space, enum space_choice choice);
 
 /* Every strategy that the space allows some layer on the mesh, to out (NULL: only counted); their number. What makes no
  * difference is listed once: without sharding there are no groups of shards, without ZeRO-3 nothing is kept gathered,

@@ -27,8 +27,8 @@ static bool explain_schedules(const struct space *space, const struct graph *gra
     char found[64] = "";
     if (extra)
         snprintf(found, sizeof found, ", found extra-in-flight %lld", (long long)space->extra.values[0]);
-    else if (space->pipeline.count == 1)
-        snprintf(found, sizeof found, ", found pp %lld", (long long)space->pipeline.values[0]);
+    else if (space->stages.count == 1)
+        snprintf(found, sizeof found, ", found pp %lld", (long long)space->stages.values[0]);
     return fail(err,
                 "plan: schedule %s goes with no configuration of the other fixed choices: it wants %s%s; leave some of "
                 "them out of --fix and --space",
@@ -84,7 +84,7 @@ static void explain_tensor(struct text *out, const struct space *space, const st
 static void explain_product(struct text *out, const struct space *space, int devices)
 {
     static const char *const names[] = { "pp", "tp", "cp", "dp" };
-    const struct allowed *const degrees[] = { &space->pipeline, &space->tensor, &space->context, &space->data };
+    const struct allowed *const degrees[] = { &space->stages, &space->tensor, &space->context, &space->data };
     struct text product = { 0 };
     int64_t ranks = 1;
     bool all = true;
@@ -119,9 +119,9 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
              "x pipeline x data "
              "must be %d, data must divide the batch%s%s%s%s); leave some of them out of --fix and --space%s",
              cluster->device_count, (long long)space->batch, cluster->device_count,
-             space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
-                                           "micro-batches that are a multiple of the stages"
-                                         : "",
+             space->chunks.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
+                                       "micro-batches that are a multiple of the stages"
+                                     : "",
              !allows(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
              allows(&space->turns, 1) ? ""
                                       : "; turns are at most the micro-batches, and the most of them times the stages, "
@@ -161,7 +161,7 @@ static bool check_groups(const struct allowed *groups, const struct config *conf
 bool space_check_groups(const struct space *space, const struct config *configs, int count, struct error *err)
 {
     for (int r = 0; r < space->rule_count; r++)
-        if (space->rules[r].choice == LAYER_HSDP && !check_groups(&space->rules[r].allowed, configs, count, err))
+        if (space->rules[r].choice == CHOICE_HSDP && !check_groups(&space->rules[r].allowed, configs, count, err))
             return false;
     return check_groups(&space->shard_group, configs, count, err);
 }

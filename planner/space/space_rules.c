@@ -1,38 +1,9 @@
 /* What layers may choose from: everybody's values, or those of a rule for some. */
-#include "planner/space/space.h"
+#include "planner/space/space_parts.h"
 #include <string.h>
 
-const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero",      "recompute", "offload", "slices", "reshard",
-                                                            "replicate", "hsdp",      "tp",      "sp",     NULL };
-
-static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
-{
-    switch (choice) {
-    case LAYER_ZERO:
-        return &space->zero;
-    case LAYER_RECOMPUTE:
-        return &space->recompute;
-    case LAYER_OFFLOAD:
-        return &space->offload;
-    case LAYER_RESHARD:
-        return &space->reshard;
-    case LAYER_REPLICATE:
-        return &space->replicate;
-    case LAYER_HSDP:
-        return &space->shard_group;
-    case LAYER_TP:
-        return &space->tensor;
-    case LAYER_SP:
-        return &space->sequence_parallel;
-    case LAYER_SLICES:
-    case LAYER_CHOICES:
-        break;
-    }
-    return &space->slices;
-}
-
 /* The rule that counts, or -1. */
-static int rule_of(const struct space *space, int layer, enum layer_choice choice)
+static int rule_of(const struct space *space, int layer, enum space_choice choice)
 {
     int rule = space->rule_count - 1;
     while (rule >= 0 &&
@@ -41,17 +12,17 @@ static int rule_of(const struct space *space, int layer, enum layer_choice choic
     return rule;
 }
 
-const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice)
+const struct allowed *space_layer_allowed(const struct space *space, int layer, enum space_choice choice)
 {
     int rule = rule_of(space, layer, choice);
-    return rule >= 0 ? &space->rules[rule].allowed : for_all(space, choice);
+    return rule >= 0 ? &space->rules[rule].allowed : &space->range[choice];
 }
 
 unsigned space_rules_of(const struct space *space, int layer)
 {
     unsigned rules = 0;
-    for (int choice = 0; choice < LAYER_CHOICES; choice++) {
-        int rule = rule_of(space, layer, (enum layer_choice)choice);
+    for (int choice = 0; choice < CHOICE_COUNT; choice++) {
+        int rule = rule_of(space, layer, (enum space_choice)choice);
         rules |= rule >= 0 ? 1u << rule : 0;
     }
     return rules;
@@ -73,7 +44,7 @@ bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, 
     return allows(groups, group) || (whole && allows(groups, 0));
 }
 
-static bool rule_allows(const struct space *space, int layer, enum layer_choice choice, int64_t value)
+static bool rule_allows(const struct space *space, int layer, enum space_choice choice, int64_t value)
 {
     int rule = rule_of(space, layer, choice);
     return rule < 0 || allows(&space->rules[rule].allowed, value);
@@ -85,26 +56,79 @@ static bool degrees_allowed(const struct space *space, int layer, struct mesh me
 {
     memcpy(mesh.dim, choice->dim, sizeof mesh.dim);
     int tensor = mesh_tensor(&mesh);
-    return rule_allows(space, layer, LAYER_TP, tensor) &&
-           (tensor == 1 || rule_allows(space, layer, LAYER_SP, mesh_sequence_parallel(&mesh)));
+    return rule_allows(space, layer, CHOICE_TP, tensor) &&
+           (tensor == 1 || rule_allows(space, layer, CHOICE_SP, mesh_sequence_parallel(&mesh)));
+}
+
+int64_t layer_value(const struct plan_layer *layer, enum space_choice choice)
+{
+    switch ((int)choice) {
+    case CHOICE_ZERO:
+        return layer->zero;
+    case CHOICE_RECOMPUTE:
+        return layer->recompute;
+    case CHOICE_OFFLOAD:
+        return layer->offload;
+    case CHOICE_RESHARD:
+        return layer->reshard;
+    case CHOICE_REPLICATE:
+        return layer->replicate;
+    }
+    return layer->slices;
+}
+
+void layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value)
+{
+    switch ((int)choice) {
+    case CHOICE_ZERO:
+        layer->zero = (int8_t)value;
+        break;
+    case CHOICE_RECOMPUTE:
+        layer->recompute = (int8_t)value;
+        break;
+    case CHOICE_OFFLOAD:
+        layer->offload = (int8_t)value;
+        break;
+    case CHOICE_RESHARD:
+        layer->reshard = (int8_t)value;
+        break;
+    case CHOICE_REPLICATE:
+        layer->replicate = (uint32_t)value;
+        break;
+    case CHOICE_SLICES:
+        layer->slices = (int16_t)value;
+    }
+}
+
+bool layer_choice_matters(const struct plan_layer *layer, enum space_choice choice, bool sharded)
+{
+    switch ((int)choice) {
+    case CHOICE_ZERO:
+        return sharded;
+    case CHOICE_REPLICATE:
+    case CHOICE_HSDP:
+        return sharded && layer->zero > 0;
+    case CHOICE_RESHARD:
+        return sharded && layer->zero >= 3;
+    }
+    return true;
 }
 
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
 {
-    bool sharded = mesh_shards(mesh) > 1, shards = sharded && choice->zero > 0, gathers = sharded && choice->zero >= 3;
-    return (!sharded || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
-           (!shards || allows(space_layer_allowed(space, layer, LAYER_REPLICATE), choice->replicate)) &&
-           (!shards || space_group_allowed(space_layer_allowed(space, layer, LAYER_HSDP), mesh, choice)) &&
-           (!gathers || allows(space_layer_allowed(space, layer, LAYER_RESHARD), choice->reshard)) &&
-           allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
-           allows(space_layer_allowed(space, layer, LAYER_OFFLOAD), choice->offload) &&
-           allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices) &&
-           degrees_allowed(space, layer, *mesh, choice);
+    bool sharded = mesh_shards(mesh) > 1,
+         good = !layer_choice_matters(choice, CHOICE_HSDP, sharded) ||
+                space_group_allowed(space_layer_allowed(space, layer, CHOICE_HSDP), mesh, choice);
+    for (int c = LISTED_CHOICES; good && c < CHOICE_COUNT; c++)
+        good =
+            !layer_choice_matters(choice, (enum space_choice)c, sharded) ||
+            allows(space_layer_allowed(space, layer, (enum space_choice)c), layer_value(choice, (enum space_choice)c));
+    return good && degrees_allowed(space, layer, *mesh, choice);
 }
 
-struct allowed space_any_layer(const struct space *space, enum layer_choice choice)
+struct allowed space_any_layer(const struct space *space, enum space_choice choice)
 {
-    struct allowed any = *for_all(space, choice);
+    struct allowed any = space->range[choice];
     for (int r = 0; r < space->rule_count && any.count > 0; r++)
         for (int i = 0; space->rules[r].choice == choice && i < space->rules[r].allowed.count; i++)
             if (!allows(&any, space->rules[r].allowed.values[i]) && any.count < SPACE_VALUES)

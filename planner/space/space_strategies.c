@@ -1,13 +1,14 @@
 /* What a layer may decide on a mesh. */
-#include "planner/space/space.h"
+#include "planner/space/space_parts.h"
 #include <string.h>
 
 struct strategies {
-    const struct space *space;
     const struct mesh *mesh;
-    struct strategy *out; /* NULL: only count */
+    struct allowed range[CHOICE_COUNT]; /* of those with rules: what any layer may choose from */
+    struct strategy *out;               /* NULL: only count */
     int count;
     bool sharded; /* there are ranks over which ZeRO could shard */
+    bool ruled;   /* some layers have rules */
 };
 
 /* Groups of data-parallel ranks that each hold all shards: the outermost `replicas` atoms that split the batch change
@@ -15,7 +16,6 @@ struct strategies {
 static bool group_shards(const struct strategies *list, int replicas, struct plan_layer *layer)
 {
     const struct mesh *mesh = list->mesh;
-    struct allowed wanted = space_any_layer(list->space, LAYER_HSDP);
     int passed = 0;
     for (int atom = 0; atom < mesh->atom_count; atom++) {
         const struct dimension *dimension = dimensions[mesh->dim[atom]];
@@ -23,7 +23,7 @@ static bool group_shards(const struct strategies *list, int replicas, struct pla
             (layer->dim[atom] = (int8_t)dimension_replica(mesh->dim[atom])) < 0)
             return false;
     }
-    return (replicas == 0 || passed > replicas) && space_group_allowed(&wanted, mesh, layer);
+    return (replicas == 0 || passed > replicas) && space_group_allowed(&list->range[CHOICE_HSDP], mesh, layer);
 }
 
 static void add_strategy(struct strategies *list, const struct plan_layer *layer)
@@ -46,74 +46,52 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
     }
 }
 
-/* Where the layer is sharded some of its operators may not be. */
-static void add_replicates(struct strategies *list, struct plan_layer layer)
+/* Of use where gradients at least are sharded: slices gather and reduce less at a time. */
+static bool takes_slices(const struct strategies *list, const struct plan_layer *layer, int64_t slices)
 {
-    struct allowed sets = space_any_layer(list->space, LAYER_REPLICATE);
-    bool shards = list->sharded && layer.zero > 0;
-    for (int i = 0; i < (shards ? sets.count : 1); i++) {
-        layer.replicate = shards ? (uint32_t)sets.values[i] : 0;
+    return slices == 1 || (list->sharded && layer->zero >= 2) || list->ruled || !allows(&list->range[CHOICE_SLICES], 1);
+}
+
+/* The choice, and then those behind it. Few possible values are tried as they ascend, of many those that are listed. */
+static void choose(struct strategies *list, enum space_choice choice, struct plan_layer layer)
+{
+    const struct choice_facts *facts = &choice_facts[choice];
+    if (choice == CHOICE_COUNT) {
         add_groups(list, &layer);
+        return;
     }
-}
-
-/* What is gathered may stay: only ZeRO-3 gathers, and only from ranks that share shards. */
-static void add_reshards(struct strategies *list, struct plan_layer layer)
-{
-    struct allowed reshards = space_any_layer(list->space, LAYER_RESHARD);
-    bool gathers = list->sharded && layer.zero >= 3;
-    for (int reshard = 0; reshard < (gathers ? RESHARD_COUNT : 1); reshard++) {
-        layer.reshard = (int8_t)reshard;
-        if (!gathers || allows(&reshards, reshard))
-            add_replicates(list, layer);
-    }
-}
-
-/* Slices gather and reduce less at a time: of use where gradients at least are sharded. */
-static void add_slices(struct strategies *list, struct plan_layer layer)
-{
-    struct allowed slices = space_any_layer(list->space, LAYER_SLICES);
-    bool useful = (list->sharded && layer.zero >= 2) || list->space->rule_count > 0;
-    for (int i = 0; i < slices.count; i++) {
-        if (slices.values[i] > 1 && !useful && allows(&slices, 1))
+    const struct allowed *range = &list->range[choice];
+    bool few = facts->most - facts->least < SPACE_VALUES, matters = layer_choice_matters(&layer, choice, list->sharded);
+    for (int64_t i = 0; i < (few ? facts->most - facts->least + 1 : range->count); i++) {
+        int64_t value = few ? facts->least + i : range->values[i];
+        if (!matters && choice != CHOICE_ZERO)
+            value = facts->usual;
+        else if (!allows(range, value) || (choice == CHOICE_SLICES && !takes_slices(list, &layer, value)))
             continue;
-        layer.slices = (int16_t)slices.values[i];
-        add_reshards(list, layer);
-    }
-}
-
-static void add_offloads(struct strategies *list, struct plan_layer layer)
-{
-    struct allowed offloads = space_any_layer(list->space, LAYER_OFFLOAD);
-    for (int offload = 0; offload < OFFLOAD_COUNT; offload++) {
-        layer.offload = (int8_t)offload;
-        if (allows(&offloads, offload))
-            add_slices(list, layer);
+        layer_set(&layer, choice, value);
+        choose(list, choice + 1, layer);
+        if (!matters)
+            break;
     }
 }
 
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
-    struct strategies list = { .space = space, .mesh = mesh, .out = out, .sharded = mesh_shards(mesh) > 1 };
-    struct allowed zeros = space_any_layer(space, LAYER_ZERO), recomputes = space_any_layer(space, LAYER_RECOMPUTE);
-    bool any = false;
-    for (int zero = 0; zero <= 3; zero++) {
-        if (!allows(&zeros, zero) || (any && !list.sharded))
-            continue;
-        any = true;
-        for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
-            struct plan_layer layer = { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 };
-            memcpy(layer.dim, mesh->dim, sizeof layer.dim);
-            if (allows(&recomputes, recompute))
-                add_offloads(&list, layer);
-        }
-    }
+    struct strategies list = {
+        .mesh = mesh, .out = out, .sharded = mesh_shards(mesh) > 1, .ruled = space->rule_count > 0
+    };
+    struct plan_layer layer = { .slices = 1 };
+    list.range[CHOICE_HSDP] = space_any_layer(space, CHOICE_HSDP);
+    for (int choice = LISTED_CHOICES; choice < CHOICE_COUNT; choice++)
+        list.range[choice] = space_any_layer(space, (enum space_choice)choice);
+    memcpy(layer.dim, mesh->dim, sizeof layer.dim);
+    choose(&list, LISTED_CHOICES, layer);
     return list.count;
 }
 
 int space_ends(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
-    struct allowed slices = space_any_layer(space, LAYER_SLICES);
+    struct allowed slices = space_any_layer(space, CHOICE_SLICES);
     int count = 0;
     for (int end = 0; end < (mesh_shards(mesh) > 1 ? 2 : 1); end++)
         for (int i = 0; i < slices.count; i++, count++) {

@@ -1,19 +1,16 @@
-/* Configurations whose stages may have several meshes: replicas that take micro-batches in turn. */
+/* Stages of several meshes: replicas that take micro-batches in turn. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space_parts.h"
 #include <stdio.h>
-#include <string.h>
-
-/* ---- what a stage may be ---- */
 
 /* Whether so many stages of these numbers of meshes, ascending, can have all of them together; 0: any number, up to the
  * layers. Of many more meshes than stages nothing is said: true. */
-static bool share_out(const struct listing *l, const int *turns, int turn_count, int stages, int meshes)
+static bool share_out(int layers, const int *turns, int turn_count, int stages, int meshes)
 {
     enum { MOST_LEFT = 128 };
-    int fewest[MOST_LEFT + 1] = { 0 }, most = stages > 0 ? stages : l->graph->layer_count,
-                           least = stages > 0 ? turns[0] : 0, left = meshes - stages * least;
+    int fewest[MOST_LEFT + 1] = { 0 }, most = stages > 0 ? stages : layers, least = stages > 0 ? turns[0] : 0,
+                           left = meshes - stages * least;
     if (left < 0 || left > MOST_LEFT)
         return left > 0;
     for (int sum = 1; sum <= left; sum++) { /* stages that need more than the least, to have so many more */
@@ -25,51 +22,21 @@ static bool share_out(const struct listing *l, const int *turns, int turn_count,
     return fewest[left] <= most;
 }
 
-bool space_set_turns(struct listing *l, struct config *config)
+int space_turns_of(const struct making *m, int turns[SPACE_MOST_TURNS])
 {
-    int turns[SPACE_MOST_TURNS], count = 0;
-    int64_t stages = config->stages > 0 ? config->stages : l->graph->layer_count,
-            most = min_i64(min_i64(config->meshes, config->micro_batch_count), SPACE_MOST_TURNS), divisor = 0;
+    int count = 0, meshes = m->config.meshes, layers = m->graph->layer_count;
+    int64_t stages = m->value[CHOICE_PP] > 0 ? m->value[CHOICE_PP] : layers,
+            most = min_i64(min_i64(meshes, m->config.micro_batch_count), SPACE_MOST_TURNS), divisor = 0;
     for (int value = 1; value <= most; value++)
-        if (allows(&l->space->turns, value)) {
+        if (allows(&m->space->turns, value)) {
             turns[count++] = value;
             divisor = common_divisor(divisor, value);
         }
-    if (count == 0 || turns[count - 1] == 1 || stages * turns[count - 1] < config->meshes ||
-        config->meshes % divisor != 0 || !share_out(l, turns, count, config->stages, config->meshes))
-        return false;
-    config->turn_count = count;
-    if (l->keeps) {
-        int *kept = arena_alloc(l->arena, (size_t)count, sizeof *kept);
-        l->out_of_memory = l->out_of_memory || !kept;
-        config->turns = kept ? memcpy(kept, turns, (size_t)count * sizeof *kept) : NULL;
-    }
-    return true;
+    if (count == 0 || turns[count - 1] == 1 || stages * turns[count - 1] < meshes || meshes % divisor != 0 ||
+        !share_out(layers, turns, count, (int)m->value[CHOICE_PP], meshes))
+        return 0;
+    return count;
 }
-
-/* ---- configurations ---- */
-
-/* With every number of stages at once, unless they are restricted. */
-static void add_turns(struct listing *l, struct config config, const struct degrees *d)
-{
-    const struct allowed *stages = &l->space->pipeline;
-    if (stages->count == 0)
-        space_add_micro_batches(l, config, d);
-    for (int i = 0; i < stages->count; i++) {
-        config.stages = (int)min_i64(stages->values[i], l->graph->layer_count + 1);
-        if (config.stages <= l->graph->layer_count && config.stages < config.meshes)
-            space_add_micro_batches(l, config, d);
-    }
-}
-
-void space_add_turns(struct listing *l, int ranks, struct degrees d)
-{
-    for (d.data = 1; names_several(&l->space->turns) && 2 * d.data <= ranks && !l->ended; d.data++)
-        if (ranks % d.data == 0 && space_shares_batch(l, d.data))
-            add_turns(l, (struct config){ .meshes = ranks / d.data }, &d);
-}
-
-/* ---- restrictions ---- */
 
 bool space_takes_turns(int schedule)
 {

@@ -16,28 +16,13 @@ static uint64_t hash_allowed(uint64_t hash, const struct allowed *allowed)
 
 struct certificate_hash certificate_hash_start(const struct space *space)
 {
-    struct space usual = space_default(space->batch, space->sequence, space->dtype);
-    uint64_t hash = hash_allowed(hash_allowed(HASH_START, &space->shard_group), &space->slices);
-    hash = hash_allowed(hash, &space->turns);
-    if (space->bucket.count != 1 || space_bucket_bytes(space) != space_bucket_bytes(&usual))
-        hash = hash_allowed(hash, &space->bucket);
-    for (int zero = 0; zero <= 3; zero++)
-        hash = hash_i64(hash, allows(&space->zero, zero));
-    for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)
-        hash = hash_i64(hash, allows(&space->recompute, recompute));
-    for (int offload = OFFLOAD_NONE + 1; offload < OFFLOAD_COUNT; offload++)
-        if (allows(&space->offload, offload))
-            hash = hash_i64(hash, offload);
-    if (!allows(&space->offload, OFFLOAD_NONE))
-        hash = hash_i64(hash, OFFLOAD_NONE);
-    for (int reshard = 0; reshard < RESHARD_COUNT; reshard++)
-        if (allows(&space->reshard, reshard) != (reshard == RESHARD_EACH_PASS)) /* unlike the default */
-            hash = hash_i64(hash_string(hash, reshard_names[reshard]), allows(&space->reshard, reshard));
-    if (space->replicate.count != 1 || space->replicate.values[0] != 0)
-        hash = hash_allowed(hash_string(hash, "replicate"), &space->replicate);
+    uint64_t hash = HASH_START;
+    for (int choice = 0; choice < CHOICE_COUNT; choice++)
+        if (!space_is_default(space, (enum space_choice)choice))
+            hash = hash_allowed(hash_string(hash, choice_facts[choice].name), &space->range[choice]);
     for (int i = 0; i < space->rule_count; i++) {
         const struct layer_rule *rule = &space->rules[i];
-        hash = hash_i64(hash_i64(hash_i64(hash, rule->first), rule->last), rule->choice);
+        hash = hash_i64(hash_i64(hash_string(hash, choice_facts[rule->choice].name), rule->first), rule->last);
         hash = hash_allowed(hash, &rule->allowed);
     }
     return (struct certificate_hash){ .space = hash, .prices = HASH_START };

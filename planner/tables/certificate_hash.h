@@ -11,7 +11,7 @@ struct certificate_hash {
     const struct price_table *last; /* NULL: none yet */
     uint64_t last_prices;
 };
-/* What layers may choose is in it from the start. */
+/* What the space allows beside the default is in it from the start. */
 struct certificate_hash certificate_hash_start(const struct space *space);
 /* Of how many order ideals of the layers it speaks, as in struct certificate; -1 changes nothing. */
 void certificate_hash_orders(struct certificate_hash *hash, int64_t ideals);

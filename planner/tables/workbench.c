@@ -118,7 +118,7 @@ static bool check_choices(const struct space *space, struct error *err)
         zero = zero || allows(&space->zero, i);
     for (int i = 0; i < RECOMPUTE_COUNT; i++)
         recompute = recompute || allows(&space->recompute, i);
-    if (space->bucket.count == 0)
+    if (space->bucket_bytes.count == 0)
         return fail(err, "plan: bucket: expected the size of buckets of gradients, such as --fix bucket=4MiB, found "
                          "none");
     return (zero && recompute) || fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 "
@@ -127,7 +127,7 @@ static bool check_choices(const struct space *space, struct error *err)
 
 static bool check_offload(const struct space *space, const struct cluster *cluster, struct error *err)
 {
-    struct allowed offloads = space_any_layer(space, LAYER_OFFLOAD);
+    struct allowed offloads = space_any_layer(space, CHOICE_OFFLOAD);
     for (int offload = OFFLOAD_NONE; offload < OFFLOAD_COUNT; offload++)
         if (allows(&offloads, offload) && !cost_host_link(cluster, (enum offload)offload, err))
             return false;
@@ -139,7 +139,7 @@ static bool check_rules(const struct space *space, const struct graph *graph, st
     for (int i = 0; i < space->rule_count; i++)
         if (space->rules[i].last >= graph->layer_count)
             return fail(err, "plan: layer[%d-%d].%s: model %s has layers 0 to %d", space->rules[i].first,
-                        space->rules[i].last, layer_choice_names[space->rules[i].choice], graph->model_name,
+                        space->rules[i].last, choice_facts[space->rules[i].choice].name, graph->model_name,
                         graph->layer_count - 1);
     return true;
 }

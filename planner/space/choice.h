@@ -1,0 +1,66 @@
+/* The choices of a space by the names that users type, and their values: what choices.def says. */
+#ifndef CLEAVE_SPACE_CHOICE_H
+#define CLEAVE_SPACE_CHOICE_H
+#include "planner/plan/plan.h"
+#include "planner/program/schedule.h"
+
+/* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
+enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
+extern const char *const mesh_order_names[ORDER_COUNT + 1];
+
+enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64, USUAL_BUCKET_BYTES = 25 << 20 };
+/* Allowed values of one choice; count 0: all legal ones. */
+struct allowed {
+    int count;
+    int64_t values[SPACE_VALUES];
+};
+bool allows(const struct allowed *allowed, int64_t value);
+/* Whether a value above 1 is named. */
+bool names_several(const struct allowed *allowed);
+static inline struct allowed allowed_only(int64_t value)
+{
+    return (struct allowed){ 1, { value } };
+}
+
+enum space_choice {
+#define CHOICE(id, ...) CHOICE_##id,
+#include "planner/space/choices.def"
+#undef CHOICE
+    CHOICE_COUNT,
+    LISTED_CHOICES = CHOICE_ZERO /* those of configurations come before those of layers */
+};
+/* OF_PLAN_##scope(text): the text where a line's scope is PLAN, else nothing. */
+#define OF_PLAN_PLAN(...) __VA_ARGS__
+#define OF_PLAN_MESH(...)
+#define OF_PLAN_LAYOUT(...)
+#define OF_PLAN_STAGE(...)
+#define OF_PLAN_LAYER(...)
+enum choice_scope { SCOPE_PLAN, SCOPE_MESH, SCOPE_LAYOUT, SCOPE_STAGE, SCOPE_LAYER };
+enum choice_kind { KIND_NUMBER, KIND_BYTES, KIND_FLAG, KIND_TRUTH, KIND_NAME, KIND_OPERATORS };
+enum { CHOICE_OPEN = -1 }; /* usual: what the other choices leave */
+struct choice_facts {
+    const char *name;
+    enum choice_scope scope;
+    enum choice_kind kind;
+    int64_t least, most, usual;
+    struct allowed by_default;
+};
+extern const struct choice_facts choice_facts[CHOICE_COUNT];
+/* Of earlier versions: all plans of a search have the value 1 of them now. NULL-terminated by name. */
+struct retired_choice {
+    const char *name, *instead; /* instead: what the search does, and what to type */
+};
+extern const struct retired_choice retired_choices[];
+/* The choice of that name, or CHOICE_COUNT. */
+enum space_choice choice_named(const char *name);
+/* Whether layers may have rules of their own for it. */
+bool choice_has_rules(enum space_choice choice);
+
+enum { CHOICE_VALUE_BYTES = OPERATORS_TEXT_BYTES };
+/* How users name a value of the choice; NULL: there is no such value, or it is a number. */
+const char *choice_value_name(char out[CHOICE_VALUE_BYTES], enum space_choice choice, int64_t value);
+/* The value that has this name; false: none has. Of a flag and a truth true or 1, false or 0. */
+bool choice_value_named(int64_t *out, enum space_choice choice, const char *name);
+/* Whether values are written as numbers, also where they may be typed as true and false. */
+bool choice_is_number(enum space_choice choice);
+#endif

@@ -1,0 +1,30 @@
+/* What goes together: a configuration in the making, choice by choice in the order of choices.def. */
+#ifndef CLEAVE_SPACE_CHOICE_LEGAL_H
+#define CLEAVE_SPACE_CHOICE_LEGAL_H
+#include "planner/space/space.h"
+
+enum { SPACE_MEMO = 4096 };
+/* What context_legal() said of a mesh. */
+struct known_context {
+    struct mesh mesh; /* without atoms: of none yet */
+    bool legal;
+};
+struct making {
+    const struct space *space;
+    const struct graph *graph;
+    const struct cluster *cluster;
+    int64_t expert_most;
+    int64_t value[CHOICE_COUNT];              /* turns: 1: each stage has one mesh; 0: that is decided with the cut */
+    struct known_context context[SPACE_MEMO]; /* by hash; the latest of those that share a place */
+    struct config config;                     /* what follows from them: micro_batch_count, meshes and turns, mesh */
+};
+struct making making_of(const struct space *space, const struct graph *graph, const struct cluster *cluster);
+/* Whether the choice's value is legal beside those before it; else why says what was expected. why may be NULL. What
+ * follows from the choice is then in m->config. */
+bool choice_legal(struct making *m, enum space_choice choice, struct error *why);
+/* All choices are made: those of scope PLAN are m->config's, too. */
+void making_settle(struct making *m);
+/* Ranks that the choices up to context parallelism leave. */
+int making_ranks(const struct making *m);
+struct degrees making_degrees(const struct making *m);
+#endif
