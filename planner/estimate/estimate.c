@@ -168,13 +168,13 @@ int64_t estimate_program_effort(const struct program *program)
 
 /* Whether the program takes at least so long already before layout has made its bytes wait for each other. Simulating
  * is cheaper than layout. */
-static bool is_beaten(struct estimate *estimate, const struct program *program, const struct facts *facts,
+static bool is_beaten(struct estimate *estimate, const struct program *program, const struct durations *durations,
                       const struct judging *judging, int64_t worth_ns, struct error *err)
 {
     struct timeline *timeline = NULL;
     if (worth_ns == INT64_MAX && !judging->shortened)
         return true;
-    if (!simulate(&timeline, facts, program, err))
+    if (!simulate_with(&timeline, durations, program, err))
         return false;
     estimate->apart_ns = timeline->step_ns;
     estimate->beaten = timeline->step_ns >= worth_ns;
@@ -199,13 +199,13 @@ void estimate_note_length(struct estimate *estimate, const struct program *progr
 
 /* Of a program that is laid out. */
 static bool measure(struct estimate *estimate, const struct program *program, const struct facts *facts,
-                    const struct judging *judging, struct error *err)
+                    const struct durations *durations, const struct judging *judging, struct error *err)
 {
     struct timeline *timeline = NULL;
     estimate_fill_memory(&estimate->prediction, program, facts, judging);
     if (!judging->always && !estimate->prediction.fits)
         return true;
-    if (!simulate(&timeline, facts, program, err))
+    if (!simulate_with(&timeline, durations, program, err))
         return false;
     estimate_fill_step(estimate, program, timeline, facts);
     timeline_free(timeline);
@@ -219,12 +219,16 @@ bool estimate_judge(struct estimate **out, const struct graph *graph, const stru
     struct estimate *estimate = estimate_new(plan->stage_count);
     if (!estimate)
         return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
-    bool good =
-        program_lower(&program, graph, plan, err) && is_beaten(estimate, program, facts, judging, worth_ns, err);
+    struct durations durations; /* layout changes none */
+    bool lowered = program_lower(&program, graph, plan, err) && durations_open(&durations, facts, program, err);
+    bool good = lowered && is_beaten(estimate, program, &durations, judging, worth_ns, err);
     if (good) {
         estimate_note_length(estimate, program);
-        good = estimate->beaten || (program_layout(program, err) && measure(estimate, program, facts, judging, err));
+        good = estimate->beaten ||
+               (program_layout(program, err) && measure(estimate, program, facts, &durations, judging, err));
     }
+    if (lowered)
+        durations_close(&durations);
     program_free(program);
     if (good)
         *out = estimate;
@@ -249,7 +253,12 @@ bool estimate_program(struct estimate **out, const struct program *program, cons
     if (!estimate)
         return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
     estimate_note_length(estimate, program);
-    if (!measure(estimate, program, facts, &(struct judging){ .always = true }, err)) {
+    struct durations durations;
+    bool priced = durations_open(&durations, facts, program, err);
+    bool good = priced && measure(estimate, program, facts, &durations, &(struct judging){ .always = true }, err);
+    if (priced)
+        durations_close(&durations);
+    if (!good) {
         estimate_free(estimate);
         return false;
     }

@@ -35,34 +35,38 @@ static inline bool access_of_pair(const struct program *program, const struct in
     *out = (struct access){ .buffer = pair->destination, .reads = reads, .writes = true, .starts = !reads };
     return true;
 }
+/* The same of a COMPUTE. */
+static inline bool access_of_operand(const struct program *program, const struct instr *instr, int slot,
+                                     struct access *out)
+{
+    enum role role = (enum role)(slot / MAX_OPERANDS);
+    int place = slot % MAX_OPERANDS, buffer = instr_operand(program, instr, role, place);
+    bool writes = role_written(instr->phase, role);
+    bool starts = writes && ((instr->define >> place & 1) || (instr->first && role == ROLE_OUT));
+    *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
+    return buffer >= 0;
+}
 /* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
  * NORM adds to its destination and an UPDATE in place changes its own, so both read it; the optimizer's state, which
  * only UPDATE touches, is not listed. */
 static inline bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
-    if (instr->op != OP_COMPUTE)
-        return access_of_pair(program, instr, slot, out);
-    enum role role = (enum role)(slot / MAX_OPERANDS);
-    int place = slot % MAX_OPERANDS, buffer = instr_operand(program, instr, role, place);
-    if (buffer < 0)
-        return false; /* most are empty */
-    bool writes = role_written(instr->phase, role);
-    bool starts = writes && ((instr->define >> place & 1) || (instr->first && role == ROLE_OUT));
-    *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
-    return true;
+    return instr->op == OP_COMPUTE ? access_of_operand(program, instr, slot, out)
+                                   : access_of_pair(program, instr, slot, out);
 }
 /* The access in the first slot behind `slot` that is not empty, and that slot; -1: there is none. Before the first slot
  * is -1. */
 static inline int access_after(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
-    for (slot++; slot < access_slots(instr); slot++) {
-        uint32_t left = instr->op == OP_COMPUTE ? instr->operands >> slot : 1;
-        if (left == 0)
-            return -1;
-        slot += __builtin_ctz(left);
-        if (access_at(program, instr, slot, out))
-            return slot;
+    if (instr->op != OP_COMPUTE) {
+        for (slot++; slot < 2 * instr->pair_count; slot++)
+            if (access_of_pair(program, instr, slot, out))
+                return slot;
+        return -1;
     }
+    for (uint32_t left = instr->operands & (uint32_t)(UINT64_MAX << (slot + 1)); left; left &= left - 1)
+        if (access_of_operand(program, instr, __builtin_ctz(left), out))
+            return __builtin_ctz(left);
     return -1;
 }
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
