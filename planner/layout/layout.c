@@ -308,8 +308,7 @@ struct reached {
 static void merge_reached(struct reached *into, const struct reached *from)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (from->last[lane] > into->last[lane])
-            into->last[lane] = from->last[lane];
+        into->last[lane] = from->last[lane] > into->last[lane] ? from->last[lane] : into->last[lane];
 }
 
 static int compare_latest(const void *left, const void *right)

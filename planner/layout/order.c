@@ -116,8 +116,7 @@ static bool open_stage(struct walk *w, int stage)
 static void merge(struct lanes *into, const struct lanes *from)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (from->last[lane] > into->last[lane])
-            into->last[lane] = from->last[lane];
+        into->last[lane] = from->last[lane] > into->last[lane] ? from->last[lane] : into->last[lane];
 }
 
 /* Finished when `index` starts: `earlier`, and all that was finished when `earlier` started. */

@@ -20,8 +20,7 @@ struct waiting {
 
 static void later(int *a, int b)
 {
-    if (b > *a)
-        *a = b;
+    *a = b > *a ? b : *a;
 }
 
 static void collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr,
@@ -80,10 +79,8 @@ static bool add_waits(struct waiting *w, struct stage_program *stage, struct ins
     wanted[instr->lane] = 0;
     for (;;) {
         int latest = 0;
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            if (wanted[lane] > reached[lane])
-                later(&latest, wanted[lane]);
-        }
+        for (int lane = 0; lane < LANE_COUNT; lane++)
+            later(&latest, wanted[lane] > reached[lane] ? wanted[lane] : 0);
         if (latest == 0)
             break;
         if (!add_wait(w, stage, latest - 1))
