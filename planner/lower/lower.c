@@ -29,20 +29,20 @@ static bool pulled(const struct lowering *l, int value)
 {
     if (value == l->graph->loss_value)
         return true;
-    return l->graph->loss_value < 0 && l->reader_head[value] < 0 && l->graph->values[value].differentiable;
+    return l->graph->loss_value < 0 && l->known.reader_head[value] < 0 && l->graph->values[value].differentiable;
 }
 
 /* Crossings to stage -1 are seeded here. */
 static void leaving_value(struct lowering *l, int value, int chunk)
 {
     if (pulled(l, value)) {
-        add_crossing(l->leaving, &l->leaving_count, value, -1, chunk);
+        add_crossing(l->crossings.leaving, &l->crossings.leaving_count, value, -1, chunk);
         return;
     }
-    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+    for (int slot = l->known.reader_head[value]; slot >= 0; slot = l->known.reader_next[slot]) {
         int stage = stage_at_hand(l, l->graph->segments[slot / MAX_OPERANDS].layer);
-        if (stage != l->position)
-            add_crossing(l->leaving, &l->leaving_count, value, stage, chunk);
+        if (stage != l->here.position)
+            add_crossing(l->crossings.leaving, &l->crossings.leaving_count, value, stage, chunk);
     }
 }
 
@@ -52,7 +52,7 @@ static void segment_crossings(struct lowering *l, int segment, int chunk)
     for (int i = 0; i < s->in_count; i++) {
         int value = s->in[i].id;
         if (!l->graph->values[value].input && !made_here(l, value))
-            add_crossing(l->entering, &l->entering_count, value, producer_stage(l, value), chunk);
+            add_crossing(l->crossings.entering, &l->crossings.entering_count, value, producer_stage(l, value), chunk);
     }
     for (int i = 0; i < s->out_count; i++)
         leaving_value(l, s->out[i].id, chunk);
@@ -61,10 +61,10 @@ static void segment_crossings(struct lowering *l, int segment, int chunk)
 /* What crosses, in the same order on both sides: by value. */
 static void collect_crossings(struct lowering *l)
 {
-    l->entering_count = l->leaving_count = 0;
-    for (int c = 0; c < l->chunk_count; c++) {
-        l->copy = c % l->copies;
-        for (int segment = l->chunks[c].first; segment < l->chunks[c].end; segment++)
+    l->crossings.entering_count = l->crossings.leaving_count = 0;
+    for (int c = 0; c < l->here.chunk_count; c++) {
+        l->here.copy = c % l->here.copies;
+        for (int segment = l->here.chunks[c].first; segment < l->here.chunks[c].end; segment++)
             segment_crossings(l, segment, c);
     }
 }
@@ -72,7 +72,7 @@ static void collect_crossings(struct lowering *l)
 /* ---- actions ---- */
 static void close_forward(struct lowering *l, const struct action *action)
 {
-    struct site site = { .phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro };
+    struct site site = { .phase = PHASE_FORWARD, .layer = l->visits.list[l->visits.at].layer, .micro = action->micro };
     int loss = l->graph->loss_value;
     if (loss >= 0 && chunk_of(l, l->graph->values[loss].producer) == action->chunk &&
         !is_walked(l, l->graph->values[loss].producer)) {
@@ -81,12 +81,12 @@ static void close_forward(struct lowering *l, const struct action *action)
         if (!l->failed)
             buffer_at(l, buffer)->persistent = true;
     }
-    for (int i = 0; i < l->leaving_count && !l->failed; i++) {
-        int value = l->leaving[i].value;
-        if (l->leaving[i].stage < 0 || l->leaving[i].chunk != action->chunk)
+    for (int i = 0; i < l->crossings.leaving_count && !l->failed; i++) {
+        int value = l->crossings.leaving[i].value;
+        if (l->crossings.leaving[i].stage < 0 || l->crossings.leaving[i].chunk != action->chunk)
             continue;
         struct layout layout = sent_layouts(l, value).forward;
-        queue_send(l, MESSAGE_VALUE, value, action->micro, peer_of(l, l->leaving[i].stage, action->micro),
+        queue_send(l, MESSAGE_VALUE, value, action->micro, peer_of(l, l->crossings.leaving[i].stage, action->micro),
                    materialize(l, value, &layout, &site), &site);
     }
     forget_values(l, action);
@@ -94,8 +94,8 @@ static void close_forward(struct lowering *l, const struct action *action)
 
 static void open_forward(struct lowering *l, const struct action *action)
 {
-    for (int i = 0; i < l->entering_count && !l->failed; i++) {
-        if (l->entering[i].chunk == action->chunk)
+    for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
+        if (l->crossings.entering[i].chunk == action->chunk)
             set_live(l, arrived(l, false, i, action->micro), true);
     }
 }
@@ -103,7 +103,7 @@ static void open_forward(struct lowering *l, const struct action *action)
 /* Beside a gradient that another chunk of this stage has left there it is a summand. */
 static void receive_gradient(struct lowering *l, int index, const struct site *site)
 {
-    int value = l->leaving[index].value;
+    int value = l->crossings.leaving[index].value;
     struct layout layout = base_layouts(l, value).gradient;
     int base = find_version(l, true, value, site->micro, &layout), buffer = arrived(l, true, index, site->micro);
     if (base < 0)
@@ -122,12 +122,14 @@ static void seed_gradient(struct lowering *l, int value, const struct site *site
 
 static void open_backward(struct lowering *l, const struct action *action)
 {
-    struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
-    for (int i = 0; i < l->leaving_count && !l->failed; i++) {
-        int value = l->leaving[i].value;
-        if (!graph_needs_gradient(l->graph, value) || l->leaving[i].chunk != action->chunk)
+    struct site site = { .phase = PHASE_BACKWARD_INPUT,
+                         .layer = l->visits.list[l->visits.at].layer,
+                         .micro = action->micro };
+    for (int i = 0; i < l->crossings.leaving_count && !l->failed; i++) {
+        int value = l->crossings.leaving[i].value;
+        if (!graph_needs_gradient(l->graph, value) || l->crossings.leaving[i].chunk != action->chunk)
             continue;
-        if (l->leaving[i].stage >= 0)
+        if (l->crossings.leaving[i].stage >= 0)
             receive_gradient(l, i, &site);
         else
             seed_gradient(l, value, &site);
@@ -136,14 +138,16 @@ static void open_backward(struct lowering *l, const struct action *action)
 
 static void close_backward(struct lowering *l, const struct action *action)
 {
-    struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
-    for (int i = 0; i < l->entering_count && !l->failed; i++) {
-        int value = l->entering[i].value;
-        if (!graph_needs_gradient(l->graph, value) || l->entering[i].chunk != action->chunk)
+    struct site site = { .phase = PHASE_BACKWARD_INPUT,
+                         .layer = l->visits.list[l->visits.at].layer,
+                         .micro = action->micro };
+    for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
+        int value = l->crossings.entering[i].value;
+        if (!graph_needs_gradient(l->graph, value) || l->crossings.entering[i].chunk != action->chunk)
             continue;
         int gradient = settle(l, value, &site);
-        queue_send(l, MESSAGE_GRADIENT, value, action->micro, peer_of(l, l->entering[i].stage, action->micro), gradient,
-                   &site);
+        queue_send(l, MESSAGE_GRADIENT, value, action->micro, peer_of(l, l->crossings.entering[i].stage, action->micro),
+                   gradient, &site);
     }
 }
 
@@ -154,7 +158,7 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
     for (int i = 0; i < layer->segment_count && !l->failed; i++) {
         int segment = layer->first_segment + (kind == ACTION_FORWARD ? i : layer->segment_count - 1 - i);
         if (is_walked(l, segment)) {
-            if (segment == l->walk_first && kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT)
+            if (segment == l->walk.first && kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT)
                 walk_loss(l, visit->action.micro);
         } else if (kind == ACTION_FORWARD) {
             if (is_put_off(l, segment))
@@ -172,8 +176,8 @@ static void run_visits(struct lowering *l)
 {
     bool steady = schedules[l->plan->schedule]->asynchronous,
          each = steady && schedules[l->plan->schedule]->updates_each, opening = steady;
-    for (l->visit = l->gathered = 0; l->visit < l->visit_count && !l->failed; l->visit++) {
-        const struct visit *visit = &l->visits[l->visit];
+    for (l->visits.at = l->visits.gathered = 0; l->visits.at < l->visits.count && !l->failed; l->visits.at++) {
+        const struct visit *visit = &l->visits.list[l->visits.at];
         bool forward = visit->action.kind == ACTION_FORWARD, input = visit->action.kind != ACTION_BACKWARD_WEIGHT;
         if (opening && visit->action.part != STEP_OPENING) {
             steady_receive(l, STEP_OPENING);
@@ -181,20 +185,20 @@ static void run_visits(struct lowering *l)
             opening = false;
         }
         if (visit->opens) {
-            l->copy = visit->action.micro % l->copies;
+            l->here.copy = visit->action.micro % l->here.copies;
             steady_begin(l, &visit->action);
         }
         gather_ahead(l);
         if (visit->opens)
             post_arrivals(l, visit->number);
-        if (l->ordered && visit->opens && input)
+        if (l->messages.ordered && visit->opens && input)
             emit_sends_before(
                 l, message_place(l, forward ? MESSAGE_VALUE : MESSAGE_GRADIENT, l->stage, visit->action.micro));
         if (visit->opens && forward)
             open_forward(l, &visit->action);
         else if (visit->opens && input)
             open_backward(l, &visit->action);
-        if (!l->ordered)
+        if (!l->messages.ordered)
             emit_sends(l);
         visit_layer(l, visit);
         bucket_flush(l, false);
@@ -211,7 +215,7 @@ static void run_visits(struct lowering *l)
     if (steady)
         steady_receive(l, STEP_AHEAD);
     emit_sends(l);
-    l->part = STEP_OWN;
+    l->steady.part = STEP_OWN;
     if (!each)
         lower_step(l, -1);
 }
@@ -219,9 +223,9 @@ static void run_visits(struct lowering *l)
 /* ---- stages ---- */
 static struct action *stage_actions(struct lowering *l, int *count)
 {
-    if (l->clock.stages) {
-        *count = l->clock.stages[l->stage].count;
-        return l->clock.stages[l->stage].actions;
+    if (l->crossings.clock.stages) {
+        *count = l->crossings.clock.stages[l->stage].count;
+        return l->crossings.clock.stages[l->stage].actions;
     }
     struct action *actions = clock_actions(l->plan, l->stage, count, &l->scratch);
     if (!actions)
@@ -235,17 +239,17 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
     const struct action *actions = stage_actions(l, &count);
     if (!actions)
         return false;
-    l->visit_count = 0;
-    for (int c = 0; c < l->chunk_count; c++)
+    l->visits.count = 0;
+    for (int c = 0; c < l->here.chunk_count; c++)
         most = layers[c].count > most ? layers[c].count : most;
-    l->visits = arena_alloc(&l->growing, (size_t)count * (size_t)most, sizeof *l->visits);
-    if (!l->visits)
+    l->visits.list = arena_alloc(&l->growing, (size_t)count * (size_t)most, sizeof *l->visits.list);
+    if (!l->visits.list)
         return lower_memory(l);
     for (int i = 0; i < count; i++) {
         const struct layer_range *range = &layers[actions[i].chunk];
         for (int k = 0; k < range->count; k++) {
             int layer = actions[i].kind == ACTION_FORWARD ? k : range->count - 1 - k;
-            l->visits[l->visit_count++] =
+            l->visits.list[l->visits.count++] =
                 (struct visit){ actions[i], range->first + layer, k == 0, k == range->count - 1, i };
         }
     }
@@ -256,11 +260,11 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
 static int set_chunks(struct lowering *l, const struct layer_range *layers, int chunk_count)
 {
     int segments = 0;
-    l->chunk_count = chunk_count;
+    l->here.chunk_count = chunk_count;
     for (int c = 0; c < chunk_count; c++) {
         const struct graph_layer *first = &l->graph->layers[layers[c].first], *last = first + layers[c].count - 1;
-        l->chunks[c] = (struct segment_range){ first->first_segment, last->first_segment + last->segment_count };
-        segments += l->chunks[c].end - l->chunks[c].first;
+        l->here.chunks[c] = (struct segment_range){ first->first_segment, last->first_segment + last->segment_count };
+        segments += l->here.chunks[c].end - l->here.chunks[c].first;
     }
     return segments;
 }
@@ -286,17 +290,17 @@ static bool lower_stage(struct lowering *l, int stage)
     for (int c = 0; c < l->plan->chunk_count; c++)
         layers[c] = stage_chunk(l->plan, stage, c);
     l->stage = stage;
-    l->first_buffer = l->program->buffer_count;
-    l->part = STEP_OWN;
-    l->opened_count = l->reopened = 0;
-    l->position = stage - l->plan->stages[stage].turn;
-    l->copies = plan_copies(l->plan);
-    l->copy = 0;
-    l->own_micro_count = stage_micro_batches(l->plan, stage);
+    l->made.first_buffer = l->program->buffer_count;
+    l->steady.part = STEP_OWN;
+    l->steady.opened_count = l->steady.reopened = 0;
+    l->here.position = stage - l->plan->stages[stage].turn;
+    l->here.copies = plan_copies(l->plan);
+    l->here.copy = 0;
+    l->here.micro_count = stage_micro_batches(l->plan, stage);
     int segments = set_chunks(l, layers, l->plan->chunk_count);
-    l->instr_capacity = 4 * segments * l->own_micro_count + 64; /* most lists stay below it */
+    l->made.instr_capacity = 4 * segments * l->here.micro_count + 64; /* most lists stay below it */
     l->program->stages[stage].instrs =
-        arena_alloc(&l->growing, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
+        arena_alloc(&l->growing, (size_t)l->made.instr_capacity, sizeof *l->program->stages[stage].instrs);
     if (!l->program->stages[stage].instrs)
         return lower_memory(l);
     collect_crossings(l);
@@ -323,15 +327,15 @@ static void link_slots(int *head, int *next, int segment, const struct operand *
 static bool link_readers(struct lowering *l)
 {
     const struct graph *graph = l->graph;
-    memset(l->reader_head, -1, sizeof(int) * (size_t)graph->value_count);
-    memset(l->use_head, -1, sizeof(int) * (size_t)graph->weight_count);
+    memset(l->known.reader_head, -1, sizeof(int) * (size_t)graph->value_count);
+    memset(l->known.use_head, -1, sizeof(int) * (size_t)graph->weight_count);
     for (int i = 0; i < graph->segment_count; i++) {
         for (int k = 0; k < graph->segments[i].weight_count; k++)
-            l->use_count[graph->segments[i].weight[k].id]++;
+            l->known.use_count[graph->segments[i].weight[k].id]++;
     }
     for (int i = graph->segment_count - 1; i >= 0; i--) {
-        link_slots(l->reader_head, l->reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
-        link_slots(l->use_head, l->use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
+        link_slots(l->known.reader_head, l->known.reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
+        link_slots(l->known.use_head, l->known.use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
         recipe_layouts(graph, l->plan, l->program->assignments, i, recipe_of(l, i));
     }
     return true;
@@ -351,30 +355,31 @@ static bool open_lowering(struct lowering *l)
     program->stage_count = l->plan->stage_count;
     program->stages = arena_alloc(&program->arena, (size_t)program->stage_count, sizeof *program->stages);
     program->assignments = arena_alloc(&program->arena, (size_t)graph->segment_count, sizeof *program->assignments);
-    l->recipes = arena_alloc(a, segments, sizeof *l->recipes);
-    l->recomputed = arena_alloc(a, segments, sizeof *l->recomputed);
-    l->reader_head = arena_alloc(a, values, sizeof(int));
-    l->reader_next = arena_alloc(a, slots, sizeof(int));
-    l->use_head = arena_alloc(a, weights, sizeof(int));
-    l->use_next = arena_alloc(a, slots, sizeof(int));
-    l->use_count = arena_alloc(a, weights, sizeof(int));
-    l->version_head[0] = arena_alloc(a, versions, sizeof(int));
-    l->version_head[1] = arena_alloc(a, versions, sizeof(int));
-    l->weights = arena_alloc(a, weights, sizeof *l->weights);
-    l->weight_list = arena_alloc(a, weights, sizeof(int));
-    l->entering = arena_alloc(a, slots, sizeof *l->entering);
-    l->leaving = arena_alloc(a, slots, sizeof *l->leaving);
-    bool ok = program->stages && program->assignments && l->recipes && l->recomputed && l->reader_head &&
-              l->reader_next && l->use_head && l->use_next && l->use_count && l->version_head[0] &&
-              l->version_head[1] && l->weights && l->weight_list && l->entering && l->leaving;
+    l->known.recipes = arena_alloc(a, segments, sizeof *l->known.recipes);
+    l->known.recomputed = arena_alloc(a, segments, sizeof *l->known.recomputed);
+    l->known.reader_head = arena_alloc(a, values, sizeof(int));
+    l->known.reader_next = arena_alloc(a, slots, sizeof(int));
+    l->known.use_head = arena_alloc(a, weights, sizeof(int));
+    l->known.use_next = arena_alloc(a, slots, sizeof(int));
+    l->known.use_count = arena_alloc(a, weights, sizeof(int));
+    l->made.version_head[0] = arena_alloc(a, versions, sizeof(int));
+    l->made.version_head[1] = arena_alloc(a, versions, sizeof(int));
+    l->weights.of = arena_alloc(a, weights, sizeof *l->weights.of);
+    l->weights.list = arena_alloc(a, weights, sizeof(int));
+    l->crossings.entering = arena_alloc(a, slots, sizeof *l->crossings.entering);
+    l->crossings.leaving = arena_alloc(a, slots, sizeof *l->crossings.leaving);
+    bool ok = program->stages && program->assignments && l->known.recipes && l->known.recomputed &&
+              l->known.reader_head && l->known.reader_next && l->known.use_head && l->known.use_next &&
+              l->known.use_count && l->made.version_head[0] && l->made.version_head[1] && l->weights.of &&
+              l->weights.list && l->crossings.entering && l->crossings.leaving;
     if (!ok)
         return lower_memory(l);
-    memset(l->version_head[0], -1, versions * sizeof *l->version_head[0]);
-    memset(l->version_head[1], -1, versions * sizeof *l->version_head[1]);
+    memset(l->made.version_head[0], -1, versions * sizeof *l->made.version_head[0]);
+    memset(l->made.version_head[1], -1, versions * sizeof *l->made.version_head[1]);
     recipe_assign(graph, l->plan, 0, graph->segment_count, program->assignments);
     find_walk(l);
     for (size_t i = 0; i < weights; i++)
-        l->weights[i].segment = -1;
+        l->weights.of[i].segment = -1;
     l->in_place = true;
     for (int i = 0; i < l->plan->layer_count; i++) {
         for (int atom = 0; atom < MAX_ATOMS; atom++)
@@ -388,7 +393,7 @@ static bool run_clock(struct lowering *l)
     const int *work = NULL;
     if (l->plan->clock == CLOCK_WORK && !(work = clock_work(l->graph, NULL, &l->scratch)))
         return lower_memory(l);
-    return clock_run(&l->clock, l->plan, work, &l->scratch, l->err);
+    return clock_run(&l->crossings.clock, l->plan, work, &l->scratch, l->err);
 }
 
 /* Frees what lowering alone needed, for the waits need much, too. */
@@ -401,9 +406,9 @@ static void close_lowering(struct lowering *l)
     program->buffers = buffers ? buffers : program->buffers;
     program->pairs = pairs ? pairs : program->pairs;
     program->operands = operands ? operands : program->operands;
-    free(l->notes);
-    free(l->messages);
-    free(l->message_slots);
+    free(l->made.notes);
+    free(l->messages.list);
+    free(l->messages.slots);
     arena_free(&l->scratch);
     arena_free(&l->growing);
 }

@@ -11,7 +11,7 @@
 
 int stage_at_hand(const struct lowering *l, int layer)
 {
-    return stage_of_copy(l->plan, layer, l->copy);
+    return stage_of_copy(l->plan, layer, l->here.copy);
 }
 
 int peer_of(const struct lowering *l, int stage, int micro)
@@ -21,27 +21,27 @@ int peer_of(const struct lowering *l, int stage, int micro)
 
 static const struct crossing *crossing_of(const struct lowering *l, bool gradient, int index)
 {
-    return gradient ? &l->leaving[index] : &l->entering[index];
+    return gradient ? &l->crossings.leaving[index] : &l->crossings.entering[index];
 }
 
 static int *received(const struct lowering *l, bool gradient, int index, int micro)
 {
-    return &l->received[(gradient ? l->entering_count + index : index) * l->micro_count + micro];
+    return &l->crossings.received[(gradient ? l->crossings.entering_count + index : index) * l->micro_count + micro];
 }
 
 /* A forward value lands in a version that is nobody's yet, a gradient likewise. */
 static int post(struct lowering *l, bool gradient, int index, int micro)
 {
     const struct crossing *crossing = crossing_of(l, gradient, index);
-    int copy = l->copy;
-    l->copy = micro % l->copies; /* not that of the action before which it is posted */
-    const struct segment_range *chunk = &l->chunks[crossing->chunk];
+    int copy = l->here.copy;
+    l->here.copy = micro % l->here.copies; /* not that of the action before which it is posted */
+    const struct segment_range *chunk = &l->here.chunks[crossing->chunk];
     struct site site = { .phase = gradient ? PHASE_BACKWARD_INPUT : PHASE_FORWARD,
                          .layer = l->graph->segments[gradient ? chunk->end - 1 : chunk->first].layer,
                          .micro = micro };
     struct layout_pair layouts = base_layouts(l, crossing->value);
     int buffer = add_version(l, gradient, crossing->value, micro, gradient ? &layouts.gradient : &layouts.forward);
-    l->copy = copy;
+    l->here.copy = copy;
     emit_receive(l, gradient ? MESSAGE_GRADIENT : MESSAGE_VALUE, crossing->value, micro,
                  peer_of(l, crossing->stage, micro), buffer, &site);
     return buffer;
@@ -52,7 +52,7 @@ int arrived(struct lowering *l, bool gradient, int index, int micro)
     int early = gradient ? -1 : steady_received(l, index, micro);
     if (early >= 0)
         return early;
-    return l->clock.stages ? *received(l, gradient, index, micro) : post(l, gradient, index, micro);
+    return l->crossings.clock.stages ? *received(l, gradient, index, micro) : post(l, gradient, index, micro);
 }
 
 /* ---- early ---- */
@@ -76,7 +76,7 @@ static int sending_chunk(const struct lowering *l, const struct crossing *crossi
     int first = l->plan->chunk_count - 1;
     if (!gradient)
         return layer_chunk(l->plan, crossing->stage, l->graph->segments[value->producer].layer);
-    for (int slot = l->reader_head[crossing->value]; slot >= 0; slot = l->reader_next[slot]) {
+    for (int slot = l->known.reader_head[crossing->value]; slot >= 0; slot = l->known.reader_next[slot]) {
         int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
         int chunk = layer_chunk(l->plan, crossing->stage, layer);
         if (stage_at_hand(l, layer) == crossing->stage && chunk < first)
@@ -90,12 +90,13 @@ static void add_arrivals(struct lowering *l, bool gradient, int index)
     const struct crossing *crossing = crossing_of(l, gradient, index);
     if (crossing->stage < 0 || (gradient && !graph_needs_gradient(l->graph, crossing->value)))
         return;
-    l->copy = crossing->chunk % l->copies;
-    int chunk = sending_chunk(l, crossing, gradient), turns = stage_turns(l->plan, l->position);
-    for (int micro = l->stage - l->position + l->copy; micro < l->micro_count; micro += turns * l->copies) {
+    l->here.copy = crossing->chunk % l->here.copies;
+    int chunk = sending_chunk(l, crossing, gradient), turns = stage_turns(l->plan, l->here.position);
+    for (int micro = l->stage - l->here.position + l->here.copy; micro < l->micro_count;
+         micro += turns * l->here.copies) {
         int from = peer_of(l, crossing->stage, micro);
-        l->arrivals[l->arrival_count++] =
-            (struct arrival){ .time = clock_end(&l->clock, l->plan, from, chunk, micro, gradient),
+        l->crossings.arrivals[l->crossings.arrival_count++] =
+            (struct arrival){ .time = clock_end(&l->crossings.clock, l->plan, from, chunk, micro, gradient),
                               .from = from,
                               .value = crossing->value,
                               .index = index,
@@ -116,27 +117,28 @@ static int compare_arrivals(const void *left, const void *right)
 
 bool list_arrivals(struct lowering *l)
 {
-    if (!l->clock.stages)
+    if (!l->crossings.clock.stages)
         return true;
-    size_t count = (size_t)(l->entering_count + l->leaving_count) * (size_t)l->micro_count;
-    l->arrivals = arena_alloc(&l->growing, count, sizeof *l->arrivals);
-    l->received = arena_alloc(&l->growing, count, sizeof *l->received);
-    l->arrival_count = l->posted_count = 0;
-    if (!l->arrivals || !l->received)
+    size_t count = (size_t)(l->crossings.entering_count + l->crossings.leaving_count) * (size_t)l->micro_count;
+    l->crossings.arrivals = arena_alloc(&l->growing, count, sizeof *l->crossings.arrivals);
+    l->crossings.received = arena_alloc(&l->growing, count, sizeof *l->crossings.received);
+    l->crossings.arrival_count = l->crossings.posted_count = 0;
+    if (!l->crossings.arrivals || !l->crossings.received)
         return lower_memory(l);
-    for (int i = 0; i < l->entering_count; i++)
+    for (int i = 0; i < l->crossings.entering_count; i++)
         add_arrivals(l, false, i);
-    for (int i = 0; i < l->leaving_count; i++)
+    for (int i = 0; i < l->crossings.leaving_count; i++)
         add_arrivals(l, true, i);
-    qsort(l->arrivals, (size_t)l->arrival_count, sizeof *l->arrivals, compare_arrivals);
+    qsort(l->crossings.arrivals, (size_t)l->crossings.arrival_count, sizeof *l->crossings.arrivals, compare_arrivals);
     return true;
 }
 
 void post_arrivals(struct lowering *l, int action)
 {
-    for (; l->clock.stages && l->posted_count < l->arrival_count && !l->failed; l->posted_count++) {
-        const struct arrival *next = &l->arrivals[l->posted_count];
-        if (next->time >= l->clock.stages[l->stage].end[action])
+    for (; l->crossings.clock.stages && l->crossings.posted_count < l->crossings.arrival_count && !l->failed;
+         l->crossings.posted_count++) {
+        const struct arrival *next = &l->crossings.arrivals[l->crossings.posted_count];
+        if (next->time >= l->crossings.clock.stages[l->stage].end[action])
             break;
         *received(l, next->gradient, next->index, next->micro) = post(l, next->gradient, next->index, next->micro);
     }

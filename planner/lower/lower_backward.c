@@ -100,11 +100,11 @@ static void read_values(struct backward *b, unsigned in_mask, unsigned out_mask)
 /* The product's chunks after the first write beside it. */
 static void note_defines(const struct backward *b)
 {
-    if (b->segment != b->l->walk_first || b->first > 0)
+    if (b->segment != b->l->walk.first || b->first > 0)
         return;
-    b->l->walk_defines = 0;
+    b->l->walk.defines = 0;
     for (int i = 0; i < b->s->in_count; i++)
-        b->l->walk_defines |= (unsigned)b->defines[i] << i;
+        b->l->walk.defines |= (unsigned)b->defines[i] << i;
 }
 
 static void open_gradients(struct backward *b)
@@ -120,7 +120,7 @@ static void open_gradients(struct backward *b)
         if (!v->differentiable || !graph_needs_gradient(l->graph, value))
             continue;
         int buffer = find_version(l, true, value, b->site.micro, layout);
-        b->defines[i] = buffer < 0 || (b->first > 0 && b->segment == l->walk_first && l->walk_defines >> i & 1);
+        b->defines[i] = buffer < 0 || (b->first > 0 && b->segment == l->walk.first && l->walk.defines >> i & 1);
         if (buffer < 0)
             buffer = add_version(l, true, value, b->site.micro, layout);
         b->gradient_in[i] = buffer;
@@ -326,7 +326,7 @@ void backward_segment(struct lowering *l, int segment, int micro, bool input, bo
     bool any = false;
     b.rounds = b.end = segment_rounds(l->plan, l->graph, b.assignment, segment);
     if (is_walked(l, segment)) {
-        b.first = l->walk_round;
+        b.first = l->walk.round;
         b.end = b.first + 1;
     }
     b.site = (struct site){ .phase = PHASE_BACKWARD_INPUT, .layer = s->layer, .micro = micro };

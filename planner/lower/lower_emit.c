@@ -45,15 +45,15 @@ static bool grow_large(struct lowering *l, void **array, int count, int *capacit
 struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct site *site)
 {
     struct stage_program *stage = &l->program->stages[l->stage];
-    struct instr *instr = &l->spare;
-    if (lower_grow(l, &l->growing, (void **)&stage->instrs, stage->instr_count, &l->instr_capacity,
+    struct instr *instr = &l->made.spare;
+    if (lower_grow(l, &l->growing, (void **)&stage->instrs, stage->instr_count, &l->made.instr_capacity,
                    sizeof *stage->instrs))
         instr = &stage->instrs[stage->instr_count++];
     memset(instr, 0, sizeof *instr);
     instr->op = op;
     instr->lane = lane;
     instr->phase = site->phase;
-    instr->part = l->part;
+    instr->part = l->steady.part;
     instr->again = site->again;
     instr->late = site->late;
     instr->layer = site->layer;
@@ -66,7 +66,7 @@ void set_operands(struct lowering *l, struct instr *instr, const struct operand_
 {
     struct program *program = l->program;
     int first = program->operand_count;
-    if (grow_large(l, (void **)&program->operands, first + OPERAND_SLOTS - 1, &l->operand_capacity,
+    if (grow_large(l, (void **)&program->operands, first + OPERAND_SLOTS - 1, &l->made.operand_capacity,
                    sizeof *program->operands))
         program->operand_count += instr_pack(instr, table, first, &program->operands[first]);
 }
@@ -74,7 +74,7 @@ void set_operands(struct lowering *l, struct instr *instr, const struct operand_
 int add_pair(struct lowering *l, int source, int destination)
 {
     struct program *program = l->program;
-    if (!grow_large(l, (void **)&program->pairs, program->pair_count, &l->pair_capacity, sizeof *program->pairs))
+    if (!grow_large(l, (void **)&program->pairs, program->pair_count, &l->made.pair_capacity, sizeof *program->pairs))
         return 0;
     program->pairs[program->pair_count] = (struct pair){ source, destination };
     return program->pair_count++;
@@ -135,10 +135,10 @@ int add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
     int reused = steady_reuse(l, &buffer);
-    if (!grow_large(l, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
+    if (!grow_large(l, (void **)&program->buffers, program->buffer_count, &l->made.buffer_capacity,
                     sizeof *program->buffers) ||
-        !grow_large(l, (void **)&l->notes, program->buffer_count - l->first_buffer, &l->note_capacity,
-                    sizeof *l->notes))
+        !grow_large(l, (void **)&l->made.notes, program->buffer_count - l->made.first_buffer, &l->made.note_capacity,
+                    sizeof *l->made.notes))
         return 0;
     int number = reused >= 0 ? reused : program->buffer_count;
     if (buffer.kind != BUFFER_TEMPORARY)
@@ -146,7 +146,7 @@ int add_buffer(struct lowering *l, struct buffer buffer)
     buffer.stage = l->stage;
     buffer.offset = -1;
     if (buffer.is_weight)
-        buffer.padded = (uint8_t)l->weights[buffer.id].shard;
+        buffer.padded = (uint8_t)l->weights.of[buffer.id].shard;
     buffer.bytes = buffer_elements(program, &buffer) * buffer.element_bytes;
     program->buffers[number] = buffer;
     *note_of(l, number) = (struct version_note){ .next = -1 };
@@ -158,7 +158,7 @@ int add_buffer(struct lowering *l, struct buffer buffer)
 /* ---- versions ---- */
 static int *head_of(const struct lowering *l, bool gradient, int value, int micro)
 {
-    return &l->version_head[gradient][value * l->micro_count + micro];
+    return &l->made.version_head[gradient][value * l->micro_count + micro];
 }
 
 int first_version(const struct lowering *l, bool gradient, int value, int micro)
@@ -182,7 +182,7 @@ int add_version(struct lowering *l, bool gradient, int value, int micro, const s
                               .layout = *layout };
     int dim = walked_dim(l->graph, l->program->assignments, value);
     if (dim >= 0) {
-        version.part = l->walk_round;
+        version.part = l->walk.round;
         version.part_count = assignment_of(l, l->graph->values[value].producer)->slices;
         version.part_dim = dim;
     }
@@ -194,7 +194,7 @@ int add_version(struct lowering *l, bool gradient, int value, int micro, const s
 
 void forget_versions(struct lowering *l)
 {
-    for (int b = l->first_buffer; b < l->program->buffer_count; b++) {
+    for (int b = l->made.first_buffer; b < l->program->buffer_count; b++) {
         const struct buffer *buffer = buffer_at(l, b);
         if (!buffer->is_weight && buffer->id >= 0 && buffer->micro >= 0)
             *head_of(l, false, buffer->id, buffer->micro) = *head_of(l, true, buffer->id, buffer->micro) = -1;
@@ -298,44 +298,45 @@ static uint64_t message_key(enum message_kind kind, int from, int to, int id, in
 
 static bool rehash(struct lowering *l)
 {
-    int wanted = l->slot_count ? l->slot_count * 2 : 256;
+    int wanted = l->messages.slot_count ? l->messages.slot_count * 2 : 256;
     int *slots = calloc((size_t)wanted, sizeof *slots);
     if (!slots)
         return lower_memory(l);
-    free(l->message_slots);
-    for (int i = 0; i < l->message_count; i++) {
-        uint64_t at = l->messages[i].key & (uint64_t)(wanted - 1);
+    free(l->messages.slots);
+    for (int i = 0; i < l->messages.count; i++) {
+        uint64_t at = l->messages.list[i].key & (uint64_t)(wanted - 1);
         while (slots[at])
             at = (at + 1) & (uint64_t)(wanted - 1);
         slots[at] = i + 1;
     }
-    l->message_slots = slots;
-    l->slot_count = wanted;
+    l->messages.slots = slots;
+    l->messages.slot_count = wanted;
     return true;
 }
 
 static int message_of(struct lowering *l, uint64_t key)
 {
-    if (l->failed || (2 * l->message_count >= l->slot_count && !rehash(l)))
+    if (l->failed || (2 * l->messages.count >= l->messages.slot_count && !rehash(l)))
         return -1;
-    uint64_t at = key & (uint64_t)(l->slot_count - 1);
-    for (; l->message_slots[at]; at = (at + 1) & (uint64_t)(l->slot_count - 1)) {
-        if (l->messages[l->message_slots[at] - 1].key == key)
-            return l->message_slots[at] - 1;
+    uint64_t at = key & (uint64_t)(l->messages.slot_count - 1);
+    for (; l->messages.slots[at]; at = (at + 1) & (uint64_t)(l->messages.slot_count - 1)) {
+        if (l->messages.list[l->messages.slots[at] - 1].key == key)
+            return l->messages.slots[at] - 1;
     }
-    if (!grow_large(l, (void **)&l->messages, l->message_count, &l->message_capacity, sizeof *l->messages))
+    if (!grow_large(l, (void **)&l->messages.list, l->messages.count, &l->messages.capacity, sizeof *l->messages.list))
         return -1;
-    l->messages[l->message_count] = (struct message){ .key = key, .send_pair = -1, .receive_pair = -1 };
-    l->message_slots[at] = ++l->message_count;
-    return l->message_count - 1;
+    l->messages.list[l->messages.count] = (struct message){ .key = key, .send_pair = -1, .receive_pair = -1 };
+    l->messages.slots[at] = ++l->messages.count;
+    return l->messages.count - 1;
 }
 
 void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
                 const struct site *site)
 {
-    if (lower_grow(l, &l->scratch, (void **)&l->pending, l->pending_count, &l->pending_capacity, sizeof *l->pending))
-        l->pending[l->pending_count++] =
-            (struct pending){ kind, id, steady_number(l, number), peer, buffer, l->part, *site };
+    if (lower_grow(l, &l->scratch, (void **)&l->messages.pending, l->messages.pending_count,
+                   &l->messages.pending_capacity, sizeof *l->messages.pending))
+        l->messages.pending[l->messages.pending_count++] =
+            (struct pending){ kind, id, steady_number(l, number), peer, buffer, l->steady.part, *site };
 }
 
 static void emit_send(struct lowering *l, const struct pending *p)
@@ -346,16 +347,16 @@ static void emit_send(struct lowering *l, const struct pending *p)
     instr->tag = tag;
     instr->part = p->part;
     if (!l->failed)
-        l->messages[tag].send_pair = instr->pair_first;
+        l->messages.list[tag].send_pair = instr->pair_first;
 }
 
 void emit_sends(struct lowering *l)
 {
-    if (l->ordered)
+    if (l->messages.ordered)
         emit_sends_before(l, INT_MAX);
-    for (int i = 0; i < l->pending_count && !l->failed; i++)
-        emit_send(l, &l->pending[i]);
-    l->pending_count = 0;
+    for (int i = 0; i < l->messages.pending_count && !l->failed; i++)
+        emit_send(l, &l->messages.pending[i]);
+    l->messages.pending_count = 0;
 }
 
 static bool comes_before(const struct lowering *l, const struct pending *a, const struct pending *b)
@@ -368,16 +369,17 @@ void emit_sends_before(struct lowering *l, int place)
 {
     for (;;) {
         int first = -1;
-        for (int i = 0; i < l->pending_count && !l->failed; i++) {
-            const struct pending *p = &l->pending[i];
+        for (int i = 0; i < l->messages.pending_count && !l->failed; i++) {
+            const struct pending *p = &l->messages.pending[i];
             if (p->kind != MESSAGE_WEIGHT && message_place(l, p->kind, p->peer, p->number) < place &&
-                (first < 0 || comes_before(l, p, &l->pending[first])))
+                (first < 0 || comes_before(l, p, &l->messages.pending[first])))
                 first = i;
         }
         if (first < 0)
             return;
-        emit_send(l, &l->pending[first]);
-        memmove(&l->pending[first], &l->pending[first + 1], (size_t)(--l->pending_count - first) * sizeof *l->pending);
+        emit_send(l, &l->messages.pending[first]);
+        memmove(&l->messages.pending[first], &l->messages.pending[first + 1],
+                (size_t)(--l->messages.pending_count - first) * sizeof *l->messages.pending);
     }
 }
 
@@ -389,13 +391,13 @@ void emit_receive(struct lowering *l, enum message_kind kind, int id, int number
     instr->peer_stage = peer;
     instr->tag = tag;
     if (!l->failed)
-        l->messages[tag].receive_pair = instr->pair_first;
+        l->messages.list[tag].receive_pair = instr->pair_first;
 }
 
 bool messages_close(struct lowering *l)
 {
-    for (int i = 0; i < l->message_count && !l->failed; i++) {
-        const struct message *m = &l->messages[i];
+    for (int i = 0; i < l->messages.count && !l->failed; i++) {
+        const struct message *m = &l->messages.list[i];
         if (m->send_pair < 0 || m->receive_pair < 0) {
             l->failed = true;
             return fail_kind(l->err, ERROR_BUG, "message %d between stages has %s", i,

@@ -154,7 +154,7 @@ static void insert_copies(struct trips *t, int count)
         lower_memory(l);
         return;
     }
-    l->instr_capacity = old_count + 2 * count;
+    l->made.instr_capacity = old_count + 2 * count;
     list->instr_count = 0;
     for (int i = 0; i < old_count && !l->failed; i++) {
         if (visit < t->visit_count && t->border[visit] == i) {
@@ -173,8 +173,8 @@ static void insert_copies(struct trips *t, int count)
 static bool any_offload(const struct lowering *l)
 {
     bool any = false;
-    for (int c = 0; c < l->chunk_count; c++)
-        for (int s = l->chunks[c].first; s < l->chunks[c].end; s++)
+    for (int c = 0; c < l->here.chunk_count; c++)
+        for (int s = l->here.chunks[c].first; s < l->here.chunks[c].end; s++)
             any |= layer_offloads_activations(&l->plan->layers[l->graph->segments[s].layer]);
     return any;
 }
@@ -183,8 +183,8 @@ void offload_activations(struct lowering *l)
 {
     const struct stage_program *list = &l->program->stages[l->stage];
     struct trips t = { .l = l,
-                       .first_buffer = l->first_buffer,
-                       .buffer_count = l->program->buffer_count - l->first_buffer };
+                       .first_buffer = l->made.first_buffer,
+                       .buffer_count = l->program->buffer_count - l->made.first_buffer };
     if (l->failed || !any_offload(l))
         return;
     size_t instrs = (size_t)list->instr_count;
@@ -208,15 +208,15 @@ void offload_activations(struct lowering *l)
 static struct site step_site(const struct lowering *l, const struct weight_part *part, int micro)
 {
     return (struct site){ .phase = PHASE_STEP,
-                          .layer = l->graph->segments[l->weights[part->weight].segment].layer,
+                          .layer = l->graph->segments[l->weights.of[part->weight].segment].layer,
                           .micro = micro };
 }
 
 int fetch_state(struct lowering *l, int number, int micro)
 {
-    const struct weight_part *part = &l->parts[number];
+    const struct weight_part *part = &l->weights.parts[number];
     struct site site = step_site(l, part, micro);
-    if (!l->weights[part->weight].offload || l->failed)
+    if (!l->weights.of[part->weight].offload || l->failed)
         return -1;
     struct buffer use = *buffer_at(l, state_buffer(l->program, part->gradient));
     use.kind = BUFFER_STATE_USE;
@@ -228,7 +228,8 @@ int fetch_state(struct lowering *l, int number, int micro)
 
 void return_state(struct lowering *l, int number, int fetched, int micro)
 {
-    struct site site = step_site(l, &l->parts[number], micro);
+    struct site site = step_site(l, &l->weights.parts[number], micro);
     if (fetched >= 0)
-        emit_pair(l, OP_OFFLOAD, LANE_COPY_OUT, &site, fetched, state_buffer(l->program, l->parts[number].gradient));
+        emit_pair(l, OP_OFFLOAD, LANE_COPY_OUT, &site, fetched,
+                  state_buffer(l->program, l->weights.parts[number].gradient));
 }

@@ -40,7 +40,7 @@ struct version_note {
 struct stage_weight {
     int segment, index;                   /* of the first use; segment -1: not on this stage */
     int contributions;                    /* backward passes of one micro-batch that write its gradient */
-    int part_count, part_dim, first_part; /* first_part: into lowering.parts */
+    int part_count, part_dim, first_part; /* first_part: into lowering.weights.parts */
     int zero;
     bool offload;         /* its state lies in host memory */
     unsigned shard, rest; /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
@@ -105,6 +105,80 @@ struct arrival {
     bool gradient;
 }; /* a message to the stage at hand, and when an ideal run sends it; index into entering, of gradients into leaving */
 
+/* What the graph and its recipes say, whatever the stage. */
+struct known {
+    struct segment_recipe *recipes; /* by segment */
+    int *reader_head, *reader_next; /* readers of a value: slots segment * MAX_OPERANDS + input, ascending */
+    int *use_count;                 /* by weight: uses in the whole graph */
+    int *use_head, *use_next;       /* uses of a weight: slots like those of readers */
+    uint8_t *recomputed;            /* by segment: enum recomputed, who asks for its outputs again */
+};
+/* The loss in chunks: the walked segments, of the graph; the chunk at hand; inputs of the first segment whose gradient
+ * holds nothing but what this walk has written. */
+struct walk {
+    int first, end, round;
+    unsigned defines;
+};
+/* The stage at hand. */
+struct here {
+    int position;                                 /* its number; of replicas that take turns that of the first */
+    int copies, copy;                             /* of the model; that of the micro-batch at hand */
+    int micro_count;                              /* micro-batches that it runs */
+    struct segment_range chunks[PLAN_MAX_CHUNKS]; /* its segments, by chunk */
+    int chunk_count;
+};
+/* Buffers and instructions while they grow. */
+struct made {
+    int *version_head[2];       /* [gradient][value * micro_count + micro] */
+    int first_buffer;           /* the stage's own, behind those of the stages before it */
+    struct version_note *notes; /* by buffer - first_buffer; on the heap, as the program's buffers while they grow */
+    int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity;
+    struct instr spare; /* written to after a failure */
+};
+struct weights {
+    struct stage_weight *of; /* by weight */
+    int *list, count;        /* those on the stage */
+    struct weight_part *parts;
+    int part_count, part_capacity;
+    struct weight_use *uses; /* that live now */
+    int use_count, use_capacity;
+    struct foreign *foreign;
+    int foreign_count, foreign_capacity;
+    struct bucket buckets[MAX_BUCKETS];
+    int *reduced; /* parts in the order of their last reduction */
+    int reduced_count, reduced_capacity;
+};
+/* What comes from other stages and goes there. */
+struct crossings {
+    struct crossing *entering, *leaving; /* sorted by value, then stage */
+    int entering_count, leaving_count;
+    struct clock clock;       /* stages NULL: receives are posted when an action begins */
+    struct arrival *arrivals; /* in the order in which they are posted */
+    int arrival_count, posted_count;
+    int *received; /* buffers of arrivals, [(entering, then leaving) * micro_count + micro] */
+};
+/* Asynchronous schedules. */
+struct steady {
+    enum step_part part;                         /* of the action at hand */
+    int version;                                 /* of the weights that the action uses, counted as in struct buffer */
+    int *opened;                                 /* buffers that the opening made, in order */
+    int opened_count, opened_capacity, reopened; /* reopened: how many of them the part ahead has made anew */
+    int *ahead_of;                               /* by entering: received for the first micro-batch after the opening */
+};
+struct visits {
+    struct visit *list;
+    int count, at; /* at: the one at hand */
+    int gathered;  /* those whose weights have been asked for */
+};
+struct messages {
+    struct pending *pending;
+    int pending_count, pending_capacity;
+    bool ordered;         /* values skip stages: messages follow the common order of all actions */
+    int *place[2];        /* [backward](stage * micro_count + micro): place of the action in it, if ordered */
+    struct message *list; /* these two on the heap */
+    int count, capacity, *slots, slot_count;
+};
+
 struct lowering {
     struct program *program;
     const struct graph *graph;
@@ -115,59 +189,16 @@ struct lowering {
     bool failed;
     bool in_place; /* all-reduces of values happen in their buffer; not while partial sums may be wanted later */
     int micro_count;
-    struct segment_recipe *recipes; /* by segment */
-    int *reader_head, *reader_next; /* readers of a value: slots segment * MAX_OPERANDS + input, ascending */
-    int *use_count;                 /* by weight: uses in the whole graph */
-    int *use_head, *use_next;       /* uses of a weight: slots like those of readers */
-    uint8_t *recomputed;            /* by segment: enum recomputed, who asks for its outputs again */
-    /* The loss in chunks: the walked segments, of the graph; the chunk at hand; inputs of the first segment whose
-     * gradient holds nothing but what this walk has written. */
-    int walk_first, walk_end, walk_round;
-    unsigned walk_defines;
-
-    int stage, position;                          /* the stage at hand; of replicas that take turns the first */
-    int copies, copy;                             /* of the model; that of the micro-batch at hand */
-    int own_micro_count;                          /* micro-batches that it runs */
-    struct segment_range chunks[PLAN_MAX_CHUNKS]; /* its segments, by chunk */
-    int chunk_count;
-    int *version_head[2];       /* [gradient][value * micro_count + micro] */
-    int first_buffer;           /* the stage's own, behind those of the stages before it */
-    struct version_note *notes; /* by buffer - first_buffer; on the heap, as the program's buffers while they grow */
-    int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity;
-    struct instr spare; /* written to after a failure */
-
-    struct stage_weight *weights;   /* by weight */
-    int *weight_list, weight_count; /* those on the stage */
-    struct weight_part *parts;
-    int part_count, part_capacity;
-    struct weight_use *uses;
-    int use_live_count, use_capacity;
-    struct foreign *foreign;
-    int foreign_count, foreign_capacity;
-    struct bucket buckets[MAX_BUCKETS];
-    int *reduced; /* parts in the order of their last reduction */
-    int reduced_count, reduced_capacity;
-
-    struct crossing *entering, *leaving; /* sorted by value, then stage */
-    int entering_count, leaving_count;
-    struct clock clock;       /* stages NULL: receives are posted when an action begins */
-    struct arrival *arrivals; /* in the order in which they are posted */
-    int arrival_count, posted_count;
-    int *received; /* buffers of arrivals, [(entering, then leaving) * micro_count + micro] */
-    /* Asynchronous schedules. */
-    enum step_part part;                         /* of the action at hand */
-    int version;                                 /* of the weights that the action uses, counted as in struct buffer */
-    int *opened;                                 /* buffers that the opening made, in order */
-    int opened_count, opened_capacity, reopened; /* reopened: how many of them the part ahead has made anew */
-    int *ahead_of;                               /* by entering: received for the first micro-batch after the opening */
-    struct visit *visits;
-    int visit_count, visit, gathered; /* visit at hand; visits whose weights have been asked for */
-    struct pending *pending;
-    int pending_count, pending_capacity;
-    bool ordered;             /* values skip stages: messages follow the common order of all actions */
-    int *place[2];            /* [backward](stage * micro_count + micro): place of the action in it, if ordered */
-    struct message *messages; /* these two on the heap */
-    int message_count, message_capacity, *message_slots, slot_count;
+    int stage; /* the stage at hand */
+    struct known known;
+    struct here here;
+    struct walk walk;
+    struct made made;
+    struct weights weights;
+    struct crossings crossings;
+    struct steady steady;
+    struct visits visits;
+    struct messages messages;
 };
 
 static inline struct buffer *buffer_at(const struct lowering *l, int buffer)
@@ -176,11 +207,11 @@ static inline struct buffer *buffer_at(const struct lowering *l, int buffer)
 }
 static inline struct version_note *note_of(const struct lowering *l, int buffer)
 {
-    return &l->notes[buffer - l->first_buffer];
+    return &l->made.notes[buffer - l->made.first_buffer];
 }
 static inline struct segment_recipe *recipe_of(const struct lowering *l, int segment)
 {
-    return &l->recipes[segment];
+    return &l->known.recipes[segment];
 }
 static inline const struct assignment *assignment_of(const struct lowering *l, int segment)
 {

@@ -11,15 +11,16 @@
 static void forget_micro(struct lowering *l, int micro)
 {
     for (int value = 0; value < l->graph->value_count; value++)
-        l->version_head[0][value * l->micro_count + micro] = l->version_head[1][value * l->micro_count + micro] = -1;
+        l->made.version_head[0][value * l->micro_count + micro] =
+            l->made.version_head[1][value * l->micro_count + micro] = -1;
 }
 
 void steady_begin(struct lowering *l, const struct action *action)
 {
     if (!schedules[l->plan->schedule]->asynchronous)
         return;
-    l->part = action->part;
-    l->version = schedule_version(l->plan, l->stage, action->micro, action->part);
+    l->steady.part = action->part;
+    l->steady.version = schedule_version(l->plan, l->stage, action->micro, action->part);
     if (action->part == STEP_AHEAD)
         forget_micro(l, action->micro);
 }
@@ -27,16 +28,16 @@ void steady_begin(struct lowering *l, const struct action *action)
 /* ---- what the next step finds ---- */
 void steady_note(struct lowering *l, int buffer)
 {
-    if (l->part == STEP_OPENING &&
-        lower_grow(l, &l->scratch, (void **)&l->opened, l->opened_count, &l->opened_capacity, sizeof *l->opened))
-        l->opened[l->opened_count++] = buffer;
+    if (l->steady.part == STEP_OPENING && lower_grow(l, &l->scratch, (void **)&l->steady.opened, l->steady.opened_count,
+                                                     &l->steady.opened_capacity, sizeof *l->steady.opened))
+        l->steady.opened[l->steady.opened_count++] = buffer;
 }
 
 int steady_reuse(struct lowering *l, const struct buffer *buffer)
 {
-    if (l->part != STEP_AHEAD || l->failed)
+    if (l->steady.part != STEP_AHEAD || l->failed)
         return -1;
-    int made = l->reopened < l->opened_count ? l->opened[l->reopened++] : -1;
+    int made = l->steady.reopened < l->steady.opened_count ? l->steady.opened[l->steady.reopened++] : -1;
     if (made >= 0 && buffer_at(l, made)->id == buffer->id && buffer_at(l, made)->micro == buffer->micro)
         return made;
     l->failed = true;
@@ -47,7 +48,7 @@ int steady_reuse(struct lowering *l, const struct buffer *buffer)
 /* ---- messages ---- */
 int steady_number(const struct lowering *l, int micro)
 {
-    return l->part == STEP_AHEAD ? l->micro_count + micro : micro;
+    return l->steady.part == STEP_AHEAD ? l->micro_count + micro : micro;
 }
 
 /* The first stage has nothing to receive. The stage before is one forward pass further ahead. */
@@ -61,21 +62,21 @@ void steady_receive(struct lowering *l, enum step_part part)
 {
     int micro = first_own(l);
     struct action action = { .kind = ACTION_FORWARD, .micro = micro, .part = part };
-    if (l->entering_count == 0 || l->failed)
+    if (l->crossings.entering_count == 0 || l->failed)
         return;
     steady_begin(l, &action);
     if (part == STEP_OPENING)
-        l->ahead_of = arena_alloc(&l->scratch, (size_t)l->entering_count, sizeof *l->ahead_of);
-    if (!l->ahead_of) {
+        l->steady.ahead_of = arena_alloc(&l->scratch, (size_t)l->crossings.entering_count, sizeof *l->steady.ahead_of);
+    if (!l->steady.ahead_of) {
         lower_memory(l);
         return;
     }
-    for (int i = 0; i < l->entering_count && !l->failed; i++)
-        l->ahead_of[i] = arrived(l, false, i, micro);
+    for (int i = 0; i < l->crossings.entering_count && !l->failed; i++)
+        l->steady.ahead_of[i] = arrived(l, false, i, micro);
 }
 
 int steady_received(const struct lowering *l, int index, int micro)
 {
-    bool ahead = schedules[l->plan->schedule]->asynchronous && l->part == STEP_OWN;
-    return ahead && micro == first_own(l) ? l->ahead_of[index] : -1;
+    bool ahead = schedules[l->plan->schedule]->asynchronous && l->steady.part == STEP_OWN;
+    return ahead && micro == first_own(l) ? l->steady.ahead_of[index] : -1;
 }

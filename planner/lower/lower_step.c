@@ -24,8 +24,8 @@ static void flush_one(struct lowering *l, struct bucket *bucket)
 void bucket_flush(struct lowering *l, bool step)
 {
     for (int i = 0; i < MAX_BUCKETS; i++) {
-        if (step || l->buckets[i].site.phase != PHASE_STEP)
-            flush_one(l, &l->buckets[i]);
+        if (step || l->weights.buckets[i].site.phase != PHASE_STEP)
+            flush_one(l, &l->weights.buckets[i]);
     }
 }
 
@@ -33,7 +33,7 @@ static struct bucket *bucket_for(struct lowering *l, const struct bucket *like)
 {
     struct bucket *unused = NULL;
     for (int i = 0; i < MAX_BUCKETS; i++) {
-        struct bucket *b = &l->buckets[i];
+        struct bucket *b = &l->weights.buckets[i];
         bool same =
             b->op == like->op && b->atoms == like->atoms && b->lane == like->lane && b->accumulate == like->accumulate;
         if (b->count && same && b->site.phase == like->site.phase)
@@ -43,7 +43,7 @@ static struct bucket *bucket_for(struct lowering *l, const struct bucket *like)
     }
     if (!unused) {
         bucket_flush(l, true);
-        unused = &l->buckets[0];
+        unused = &l->weights.buckets[0];
     }
     struct pair *pairs = unused->pairs;
     int capacity = unused->capacity;
@@ -58,10 +58,10 @@ static void flush_before(struct lowering *l, int destination)
 {
     for (int i = 0; i < MAX_BUCKETS; i++) {
         bool waits = false;
-        for (int k = 0; k < l->buckets[i].count; k++)
-            waits |= l->buckets[i].pairs[k].destination == destination;
+        for (int k = 0; k < l->weights.buckets[i].count; k++)
+            waits |= l->weights.buckets[i].pairs[k].destination == destination;
         if (waits)
-            flush_one(l, &l->buckets[i]);
+            flush_one(l, &l->weights.buckets[i]);
     }
 }
 
@@ -100,8 +100,8 @@ static void add_use(struct lowering *l, int weight, int layer, int copy, int sta
 static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
 {
     int count = 0;
-    for (int slot = l->use_head[weight]; slot >= 0 && !l->failed; slot = l->use_next[slot])
-        for (int copy = 0; copy < l->copies; copy++)
+    for (int slot = l->known.use_head[weight]; slot >= 0 && !l->failed; slot = l->known.use_next[slot])
+        for (int copy = 0; copy < l->here.copies; copy++)
             add_use(l, weight, l->graph->segments[slot / MAX_OPERANDS].layer, copy, stages, &count);
     return count;
 }
@@ -111,7 +111,7 @@ static int first_slot(const struct lowering *l, int weight, int stage)
 {
     for (int c = 0; c < l->plan->chunk_count; c++) {
         struct layer_range range = stage_chunk(l->plan, stage, c);
-        for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
+        for (int slot = l->known.use_head[weight]; slot >= 0; slot = l->known.use_next[slot]) {
             int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
             if (layer >= range.first && layer < range.first + range.count)
                 return slot;
@@ -123,7 +123,7 @@ static int first_slot(const struct lowering *l, int weight, int stage)
 /* Shards of one weight on all its stages are the same pieces: then they can be exchanged as they are. */
 static bool same_shards(const struct lowering *l, int weight, const int *stages, int count)
 {
-    const struct stage_weight *w = &l->weights[weight];
+    const struct stage_weight *w = &l->weights.of[weight];
     const struct layout own = reduced_layout(l, w->segment, w->index);
     for (int i = 0; i < count; i++) {
         int slot = first_slot(l, weight, stages[i]);
@@ -161,8 +161,8 @@ static void add_copy(struct lowering *l, int from, int to, const struct site *si
  * their own, then that sum and their own, then the rest. */
 static void sum_copies(struct lowering *l, int number, const int *stages, int count)
 {
-    const struct weight_part part = l->parts[number];
-    const struct stage_weight *w = &l->weights[part.weight];
+    const struct weight_part part = l->weights.parts[number];
+    const struct stage_weight *w = &l->weights.of[part.weight];
     struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
     int original[MAX_HOLDERS], own = part.gradient;
     bool whole = !same_shards(l, part.weight, stages, count);
@@ -201,12 +201,12 @@ static int emit_norm(struct lowering *l)
     struct site site = { .phase = PHASE_STEP, .layer = -1, .micro = -1 };
     int scalar = add_buffer(l, (struct buffer){ .kind = BUFFER_SCALAR, .id = -1, .micro = -1, .part_count = 1 });
     emit_pair(l, OP_ZERO, LANE_COMPUTE, &site, -1, scalar);
-    for (int i = 0; i < l->reduced_count && !l->failed; i++) {
-        const struct weight_part *part = &l->parts[l->reduced[i]];
+    for (int i = 0; i < l->weights.reduced_count && !l->failed; i++) {
+        const struct weight_part *part = &l->weights.parts[l->weights.reduced[i]];
         int stages[MAX_HOLDERS], count = holders(l, part->weight, stages);
         if (!count || stages[0] != l->stage)
             continue;
-        site.layer = l->graph->segments[l->weights[part->weight].segment].layer;
+        site.layer = l->graph->segments[l->weights.of[part->weight].segment].layer;
         emit_pair(l, OP_NORM, LANE_COMPUTE, &site, part->gradient, scalar);
     }
     site.layer = -1;
@@ -219,8 +219,8 @@ static int emit_norm(struct lowering *l)
 /* ---- the update ---- */
 static void update(struct lowering *l, int number, int scalar, int micro, int fetched)
 {
-    const struct weight_part part = l->parts[number];
-    const struct stage_weight *w = &l->weights[part.weight];
+    const struct weight_part part = l->weights.parts[number];
+    const struct stage_weight *w = &l->weights.of[part.weight];
     struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = micro };
     int newest = micro > 0 ? micro : 0; /* as many updates as micro-batches before it */
     int made = part_version(&part, newest + 1);
@@ -249,37 +249,37 @@ static void update(struct lowering *l, int number, int scalar, int micro, int fe
 static void update_all(struct lowering *l, int scalar, int micro)
 {
     enum { STATES_AHEAD = 2 };
-    int *fetched = arena_alloc(&l->scratch, (size_t)l->reduced_count, sizeof *fetched);
+    int *fetched = arena_alloc(&l->scratch, (size_t)l->weights.reduced_count, sizeof *fetched);
     if (!fetched) {
         lower_memory(l);
         return;
     }
-    for (int i = 0, next = 0; i < l->reduced_count && !l->failed; i++) {
-        for (; next < l->reduced_count && next <= i + STATES_AHEAD && !l->failed; next++)
-            fetched[next] = fetch_state(l, l->reduced[next], micro);
-        update(l, l->reduced[i], scalar, micro, fetched[i]);
+    for (int i = 0, next = 0; i < l->weights.reduced_count && !l->failed; i++) {
+        for (; next < l->weights.reduced_count && next <= i + STATES_AHEAD && !l->failed; next++)
+            fetched[next] = fetch_state(l, l->weights.reduced[next], micro);
+        update(l, l->weights.reduced[i], scalar, micro, fetched[i]);
     }
 }
 
 /* Over atoms on which a sharded gradient is still partial. */
 static void reduce_rest(struct lowering *l)
 {
-    for (int i = 0; i < l->reduced_count && !l->failed; i++) {
-        const struct stage_weight *w = &l->weights[l->parts[l->reduced[i]].weight];
+    for (int i = 0; i < l->weights.reduced_count && !l->failed; i++) {
+        const struct stage_weight *w = &l->weights.of[l->weights.parts[l->weights.reduced[i]].weight];
         struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
         if (w->shard)
-            reduce_unsharded(l, l->reduced[i], &site);
+            reduce_unsharded(l, l->weights.reduced[i], &site);
     }
     bucket_flush(l, true);
 }
 
 static void add_foreign(struct lowering *l)
 {
-    for (int i = 0; i < l->foreign_count && !l->failed; i++) {
-        struct site site = { .phase = PHASE_STEP, .layer = l->foreign[i].layer, .micro = -1 };
-        int gradient = l->parts[l->foreign[i].part].gradient;
+    for (int i = 0; i < l->weights.foreign_count && !l->failed; i++) {
+        struct site site = { .phase = PHASE_STEP, .layer = l->weights.foreign[i].layer, .micro = -1 };
+        int gradient = l->weights.parts[l->weights.foreign[i].part].gradient;
         struct layout layout = buffer_at(l, gradient)->layout;
-        int like = convert_buffer(l, l->foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
+        int like = convert_buffer(l, l->weights.foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
         emit_pair(l, OP_ADD, LANE_COMPUTE, &site, like, gradient)->accumulate = true;
     }
 }
@@ -292,7 +292,7 @@ void lower_step(struct lowering *l, int micro)
     add_foreign(l);
     /* By number, not in the order of first use: the stages must agree on which weight's copies come first. */
     for (int weight = 0; weight < l->graph->weight_count && !l->failed; weight++) {
-        const struct stage_weight *w = &l->weights[weight];
+        const struct stage_weight *w = &l->weights.of[weight];
         int stages[MAX_HOLDERS], count;
         if (w->segment < 0 || l->graph->weights[weight].frozen)
             continue;

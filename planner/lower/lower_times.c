@@ -93,7 +93,7 @@ static bool walk_actions(struct clock_walk *w)
             continue;
         int at = stage * w->l->micro_count + action->micro;
         w->ends[is_backward(action)][at] = w->free_at[stage];
-        w->l->place[is_backward(action)][at] = place;
+        w->l->messages.place[is_backward(action)][at] = place;
     }
     for (int stage = 0; stage < w->stages; stage++)
         if (w->next[stage] < w->count[stage])
@@ -113,8 +113,8 @@ static bool walk_open(struct clock_walk *w)
     bool ok = w->actions && w->count && w->next && w->free_at;
     for (int i = 0; i < 2; i++) {
         w->ends[i] = arena_alloc(a, all, sizeof *w->ends[i]);
-        l->place[i] = arena_alloc(a, all, sizeof *l->place[i]);
-        ok = ok && w->ends[i] && l->place[i];
+        l->messages.place[i] = arena_alloc(a, all, sizeof *l->messages.place[i]);
+        ok = ok && w->ends[i] && l->messages.place[i];
         for (size_t k = 0; ok && k < all; k++)
             w->ends[i][k] = -1;
     }
@@ -134,7 +134,7 @@ bool lower_times(struct lowering *l)
         return lower_memory(l);
     if (!list_readers(&w))
         return true;
-    l->ordered = true;
+    l->messages.ordered = true;
     if (!walk_open(&w))
         return false;
     if (walk_actions(&w))
@@ -145,5 +145,5 @@ bool lower_times(struct lowering *l)
 
 int message_place(const struct lowering *l, enum message_kind kind, int stage, int micro)
 {
-    return l->place[kind == MESSAGE_GRADIENT][stage * l->micro_count + micro];
+    return l->messages.place[kind == MESSAGE_GRADIENT][stage * l->micro_count + micro];
 }

@@ -4,9 +4,9 @@
 
 int chunk_of(const struct lowering *l, int segment)
 {
-    for (int c = 0; c < l->chunk_count; c++) {
-        bool at_hand = l->copies == 1 || c == l->copy;
-        if (at_hand && segment >= l->chunks[c].first && segment < l->chunks[c].end)
+    for (int c = 0; c < l->here.chunk_count; c++) {
+        bool at_hand = l->here.copies == 1 || c == l->here.copy;
+        if (at_hand && segment >= l->here.chunks[c].first && segment < l->here.chunks[c].end)
             return c;
     }
     return -1;
@@ -20,7 +20,7 @@ bool made_here(const struct lowering *l, int value)
 /* First segment of the stage that reads the value, and the operand; -1: none. */
 static int first_reader(const struct lowering *l, int value, int *index)
 {
-    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+    for (int slot = l->known.reader_head[value]; slot >= 0; slot = l->known.reader_next[slot]) {
         int segment = slot / MAX_OPERANDS;
         if (chunk_of(l, segment) >= 0) {
             *index = slot % MAX_OPERANDS;
@@ -82,7 +82,7 @@ bool value_leaves(const struct lowering *l, int value)
     int layer = producer < 0 ? -1 : l->graph->segments[producer].layer;
     if (value == l->graph->loss_value || (layer >= 0 && l->graph->layers[layer].output_value == value))
         return true;
-    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+    for (int slot = l->known.reader_head[value]; slot >= 0; slot = l->known.reader_next[slot]) {
         if (l->graph->segments[slot / MAX_OPERANDS].layer != layer)
             return true;
     }
@@ -208,7 +208,7 @@ void forward_segment(struct lowering *l, int segment, const struct site *site)
     bool had[MAX_OPERANDS]; /* an older version lives: the new one is nobody's */
     bool walked = is_walked(l, segment);
     int rounds = segment_rounds(l->plan, l->graph, assignment_of(l, segment), segment),
-        round = walked ? l->walk_round : 0, end = walked ? round + 1 : rounds;
+        round = walked ? l->walk.round : 0, end = walked ? round + 1 : rounds;
     for (int i = 0; i < s->in_count; i++)
         in[i] = materialize(l, s->in[i].id, &recipe->in[i].forward, site);
     for (int i = 0; i < s->out_count; i++) {
@@ -245,7 +245,7 @@ bool is_put_off(const struct lowering *l, int segment)
     for (int i = 0; i < s->out_count; i++) {
         if (!forgotten(l, segment, s->out[i].id))
             return false;
-        for (int slot = l->reader_head[s->out[i].id]; slot >= 0; slot = l->reader_next[slot]) {
+        for (int slot = l->known.reader_head[s->out[i].id]; slot >= 0; slot = l->known.reader_next[slot]) {
             if (!is_walked(l, slot / MAX_OPERANDS))
                 return false;
             read = true;
@@ -269,7 +269,7 @@ static void forget_derived(struct lowering *l, int value, int micro)
 void forget_values(struct lowering *l, const struct action *action)
 {
     int micro = action->micro;
-    const struct segment_range *chunk = &l->chunks[action->chunk];
+    const struct segment_range *chunk = &l->here.chunks[action->chunk];
     for (int segment = chunk->first; segment < chunk->end && !l->failed; segment++) {
         const struct segment *s = &l->graph->segments[segment];
         int mode = l->plan->layers[s->layer].recompute;
@@ -282,11 +282,11 @@ void forget_values(struct lowering *l, const struct action *action)
             }
         }
     }
-    for (int i = 0; i < l->entering_count && !l->failed; i++) {
-        int index, reader = first_reader(l, l->entering[i].value, &index);
-        if (l->entering[i].chunk == action->chunk &&
+    for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
+        int index, reader = first_reader(l, l->crossings.entering[i].value, &index);
+        if (l->crossings.entering[i].chunk == action->chunk &&
             l->plan->layers[l->graph->segments[reader].layer].recompute == RECOMPUTE_FULL)
-            forget_derived(l, l->entering[i].value, micro);
+            forget_derived(l, l->crossings.entering[i].value, micro);
     }
 }
 
@@ -320,7 +320,7 @@ static void need_backward(const struct lowering *l, bool *needed, int segment, e
 static void need_again(struct lowering *l, bool *needed, int segment, enum recomputed pass)
 {
     const struct segment *s = &l->graph->segments[segment];
-    uint8_t *recomputed = &l->recomputed[segment];
+    uint8_t *recomputed = &l->known.recomputed[segment];
     bool again = false;
     for (int o = 0; o < s->out_count; o++)
         again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);
@@ -333,14 +333,14 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
 /* What this pass reads beside what those before it read, then backwards what that is made of. */
 static void need_pass(struct lowering *l, bool *needed, enum recomputed pass)
 {
-    for (int c = 0; c < l->chunk_count; c++) {
-        l->copy = c % l->copies;
-        for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
+    for (int c = 0; c < l->here.chunk_count; c++) {
+        l->here.copy = c % l->here.copies;
+        for (int i = l->here.chunks[c].first; i < l->here.chunks[c].end; i++)
             need_backward(l, needed, i, pass);
     }
-    for (int c = l->chunk_count - 1; c >= 0; c--) {
-        l->copy = c % l->copies;
-        for (int i = l->chunks[c].end - 1; i >= l->chunks[c].first; i--)
+    for (int c = l->here.chunk_count - 1; c >= 0; c--) {
+        l->here.copy = c % l->here.copies;
+        for (int i = l->here.chunks[c].end - 1; i >= l->here.chunks[c].first; i--)
             need_again(l, needed, i, pass);
     }
 }
@@ -354,9 +354,9 @@ void find_recomputed(struct lowering *l)
         lower_memory(l);
         return;
     }
-    for (int c = 0; c < l->chunk_count; c++) {
-        for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
-            l->recomputed[i] = RECOMPUTED_NEVER;
+    for (int c = 0; c < l->here.chunk_count; c++) {
+        for (int i = l->here.chunks[c].first; i < l->here.chunks[c].end; i++)
+            l->known.recomputed[i] = RECOMPUTED_NEVER;
     }
     for (int pass = RECOMPUTED_FOR_INPUT; pass <= RECOMPUTED_FOR_WEIGHT; pass++)
         need_pass(l, needed, (enum recomputed)pass);

@@ -4,22 +4,22 @@
 
 void find_walk(struct lowering *l)
 {
-    l->walk_first = l->walk_end = l->graph->segment_count;
-    while (l->walk_first > 0 &&
-           segment_is_walked(&l->graph->segments[l->walk_first - 1], assignment_of(l, l->walk_first - 1)))
-        l->walk_first--;
+    l->walk.first = l->walk.end = l->graph->segment_count;
+    while (l->walk.first > 0 &&
+           segment_is_walked(&l->graph->segments[l->walk.first - 1], assignment_of(l, l->walk.first - 1)))
+        l->walk.first--;
 }
 
 bool is_walked(const struct lowering *l, int segment)
 {
-    return segment >= l->walk_first && segment < l->walk_end;
+    return segment >= l->walk.first && segment < l->walk.end;
 }
 
 static void make_put_off(struct lowering *l, int micro)
 {
-    const int layer = l->graph->segments[l->walk_first].layer;
+    const int layer = l->graph->segments[l->walk.first].layer;
     struct site site = { .phase = PHASE_FORWARD, .late = true, .layer = layer, .micro = micro };
-    for (int s = l->graph->layers[layer].first_segment; s < l->walk_first && !l->failed; s++)
+    for (int s = l->graph->layers[layer].first_segment; s < l->walk.first && !l->failed; s++)
         if (is_put_off(l, s))
             forward_segment(l, s, &site);
 }
@@ -27,11 +27,11 @@ static void make_put_off(struct lowering *l, int micro)
 /* The product's inputs, whole: they were made forward, or are made again. */
 static void make_inputs(struct lowering *l, int micro)
 {
-    const struct segment *product = &l->graph->segments[l->walk_first];
+    const struct segment *product = &l->graph->segments[l->walk.first];
     struct site site = { .phase = PHASE_BACKWARD_INPUT, .again = true, .layer = product->layer, .micro = micro };
     make_put_off(l, micro);
     for (int i = 0; i < product->in_count; i++)
-        materialize(l, product->in[i].id, &recipe_of(l, l->walk_first)->in[i].forward, &site);
+        materialize(l, product->in[i].id, &recipe_of(l, l->walk.first)->in[i].forward, &site);
 }
 
 static void forget(struct lowering *l, int value, int micro)
@@ -44,7 +44,7 @@ static void forget(struct lowering *l, int value, int micro)
 /* All of it but the loss, which goes on to be added up. */
 static void forget_chunk(struct lowering *l, int micro)
 {
-    for (int s = l->walk_first; s < l->walk_end; s++)
+    for (int s = l->walk.first; s < l->walk.end; s++)
         for (int i = 0; i < l->graph->segments[s].out_count; i++)
             if (l->graph->segments[s].out[i].id != l->graph->loss_value)
                 forget(l, l->graph->segments[s].out[i].id, micro);
@@ -52,22 +52,22 @@ static void forget_chunk(struct lowering *l, int micro)
 
 static void walk_chunk(struct lowering *l, int micro)
 {
-    for (int s = l->walk_first; s < l->walk_end && !l->failed; s++) {
+    for (int s = l->walk.first; s < l->walk.end && !l->failed; s++) {
         struct site site = {
             .phase = PHASE_FORWARD, .late = true, .layer = l->graph->segments[s].layer, .micro = micro
         };
         forward_segment(l, s, &site);
     }
-    for (int s = l->walk_end - 1; s >= l->walk_first && !l->failed; s--)
+    for (int s = l->walk.end - 1; s >= l->walk.first && !l->failed; s--)
         backward_segment(l, s, micro, true, true);
     forget_chunk(l, micro);
 }
 
 void walk_loss(struct lowering *l, int micro)
 {
-    int rounds = assignment_of(l, l->walk_first)->slices;
+    int rounds = assignment_of(l, l->walk.first)->slices;
     make_inputs(l, micro);
-    for (l->walk_round = 0; l->walk_round < rounds && !l->failed; l->walk_round++)
+    for (l->walk.round = 0; l->walk.round < rounds && !l->failed; l->walk.round++)
         walk_chunk(l, micro);
     struct layout layout = base_layouts(l, l->graph->loss_value).forward;
     int loss = l->failed ? -1 : find_version(l, false, l->graph->loss_value, micro, &layout);

@@ -20,7 +20,7 @@
 
 static const struct layout_pair *use_layouts(const struct lowering *l, int weight)
 {
-    const struct stage_weight *w = &l->weights[weight];
+    const struct stage_weight *w = &l->weights.of[weight];
     return &recipe_of(l, w->segment)->weight[w->index];
 }
 
@@ -76,7 +76,7 @@ struct layout reduced_layout(const struct lowering *l, int segment, int index)
 
 static void describe_weight(struct lowering *l, int weight, int segment, int index)
 {
-    struct stage_weight *w = &l->weights[weight];
+    struct stage_weight *w = &l->weights.of[weight];
     const struct segment *s = &l->graph->segments[segment];
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
     *w = (struct stage_weight){
@@ -88,7 +88,7 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard & ~w->server;
     int dim = sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
     if (dim >= 0 &&
-        l->use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */
+        l->known.use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */
         w->part_dim = dim;
         w->part_count = assignment_of(l, segment)->slices;
     }
@@ -102,12 +102,12 @@ static bool updates_each(const struct lowering *l)
 /* Backward passes whose gradients one update takes. */
 static int contributions_due(const struct lowering *l, const struct stage_weight *w)
 {
-    return w->contributions * (updates_each(l) ? 1 : l->own_micro_count / l->copies);
+    return w->contributions * (updates_each(l) ? 1 : l->here.micro_count / l->here.copies);
 }
 
 static void store_part(struct lowering *l, int weight, int number)
 {
-    const struct stage_weight *w = &l->weights[weight];
+    const struct stage_weight *w = &l->weights.of[weight];
     const struct layout_pair *use = use_layouts(l, weight);
     struct buffer buffer = { .kind = BUFFER_WEIGHT,
                              .is_weight = true,
@@ -117,9 +117,10 @@ static void store_part(struct lowering *l, int weight, int number)
                              .part = number,
                              .part_count = w->part_count,
                              .part_dim = w->part_dim };
-    if (!lower_grow(l, &l->scratch, (void **)&l->parts, l->part_count, &l->part_capacity, sizeof *l->parts))
+    if (!lower_grow(l, &l->scratch, (void **)&l->weights.parts, l->weights.part_count, &l->weights.part_capacity,
+                    sizeof *l->weights.parts))
         return;
-    struct weight_part *part = &l->parts[l->part_count++];
+    struct weight_part *part = &l->weights.parts[l->weights.part_count++];
     bool frozen = l->graph->weights[weight].frozen;
     *part = (struct weight_part){ .weight = weight,
                                   .gradient = -1,
@@ -149,7 +150,7 @@ static void count_contributions(struct lowering *l, int segment)
         int weight = s->weight[i].id;
         bool writes = kernel_facts[s->kernel].has_backward_weight && !l->graph->weights[weight].frozen;
         if (writes && same_layouts(&recipe_of(l, segment)->weight[i], use_layouts(l, weight)))
-            l->weights[weight].contributions++;
+            l->weights.of[weight].contributions++;
     }
 }
 
@@ -157,28 +158,29 @@ static void collect_segment(struct lowering *l, int segment)
 {
     const struct segment *s = &l->graph->segments[segment];
     for (int i = 0; i < s->weight_count; i++) {
-        if (l->weights[s->weight[i].id].segment >= 0)
+        if (l->weights.of[s->weight[i].id].segment >= 0)
             continue;
         describe_weight(l, s->weight[i].id, segment, i);
-        l->weight_list[l->weight_count++] = s->weight[i].id;
+        l->weights.list[l->weights.count++] = s->weight[i].id;
     }
     count_contributions(l, segment);
 }
 
 void collect_weights(struct lowering *l)
 {
-    for (int i = 0; i < l->weight_count; i++)
-        l->weights[l->weight_list[i]].segment = -1;
-    l->weight_count = l->part_count = l->use_live_count = l->foreign_count = l->reduced_count = 0;
-    for (int c = 0; c < l->chunk_count; c++) {
-        for (int segment = l->chunks[c].first; segment < l->chunks[c].end; segment++)
+    for (int i = 0; i < l->weights.count; i++)
+        l->weights.of[l->weights.list[i]].segment = -1;
+    l->weights.count = l->weights.part_count = l->weights.use_count = l->weights.foreign_count =
+        l->weights.reduced_count = 0;
+    for (int c = 0; c < l->here.chunk_count; c++) {
+        for (int segment = l->here.chunks[c].first; segment < l->here.chunks[c].end; segment++)
             collect_segment(l, segment);
     }
-    for (int i = 0; i < l->weight_count && !l->failed; i++) {
-        struct stage_weight *w = &l->weights[l->weight_list[i]];
-        w->first_part = l->part_count;
+    for (int i = 0; i < l->weights.count && !l->failed; i++) {
+        struct stage_weight *w = &l->weights.of[l->weights.list[i]];
+        w->first_part = l->weights.part_count;
         for (int part = 0; part < w->part_count; part++)
-            store_part(l, l->weight_list[i], part);
+            store_part(l, l->weights.list[i], part);
     }
 }
 
@@ -191,8 +193,8 @@ int part_version(const struct weight_part *part, int version)
 /* ---- use ---- */
 static struct weight_use *find_use(const struct lowering *l, int weight, int part, const struct layout *layout)
 {
-    for (int i = 0; i < l->use_live_count; i++) {
-        struct weight_use *use = &l->uses[i];
+    for (int i = 0; i < l->weights.use_count; i++) {
+        struct weight_use *use = &l->weights.uses[i];
         if (use->weight == weight && use->part == part && layout_equal(&use->layout, layout))
             return use;
     }
@@ -226,12 +228,12 @@ static int gather(struct lowering *l, int stored, const struct layout *layout, b
 static int obtain(struct lowering *l, int segment, int index, int round, int visit, const struct site *site)
 {
     int weight = l->graph->segments[segment].weight[index].id;
-    const struct stage_weight *w = &l->weights[weight];
+    const struct stage_weight *w = &l->weights.of[weight];
     const struct layout *layout = &recipe_of(l, segment)->weight[index].forward;
     int part = w->part_count > 1 ? round : 0;
     if (l->failed)
         return -1;
-    int stored = part_version(&l->parts[w->first_part + part], l->version);
+    int stored = part_version(&l->weights.parts[w->first_part + part], l->steady.version);
     if (layout_equal(layout, &buffer_at(l, stored)->layout))
         return stored;
     bool kept = keeps_gathered(l, segment, w);
@@ -240,10 +242,11 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
         live->kept |= kept;
         return live->buffer;
     }
-    if (!lower_grow(l, &l->scratch, (void **)&l->uses, l->use_live_count, &l->use_capacity, sizeof *l->uses))
+    if (!lower_grow(l, &l->scratch, (void **)&l->weights.uses, l->weights.use_count, &l->weights.use_capacity,
+                    sizeof *l->weights.uses))
         return -1;
-    int buffer = gather(l, stored, layout, visit > l->visit, site);
-    l->uses[l->use_live_count++] = (struct weight_use){
+    int buffer = gather(l, stored, layout, visit > l->visits.at, site);
+    l->weights.uses[l->weights.use_count++] = (struct weight_use){
         .weight = weight, .part = part, .buffer = buffer, .visit = visit, .kept = kept, .layout = *layout
     };
     return buffer;
@@ -251,27 +254,27 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
 
 int use_weight(struct lowering *l, int segment, int index, int round, const struct site *site)
 {
-    return obtain(l, segment, index, round, l->visit, site);
+    return obtain(l, segment, index, round, l->visits.at, site);
 }
 
 void release_parts(struct lowering *l)
 {
     int kept = 0;
-    for (int i = 0; i < l->use_live_count; i++) {
-        if (l->uses[i].kept || l->weights[l->uses[i].weight].part_count == 1)
-            l->uses[kept++] = l->uses[i];
+    for (int i = 0; i < l->weights.use_count; i++) {
+        if (l->weights.uses[i].kept || l->weights.of[l->weights.uses[i].weight].part_count == 1)
+            l->weights.uses[kept++] = l->weights.uses[i];
     }
-    l->use_live_count = kept;
+    l->weights.use_count = kept;
 }
 
 void release_visit(struct lowering *l)
 {
     int kept = 0;
-    for (int i = 0; i < l->use_live_count; i++) {
-        if (l->uses[i].kept || l->uses[i].visit > l->visit)
-            l->uses[kept++] = l->uses[i];
+    for (int i = 0; i < l->weights.use_count; i++) {
+        if (l->weights.uses[i].kept || l->weights.uses[i].visit > l->visits.at)
+            l->weights.uses[kept++] = l->weights.uses[i];
     }
-    l->use_live_count = kept;
+    l->weights.use_count = kept;
 }
 
 /* ---- gathering ahead ---- */
@@ -279,7 +282,7 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
 {
     const struct kernel_facts *k = &kernel_facts[l->graph->segments[segment].kernel];
     enum action_kind kind = visit->action.kind;
-    uint8_t recomputed = l->recomputed[segment];
+    uint8_t recomputed = l->known.recomputed[segment];
     if (is_walked(l, segment) || is_put_off(l, segment))
         return kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT;
     if (kind == ACTION_FORWARD || (recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||
@@ -292,7 +295,7 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
 
 static void gather_visit(struct lowering *l, int number)
 {
-    const struct visit *visit = &l->visits[number];
+    const struct visit *visit = &l->visits.list[number];
     const struct graph_layer *layer = &l->graph->layers[visit->layer];
     struct site site = { .phase = visit->action.kind == ACTION_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD_INPUT,
                          .layer = visit->layer,
@@ -301,7 +304,7 @@ static void gather_visit(struct lowering *l, int number)
         int segment = layer->first_segment + i;
         const struct segment *s = &l->graph->segments[segment];
         for (int k = 0; k < s->weight_count; k++) {
-            if (l->weights[s->weight[k].id].part_count == 1 && visit_needs(l, visit, segment, k))
+            if (l->weights.of[s->weight[k].id].part_count == 1 && visit_needs(l, visit, segment, k))
                 obtain(l, segment, k, 0, number, &site);
         }
     }
@@ -311,11 +314,12 @@ void gather_ahead(struct lowering *l)
 {
     if (l->plan->prefetch <= 0)
         return;
-    if (l->gathered < l->visit)
-        l->gathered = l->visit; /* its own first: lanes are in order */
-    for (; l->gathered < l->visit_count && l->gathered <= l->visit + l->plan->prefetch; l->gathered++) {
-        if (l->plan->layers[l->visits[l->gathered].layer].zero >= 3)
-            gather_visit(l, l->gathered);
+    if (l->visits.gathered < l->visits.at)
+        l->visits.gathered = l->visits.at; /* its own first: lanes are in order */
+    for (; l->visits.gathered < l->visits.count && l->visits.gathered <= l->visits.at + l->plan->prefetch;
+         l->visits.gathered++) {
+        if (l->plan->layers[l->visits.list[l->visits.gathered].layer].zero >= 3)
+            gather_visit(l, l->visits.gathered);
     }
     bucket_flush(l, false);
 }
@@ -323,18 +327,21 @@ void gather_ahead(struct lowering *l)
 /* ---- gradients ---- */
 static struct foreign *foreign_gradient(struct lowering *l, int part, const struct layout *layout, int layer)
 {
-    for (int i = 0; i < l->foreign_count; i++) {
-        if (l->foreign[i].part == part && layout_equal(&buffer_at(l, l->foreign[i].buffer)->layout, layout))
-            return &l->foreign[i];
+    for (int i = 0; i < l->weights.foreign_count; i++) {
+        if (l->weights.foreign[i].part == part &&
+            layout_equal(&buffer_at(l, l->weights.foreign[i].buffer)->layout, layout))
+            return &l->weights.foreign[i];
     }
-    if (!lower_grow(l, &l->scratch, (void **)&l->foreign, l->foreign_count, &l->foreign_capacity, sizeof *l->foreign))
+    if (!lower_grow(l, &l->scratch, (void **)&l->weights.foreign, l->weights.foreign_count,
+                    &l->weights.foreign_capacity, sizeof *l->weights.foreign))
         return NULL;
-    struct buffer buffer = *buffer_at(l, l->parts[part].gradient);
+    struct buffer buffer = *buffer_at(l, l->weights.parts[part].gradient);
     buffer.kind = BUFFER_WEIGHT_GRADIENT;
     buffer.layout = *layout;
     buffer.persistent = !updates_each(l);
-    l->foreign[l->foreign_count] = (struct foreign){ .part = part, .layer = layer, .buffer = add_buffer(l, buffer) };
-    return &l->foreign[l->foreign_count++];
+    l->weights.foreign[l->weights.foreign_count] =
+        (struct foreign){ .part = part, .layer = layer, .buffer = add_buffer(l, buffer) };
+    return &l->weights.foreign[l->weights.foreign_count++];
 }
 
 /* Where the use's gradient goes and whether it has been written; NULL after a failure. */
@@ -342,12 +349,12 @@ static int *gradient_place(struct lowering *l, int segment, int index, int round
                            bool **defined)
 {
     int weight = l->graph->segments[segment].weight[index].id;
-    const struct stage_weight *w = &l->weights[weight];
+    const struct stage_weight *w = &l->weights.of[weight];
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
     int number = w->first_part + (w->part_count > 1 ? round : 0);
     if (l->failed)
         return NULL;
-    struct weight_part *part = &l->parts[number];
+    struct weight_part *part = &l->weights.parts[number];
     if (!same_layouts(use, use_layouts(l, weight))) {
         struct foreign *foreign = foreign_gradient(l, number, &use->gradient, site->layer);
         *defined = foreign ? &foreign->defined : NULL;
@@ -384,8 +391,8 @@ int weight_gradient(struct lowering *l, int segment, int index, int round, const
 
 void reduce_unsharded(struct lowering *l, int number, const struct site *site)
 {
-    const struct weight_part *part = &l->parts[number];
-    const struct stage_weight *w = &l->weights[part->weight];
+    const struct weight_part *part = &l->weights.parts[number];
+    const struct stage_weight *w = &l->weights.of[part->weight];
     if (w->rest)
         bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site->layer, w->rest, true), false, site, part->gradient,
                    part->gradient);
@@ -397,22 +404,23 @@ void reduce_unsharded(struct lowering *l, int number, const struct site *site)
 /* The last reduction of a part; over atoms that do not shard after all shards are there (lower_step). */
 static void reduce_last(struct lowering *l, int number, const struct site *site)
 {
-    const struct weight_part *part = &l->parts[number];
-    const struct stage_weight *w = &l->weights[part->weight];
+    const struct weight_part *part = &l->weights.parts[number];
+    const struct stage_weight *w = &l->weights.of[part->weight];
     struct site step = { .phase = PHASE_STEP, .layer = site->layer, .micro = -1 };
     if (w->zero == 1 && w->shard)
         bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), false, &step, part->full,
                    part->gradient);
     else if (!w->shard)
         reduce_unsharded(l, number, &step);
-    if (lower_grow(l, &l->scratch, (void **)&l->reduced, l->reduced_count, &l->reduced_capacity, sizeof *l->reduced))
-        l->reduced[l->reduced_count++] = number;
+    if (lower_grow(l, &l->scratch, (void **)&l->weights.reduced, l->weights.reduced_count, &l->weights.reduced_capacity,
+                   sizeof *l->weights.reduced))
+        l->weights.reduced[l->weights.reduced_count++] = number;
 }
 
 void weight_contributed(struct lowering *l, int segment, int index, int round, const struct site *site)
 {
     int weight = l->graph->segments[segment].weight[index].id;
-    const struct stage_weight *w = &l->weights[weight];
+    const struct stage_weight *w = &l->weights.of[weight];
     int rounds = assignment_of(l, segment)->slices, number = w->first_part + (w->part_count > 1 ? round : 0);
     bool *defined;
     if (w->part_count == 1 && round < rounds - 1)
@@ -421,7 +429,7 @@ void weight_contributed(struct lowering *l, int segment, int index, int round, c
     if (!place)
         return;
     *defined = true;
-    struct weight_part *part = &l->parts[number];
+    struct weight_part *part = &l->weights.parts[number];
     if (place != &part->gradient && place != &part->full)
         return; /* foreign: added at the step */
     if (w->shard && w->zero >= 2) {
@@ -436,11 +444,11 @@ void weight_contributed(struct lowering *l, int segment, int index, int round, c
 
 void renew_gradients(struct lowering *l)
 {
-    for (int i = 0; i < l->part_count; i++) {
-        struct weight_part *part = &l->parts[i];
-        part->left = contributions_due(l, &l->weights[part->weight]);
+    for (int i = 0; i < l->weights.part_count; i++) {
+        struct weight_part *part = &l->weights.parts[i];
+        part->left = contributions_due(l, &l->weights.of[part->weight]);
         part->gradient_defined = false;
         part->full = -1;
     }
-    l->foreign_count = l->reduced_count = 0;
+    l->weights.foreign_count = l->weights.reduced_count = 0;
 }
