@@ -1,7 +1,6 @@
 /* A profile made of Galvatron's measurements says of whole layers and collectives what was measured. */
 #include "planner/cost/cost_group.h"
 #include "planner/lower/lower.h"
-#include "planner/lower/lower_parts.h"
 #include "planner/space/space.h"
 #include "profiler/from_galvatron.h"
 #include "tests/fact_files.h"

@@ -106,7 +106,7 @@ struct arrival {
 }; /* a message to the stage at hand, and when an ideal run sends it; index into entering, of gradients into leaving */
 
 /* What the graph and its recipes say, whatever the stage. */
-struct known {
+struct lowering_known {
     struct segment_recipe *recipes; /* by segment */
     int *reader_head, *reader_next; /* readers of a value: slots segment * MAX_OPERANDS + input, ascending */
     int *use_count;                 /* by weight: uses in the whole graph */
@@ -115,12 +115,12 @@ struct known {
 };
 /* The loss in chunks: the walked segments, of the graph; the chunk at hand; inputs of the first segment whose gradient
  * holds nothing but what this walk has written. */
-struct walk {
+struct lowering_walk {
     int first, end, round;
     unsigned defines;
 };
 /* The stage at hand. */
-struct here {
+struct lowering_here {
     int position;                                 /* its number; of replicas that take turns that of the first */
     int copies, copy;                             /* of the model; that of the micro-batch at hand */
     int micro_count;                              /* micro-batches that it runs */
@@ -128,14 +128,14 @@ struct here {
     int chunk_count;
 };
 /* Buffers and instructions while they grow. */
-struct made {
+struct lowering_made {
     int *version_head[2];       /* [gradient][value * micro_count + micro] */
     int first_buffer;           /* the stage's own, behind those of the stages before it */
     struct version_note *notes; /* by buffer - first_buffer; on the heap, as the program's buffers while they grow */
     int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity;
     struct instr spare; /* written to after a failure */
 };
-struct weights {
+struct lowering_weights {
     struct stage_weight *of; /* by weight */
     int *list, count;        /* those on the stage */
     struct weight_part *parts;
@@ -149,7 +149,7 @@ struct weights {
     int reduced_count, reduced_capacity;
 };
 /* What comes from other stages and goes there. */
-struct crossings {
+struct lowering_crossings {
     struct crossing *entering, *leaving; /* sorted by value, then stage */
     int entering_count, leaving_count;
     struct clock clock;       /* stages NULL: receives are posted when an action begins */
@@ -158,19 +158,19 @@ struct crossings {
     int *received; /* buffers of arrivals, [(entering, then leaving) * micro_count + micro] */
 };
 /* Asynchronous schedules. */
-struct steady {
+struct lowering_steady {
     enum step_part part;                         /* of the action at hand */
     int version;                                 /* of the weights that the action uses, counted as in struct buffer */
     int *opened;                                 /* buffers that the opening made, in order */
     int opened_count, opened_capacity, reopened; /* reopened: how many of them the part ahead has made anew */
     int *ahead_of;                               /* by entering: received for the first micro-batch after the opening */
 };
-struct visits {
+struct lowering_visits {
     struct visit *list;
     int count, at; /* at: the one at hand */
     int gathered;  /* those whose weights have been asked for */
 };
-struct messages {
+struct lowering_messages {
     struct pending *pending;
     int pending_count, pending_capacity;
     bool ordered;         /* values skip stages: messages follow the common order of all actions */
@@ -190,15 +190,15 @@ struct lowering {
     bool in_place; /* all-reduces of values happen in their buffer; not while partial sums may be wanted later */
     int micro_count;
     int stage; /* the stage at hand */
-    struct known known;
-    struct here here;
-    struct walk walk;
-    struct made made;
-    struct weights weights;
-    struct crossings crossings;
-    struct steady steady;
-    struct visits visits;
-    struct messages messages;
+    struct lowering_known known;
+    struct lowering_here here;
+    struct lowering_walk walk;
+    struct lowering_made made;
+    struct lowering_weights weights;
+    struct lowering_crossings crossings;
+    struct lowering_steady steady;
+    struct lowering_visits visits;
+    struct lowering_messages messages;
 };
 
 static inline struct buffer *buffer_at(const struct lowering *l, int buffer)
