@@ -311,7 +311,7 @@ START_TEST(pace_agrees)
         ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
         ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
-        ck_assert_msg(estimate_plan_paced(&paced, world.model, graph, plan, &world.facts, INT64_MAX, &err), "%s",
+        ck_assert_msg(estimate_plan_paced(&paced, NULL, world.model, graph, plan, &world.facts, INT64_MAX, &err), "%s",
                       err.message);
         int64_t is = paced->prediction.step_ns, should = all->prediction.step_ns;
         ck_assert_msg(llabs(is - should) <= should / (schedule->splits && u.zero == 3 ? 20 : 100),
@@ -323,7 +323,7 @@ START_TEST(pace_agrees)
         struct schedule_place place = schedule_place_of(plan, 0);
         if ((schedule_held(schedule, &place) + 2) * plan_copies(plan) < plan->micro_batch_count / 10)
             ck_assert_int_lt(paced->micro_batches_simulated, plan->micro_batch_count);
-        ck_assert_msg(estimate_plan_paced(&beaten, world.model, graph, plan, &world.facts, is / 2, &err), "%s",
+        ck_assert_msg(estimate_plan_paced(&beaten, NULL, world.model, graph, plan, &world.facts, is / 2, &err), "%s",
                       err.message);
         ck_assert(beaten->beaten && beaten->apart_ns >= is / 2 && beaten->apart_ns <= is + is / 100);
         estimate_free(paced);

@@ -82,8 +82,8 @@ START_TEST(items_add_up)
         struct account account;
         struct error err = { 0 };
         ck_assert_msg(fixed_choices_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
-        ck_assert_msg(explained_open(&explained, world.model, plan, &err) && explained_lower(explained, &err), "%s",
-                      err.message);
+        ck_assert_msg(explained_open(&explained, world.model, plan, &err) && explained_lower(explained, NULL, &err),
+                      "%s", err.message);
         ck_assert_msg(account_open(&account, explained, &world.facts, &err), "%s", err.message);
         for (int s = 0; s < account.stage_count; s++) {
             const struct stage_memory *m = &account.memory[s];

@@ -39,6 +39,7 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
 bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
                       struct error *err);
 struct chain;
+struct pace_shelf;
 struct price_table;
 struct model;
 /**
@@ -62,9 +63,11 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
-/* The same, but what further micro-batches take is simulated, too (pace.h), not priced; so it wants no prices. */
-bool estimate_plan_paced(struct estimate **out, const struct model *model, const struct graph *graph,
-                         const struct plan *plan, const struct facts *facts, int64_t worth_ns, struct error *err);
+/* The same, but what further micro-batches take is simulated, too (pace.h), not priced; so it wants no prices. shelf:
+ * where the pace may stand already, and stays; may be NULL. */
+bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const struct model *model,
+                         const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                         int64_t worth_ns, struct error *err);
 /**
  * A second look at the memory of a plan that is chosen or hardly fits: that of the whole step, or of as many
  * micro-batches as are soon laid out, replaces what few of them promise. model: the plan's.

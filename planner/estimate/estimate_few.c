@@ -4,7 +4,7 @@
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
 #include "models/model.h"
-#include "planner/estimate/pace.h"
+#include "planner/estimate/pace_shelf.h"
 #include "planner/estimate/pipeline.h"
 #include "planner/lower/lower.h"
 #include "planner/program/schedule.h"
@@ -373,28 +373,29 @@ static bool measure_paced(struct estimate *estimate, struct pace *pace, const st
     return true;
 }
 
-bool estimate_plan_paced(struct estimate **out, const struct model *model, const struct graph *graph,
-                         const struct plan *plan, const struct facts *facts, int64_t worth_ns, struct error *err)
+bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const struct model *model,
+                         const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                         int64_t worth_ns, struct error *err)
 {
-    struct pace pace = { 0 };
+    struct kept_pace *kept = NULL;
     struct estimate *estimate = estimate_new(plan->stage_count);
     if (!estimate)
         return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
     struct paced_apart apart = { 0 };
-    bool good = pace_open(&pace, model, plan, err);
-    if (good && (worth_ns < INT64_MAX || pace.further > 0)) {
-        good = pace_time_apart(&pace, facts, &estimate->arena, &apart, err);
+    bool good = pace_take(&kept, shelf, model, plan, err);
+    if (good && (worth_ns < INT64_MAX || kept->pace.further > 0)) {
+        good = pace_time_apart(&kept->pace, facts, &estimate->arena, &apart, err);
         estimate->apart_ns = apart.step_ns;
         estimate->beaten = apart.step_ns >= worth_ns;
     }
     if (good) {
-        int64_t effort = estimate_program_effort(pace.few.program);
-        estimate->effort = pace.further > 0 ? effort : effort_of_few(plan, effort);
-        estimate->program_instrs = program_instrs(pace.few.program);
-        estimate->micro_batches_simulated = pace_micro_batches(&pace);
-        good = estimate->beaten || measure_paced(estimate, &pace, &apart, facts, err);
+        int64_t effort = estimate_program_effort(kept->pace.few.program);
+        estimate->effort = kept->pace.further > 0 ? effort : effort_of_few(plan, effort);
+        estimate->program_instrs = program_instrs(kept->pace.few.program);
+        estimate->micro_batches_simulated = pace_micro_batches(&kept->pace);
+        good = estimate->beaten || measure_paced(estimate, &kept->pace, &apart, facts, err);
     }
-    pace_close(&pace);
+    pace_give(shelf, kept);
     if (!good) {
         estimate_free(estimate);
         return false;

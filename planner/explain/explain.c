@@ -9,7 +9,7 @@
 enum { LIGHT_RANKED = 16 };
 static const unsigned light_skip = 1u << PART_FAMILIES | 1u << PART_LEADER | 1u << PART_CLIMB;
 enum { TIMED_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
-enum { MAX_PROGRAMS = 4 };    /* lowered plans kept at once: the program of a long pipeline takes 100 MB and more */
+enum { OWN_RATES = 1 };       /* the number of the explainer's facts on its shelf */
 
 static bool out_of_memory(struct error *err)
 {
@@ -23,6 +23,8 @@ void explainer_open(struct explainer *out, const struct model *model, const stru
     out->options.top = 1;
     out->options.paced = true;
     out->options.no_advice = true;
+    price_shelf_open(&out->prices);
+    pace_shelf_open(&out->paces);
     if (options->calls.now_ns)
         out->start_ns = options->calls.now_ns(options->calls.self);
 }
@@ -35,6 +37,8 @@ void explainer_close(struct explainer *e)
         explained_free(e->known[i].explained);
     for (int i = 0; i < e->heard_count; i++)
         plan_free(e->heard[i].plan);
+    price_shelf_close(&e->prices);
+    pace_shelf_close(&e->paces);
     arena_free(&e->arena);
 }
 
@@ -97,38 +101,6 @@ static void note_own(struct explainer *e, const struct explained *explained, con
         known->own = *own;
 }
 
-/* Drops the programs that were not asked for lately, all but the newest few. */
-static void drop_programs(struct explainer *e)
-{
-    for (;;) {
-        struct explained *oldest = NULL;
-        int count = 0;
-        for (int i = 0; i < e->known_count; i++) {
-            struct explained *explained = e->known[i].explained;
-            if (!explained->program)
-                continue;
-            count++;
-            oldest = !oldest || explained->used < oldest->used ? explained : oldest;
-        }
-        if (count <= MAX_PROGRAMS)
-            return;
-        explained_drop(oldest);
-    }
-}
-
-/* The store's own, with its program. */
-static struct explained *lower_again(struct explainer *e, const struct explained *explained, struct error *err)
-{
-    for (int i = 0; i < e->known_count; i++)
-        if (e->known[i].explained == explained) {
-            e->known[i].explained->used = ++e->uses;
-            drop_programs(e);
-            return explained_lower(e->known[i].explained, err) ? e->known[i].explained : NULL;
-        }
-    fail_kind(err, ERROR_BUG, "explain: a plan that is not in the store");
-    return NULL;
-}
-
 bool explainer_is_dear(const struct explained *explained)
 {
     return estimate_shortens(explained->plan);
@@ -152,8 +124,10 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
     if (!accounts || !account)
         return out_of_memory(err);
     e->accounts = accounts;
-    struct explained *own = lower_again(e, explained, err);
-    if (!own || !account_open(account, own, facts, err))
+    struct explained *own = e->known[find_known(e, explained->plan)].explained;
+    bool good = explained_lower(own, &e->paces, err) && account_open(account, own, facts, err);
+    explained_drop(own, &e->paces);
+    if (!good)
         return false;
     e->accounts[e->account_count++] = account;
     e->timed_limit = max_i64(e->timed_limit, 2 * work_of(explained->plan));
@@ -230,6 +204,8 @@ static struct search_options options_in(struct explainer *e, const struct space 
     struct search_options options = e->options;
     options.space = *space;
     options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    options.prices = &e->prices;
+    options.paces = &e->paces;
     if (light) {
         options.skip |= light_skip;
         options.rank_count = LIGHT_RANKED;
@@ -253,6 +229,7 @@ static void run_query(void *context, int index)
     if (time_left(all->e) == 0)
         return;
     struct search_options options = options_in(all->e, &query->space, query->light, query->worth_ns);
+    options.rates = query->same_rates || query->facts == all->e->facts ? OWN_RATES : 0;
     if (all->count > 1) {
         options.calls.parallel_for = NULL;
         options.calls.progress = NULL;

@@ -6,6 +6,7 @@
 #define CLEAVE_EXPLAIN_EXPLAIN_H
 #include "planner/explain/explain_account.h"
 #include "planner/explain/explain_facts.h"
+#include "planner/price/shelf.h"
 #include "planner/search/search.h"
 
 enum solution_kind {
@@ -38,14 +39,15 @@ struct explainer {
     int64_t start_ns;
     bool ended;
     int64_t timed_limit; /* layers x micro-batches up to which plans that searches have heard are lowered and timed */
-    int64_t uses;
     int known_count, known_capacity, heard_count, heard_capacity;
-    struct known_plan *known; /* every plan met, once; the programs of a few */
+    struct known_plan *known; /* every plan met, once */
     struct heard_plan *heard; /* what searches under the explainer's facts have heard besides */
     bool has_base;
     struct solution base; /* explainer_base() */
     struct account **accounts;
     int account_count, account_capacity;
+    struct price_shelf prices; /* of all its searches */
+    struct pace_shelf paces;   /* and of its accounts */
 };
 /* Borrowed: model, facts. options->space is what alternatives may choose from. */
 void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
@@ -65,6 +67,7 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
 struct query {
     struct space space;
     const struct facts *facts;
+    bool same_rates; /* the facts differ from the explainer's in memory alone, if at all */
     bool light;                   /* with little effort: the walk's best, if it fits */
     int64_t worth_ns;             /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
     bool asked;                   /* else time was over before */

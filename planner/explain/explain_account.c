@@ -157,38 +157,49 @@ void explained_free(struct explained *explained)
 {
     if (!explained)
         return;
-    pace_close(&explained->pace);
+    pace_give(NULL, explained->pace);
     graph_free(explained->graph);
     plan_free(explained->plan);
     free(explained->memory);
     free(explained);
 }
 
-bool explained_lower(struct explained *e, struct error *err)
+/* What fills the laid out program's arenas, and what the plan's further micro-batches need. */
+static bool measure(struct explained *e, struct error *err)
 {
     struct arena scratch = { 0 };
-    if (e->program)
-        return true;
+    const struct program *program = e->pace->pace.few.program;
     int64_t *bytes = arena_alloc(&scratch, (size_t)e->plan->stage_count, sizeof *bytes);
     bool good = bytes || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
-    good = good && pace_open(&e->pace, e->model, e->plan, err) && pace_lay_out(&e->pace, err) &&
-           program_memory(e->pace.few.program, e->memory, err) &&
-           estimate_program_bytes(bytes, e->pace.few.program, e->model, e->plan, err);
+    good = good && program_memory(program, e->memory, err) &&
+           estimate_program_bytes(bytes, program, e->model, e->plan, err);
     for (int s = 0; good && s < e->plan->stage_count; s++) {
         e->memory[s].bytes[MEMORY_GAPS] += bytes[s] - e->memory[s].peak_bytes;
         e->memory[s].peak_bytes = bytes[s];
     }
     arena_free(&scratch);
-    if (good)
-        e->program = e->pace.few.program;
-    else
-        pace_close(&e->pace);
+    e->measured = good;
     return good;
 }
 
-void explained_drop(struct explained *explained)
+bool explained_lower(struct explained *e, struct pace_shelf *shelf, struct error *err)
 {
-    pace_close(&explained->pace);
+    if (e->program)
+        return true;
+    if (!pace_take(&e->pace, shelf, e->model, e->plan, err))
+        return false;
+    if (!pace_lay_out(&e->pace->pace, err) || !(e->measured || measure(e, err))) {
+        explained_drop(e, NULL);
+        return false;
+    }
+    e->program = e->pace->pace.few.program;
+    return true;
+}
+
+void explained_drop(struct explained *explained, struct pace_shelf *shelf)
+{
+    pace_give(shelf, explained->pace);
+    explained->pace = NULL;
     explained->program = NULL;
 }
 
@@ -236,9 +247,8 @@ bool account_open(struct account *out, struct explained *explained, const struct
     account.available_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.available_bytes);
     if (!account.available_bytes)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
-    struct pace *pace = &explained->pace;
-    if (!explained_lower(explained, err) ||
-        (pace->further > 0 && !pace_time_apart(pace, facts, &account.arena, &apart, err)) ||
+    struct pace *pace = &explained->pace->pace;
+    if ((pace->further > 0 && !pace_time_apart(pace, facts, &account.arena, &apart, err)) ||
         !pace_time(pace, facts, &apart, &account.arena, &step, err)) {
         account_free(&account);
         return false;

@@ -1,7 +1,7 @@
 /* One plan taken apart: where every nanosecond of its step and every byte of its arena goes. */
 #ifndef CLEAVE_EXPLAIN_EXPLAIN_ACCOUNT_H
 #define CLEAVE_EXPLAIN_EXPLAIN_ACCOUNT_H
-#include "planner/estimate/pace.h"
+#include "planner/estimate/pace_shelf.h"
 #include "planner/facts/profile.h"
 #include "planner/program/program.h"
 #include "planner/sim/timeline.h"
@@ -32,23 +32,24 @@ struct stage_memory {
  * memory. */
 bool program_memory(const struct program *program, struct stage_memory *stages, struct error *err);
 
-/* A plan that is lowered and laid out once: it can then be timed under any facts, since what it does depends on none.
- */
+/* A plan taken apart. Its program, laid out, can be timed under any facts, since what it does depends on none. */
 struct explained {
     const struct model *model;
     struct plan *plan; /* a copy */
     struct graph *graph;
-    struct pace pace;
-    const struct program *program; /* of the pace, laid out; NULL: not yet, or dropped to save memory */
+    struct kept_pace *pace;        /* NULL: not lowered, or dropped */
+    const struct program *program; /* of the pace, laid out; NULL with it */
+    bool measured;
     struct stage_memory *memory; /* (stages) of it, with what further micro-batches are promised among the gaps; zeroes
-                                    before explained_lower() */
-    int64_t used;                /* when its program was last asked for */
+                                    before explained_lower(), and then it stays */
 };
 /* Fails when the plan is not legal for the model. The caller frees *out: explained_free(). */
 bool explained_open(struct explained **out, const struct model *model, const struct plan *plan, struct error *err);
-void explained_free(struct explained *explained);                     /* accepts NULL */
-bool explained_lower(struct explained *explained, struct error *err); /* program and memory, if they are not there */
-void explained_drop(struct explained *explained);
+void explained_free(struct explained *explained); /* accepts NULL */
+/* Program and memory, if they are not there. shelf: where the program may be, and goes when it is dropped; may be NULL.
+ */
+bool explained_lower(struct explained *explained, struct pace_shelf *shelf, struct error *err);
+void explained_drop(struct explained *explained, struct pace_shelf *shelf);
 int64_t explained_peak_bytes(const struct explained *explained); /* of the fullest stage; after explained_lower() */
 
 struct account {
@@ -60,7 +61,7 @@ struct account {
     int64_t *available_bytes;                /* (stages) usable on a device of the stage */
     bool fits;
 };
-/* The plan under these facts; lowers it where that has not been done. *out is to be freed with account_free(). */
+/* The plan, lowered, under these facts. *out is to be freed with account_free(). */
 bool account_open(struct account *out, struct explained *explained, const struct facts *facts, struct error *err);
 int64_t account_left_bytes(const struct account *account, int stage); /* negative: missing */
 void account_free(struct account *account);

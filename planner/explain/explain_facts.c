@@ -14,6 +14,17 @@ struct variation variation_none(void)
     return v;
 }
 
+bool variation_is_memory(const struct variation *v)
+{
+    struct variation own = variation_none();
+    bool same = v->matmul == own.matmul && v->attention == own.attention && v->vector == own.vector &&
+                v->types == own.types && v->units == own.units && v->devices == own.devices && v->times == own.times &&
+                v->widen == own.widen;
+    for (int i = 0; i < MAX_LEVELS; i++)
+        same = same && v->bandwidth[i] == own.bandwidth[i];
+    return same;
+}
+
 /* From 1 - amount to 1 + amount, by 53 bits of a counter-based generator. */
 static double draw(uint64_t seed, uint64_t which, double amount)
 {

@@ -16,6 +16,8 @@ struct variation {
     int widen;                    /* so many times the devices in a node, and as many fewer nodes; 1 */
 };
 struct variation variation_none(void);
+/* Whether it changes nothing, or nothing but memory. */
+bool variation_is_memory(const struct variation *v);
 /* Seeded noise: every factor is drawn evenly from 1 - amount to 1 + amount, independently. The same seed gives the same
  * factors relative to the amount, so draws of different amounts are comparable. */
 struct variation variation_noise(uint64_t seed, double amount);

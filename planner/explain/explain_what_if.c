@@ -71,7 +71,8 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     if (!varied_open(&asked->varied, a->e->facts, variation, &why))
         return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
     a->queries[a->count++] =
-        (struct query){ .space = *space, .facts = &asked->varied.facts, .light = explainer_is_dear(a->plan) };
+        (struct query){ .space = *space, .facts = &asked->varied.facts, .same_rates = variation_is_memory(variation),
+                        .light = explainer_is_dear(a->plan) };
     return true;
 }
 

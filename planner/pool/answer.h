@@ -59,6 +59,10 @@ struct search_options {
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
+    /* What other searches of the model need, too; may be NULL, and answers do not depend on them. */
+    struct price_shelf *prices;
+    uint64_t rates; /* the number of the facts there (workbench_open_from()); 0: none */
+    struct pace_shelf *paces;
 };
 
 /* Of the formula, over the whole space: no plan in it is shorter than bound_ns by the formula. What this proves and

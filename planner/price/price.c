@@ -4,6 +4,7 @@
 #include "planner/price/price.h"
 #include "base/num.h"
 #include "models/model.h"
+#include "planner/price/known.h"
 #include "planner/price/sample.h"
 #include <string.h>
 
@@ -61,6 +62,7 @@ void price_book_close(struct price_book *book)
     for (size_t i = 0; i < sizeof book->kept / sizeof *book->kept; i++)
         graph_free(book->kept[i].graph);
     arena_free(&book->arena);
+    arena_free(&book->known_arena);
     *book = (struct price_book){ 0 };
 }
 
@@ -440,10 +442,12 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     if (!open_table(&table, arena, book, strategies, strategy_count, err))
         return false;
     for (int i = 0; i < strategy_count; i++) {
-        if (!price_alike(&table, i, like) && !price_layer(&table, i, book, key, err))
-            return false;
-        if (!keep_times_of(&table, i, book, key, err))
-            return false;
+        if (!price_known(&table, i, book, key)) {
+            if ((!price_alike(&table, i, like) && !price_layer(&table, i, book, key, err)) ||
+                !keep_times_of(&table, i, book, key, err))
+                return false;
+            price_know(book, key, &table, i);
+        }
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
     if (book->clips && !key->bound_only)

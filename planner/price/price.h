@@ -159,6 +159,9 @@ struct price_book {
     struct sample *samples;
     struct kernel_costs kernels;
     size_t sample_room_bytes; /* what samples take together before the longest unused go */
+    uint64_t rates; /* the number of the facts; those with the same one differ in memory alone. 0: they have none */
+    struct arena known_arena;
+    struct known_price *known[1 << 10]; /* known.h: by the hash of key, strategy and rates */
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
                      int64_t sequence, enum dtype dtype, bool clips, struct error *err);

@@ -249,7 +249,9 @@ static bool propose_beside_plain(struct run *run, const struct model *model, con
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
-    if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster))
+    if (!workbench_open_from(&run->bench, run->options->prices, run->options->rates, model, facts, run->space,
+                             run->err) ||
+        !list_configs(run, facts->cluster))
         return false;
     if (run->config_count == 0 || !space_check_groups(run->space, run->configs, run->config_count, NULL))
         return explain_none(run, facts->cluster);

@@ -144,26 +144,34 @@ static bool check_rules(const struct space *space, const struct graph *graph, st
     return true;
 }
 
-bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
-                    const struct space *space, struct error *err)
+bool workbench_open_from(struct workbench *bench, struct price_shelf *shelf, uint64_t rates, const struct model *model,
+                         const struct facts *facts, const struct space *space, struct error *err)
 {
-    *bench = (struct workbench){ .model = model, .facts = facts, .space = space };
+    *bench = (struct workbench){ .model = model, .facts = facts, .space = space, .shelf = shelf };
     int64_t multiple = model->opaque ? 1 : 128;
     if (check_choices(space, err) && check_offload(space, facts->cluster, err) &&
         graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
         check_rules(space, bench->graph, err) && build_chain(bench, err) &&
-        price_book_open(&bench->book, model, facts, bench->graph->class_count, bench->graph->sequence, space->dtype,
-                        space->clip_norm > 0, err) &&
-        types_open(bench, err))
+        price_shelf_take(&bench->book, shelf, model, facts, bench->graph->class_count, bench->graph->sequence,
+                         space->dtype, space->clip_norm > 0, err) &&
+        types_open(bench, err)) {
+        bench->book.rates = rates;
         return true;
+    }
     workbench_close(bench);
     return false;
+}
+
+bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
+                    const struct space *space, struct error *err)
+{
+    return workbench_open_from(bench, NULL, 0, model, facts, space, err);
 }
 
 void workbench_close(struct workbench *bench)
 {
     types_close(bench);
-    price_book_close(&bench->book);
+    price_shelf_give(bench->shelf, &bench->book);
     graph_free(bench->graph);
     arena_free(&bench->arena);
     *bench = (struct workbench){ 0 };

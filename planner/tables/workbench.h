@@ -10,6 +10,7 @@
 #ifndef CLEAVE_TABLES_WORKBENCH_H
 #define CLEAVE_TABLES_WORKBENCH_H
 #include "planner/cut/partition.h"
+#include "planner/price/shelf.h"
 #include "planner/space/space.h"
 
 struct model;
@@ -32,6 +33,7 @@ struct workbench {
     int class_count;     /* of the chain: the graph's, told apart where the space has rules for layers */
     int *class_layer;    /* (class_count) where it has: a layer of each */
     struct price_book book;
+    struct price_shelf *shelf;      /* that the book is from; NULL: from none */
     struct facts *type_facts;       /* (types) as if the cluster had only the one; NULL where it has */
     struct mixed *mixed;            /* types.c: tables of configurations over several types */
     struct versioned *versioned;    /* versions.c: tables of asynchronous schedules */
@@ -41,6 +43,10 @@ struct workbench {
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err);
+/* The same with a book of the shelf, which it goes back to, and with what that knows of the facts: their rates have the
+ * number, 0: none. shelf: may be NULL. */
+bool workbench_open_from(struct workbench *bench, struct price_shelf *shelf, uint64_t rates, const struct model *model,
+                         const struct facts *facts, const struct space *space, struct error *err);
 void workbench_close(struct workbench *bench);
 /* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, enough for a
  * bound. */
