@@ -135,6 +135,17 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
     return true;
 }
 
+struct solution explainer_timed(const struct explained *explained, const struct account *account)
+{
+    struct solution s = { .kind = SOLUTION_PLAN,
+                          .explained = explained,
+                          .step_ns = account->step_ns,
+                          .peak_bytes = explained_peak_bytes(explained),
+                          .timed = true };
+    memcpy(s.time_ns, account->time_ns[account->last_stage], sizeof s.time_ns);
+    return s;
+}
+
 /* ---- solving ---- */
 
 struct space explain_space(const struct plan *plan)
@@ -199,19 +210,13 @@ static bool take_result(struct explainer *e, struct search_result *result, bool 
 }
 
 /* Of a search in the space, in the time that is left. */
-static struct search_options options_in(struct explainer *e, const struct space *space, bool light, int64_t worth_ns)
+static struct search_options options_in(struct explainer *e, const struct space *space)
 {
     struct search_options options = e->options;
     options.space = *space;
     options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
     options.prices = &e->prices;
     options.paces = &e->paces;
-    if (light) {
-        options.skip |= light_skip;
-        options.rank_count = LIGHT_RANKED;
-        options.any_plan = true;
-        options.worth_ns = worth_ns;
-    }
     return options;
 }
 
@@ -228,7 +233,14 @@ static void run_query(void *context, int index)
     struct query *query = &all->list[index];
     if (time_left(all->e) == 0)
         return;
-    struct search_options options = options_in(all->e, &query->space, query->light, query->worth_ns);
+    struct search_options options = options_in(all->e, &query->space);
+    if (query->light) {
+        options.skip |= light_skip;
+        options.rank_count = LIGHT_RANKED;
+        options.any_plan = true;
+        options.worth_ns = query->worth_ns;
+        options.rival = query->rival;
+    }
     options.rates = query->same_rates || query->facts == all->e->facts ? OWN_RATES : 0;
     if (all->count > 1) {
         options.calls.parallel_for = NULL;
@@ -268,14 +280,6 @@ static bool take_result_of(struct explainer *e, struct query *query, struct solu
         *out = predicted(explained, &result->plans[0].estimate->prediction, true);
     }
     return good && (query->facts != e->facts || take_result(e, result, true, err));
-}
-
-static void take_account(struct solution *out, const struct account *account)
-{
-    out->timed = true;
-    out->step_ns = account->step_ns;
-    out->peak_bytes = explained_peak_bytes(out->explained);
-    memcpy(out->time_ns, account->time_ns[account->last_stage], sizeof out->time_ns);
 }
 
 static bool take_found(struct explainer *e, struct query *query, struct solution *out, struct error *err)
@@ -360,10 +364,8 @@ bool explainer_judge(struct explainer *e, const struct plan *plan, struct soluti
     if (!explainer_plan(e, plan, &explained, err) || !explainer_account(e, explained, e->facts, &account, err))
         return false;
     *out = (struct solution){ .kind = SOLUTION_NO_MEMORY, .timed = true };
-    if (account.fits) {
-        *out = (struct solution){ .kind = SOLUTION_PLAN, .explained = explained };
-        take_account(out, &account);
-    }
+    if (account.fits)
+        *out = explainer_timed(explained, &account);
     note_own(e, explained, out);
     return true;
 }
@@ -410,7 +412,7 @@ bool explain_nearest(struct explainer *e, const struct space *space, const struc
     *out = NULL;
     if (explainer_ends(e))
         return true;
-    struct search_options options = options_in(e, space, false, 0);
+    struct search_options options = options_in(e, space);
     options.nearest_only = true;
     return search_run(out, e->model, facts, &options, &why) || why.kind == ERROR_INPUT ||
            fail_kind(err, why.kind, "%s", why.message);

@@ -60,6 +60,8 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 /* Its account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
+/* A plan that fits, as its account says. */
+struct solution explainer_timed(const struct explained *explained, const struct account *account);
 /* Searches. That nothing is found is an answer. Fails for want of memory and our bugs. */
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                      struct error *err);
@@ -70,6 +72,7 @@ struct query {
     bool same_rates; /* the facts differ from the explainer's in memory alone, if at all */
     bool light;                   /* with little effort: the walk's best, if it fits */
     int64_t worth_ns;             /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
+    const struct plan *rival;     /* a plan that takes so long: one that is hardly better may count as none; or NULL */
     bool asked;                   /* else time was over before */
     struct search_result *result; /* NULL: `error` says why */
     struct error error;

@@ -14,27 +14,28 @@ const char *const resource_names[RESOURCE_COUNT + 1] = {
 
 /* A plan already known takes the place of the best so far where it fits and is shorter. */
 static bool compete(struct explainer *e, const struct explained *plan, const struct facts *facts,
-                    const struct explained **best, int64_t *step_ns, struct error *err)
+                    const struct explained **best, struct account *of_best, struct error *err)
 {
     struct account account;
-    if (!plan)
+    if (!plan || plan == *best)
         return true;
     if (!explainer_account(e, plan, facts, &account, err))
         return false;
-    if (!account.fits || account.step_ns >= *step_ns)
+    if (!account.fits || (*best && account.step_ns >= of_best->step_ns))
         return true;
-    *step_ns = account.step_ns;
+    *of_best = account;
     *best = plan;
     return true;
 }
 
 /* ---- sensitivities ---- */
 
-/* same_job: devices and batch are the plan's, so plans already known may compete. */
+/* known: the best of the plans that are known, where devices and batch are theirs; NULL: none fits. */
 struct asked {
     struct what_if what_if;
     struct varied varied;
-    bool same_job;
+    const struct explained *known;
+    struct account account; /* of it */
 };
 struct asking {
     struct explainer *e;
@@ -67,12 +68,22 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     if (!what_if.name)
         return fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
     struct asked *asked = &a->list[a->count];
-    *asked = (struct asked){ .what_if = what_if, .same_job = same_job };
+    struct query *query = &a->queries[a->count];
+    *asked = (struct asked){ .what_if = what_if };
     if (!varied_open(&asked->varied, a->e->facts, variation, &why))
         return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
-    a->queries[a->count++] =
-        (struct query){ .space = *space, .facts = &asked->varied.facts, .same_rates = variation_is_memory(variation),
-                        .light = explainer_is_dear(a->plan) };
+    a->count++;
+    *query = (struct query){ .space = *space,
+                             .facts = &asked->varied.facts,
+                             .same_rates = variation_is_memory(variation),
+                             .light = explainer_is_dear(a->plan) };
+    if (same_job && !(compete(a->e, a->plan, query->facts, &asked->known, &asked->account, a->err) &&
+                      compete(a->e, a->out->base.explained, query->facts, &asked->known, &asked->account, a->err)))
+        return false;
+    if (asked->known) {
+        query->rival = asked->known->plan;
+        query->worth_ns = asked->account.step_ns;
+    }
     return true;
 }
 
@@ -84,17 +95,21 @@ static bool answer(void *self, int index, const struct solution *solution, struc
     const struct query *query = &a->queries[index];
     struct what_if *w = &a->out->list[a->out->count];
     int64_t step_ns = INT64_MAX;
+    (void)err;
     if (solution->kind == SOLUTION_ENDED)
         return true;
     *w = asked->what_if;
     w->solution = *solution;
-    if (solution->kind == SOLUTION_PLAN) {
-        step_ns = solution->step_ns;
-        w->best = solution->explained;
+    if (asked->known && w->solution.kind != SOLUTION_PLAN) /* nothing that is worth it */
+        w->solution = explainer_timed(asked->known, &asked->account);
+    if (w->solution.kind == SOLUTION_PLAN) {
+        step_ns = w->solution.step_ns;
+        w->best = w->solution.explained;
     }
-    if (asked->same_job && !(compete(a->e, a->plan, query->facts, &w->best, &step_ns, err) &&
-                             compete(a->e, a->out->base.explained, query->facts, &w->best, &step_ns, err)))
-        return false;
+    if (asked->known && asked->account.step_ns < step_ns) {
+        step_ns = asked->account.step_ns;
+        w->best = asked->known;
+    }
     if (step_ns < INT64_MAX) {
         int64_t times = query->space.batch / a->plan->plan->batch;
         w->step_ns = times > 1 ? step_ns / times : step_ns;
@@ -346,18 +361,18 @@ static bool answer_draw(void *self, int index, const struct solution *found, str
 static bool time_known(struct drawing *d, int index, const struct facts *facts, struct error *err)
 {
     struct explainer *e = d->e;
-    const struct explained *best = NULL;
-    d->best_ns[index] = INT64_MAX;
+    struct account account;
     if (!explainer_account(e, d->plan, facts, &d->owns[index], err))
         return false;
-    if (d->owns[index].fits)
-        d->best_ns[index] = d->owns[index].step_ns;
+    const struct explained *best = d->owns[index].fits ? d->plan : NULL;
+    account = d->owns[index];
     for (int i = 0; i < e->known_count && !explainer_is_dear(d->plan); i++) {
         const struct known_plan *known = &e->known[i];
         if (known->own.kind == SOLUTION_PLAN && known->explained != d->plan &&
-            !compete(e, known->explained, facts, &best, &d->best_ns[index], err))
+            !compete(e, known->explained, facts, &best, &account, err))
             return false;
     }
+    d->best_ns[index] = best ? account.step_ns : INT64_MAX;
     return true;
 }
 
@@ -375,6 +390,7 @@ static bool draw(struct drawing *d, uint64_t seed, int count, struct error *err)
             break;
         *query = (struct query){ .space = d->e->options.space, .facts = &varied[opened].facts, .light = true };
         good = time_known(d, opened, query->facts, err);
+        query->rival = d->plan->plan;
         query->worth_ns = d->best_ns[opened] < INT64_MAX ? d->best_ns[opened] : 0;
         opened++;
     }

@@ -55,6 +55,8 @@ struct search_options {
     bool thrifty;     /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
     bool any_plan;    /* the first that fits will do: of what is ranked, the best */
     int64_t worth_ns; /* with any_plan: nor is a longer step of use, and the first that is no shorter ends it; 0: any */
+    const struct plan *rival; /* with worth_ns: a plan that takes so long; where the walk tells that one of its shape is
+                                 hardly shorter, that is not simulated. May be NULL */
     bool tight;       /* what misses by little is laid out whole before it is turned down */
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */
