@@ -1,10 +1,7 @@
 /* One pass: ideals in order of size, so that the labels of an ideal are final when its turn comes. From each that has
  * labels the walk goes up through its supersets, depth first, as long as the stage may grow.
  *
- * With potentials, a pinch (an ideal that every chain of ideals passes through) lets most pairs go unseen: below and
- * above on different sides of a pinch are always nested, so that of all ideals below it only those matter, per choice
- * and per use of the axis, that no other beats in key and value. They form a stair, and the best step for an ideal
- * above is where value and difference of keys cross. */
+ * With potentials, pairs with a pinch between them are not walked: stage_far.c. */
 #include "peers/stage_walk.h"
 #include <limits.h>
 #include <math.h>
@@ -86,8 +83,8 @@ static bool add_stage(struct stage_walk *walk, int label_index, int above, int c
     return stage_labels_insert(walk, fresh);
 }
 
-/* The same where nobody knows yet that the rest may fit. A slot is asked about once: what stands in it is below. */
-static bool extend(struct stage_walk *walk, int label, int above, int choice, double load)
+/* A slot is asked about once: what stands in it is below. */
+bool stage_walk_extend(struct stage_walk *walk, int label, int above, int choice, double load)
 {
     int used[STAGE_AXES];
     if (!may_use(walk, label, choice, used))
@@ -127,7 +124,8 @@ static const struct ends *ends_at(struct stage_walk *walk, int ideal)
     return ends;
 }
 
-/* The innermost loop of what has one exact axis: what extend() writes cannot change what stands in locals. */
+/* The innermost loop of what has one exact axis: what stage_walk_extend() writes cannot change what stands in locals.
+ */
 static bool relax_slots(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
@@ -157,7 +155,8 @@ static bool relax_slots(struct stage_walk *walk, int below, int above)
         if (!(load < limit))
             continue;
         for (const struct own_label *own = first; own < end && own->used <= most; own++)
-            if (larger(own->value, load) < held[own->used + use] && !extend(walk, own->label, above, (int)c, load))
+            if (larger(own->value, load) < held[own->used + use] &&
+                !stage_walk_extend(walk, own->label, above, (int)c, load))
                 return false;
     }
     return true;
@@ -290,7 +289,7 @@ static void list_own(struct stage_walk *walk, int ideal, int end)
         }
 }
 
-static bool must_stop(struct stage_walk *walk)
+bool stage_walk_must_stop(struct stage_walk *walk)
 {
     int64_t work = ++walk->work + (walk->model->inner_work ? *walk->model->inner_work : 0);
     if (work >= walk->pass_limit)
@@ -358,7 +357,7 @@ static bool scan_leaving(struct stage_walk *walk, int below, int count)
         int above = walk->leaving[k];
         if (above <= below || walk->ends[above].fits < used)
             continue;
-        if (must_stop(walk))
+        if (stage_walk_must_stop(walk))
             return true;
         if (is_subset(walk->ideals, below, above) && !relax_slots(walk, below, above))
             return false;
@@ -396,7 +395,7 @@ static bool climb(struct stage_walk *walk, int below, int end)
         }
         int next = ideals->up_ideal[top->at], node = ideals->up_node[top->at];
         top->at++;
-        if (walk->seen[next] == walk->stamp || next >= end || must_stop(walk))
+        if (walk->seen[next] == walk->stamp || next >= end || stage_walk_must_stop(walk))
             continue;
         walk->seen[next] = walk->stamp;
         bool grown = false;
@@ -408,106 +407,7 @@ static bool climb(struct stage_walk *walk, int below, int end)
     return true;
 }
 
-/* ---- far pairs ---- */
-
-static void forget_stairs(struct stage_walk *walk)
-{
-    for (int i = 0; i < stage_walk_stairs(walk->model); i++)
-        walk->stairs[i].count = 0;
-}
-
-/* First step whose key is at least so high. */
-static int find_step(const struct far_stair *stair, double key)
-{
-    int low = 0, high = stair->count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (stair->steps[middle].key < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static bool add_step(struct stage_walk *walk, struct far_stair *stair, struct far_label fresh)
-{
-    int at = find_step(stair, fresh.key), first = at;
-    if (at < stair->count && stair->steps[at].value <= fresh.value)
-        return true;
-    if (at < stair->count && stair->steps[at].key <= fresh.key) /* equal keys: the new value is smaller */
-        at++;
-    while (first > 0 && stair->steps[first - 1].value >= fresh.value)
-        first--;
-    if (first == at && stair->count == stair->capacity) {
-        int capacity = stair->capacity ? 2 * stair->capacity : 16;
-        struct far_label *grown = reallocarray(stair->steps, (size_t)capacity, sizeof *grown);
-        if (!grown)
-            return stage_walk_no_memory(walk->err);
-        stair->steps = grown;
-        stair->capacity = capacity;
-    }
-    memmove(&stair->steps[first + 1], stair->steps + at, (size_t)(stair->count - at) * sizeof *stair->steps);
-    stair->count += first + 1 - at;
-    stair->steps[first] = fresh;
-    return true;
-}
-
-/* The labels of `below` can now be seen from every ideal that follows. */
-static bool show_far(struct stage_walk *walk, int below)
-{
-    const struct stage_model *model = walk->model;
-    if (below == walk->start || walk->head[below] < 0)
-        return true;
-    for (int c = 0; c < model->choice_count; c++) {
-        const struct potentials *low = &walk->potentials[(size_t)below * (size_t)model->choice_count + (size_t)c];
-        for (int l = walk->head[below]; low->entry < walk->limit && l >= 0; l = walk->labels[l].next) {
-            struct far_stair *stair = &walk->stairs[c * (model->axis_limit[0] + 1) + walk->labels[l].used[0]];
-            if (!add_step(walk, stair, (struct far_label){ low->key, fmax(walk->labels[l].value, low->entry), l }))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* The best of the stair under an ideal of this key: going up, the value grows and the difference of keys falls. */
-static const struct far_label *best_step(const struct far_stair *stair, double key)
-{
-    int low = 0, high = stair->count;
-    while (low < high) { /* first step whose value is at least the difference */
-        int middle = low + (high - low) / 2;
-        if (stair->steps[middle].value < key - stair->steps[middle].key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == stair->count || (low > 0 && key - stair->steps[low - 1].key <= stair->steps[low].value))
-        low--;
-    return low < 0 ? NULL : &stair->steps[low];
-}
-
-static bool relax_far(struct stage_walk *walk, int above)
-{
-    const struct stage_model *model = walk->model;
-    for (int c = 0; c < model->choice_count; c++) {
-        const struct potentials *high = &walk->potentials[(size_t)above * (size_t)model->choice_count + (size_t)c];
-        if (!(high->exit < walk->limit))
-            continue;
-        for (int used = 0; used + model->choices[c].use[0] <= model->axis_limit[0]; used++) {
-            const struct far_label *far = best_step(&walk->stairs[c * (model->axis_limit[0] + 1) + used], high->key);
-            if (!far || !(high->key - far->key < walk->limit))
-                continue;
-            size_t below = (size_t)walk->labels[far->label].ideal;
-            double way_in = walk->potentials[below * (size_t)model->choice_count + (size_t)c].entry;
-            double load = fmax(fmax(way_in, high->key - far->key), high->exit);
-            if (must_stop(walk))
-                return true;
-            if (!extend(walk, far->label, above, c, load))
-                return false;
-        }
-    }
-    return true;
-}
+/* ---- passes ---- */
 
 /* Whether a stage behind any label may hold the pinch. Those made last reach farthest. */
 static bool any_reaches(const struct stage_walk *walk, int pinch)
@@ -525,7 +425,7 @@ static bool any_reaches(const struct stage_walk *walk, int pinch)
 static bool pass_far(struct stage_walk *walk)
 {
     int shown = walk->start, count = walk->ideals->count;
-    forget_stairs(walk);
+    stage_far_forget(walk);
     if (!climb(walk, walk->start, count)) /* a stage that begins here has a load of its own kind */
         return false;
     for (int i = walk->start + 1; i < count && !walk->stopped && !walk->given_up; i++) {
@@ -533,11 +433,11 @@ static bool pass_far(struct stage_walk *walk)
         if (pinched && !any_reaches(walk, i))
             break;
         for (; pinched && shown < i; shown++)
-            if (!show_far(walk, shown))
+            if (!stage_far_show(walk, shown))
                 return false;
-        if (!relax_far(walk, i))
+        if (!stage_far_relax(walk, i))
             return false;
-        if (pinched && !show_far(walk, shown++))
+        if (pinched && !stage_far_show(walk, shown++))
             return false;
         if (!pinched && walk->head[i] >= 0 && !climb(walk, i, walk->pinch[i]))
             return false;

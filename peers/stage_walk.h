@@ -1,4 +1,4 @@
-/* What stages.c and stage_walk.c share: the pass over all ideals. */
+/* What stages.c and the stage_*.c share: the pass over all ideals. */
 #ifndef CLEAVE_PEERS_STAGE_WALK_H
 #define CLEAVE_PEERS_STAGE_WALK_H
 #include "peers/stages.h"
@@ -81,6 +81,20 @@ bool stage_walk_is_exact(const struct stage_walk *walk);
 /* One pass below `limit`; *best: the label of everything, -1 when there is none. False: out of memory or a plug-in's
  * failure. */
 bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err);
+
+/* The stage with this load behind the label, up to the ideal `above`, unless its rest cannot fit. Fails for want of
+ * memory. */
+bool stage_walk_extend(struct stage_walk *walk, int label, int above, int choice, double load);
+/* Counts a pair of ideals, and says whether the pass ends here. */
+bool stage_walk_must_stop(struct stage_walk *walk);
+
+/* ---- stage_far.c ---- */
+
+void stage_far_forget(struct stage_walk *walk);
+/* The labels of `below` can now be seen from every ideal that follows. */
+bool stage_far_show(struct stage_walk *walk, int below);
+/* The best stage of each choice and use from what is seen up to the ideal. */
+bool stage_far_relax(struct stage_walk *walk, int above);
 
 /* ---- stage_tables.c ---- */
 
