@@ -7,7 +7,7 @@
 
 /* A light search ranks LIGHT_RANKED plans by the walk and simulates the first that fits. */
 enum { LIGHT_RANKED = 16 };
-static const unsigned light_skip = 1u << PART_FAMILIES | 1u << PART_LEADER | 1u << PART_CLIMB;
+static const unsigned light_skip = 1u << PART_FAMILIES | 1u << PART_CLIMB;
 enum { TIMED_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
 enum { OWN_RATES = 1 };       /* the number of the explainer's facts on its shelf */
 

@@ -127,9 +127,6 @@ bool search_solve_on(struct run *run);
 bool search_scout_on(struct run *run, bool *found);
 /* families.c: candidates for the judge, from families that have none. */
 bool search_solve_families(struct run *run);
-/* When a family leads by rank that was solved only roughly, its best configurations are solved like the others, and all
- * is ranked again. */
-bool search_solve_leader(struct run *run);
 
 /* judge.c: puts the plan into the result's list of at most `top`, best first. False: it is not among them, or there
  * already; then it is still the caller's. */

@@ -12,8 +12,7 @@ enum {
     FAMILY_SOLVES = 24,  /* in all */
     FAMILY_LOOKS = 8,    /* relaxations for each of these, where families are solved closely */
     SMALL_MORE = 4,      /* small models, of which all are: so many times as often */
-    ORDERS_MORE = 4,     /* clusters with the most orders, each of which has families of its own: likewise */
-    FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
+    ORDERS_MORE = 4      /* clusters with the most orders, each of which has families of its own: likewise */
 };
 
 static bool has_candidate(const struct run *run, int config)
@@ -169,8 +168,8 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
     f->queue.plain_count += !at->late;
 }
 
-/* The configurations whose first bounds are low enough. like: one of the only family that is wanted; -1: all. */
-static bool open_families(struct run *run, struct families *f, int like)
+/* The configurations whose first bounds are low enough. */
+static bool open_families(struct run *run, struct families *f)
 {
     size_t configs = (size_t)run->config_count + 1;
     int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
@@ -181,8 +180,7 @@ static bool open_families(struct run *run, struct families *f, int like)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
-        bool wanted = like < 0 || search_same_family(run, at->index, like);
-        if (wanted && at->bound_ns < f->below_ns)
+        if (at->bound_ns < f->below_ns)
             add_to_families(f, run, first, at);
     }
     size_t count = (size_t)f->count + 1;
@@ -259,9 +257,9 @@ static int step_families(const struct run *run, struct families *f)
 
 /* First bounds know nothing of memory, and are equal where configurations differ in trifles: it is by their relaxations
  * that the best of a family are found, unless it is only about some plan. */
-static bool solve_families(struct run *run, struct families *f, int like)
+static bool solve_families(struct run *run, struct families *f)
 {
-    if (!open_families(run, f, like))
+    if (!open_families(run, f))
         return false;
     for (int count; !search_stops(run) && (count = step_families(run, f)) > 0;) {
         if (!solve_for_families(run, f->pieces, count, f->below_ns, f->rough))
@@ -293,18 +291,5 @@ bool search_solve_families(struct run *run)
             SMALL_MORE * (run->bench.facts->cluster->group_count == MOST_ORDERED_GROUPS ? ORDERS_MORE : 1);
         families.looks_left = families.solves_left * FAMILY_LOOKS;
     }
-    return solve_families(run, &families, -1) && (search_stops(run) || solve_files_order(run));
-}
-
-bool search_solve_leader(struct run *run)
-{
-    const struct candidate leader = run->candidates[0];
-    int before = run->candidate_count;
-    struct families family = { .tries_each = FAMILY_CLOSE,
-                               .solves_left = FAMILY_CLOSE,
-                               .looks_left = FAMILY_CLOSE * FAMILY_LOOKS };
-    if (!leader.rough)
-        return true;
-    family.below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
-    return solve_families(run, &family, leader.config) && search_rank_more(run, before, INT64_MAX);
+    return solve_families(run, &families) && (search_stops(run) || solve_files_order(run));
 }

@@ -48,8 +48,7 @@ static bool judge_scouts(struct run *run)
 /* By the walk, which sees what the formula does not; then what leads is improved by it. */
 static bool rank_candidates(struct run *run)
 {
-    return search_pass(run, PART_RANKING, search_rank) && search_pass(run, PART_LEADER, search_solve_leader) &&
-           search_pass(run, PART_TIED, search_join_all_tied) && search_pass(run, PART_CLIMB, search_climb_all);
+    return search_pass(run, PART_RANKING, search_rank) && search_pass(run, PART_CLIMB, search_climb_all);
 }
 
 /* What the proof left undone when it paused. A plan that it finds now has its turn with the judge. */
