@@ -2,6 +2,7 @@
 #include "planner/check/check.h"
 #include "cli/inputs.h"
 #include "cli/program_options.h"
+#include "cli/progress.h"
 #include "host/heap.h"
 #include "planner/explain/explain.h"
 #include <string.h>
@@ -17,11 +18,7 @@ static const struct option options[] = {
 
 static void show_progress(void *self, int done, int total)
 {
-    const struct cli *cli = self;
-    if (cli->talk_is_tty && (done == total || done % 16 == 0))
-        fprintf(cli->talk, done == total ? "\r\033[K" : "\r\033[Kcleave check: %d of %d configurations ...", done,
-                total);
-    fflush(cli->talk);
+    progress_say(self, "%d of %d configurations", done, total);
 }
 
 static bool print_json(const struct cli *cli, const struct check_report *r, struct error *err)
@@ -96,6 +93,7 @@ static bool check_file(const struct cli *cli, const struct check_arguments *a, s
                        struct claim *claim, struct error *err)
 {
     struct check_report report;
+    struct progress progress;
     const struct json *certificate = in->plan_file->certificate;
     if (!certificate)
         return fail(err, "%s: the plan has no certificate: cleave plan writes one with -o", path);
@@ -103,8 +101,11 @@ static bool check_file(const struct cli *cli, const struct check_arguments *a, s
     if (!claim_read(claim, certificate, &space, err))
         return false;
     claim->predicted = in->plan_file->predicted;
-    if (!certificate_check(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress,
-                           (void *)(uintptr_t)cli, err))
+    progress_begin(&progress, cli, "check");
+    bool checked =
+        certificate_check(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress, &progress, err);
+    progress_clear(&progress);
+    if (!checked)
         return strncmp(err->message, path, strlen(path)) == 0 ? false : error_within(err, "%s", path);
     if (report.undecided > 0)
         return fail_kind(err, ERROR_GATE,

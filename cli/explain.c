@@ -1,5 +1,6 @@
 /* Why this plan and not another; or, where nothing fits, why not, and what would do. */
 #include "cli/explanation.h"
+#include "cli/progress.h"
 #include "cli/space_options.h"
 #include "host/heap.h"
 #include "planner/check/claim.h"
@@ -36,14 +37,30 @@ struct explaining {
     struct inputs in;
     struct explainer explainer;
     struct explanation x;
+    struct progress progress;
+    const char *what; /* is asked now */
 };
 
-/* One line that the next replaces; only where somebody watches. */
-static void say(const struct cli *cli, const char *what)
+static void show_asked(void *self, int answered, int count, int64_t best_ns)
 {
-    if (cli->talk_is_tty)
-        fprintf(cli->talk, *what ? "\r\033[Kcleave explain: %s ..." : "\r\033[K%s", what);
-    fflush(cli->talk);
+    struct explaining *g = self;
+    (void)best_ns;
+    progress_say(&g->progress, "%s, %d of %d", g->what, answered, count);
+}
+
+/* Whether the part that has just been answered is to be printed: JSON is one document, at the end. What is printed
+ * shows at once. */
+static bool prints(struct explaining *g)
+{
+    progress_clear(&g->progress);
+    return !g->a->json;
+}
+
+static void asks(struct explaining *g, const char *what)
+{
+    fflush(g->cli->out);
+    g->what = what;
+    progress_say(&g->progress, "%s", what);
 }
 
 static bool choose_parts(const struct explain_arguments *a, bool asked[PART_COUNT], struct error *err)
@@ -237,13 +254,45 @@ static bool explain_versus(struct explaining *g, struct error *err)
         struct space space = g->explainer.options.space;
         struct alternative *v = &x->versus[x->versus_count];
         v->kind = g->a->versus.item[i];
+        asks(g, v->kind);
         if (!space_restrict(&space, "--versus", v->kind, err) ||
             !explainer_solve(&g->explainer, &space, g->explainer.facts, &v->solution, err) ||
             (v->solution.kind == SOLUTION_NO_MEMORY &&
              !explain_missing(&g->explainer, &space, g->explainer.facts, &v->solution.missing_bytes, err)))
             return false;
+        if (prints(g))
+            explanation_print_versus(g->cli, x, x->versus_count);
         x->versus_count++;
     }
+    return true;
+}
+
+static bool explain_others(struct explaining *g, struct error *err)
+{
+    asks(g, "other plans");
+    if (!explain_alternatives(&g->explainer, g->x.plan, &g->x.alternatives, err))
+        return false;
+    if (prints(g))
+        explanation_print_alternatives(g->cli, &g->x);
+    return true;
+}
+
+static void print_answer(void *self, const struct what_ifs *so_far)
+{
+    struct explaining *g = self;
+    if (!prints(g))
+        return;
+    explanation_print_what_if(g->cli, so_far, so_far->count - 1);
+    fflush(g->cli->out);
+}
+
+static bool explain_facts(struct explaining *g, struct error *err)
+{
+    asks(g, "other facts");
+    if (!explain_what_ifs(&g->explainer, g->x.plan, &g->x.what_ifs, print_answer, g, err))
+        return false;
+    if (prints(g))
+        explanation_print_binding(g->cli, &g->x);
     return true;
 }
 
@@ -253,11 +302,13 @@ static bool explain_noise(struct explaining *g, struct error *err)
     for (int i = 0; i < MAX_NOISES && !explainer_ends(&g->explainer); i++) {
         char what[64];
         snprintf(what, sizeof what, "robustness, %.0f %% noise", 100 * amounts[i]);
-        say(g->cli, what);
+        asks(g, what);
         if (!explain_regret(&g->explainer, g->x.plan, amounts[i], (int)g->a->draws, (uint64_t)g->a->seed,
                             &g->x.regrets[i], err))
             return false;
         g->x.regret_count++;
+        if (prints(g))
+            explanation_print_regret(g->cli, &g->x, i);
     }
     return true;
 }
@@ -266,23 +317,20 @@ static bool explain_all(struct explaining *g, const struct plan *plan, struct er
 {
     struct explainer *e = &g->explainer;
     struct explanation *x = &g->x;
-    say(g->cli, "items");
+    asks(g, "items");
     if (!explainer_plan(e, plan, &x->plan, err) || !explainer_account(e, x->plan, e->facts, &x->account, err))
         return false;
     x->choice = choice_of(x->plan->plan, x->plan->graph);
-    say(g->cli, "what --versus names");
-    if (x->asked[PART_VERSUS] && !explain_versus(g, err))
+    if (prints(g))
+        explanation_print_items(g->cli, x);
+    if ((x->asked[PART_VERSUS] && !explain_versus(g, err)) ||
+        (x->asked[PART_ALTERNATIVES] && !explain_others(g, err)) ||
+        (x->asked[PART_WHAT_IF] && !explain_facts(g, err)) || (x->asked[PART_ROBUSTNESS] && !explain_noise(g, err)))
         return false;
-    say(g->cli, "other plans");
-    if (x->asked[PART_ALTERNATIVES] && !explain_alternatives(e, x->plan, &x->alternatives, err))
-        return false;
-    say(g->cli, "other facts");
-    if (x->asked[PART_WHAT_IF] && !explain_what_ifs(e, x->plan, &x->what_ifs, err))
-        return false;
-    if (x->asked[PART_ROBUSTNESS] && !explain_noise(g, err))
-        return false;
-    say(g->cli, "");
     x->complete = !e->ended;
+    if (!prints(g))
+        return explanation_write(g->cli, x, err);
+    explanation_print_end(g->cli, x);
     return true;
 }
 
@@ -290,10 +338,10 @@ static bool explain_all(struct explaining *g, const struct plan *plan, struct er
 static bool explain_nothing(struct explaining *g, struct error *err)
 {
     struct conflict conflict;
-    say(g->cli, "what would do");
+    asks(g, "what would do");
     if (!explain_conflict(&g->explainer, &conflict, err))
         return false;
-    say(g->cli, "");
+    progress_clear(&g->progress);
     if (!conflict.exists)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: ended before a plan was found; give it more --time-limit");
     if (g->a->json ? !conflict_write(g->cli, &conflict, err)
@@ -306,7 +354,7 @@ static bool explain_nothing(struct explaining *g, struct error *err)
 static bool find_plan(struct explaining *g, struct solution *found, struct error *err)
 {
     struct explainer *e = &g->explainer;
-    say(g->cli, "searching");
+    asks(g, "searching");
     if (!explainer_base(e, found, err))
         return false;
     if (found->kind == SOLUTION_ENDED)
@@ -331,17 +379,17 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (!check_versus(&a->versus, &space, err))
         goto cleanup;
     struct search_options o = space_search_options(&a->space, &space);
+    progress_begin(&g.progress, cli, "explain");
+    o.calls.progress = show_asked;
+    o.calls.watcher = &g;
     explainer_open(&g.explainer, g.in.model, &g.in.facts, &o);
     if (plan)
         note_missing(&g, &space);
     if (!plan && find_plan(&g, &found, err))
         plan = found.explained->plan;
-    if (plan && explain_all(&g, plan, err)) {
-        if (a->json)
-            explanation_write(cli, &g.x, err);
-        else
-            explanation_print(cli, &g.x);
-    }
+    if (plan)
+        explain_all(&g, plan, err);
+    progress_clear(&g.progress);
     explainer_close(&g.explainer);
 cleanup:
     inputs_free(&g.in);

@@ -16,26 +16,15 @@ static double percent(double now, double before)
     return 100 * (now / before - 1);
 }
 
-/* ---- what binds ---- */
+/* ---- room ---- */
 
-static void print_binding(const struct cli *cli, const struct explanation *x)
+static void print_room(const struct cli *cli, const struct explanation *x)
 {
     const struct account *a = &x->account;
     const struct choice *c = &x->choice;
     char left[TEXT_NUMBER_BYTES], usable[TEXT_NUMBER_BYTES], text[3][TEXT_NUMBER_BYTES];
-    const struct what_if *binding = explain_binding(&x->what_ifs);
     int64_t left_bytes = account_left_bytes(a, a->full_stage), all_bytes = a->available_bytes[a->full_stage];
-    if (x->asked[PART_WHAT_IF])
-        fprintf(cli->out, "\nwhat binds: ");
-    if (x->asked[PART_WHAT_IF] && binding)
-        fprintf(cli->out, "%s (%s: %+.1f %% of the step)\n", resource_names[binding->resource], binding->name,
-                100 * binding->change);
-    else if (x->asked[PART_WHAT_IF] && (x->what_ifs.count < x->what_ifs.asked || x->what_ifs.asked == 0))
-        fprintf(cli->out, "not known: time was over before all was tried\n");
-    else if (x->asked[PART_WHAT_IF])
-        fprintf(cli->out, "no constraint; memory, node size or batch would not buy a thousandth of the step\n");
-    else
-        fprintf(cli->out, "\nroom that is left\n");
+    fprintf(cli->out, "\nroom that is left\n");
     text_bytes(left, left_bytes < 0 ? -left_bytes : left_bytes);
     text_bytes(usable, all_bytes);
     fprintf(cli->out, "  memory   stage %d: %s %s of %s (%.1f %%)\n", a->full_stage, left,
@@ -195,34 +184,64 @@ static void print_alternative(const struct cli *cli, const struct alternative *a
     }
 }
 
-static void print_what_ifs(const struct cli *cli, const struct what_ifs *w)
+void explanation_print_versus(const struct cli *cli, const struct explanation *x, int index)
 {
-    char number[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
-    fprintf(cli->out, "\nwhat if (each solved anew, against %s)\n", text_duration_ns(number, w->base_ns));
-    for (int i = 0; i < w->count; i++) {
-        const struct what_if *at = &w->list[i];
-        if (at->step_ns == 0) {
-            fprintf(cli->out, "  %-42s %s\n", at->name,
-                    at->solution.kind == SOLUTION_NONE ? "impossible: degrees or batch do not divide" : "nothing fits");
-            continue;
-        }
-        print_plan_line(at->best->plan, at->best->graph, line);
-        fprintf(cli->out, "  %-42s %8s %+7.1f %%  %s\n", at->name, text_duration_ns(number, at->step_ns),
-                100 * at->change, line);
+    if (index == 0)
+        fprintf(cli->out, "\nversus\n");
+    print_alternative(cli, &x->versus[index], x, true);
+}
+
+void explanation_print_alternatives(const struct cli *cli, const struct explanation *x)
+{
+    if (x->alternatives.count > 0)
+        fprintf(cli->out, "\nwhy not another: the best of each kind, and its difference by item\n");
+    for (int i = 0; i < x->alternatives.count; i++) {
+        const char *before = listed_before(&x->alternatives, i);
+        if (before)
+            fprintf(cli->out, "  %s: the same as %s\n", x->alternatives.list[i].kind, before);
+        else
+            print_alternative(cli, &x->alternatives.list[i], x, false);
     }
 }
 
-/* A part of the cluster that is better than all of it. */
-static void print_fewer_devices(const struct cli *cli, const struct explanation *x)
+void explanation_print_what_if(const struct cli *cli, const struct what_ifs *w, int index)
 {
-    const struct what_if *fewer = explain_fewer(&x->what_ifs);
-    if (fewer)
-        print_fewer(cli->out, fewer->step_ns, x->what_ifs.base_ns, x->plan->plan->rank_count,
+    char number[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
+    const struct what_if *at = &w->list[index];
+    if (index == 0)
+        fprintf(cli->out, "\nwhat if (each solved anew, against %s)\n", text_duration_ns(number, w->base_ns));
+    if (at->step_ns == 0) {
+        fprintf(cli->out, "  %-42s %s\n", at->name,
+                at->solution.kind == SOLUTION_NONE ? "impossible: degrees or batch do not divide" : "nothing fits");
+        return;
+    }
+    print_plan_line(at->best->plan, at->best->graph, line);
+    fprintf(cli->out, "  %-42s %8s %+7.1f %%  %s\n", at->name, text_duration_ns(number, at->step_ns), 100 * at->change,
+            line);
+}
+
+void explanation_print_binding(const struct cli *cli, const struct explanation *x)
+{
+    const struct what_ifs *w = &x->what_ifs;
+    const struct what_if *binding = explain_binding(w), *fewer = explain_fewer(w);
+    fprintf(cli->out, "what binds: ");
+    if (binding)
+        fprintf(cli->out, "%s (%s: %+.1f %% of the step)\n", resource_names[binding->resource], binding->name,
+                100 * binding->change);
+    else if (w->count < w->asked || w->asked == 0)
+        fprintf(cli->out, "not known: time was over before all was tried\n");
+    else
+        fprintf(cli->out, "no constraint; memory, node size or batch would not buy a thousandth of the step\n");
+    if (fewer) /* a part of the cluster that is better than all of it */
+        print_fewer(cli->out, fewer->step_ns, w->base_ns, x->plan->plan->rank_count,
                     fewer->cluster ? fewer->cluster : fewer->name);
 }
 
-static void print_regret(const struct cli *cli, const struct regret *r)
+void explanation_print_regret(const struct cli *cli, const struct explanation *x, int index)
 {
+    const struct regret *r = &x->regrets[index];
+    if (index == 0)
+        fprintf(cli->out, "\nrobustness: every rate and the memory drawn anew, each time against the best plan then\n");
     fprintf(cli->out, "  +-%.0f %%: ", 100 * r->amount);
     if (r->draws == r->unfit)
         fprintf(cli->out, "%s %d draws\n", r->draws ? "does not fit in any of" : "no time for any draw, of", r->draws);
@@ -235,36 +254,19 @@ static void print_regret(const struct cli *cli, const struct regret *r)
             r->unsolved ? " (nor does any other in some)" : "");
 }
 
-void explanation_print(const struct cli *cli, const struct explanation *x)
+void explanation_print_items(const struct cli *cli, const struct explanation *x)
 {
     char line[PRINT_LINE_BYTES];
     print_plan_line(x->plan->plan, x->plan->graph, line);
     fprintf(cli->out, "%s on %d devices: %s\n", x->plan->graph->model_name, x->plan->plan->rank_count, line);
     print_order(cli, x->plan->plan);
-    print_binding(cli, x);
     print_time(cli, &x->account);
     print_memory(cli, &x->account);
-    if (x->versus_count > 0)
-        fprintf(cli->out, "\nversus\n");
-    for (int i = 0; i < x->versus_count; i++)
-        print_alternative(cli, &x->versus[i], x, true);
-    if (x->alternatives.count > 0)
-        fprintf(cli->out, "\nwhy not another: the best of each kind, and its difference by item\n");
-    for (int i = 0; i < x->alternatives.count; i++) {
-        const char *before = listed_before(&x->alternatives, i);
-        if (before)
-            fprintf(cli->out, "  %s: the same as %s\n", x->alternatives.list[i].kind, before);
-        else
-            print_alternative(cli, &x->alternatives.list[i], x, false);
-    }
-    if (x->asked[PART_WHAT_IF]) {
-        print_what_ifs(cli, &x->what_ifs);
-        print_fewer_devices(cli, x);
-    }
-    if (x->asked[PART_ROBUSTNESS])
-        fprintf(cli->out, "\nrobustness: every rate and the memory drawn anew, each time against the best plan then\n");
-    for (int i = 0; i < x->regret_count; i++)
-        print_regret(cli, &x->regrets[i]);
+    print_room(cli, x);
+}
+
+void explanation_print_end(const struct cli *cli, const struct explanation *x)
+{
     if (!x->complete)
         fprintf(cli->out, "\nended early: what is missing above was not looked at\n");
 }

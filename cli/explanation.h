@@ -22,7 +22,15 @@ struct explanation {
     bool complete; /* neither time limit nor Ctrl-C ended it */
 };
 
-void explanation_print(const struct cli *cli, const struct explanation *x);
+/* For people, in this order and as soon as each is known. What the plan is, where its time and memory go, and the room
+ * that is left: */
+void explanation_print_items(const struct cli *cli, const struct explanation *x);
+void explanation_print_versus(const struct cli *cli, const struct explanation *x, int index);
+void explanation_print_alternatives(const struct cli *cli, const struct explanation *x);
+void explanation_print_what_if(const struct cli *cli, const struct what_ifs *w, int index);
+void explanation_print_binding(const struct cli *cli, const struct explanation *x); /* after all of these */
+void explanation_print_regret(const struct cli *cli, const struct explanation *x, int index);
+void explanation_print_end(const struct cli *cli, const struct explanation *x);
 bool explanation_write(const struct cli *cli, const struct explanation *x, struct error *err);
 /* Why nothing fits: text and JSON. */
 void conflict_print(FILE *out, const struct explainer *e, const struct conflict *conflict);

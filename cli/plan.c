@@ -1,5 +1,6 @@
 #include "cli/explanation.h"
 #include "cli/print.h"
+#include "cli/progress.h"
 #include "cli/space_options.h"
 #include "host/clock.h"
 #include "host/heap.h"
@@ -476,6 +477,7 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
                               struct search_result *result, struct error *err)
 {
     struct search_options o;
+    struct progress progress;
     struct answer answer = { .a = a, .in = in, .space = space, .batches = batches };
     static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
     if (!options_of(a, space, &o, err)) {
@@ -483,9 +485,12 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
         return false;
     }
     bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &answer.resource, err);
+    progress_begin(&progress, cli, "plan");
+    progress_watch(&progress, &o);
     explainer_open(&answer.explainer, in->model, &in->facts, &o);
     int64_t before_ns = clock_processor_ns();
     good = good && (result || search_run(&result, in->model, &in->facts, &o, err));
+    progress_clear(&progress);
     if (good && a->timings)
         print_timings(cli, result, before_ns);
     good = good && (result->feasible || say_infeasible(cli, a, result, space, in, err));
@@ -496,9 +501,12 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     }
     if (good) {
         certify(&answer);
-        good = (!a->pareto || find_frontier(&answer, err)) && hand_out(cli, &answer, err) &&
-               suggest_fewer(cli, &answer, err);
+        good = !a->pareto || find_frontier(&answer, err);
+        progress_clear(&progress);
+        answer.explainer.options.calls.progress = NULL; /* the plan is there */
+        good = good && hand_out(cli, &answer, err) && suggest_fewer(cli, &answer, err);
     }
+    progress_clear(&progress);
     ranking_free(&answer.ranking);
     explainer_close(&answer.explainer);
     search_result_free(result);
@@ -530,7 +538,14 @@ static bool choose_batch(const struct cli *cli, const struct plan_arguments *a, 
                          struct error *err)
 {
     struct search_options o;
-    if (!options_of(a, space, &o, err) || !search_batch(result, choice, in->model, &in->facts, &o, most, err))
+    struct progress progress;
+    if (!options_of(a, space, &o, err))
+        return false;
+    progress_begin(&progress, cli, "plan");
+    progress_watch(&progress, &o);
+    bool good = search_batch(result, choice, in->model, &in->facts, &o, most, err);
+    progress_clear(&progress);
+    if (!good)
         return false;
     space->batch = choice->batch;
     print_batches(cli, choice);

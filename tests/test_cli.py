@@ -507,8 +507,8 @@ def explains(folder):
     plan, small = folder / "explained.json", ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
     run("plan", "tiny-gpt", *small, "-o", plan)
     draws = 1 if SMALL else 2
-    shown = r"time of one step by stage.*memory of one device by stage.*"
-    shown = shown + "robustness" if SMALL else "what binds.*" + shown + "why not another.*what if.*robustness"
+    shown = r"time of one step by stage.*memory of one device by stage.*room that is left.*"
+    shown += "robustness" if SMALL else "why not another.*what if.*what binds.*robustness"
     expect("explain", 0, shown, "explain", plan, "--draws", 1, *(["--part", "robustness"] if SMALL else []))
     answer = run("explain", plan, "--json", "--draws", draws, "--versus", "tp=2", "--versus", "dp=2,zero=0")
     found = json.loads(answer.stdout)

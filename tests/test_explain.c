@@ -328,7 +328,7 @@ START_TEST(more_is_never_worse)
         int looked = 0;
         explainer_open(&e, world.model, &world.facts, &options);
         const struct explained *plan = best_plan(&e);
-        ck_assert_msg(explain_what_ifs(&e, plan, &w, &err), "%s", err.message);
+        ck_assert_msg(explain_what_ifs(&e, plan, &w, NULL, NULL, &err), "%s", err.message);
         ck_assert_int_gt(w.count, 6);
         for (int i = 0; i < w.count; i++) {
             const struct what_if *at = &w.list[i];
@@ -438,7 +438,7 @@ START_TEST(time_ends_anywhere)
         explainer_open(&e, world.model, &world.facts, &options);
         ck_assert(explainer_plan(&e, found->plan, &plan, &err));
         ck_assert_msg(explain_alternatives(&e, plan, &list, &err), "%s", err.message);
-        ck_assert_msg(explain_what_ifs(&e, plan, &w, &err), "%s", err.message);
+        ck_assert_msg(explain_what_ifs(&e, plan, &w, NULL, NULL, &err), "%s", err.message);
         ck_assert_msg(explain_regret(&e, plan, 0.1, 2, 1, &regret, &err), "%s", err.message);
         shortened += e.ended;
         explainer_close(&e);

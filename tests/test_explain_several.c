@@ -265,7 +265,7 @@ START_TEST(device_frontier_by_type)
     ck_assert(alone[0] && alone[1]);
     ck_assert_str_eq(f.points[0].cluster, "1x3:toy");
     const struct explained *whole = e.base.explained;
-    ck_assert_msg(explain_what_ifs(&e, whole, &w, &err), "%s", err.message);
+    ck_assert_msg(explain_what_ifs(&e, whole, &w, NULL, NULL, &err), "%s", err.message);
     const struct what_if *fewer = explain_fewer(&w);
     ck_assert_ptr_nonnull(fewer);
     ck_assert_str_eq(fewer->cluster, "1x3:toy");

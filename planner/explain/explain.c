@@ -220,11 +220,12 @@ static struct search_options options_in(struct explainer *e, const struct space 
     return options;
 }
 
-/* By itself a search has all threads; several share them out. */
+/* By itself a search has all threads; several share them out. How far each of a list comes is not told. */
 struct queries {
     struct explainer *e;
     struct query *list;
     int count;
+    bool listed;
 };
 
 static void run_query(void *context, int index)
@@ -242,20 +243,20 @@ static void run_query(void *context, int index)
         options.rival = query->rival;
     }
     options.rates = query->same_rates || query->facts == all->e->facts ? OWN_RATES : 0;
-    if (all->count > 1) {
-        options.calls.parallel_for = NULL;
+    if (all->listed)
         options.calls.progress = NULL;
-        options.calls.spent_ns = NULL;
-    }
+    if (all->count > 1)
+        options.calls.parallel_for = NULL;
+    options.calls.spent_ns = NULL;
     query->asked = true;
     if (!search_run(&query->result, all->e->model, query->facts, &options, &query->error))
         query->result = NULL;
 }
 
-static void ask(struct explainer *e, struct query *queries, int count)
+static void ask(struct explainer *e, struct query *queries, int count, bool listed)
 {
     const struct search_calls *calls = &e->options.calls;
-    struct queries all = { e, queries, count };
+    struct queries all = { e, queries, count, listed };
     if (calls->parallel_for && count > 1)
         calls->parallel_for(calls->self, count, run_query, &all);
     else
@@ -294,7 +295,7 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
                      struct error *err)
 {
     struct query query = { .space = *space, .facts = facts };
-    ask(e, &query, 1);
+    ask(e, &query, 1, false);
     return take_found(e, &query, out, err);
 }
 
@@ -319,10 +320,14 @@ bool explainer_glance(struct explainer *e, const struct space *space, const stru
 bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
                          struct error *err)
 {
+    const struct search_calls *calls = &e->options.calls;
     bool good = true;
-    for (int first = 0; good && first < count && !explainer_ends(e); first += MOST_QUERIES) {
-        int end = first + MOST_QUERIES < count ? first + MOST_QUERIES : count;
-        ask(e, &queries[first], end - first);
+    int most = calls->parallel_for && calls->threads > 1 ? MOST_QUERIES : 1;
+    for (int first = 0; good && first < count && !explainer_ends(e); first += most) {
+        int end = first + most < count ? first + most : count;
+        if (calls->progress)
+            calls->progress(calls->watcher, first, count, INT64_MAX);
+        ask(e, &queries[first], end - first, true);
         for (int i = first; i < end; i++) {
             struct solution solution;
             good = good && take_found(e, &queries[i], &solution, err) && answer(self, i, &solution, err);
@@ -337,7 +342,7 @@ bool explainer_base(struct explainer *e, struct solution *out, struct error *err
     struct query query = { .space = e->options.space, .facts = e->facts };
     query.light = e->known_count > 0 && explainer_is_dear(e->known[0].explained);
     if (!e->has_base) {
-        ask(e, &query, 1);
+        ask(e, &query, 1, false);
         if (!take_found(e, &query, &e->base, err))
             return false;
     }

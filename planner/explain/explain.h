@@ -69,7 +69,7 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
 struct query {
     struct space space;
     const struct facts *facts;
-    bool same_rates; /* the facts differ from the explainer's in memory alone, if at all */
+    bool same_rates;              /* the facts differ from the explainer's in memory alone, if at all */
     bool light;                   /* with little effort: the walk's best, if it fits */
     int64_t worth_ns;             /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
     const struct plan *rival;     /* a plan that takes so long: one that is hardly better may count as none; or NULL */
@@ -81,8 +81,8 @@ struct query {
 enum { MOST_QUERIES = 6 };
 /* Told what explainer_solve() says of the query at the index. Fails as it does. */
 typedef bool answer_function(void *self, int index, const struct solution *solution, struct error *err);
-/* Solves them, in waves of MOST_QUERIES, each in the time that is left. The answers come one after the other, in order,
- * and do not depend on threads. */
+/* Solves them, one after the other or where there are threads in waves of MOST_QUERIES, each in the time that is left.
+ * The answers come one after the other, in order, and do not depend on threads. */
 bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
                          struct error *err);
 /* The same with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
@@ -173,8 +173,11 @@ struct what_ifs {
  * Re-solves with memory +-10 %, each level of links twice as fast, 10 % more compute, nodes twice as wide, twice the
  * batch, one more node, fewer and twice the devices, those of each type alone, and each micro-batch near the plan's.
  * Where devices and batch stay, the plans already known compete too, so that more of a resource is never worse.
+ *
+ * told: of each answer as it comes, the last of the list; may be NULL
  */
-bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err);
+bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out,
+                      void (*told)(void *self, const struct what_ifs *so_far), void *self, struct error *err);
 /* The constraint (memory, node, batch) whose lifting buys most, at least a thousandth of the step; NULL: none does. */
 const struct what_if *explain_binding(const struct what_ifs *what_ifs);
 /* The shortest on fewer devices, if it is shorter than on all; NULL: none is. */

@@ -41,6 +41,8 @@ struct asking {
     struct explainer *e;
     const struct explained *plan;
     struct what_ifs *out;
+    void (*told)(void *self, const struct what_ifs *so_far); /* may be NULL */
+    void *self;
     struct error *err;
     int count;
     struct asked *list; /* (MAX_WHAT_IFS) */
@@ -116,6 +118,8 @@ static bool answer(void *self, int index, const struct solution *solution, struc
         w->change = (double)w->step_ns / (double)a->out->base_ns - 1;
     }
     a->out->count++;
+    if (a->told)
+        a->told(a->self, a->out);
     return true;
 }
 
@@ -267,16 +271,18 @@ static bool ask_micro(struct asking *a, const struct choice *c)
     return true;
 }
 
-bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err)
+bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out,
+                      void (*told)(void *self, const struct what_ifs *so_far), void *self, struct error *err)
 {
     struct choice choice = choice_of(plan->plan, plan->graph);
-    struct asking asking = { e,
-                             plan,
-                             out,
-                             err,
-                             0,
-                             arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.list),
-                             arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.queries) };
+    struct asking asking = { .e = e,
+                             .plan = plan,
+                             .out = out,
+                             .told = told,
+                             .self = self,
+                             .err = err,
+                             .list = arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.list),
+                             .queries = arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.queries) };
     struct account own;
     *out = (struct what_ifs){ 0 };
     if (!asking.list || !asking.queries)

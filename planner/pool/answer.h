@@ -32,10 +32,12 @@ struct part_statistics {
 
 struct search_calls {
     void *self;
-    int64_t (*now_ns)(void *self);                                        /* monotonic; may be NULL: no time limit */
-    int64_t (*spent_ns)(void *self);                                      /* processor time so far; may be NULL */
-    bool (*cancelled)(void *self);                                        /* may be NULL */
-    void (*progress)(void *self, int solved, int total, int64_t best_ns); /* may be NULL */
+    int64_t (*now_ns)(void *self);   /* monotonic; may be NULL: no time limit */
+    int64_t (*spent_ns)(void *self); /* processor time so far; may be NULL */
+    bool (*cancelled)(void *self);   /* may be NULL */
+    /* Told now and then by the thread that asked; self: `watcher`. May be NULL. */
+    void (*progress)(void *self, int solved, int total, int64_t best_ns);
+    void *watcher;
     /* body(context, i) for i in 0..count-1, on any threads, all done at return; may be NULL: one after the other. The
      * answer does not depend on it. now_ns and cancelled are called from those threads. */
     void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
@@ -57,9 +59,9 @@ struct search_options {
     int64_t worth_ns; /* with any_plan: nor is a longer step of use, and the first that is no shorter ends it; 0: any */
     const struct plan *rival; /* with worth_ns: a plan that takes so long; where the walk tells that one of its shape is
                                  hardly shorter, that is not simulated. May be NULL */
-    bool tight;       /* what misses by little is laid out whole before it is turned down */
-    bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
-    bool keep_all;     /* no pruning by bounds: for tests and comparisons */
+    bool tight;               /* what misses by little is laid out whole before it is turned down */
+    bool nearest_only;        /* nothing is searched: only what comes nearest, as where nothing fits */
+    bool keep_all;            /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
     /* What other searches of the model need, too; may be NULL, and answers do not depend on them. */
     struct price_shelf *prices;

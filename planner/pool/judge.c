@@ -33,12 +33,11 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
                      struct estimate **out, struct error *err)
 {
     struct graph *graph = NULL;
-    bool good =
-        plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
-        (run->options->paced ? estimate_plan_paced(out, run->options->paces, run->bench.model, graph, plan,
-                                                    run->bench.facts, worth_ns, err)
-                             : estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table,
-                                                    run->bench.facts, worth_ns, err));
+    bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
+                (run->options->paced ? estimate_plan_paced(out, run->options->paces, run->bench.model, graph, plan,
+                                                           run->bench.facts, worth_ns, err)
+                                     : estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain,
+                                                            table, run->bench.facts, worth_ns, err));
     graph_free(graph);
     return good;
 }

@@ -270,7 +270,7 @@ static bool solve_wave(struct run *run, struct piece *pieces, int count)
     if (!dive(run, pieces, count))
         return false;
     if (calls->progress)
-        calls->progress(calls->self, (int)run->result->certificate.solved, run->config_count, run->best_ns);
+        calls->progress(calls->watcher, (int)run->result->certificate.solved, run->config_count, run->best_ns);
     return true;
 }
 
