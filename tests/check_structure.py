@@ -64,6 +64,28 @@ def check_edges(root, errors):
                         errors.append(f"{name}: includes {target}: planner/{own} stands below planner/{other}")
 
 
+# A choice is its line in choices.def and the code that gives it meaning: outside of tests at most so many files name it, as CHOICE_ID
+# or as a member of the space. These are in more, which may become fewer.
+MOST_NAMING = 4
+NAMING = {"TP": 9, "CP": 6, "TURNS": 8, "PP": 9, "DP": 10, "MICRO": 8, "SP": 6, "HSDP": 6, "SCHEDULE": 13, "INTERLEAVE": 5, "BUCKET": 7,
+          "PREFETCH": 5, "ZERO": 6, "RECOMPUTE": 5}
+
+
+def check_choices(root, errors):
+    texts = {path: path.read_text(encoding="utf-8") for folder in FLOOR for path in (root / folder).rglob("*.[ch]")}
+    choices = re.findall(r"^CHOICE\((\w+), (\w+),", (root / "planner/space/choices.def").read_text(encoding="utf-8"), re.M)
+    for choice, member in choices:
+        named = re.compile(rf"\bCHOICE_{choice}\b|\bspace(->|\.){member}\b")
+        files = sorted(path.relative_to(root).as_posix() for path, text in texts.items() if named.search(text))
+        most = NAMING.get(choice, MOST_NAMING)
+        if len(files) > most:
+            errors.append(f"choices.def: {choice} is named in {len(files)} files, expected at most {most}: {', '.join(files)}")
+        elif choice in NAMING and len(files) < most:
+            errors.append(f"choices.def: {choice} is named in {len(files)} files: lower NAMING, now {most}")
+    if not choices:
+        errors.append("planner/space/choices.def has no choice: nothing was checked")
+
+
 def lacks_library(cc, path):
     """A header of a module whose library this machine need not have."""
     wanted = [name for name in re.findall(r"^\s*#\s*include\s+<([^>]+)>", path.read_text(encoding="utf-8"), re.M) if name in OPTIONAL]
@@ -175,6 +197,7 @@ def main():
     cc = rest[: len(rest) - len(archives)]  # of several words where a compiler cache stands before it
     errors = []
     check_edges(root, errors)
+    check_choices(root, errors)
     check_headers(root, cc, errors)
     check_symbols(archives, errors)
     check_rooms(archives, errors)

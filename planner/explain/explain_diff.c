@@ -1,6 +1,7 @@
 #include "planner/explain/explain_diff.h"
 #include "base/json.h"
 #include "planner/plan/plan_json.h"
+#include "planner/space/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,10 +64,24 @@ static void describe(struct text *text, const struct json *value)
     }
 }
 
-/* What a member of a plan means that is not written. */
-static const char *unsaid(const char *what)
+/* What a member of a plan means that is not written: of a choice what is usual. */
+static void describe_unsaid(struct text *text, const char *what)
 {
-    return !strcmp(what, "clock") ? "even" : !strcmp(what, "interleave") || !strcmp(what, "loss_chunks") ? "1" : "none";
+    char key[64], name[CHOICE_VALUE_BYTES];
+    snprintf(key, sizeof key, "%s", what);
+    for (char *at = strchr(key, '_'); at; at = strchr(at, '_'))
+        *at = '-';
+    enum space_choice choice = choice_named(key);
+    if (choice == CHOICE_COUNT) {
+        text_add(text, !strcmp(what, "clock") ? "even" : "none");
+        return;
+    }
+    long long usual = choice_unsaid(choice);
+    const char *word = choice_value_name(name, choice, usual);
+    if (word)
+        text_add(text, word);
+    else
+        text_printf(text, "%lld", usual);
 }
 
 static void describe_member(struct text *text, const char *what, const struct json *value)
@@ -74,7 +89,7 @@ static void describe_member(struct text *text, const char *what, const struct js
     if (value)
         describe(text, value);
     else
-        text_add(text, unsaid(what));
+        describe_unsaid(text, what);
 }
 
 /* One member of both sides; adds it when the words differ. */

@@ -61,6 +61,11 @@ enum space_choice choice_named(const char *name)
     return (enum space_choice)choice;
 }
 
+int64_t choice_unsaid(enum space_choice choice)
+{
+    return choice_facts[choice].usual == CHOICE_OPEN ? 1 : choice_facts[choice].usual;
+}
+
 bool choice_has_rules(enum space_choice choice)
 {
     return choice_facts[choice].scope == SCOPE_LAYER || choice_facts[choice].scope == SCOPE_LAYOUT;

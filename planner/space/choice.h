@@ -53,6 +53,8 @@ struct retired_choice {
 extern const struct retired_choice retired_choices[];
 /* The choice of that name, or CHOICE_COUNT. */
 enum space_choice choice_named(const char *name);
+/* The value that goes without saying: the usual one, of what is open 1. */
+int64_t choice_unsaid(enum space_choice choice);
 /* Whether layers may have rules of their own for it. */
 bool choice_has_rules(enum space_choice choice);
 

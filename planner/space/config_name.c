@@ -15,7 +15,7 @@ static int write_bytes(char *out, int room, int64_t bytes)
 static int add_choice(char *out, int room, enum space_choice choice, int64_t value)
 {
     const struct choice_facts *facts = &choice_facts[choice];
-    int64_t unsaid = facts->usual == CHOICE_OPEN ? 1 : facts->usual;
+    int64_t unsaid = choice_unsaid(choice);
     char text[CHOICE_VALUE_BYTES];
     const char *word = choice_value_name(text, choice, value);
     if (value == unsaid || (facts->kind == KIND_NUMBER && value < unsaid))

@@ -83,17 +83,18 @@ static void explain_tensor(struct text *out, const struct space *space, const st
 /* Of the degrees with one value the product. */
 static void explain_product(struct text *out, const struct space *space, int devices)
 {
-    static const char *const names[] = { "pp", "tp", "cp", "dp" };
-    const struct allowed *const degrees[] = { &space->stages, &space->tensor, &space->context, &space->data };
+    static const enum space_choice degrees[] = { CHOICE_PP, CHOICE_TP, CHOICE_CP, CHOICE_DP };
     struct text product = { 0 };
     int64_t ranks = 1;
     bool all = true;
     for (int i = 0; i < 4; i++) {
-        all = all && degrees[i]->count == 1;
-        if (degrees[i]->count != 1 || degrees[i]->values[0] == 1)
+        const struct allowed *range = &space->range[degrees[i]];
+        all = all && range->count == 1;
+        if (range->count != 1 || range->values[0] == 1)
             continue;
-        text_printf(&product, "%s%s %lld", product.length > 0 ? " x " : "", names[i], (long long)degrees[i]->values[0]);
-        ranks = min_i64(ranks, INT32_MAX) * degrees[i]->values[0];
+        text_printf(&product, "%s%s %lld", product.length > 0 ? " x " : "", choice_facts[degrees[i]].name,
+                    (long long)range->values[0]);
+        ranks = min_i64(ranks, INT32_MAX) * range->values[0];
     }
     if (!names_several(&space->turns) && (all ? ranks != devices : devices % ranks != 0))
         text_printf(out, "; %s: expected %s%d devices, found %lld", product.data ? product.data : "each degree 1",

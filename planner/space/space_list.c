@@ -137,6 +137,8 @@ static struct looks stages_of(const struct making *m)
     return stages->count > 0 ? listed(stages) : only(0);
 }
 
+/* Where nobody restricts a choice (range->count 0) what is tried may depend on the model, the cluster and the choices
+ * before it; that is said here and nowhere else. */
 static struct looks looks_of(struct listing *l, enum space_choice choice)
 {
     static const struct allowed none = { 1, { 0 } }, both = { 2, { 1, 0 } }, usual_extras = { 3, { 0, 1, 2 } };
