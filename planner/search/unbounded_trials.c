@@ -22,7 +22,7 @@ enum {
     SHARED = 8,
     NEAR_SHARE = 50,  /* proposals are rarely walked in less than they promise but for one part in so many */
     FAR_SHARE = 8,    /* climbing shortens a step by one part in so many at most */
-    DOUBT_SHARE = 10, /* one part in so many the walk may be too long */
+    DOUBT_SHARE = 25, /* one part in so many the walk may be too long */
 };
 
 /* A configuration to be tried with what is known of a leader. */
