@@ -337,6 +337,17 @@ static inline void naive_stages(struct naive *n)
     }
 }
 
+/* Where the space names no numbers: 1, 2, 4, ... up to a node, of 2048 tokens or more each. */
+static inline bool naive_context(const struct naive *n, int cp)
+{
+    if (n->space->context.count > 0 || cp == 1)
+        return naive_may(&n->space->context, cp);
+    int power = 1;
+    while (power < cp)
+        power *= 2;
+    return power == cp && cp <= cluster_node_size(n->cluster) && n->graph->sequence >= 2048 * (int64_t)cp;
+}
+
 static inline void naive_space(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                                struct naive_names *proven, struct naive_names *beside)
 {
@@ -347,7 +358,7 @@ static inline void naive_space(const struct space *space, const struct graph *gr
         for (c->cp = 1; c->cp <= devices; c->cp++)
             for (c->dp = 1; c->dp <= devices; c->dp++)
                 if (devices % c->tp == 0 && naive_tensor_legal(&n, c->tp) && devices % (c->tp * c->cp) == 0 &&
-                    naive_may(&space->tensor, c->tp) && naive_may(&space->context, c->cp) &&
+                    naive_may(&space->tensor, c->tp) && naive_context(&n, c->cp) &&
                     naive_may(&space->data, c->dp) && c->tp * c->cp * c->dp <= devices)
                     naive_stages(&n);
 }

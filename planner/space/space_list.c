@@ -237,11 +237,22 @@ static bool set_turns(struct listing *l)
     return config->meshes == 0 || count > 0;
 }
 
+/* So many ranks share a sequence where nobody says how many may: as many as lie in a node, and leave each other tokens
+ * enough to hide what they exchange. Of other numbers than powers of two the search would ask as often for little. */
+static bool is_usual_context(const struct making *m, int64_t context)
+{
+    enum { LEAST_TOKENS = 2048 };
+    return context == 1 || ((context & (context - 1)) == 0 && context <= cluster_node_size(m->cluster) &&
+                            m->graph->sequence / context >= LEAST_TOKENS);
+}
+
 /* Whether a legal value leads to configurations that the search wants. */
 static bool wanted(struct listing *l, enum space_choice choice)
 {
     const struct making *m = &l->making;
     switch ((int)choice) {
+    case CHOICE_CP:
+        return m->space->context.count > 0 || is_usual_context(m, m->value[choice]);
     case CHOICE_DP:
         return m->config.meshes == 0 || m->value[CHOICE_PP] < m->config.meshes;
     case CHOICE_MICRO:
