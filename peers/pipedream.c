@@ -37,6 +37,7 @@ struct problem {
     double *row;          /* of the ideal in hand */
     double reach_s;       /* computing of the largest set at which a block ends that begins there */
     struct sought sought;
+    int known_end; /* the ideal at which the block in hand ends, where that is known; -1 */
     int start;
     const double *end_s, *end_bytes; /* (ideals) computing and weights of a set that holds the ideal and at which a
                                         block may end, if others follow: at least */
@@ -231,6 +232,9 @@ static void find_ends(struct problem *p)
 static bool inner_may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
+    if (p->known_end >= 0)
+        return stages_within(p->ideals, above, p->known_end) &&
+               p->compute_s[above] - p->compute_s[below] < limit * room[0];
     return p->compute_s[above] - p->compute_s[below] < fmin(any_block_limit(p, above), limit) * room[0];
 }
 
@@ -250,6 +254,10 @@ static double finish_block(const struct problem *p, int above, int used, double 
 static double inner_finish_below(void *self, int above, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
+    if (p->known_end >= 0) {
+        double rest_s = (p->compute_s[p->known_end] - p->compute_s[above]) * (1 - 1e-12);
+        return rest_s <= 0 || rest_s < limit * (p->inside - used[0]) ? limit : -INFINITY;
+    }
     double all_bytes = p->parameter_bytes[p->ideals->count - 1];
     double last = finish_block(p, above, used[0], p->total_s, all_bytes, p->sought.servers);
     double middle = p->end_s[above] < INFINITY
@@ -258,10 +266,10 @@ static double inner_finish_below(void *self, int above, const int used[STAGE_AXE
     return fmin(fmax(last, middle), limit);
 }
 
-static bool walk_block(struct problem *p, int below, double limit, double *value, struct error *err)
+static bool walk_block(struct problem *p, int below, int end, double limit, double *value, struct error *err)
 {
     int64_t before = *stage_walk_work(p->walk);
-    bool ok = stage_walk_from(p->walk, below, limit, value, err);
+    bool ok = stage_walk_from(p->walk, below, end, limit, value, err);
     p->inner_work += *stage_walk_work(p->walk) - before;
     return ok;
 }
@@ -284,7 +292,7 @@ static bool enter_block(void *self, int below, const int room[STAGE_AXES], doubl
     bool known = p->rows && p->asked[below].limit >= limit && p->asked[below].servers >= room[0];
     if (p->rows && !known)
         p->asked[below] = p->sought;
-    if (!known && !walk_block(p, below, limit * room[0], p->row, err))
+    if (!known && !walk_block(p, below, p->ideals->count, limit * room[0], p->row, err))
         return false;
     p->reach_s = 0;
     for (int i = below + 1; i < p->ideals->count; i++)
@@ -312,8 +320,8 @@ static double block_load(void *self, int below, int above, int choice, const int
     return load_s;
 }
 
-/* The stages inside a block that was chosen: walked once more, since only values are kept. The block's own is below
- * that of its replicas taken together. */
+/* The stages inside a block that was chosen: walked once more up to its end, since only values are kept. The block's
+ * own is below that of its replicas taken together. */
 static bool detail_block(void *self, int below, int above, int choice, const int used[STAGE_AXES], struct arena *arena,
                          void **out, double *load_s, struct error *err)
 {
@@ -324,11 +332,11 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     if (!block || !value)
         return no_memory(err);
     p->start = below;
-    p->sought = (struct sought){ INFINITY, 1, p->servers + 1 };
-    find_ends(p);
+    p->known_end = above;
     stage_walk_stop_with(p->walk, NULL);
-    bool walked = walk_block(p, below, *load_s * (choice + 1) * (1 + 1e-9), value, err);
+    bool walked = walk_block(p, below, above + 1, *load_s * (choice + 1) * (1 + 1e-9), value, err);
     stage_walk_stop_with(p->walk, p->limits);
+    p->known_end = -1;
     if (!walked)
         return false;
     *out = block;
@@ -533,7 +541,7 @@ bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream
 {
     struct dag dag, ordered;
     struct stage_model model;
-    struct problem p = { .options = options, .limits = limits, .arena = arena, .graph = &out->graph };
+    struct problem p = { .known_end = -1, .options = options, .limits = limits, .arena = arena, .graph = &out->graph };
     int on_cycle = -1;
     if (!check_options(options, err) || !pipedream_prepare(graph, arena, &out->graph, err))
         return false;

@@ -86,11 +86,12 @@ static const struct far_label *best_step(const struct far_stair *stair, double k
 bool stage_far_relax(struct stage_walk *walk, int above)
 {
     const struct stage_model *model = walk->model;
+    const int most = walk->ends ? stage_walk_ends(walk, above)->fits : model->axis_limit[0];
     for (int c = 0; c < model->choice_count; c++) {
         const struct potentials *high = &walk->potentials[(size_t)above * (size_t)model->choice_count + (size_t)c];
         if (!(high->exit < walk->limit))
             continue;
-        for (int used = 0; used + model->choices[c].use[0] <= model->axis_limit[0]; used++) {
+        for (int used = 0; used + model->choices[c].use[0] <= most; used++) {
             const struct far_label *far = best_step(&walk->stairs[c * (model->axis_limit[0] + 1) + used], high->key);
             if (!far || !(high->key - far->key < walk->limit))
                 continue;

@@ -102,8 +102,7 @@ static double plain_load(struct stage_walk *walk, int below, int above, int choi
     return walk->model->load(walk->model->self, below, above, choice, nothing, walk->limit);
 }
 
-/* What is known of stages that begin or end at the ideal, behind another than the first. */
-static const struct ends *ends_at(struct stage_walk *walk, int ideal)
+const struct ends *stage_walk_ends(struct stage_walk *walk, int ideal)
 {
     const struct stage_model *model = walk->model;
     const struct potentials *potentials = &walk->potentials[(size_t)ideal * (size_t)model->choice_count];
@@ -137,10 +136,10 @@ static bool relax_slots(struct stage_walk *walk, int below, int above)
     const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)], limit = walk->own_limit;
     int fits = model->axis_limit[0], least = 0;
     if (walk->ends) {
-        const struct ends *ends = ends_at(walk, above);
+        const struct ends *ends = stage_walk_ends(walk, above);
         fits = ends->fits;
         if (far) {
-            least = ends_at(walk, below)->begins;
+            least = stage_walk_ends(walk, below)->begins;
             least = ends->leaves > least ? ends->leaves : least;
         }
         if (least > fits - first->used)
@@ -289,6 +288,13 @@ static void list_own(struct stage_walk *walk, int ideal, int end)
         }
 }
 
+/* Between two looks at the clock; each pair takes as long as there are choices. */
+static int pairs_between_asks(const struct stage_walk *walk)
+{
+    int pairs = ASK_EVERY / walk->model->choice_count;
+    return pairs > 0 ? pairs : 1;
+}
+
 bool stage_walk_must_stop(struct stage_walk *walk)
 {
     int64_t work = ++walk->work + (walk->model->inner_work ? *walk->model->inner_work : 0);
@@ -296,7 +302,7 @@ bool stage_walk_must_stop(struct stage_walk *walk)
         walk->given_up = true;
     if (work >= walk->work_limit)
         walk->stopped = true;
-    if (walk->stops && walk->work - walk->asked >= ASK_EVERY) {
+    if (walk->stops && walk->work - walk->asked >= pairs_between_asks(walk)) {
         walk->asked = walk->work;
         walk->stopped = walk->stopped || walk->stops(walk->stops_self);
     }
@@ -318,7 +324,7 @@ static bool step_up(struct stage_walk *walk, int below, int next, int node, cons
 /* What may be used before a stage that ends at the ideal. */
 static int room_before(struct stage_walk *walk, int ideal)
 {
-    const struct ends *ends = ends_at(walk, ideal);
+    const struct ends *ends = stage_walk_ends(walk, ideal);
     return ends->leaves < ends->fits ? ends->fits - ends->leaves : 0;
 }
 
@@ -340,26 +346,17 @@ static void list_leaving(struct stage_walk *walk, int first, int pinch)
     walk->listed_pinch = pinch;
 }
 
-static bool is_subset(const struct ideals *ideals, int below, int above)
-{
-    const uint64_t *a = ideal_bits(ideals, below), *b = ideal_bits(ideals, above);
-    for (int w = 0; w < ideals->words; w++)
-        if (a[w] & ~b[w])
-            return false;
-    return true;
-}
-
 /* The supersets of `below` among the first `count` of walk->leaving. */
 static bool scan_leaving(struct stage_walk *walk, int below, int count)
 {
-    int used = walk->own->used + ends_at(walk, below)->begins;
+    int used = walk->own->used + stage_walk_ends(walk, below)->begins;
     for (int k = 0; k < count; k++) {
         int above = walk->leaving[k];
         if (above <= below || walk->ends[above].fits < used)
             continue;
         if (stage_walk_must_stop(walk))
             return true;
-        if (is_subset(walk->ideals, below, above) && !relax_slots(walk, below, above))
+        if (stages_within(walk->ideals, below, above) && !relax_slots(walk, below, above))
             return false;
     }
     return true;
@@ -373,7 +370,7 @@ static bool climb(struct stage_walk *walk, int below, int end)
     const struct ideals *ideals = walk->ideals;
     int depth = 0, room[STAGE_AXES];
     room_of(walk, below, room);
-    list_own(walk, below, end);
+    list_own(walk, below, end < walk->end ? end : walk->ideals->count);
     if (walk->slot ? walk->own_count == 0 : !list_ways(walk, below))
         return walk->slot != NULL;
     if (walk->ends && below != walk->start) {
@@ -424,11 +421,11 @@ static bool any_reaches(const struct stage_walk *walk, int pinch)
 
 static bool pass_far(struct stage_walk *walk)
 {
-    int shown = walk->start, count = walk->ideals->count;
+    int shown = walk->start, end = walk->end;
     stage_far_forget(walk);
-    if (!climb(walk, walk->start, count)) /* a stage that begins here has a load of its own kind */
+    if (!climb(walk, walk->start, end)) /* a stage that begins here has a load of its own kind */
         return false;
-    for (int i = walk->start + 1; i < count && !walk->stopped && !walk->given_up; i++) {
+    for (int i = walk->start + 1; i < end && !stage_walk_must_stop(walk); i++) {
         bool pinched = walk->pinch[i - 1] == i;
         if (pinched && !any_reaches(walk, i))
             break;
@@ -439,7 +436,7 @@ static bool pass_far(struct stage_walk *walk)
             return false;
         if (pinched && !stage_far_show(walk, shown++))
             return false;
-        if (!pinched && walk->head[i] >= 0 && !climb(walk, i, walk->pinch[i]))
+        if (!pinched && walk->head[i] >= 0 && !climb(walk, i, walk->pinch[i] < end ? walk->pinch[i] : end))
             return false;
     }
     return true;
@@ -448,7 +445,7 @@ static bool pass_far(struct stage_walk *walk)
 static bool pass_near(struct stage_walk *walk)
 {
     const struct stage_model *model = walk->model;
-    for (int i = walk->start; i < walk->ideals->count - 1 && !walk->stopped && !walk->given_up; i++) {
+    for (int i = walk->start; i < walk->end - 1 && !walk->stopped && !walk->given_up; i++) {
         int room[STAGE_AXES];
         if (walk->head[i] < 0)
             continue;
@@ -456,18 +453,18 @@ static bool pass_near(struct stage_walk *walk)
         if (model->enter) {
             if (!model->enter(model->self, i, room, walk->limit, walk->err))
                 return false;
-            walk->asked = walk->work - ASK_EVERY; /* that may have taken long */
+            walk->asked = walk->work - pairs_between_asks(walk); /* that may have taken long */
         }
-        if (!climb(walk, i, walk->ideals->count))
+        if (!climb(walk, i, walk->end))
             return false;
     }
     return true;
 }
 
-/* What is below the start is not read. */
+/* What is below the start, or from the end on, is not read. */
 static void forget_labels(struct stage_walk *walk)
 {
-    size_t count = (size_t)walk->ideals->count, start = (size_t)walk->start;
+    size_t count = (size_t)walk->end, start = (size_t)walk->start;
     size_t uses = (size_t)walk->model->axis_limit[1] + 1;
     walk->label_count = 0;
     memset(walk->head + start, -1, (count - start) * sizeof *walk->head);
@@ -477,27 +474,34 @@ static void forget_labels(struct stage_walk *walk)
         walk->ends[i].fits = -1;
     if (!walk->slot)
         return;
-    size_t first = stage_labels_slot(walk, walk->start, 0), end = stage_labels_slot(walk, walk->ideals->count, 0);
+    size_t first = stage_labels_slot(walk, walk->start, 0), end = stage_labels_slot(walk, walk->end, 0);
     memset(walk->slot + first, -1, (end - first) * sizeof *walk->slot);
     for (size_t i = first; i < end; i++)
         walk->slot_value[i] = INFINITY;
 }
 
-bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err)
+/* Ideals from `end` on are left out. */
+static bool pass(struct stage_walk *walk, int start, int end, double limit, struct error *err)
 {
-    int last = walk->ideals->count - 1;
     walk->limit = limit;
     walk->start = start;
+    walk->end = end;
     walk->by_use = walk->objective == VALUE_MAX && (walk->model->context || walk->decides);
     walk->err = err;
     walk->given_up = false;
     walk->listed_pinch = -1;
-    *best = -1;
     forget_labels(walk);
     if (!stage_labels_insert(walk, (struct stage_label){ .ideal = start, .previous = -1, .choice = -1 }))
         return false;
     bool far = walk->potentials && walk->objective == VALUE_MAX;
-    if (far ? !pass_far(walk) : !pass_near(walk))
+    return far ? pass_far(walk) : pass_near(walk);
+}
+
+bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err)
+{
+    int last = walk->ideals->count - 1;
+    *best = -1;
+    if (!pass(walk, start, last + 1, limit, err))
         return false;
     for (int l = start < last ? walk->head[last] : -1; l >= 0; l = walk->labels[l].next)
         if (*best < 0 || walk->labels[l].value < walk->labels[*best].value)
@@ -522,13 +526,12 @@ int stage_walk_best(const struct stage_walk *walk, int above)
     return best;
 }
 
-bool stage_walk_from(struct stage_walk *walk, int start, double limit, double *value, struct error *err)
+bool stage_walk_from(struct stage_walk *walk, int start, int end, double limit, double *value, struct error *err)
 {
-    int best;
-    if (!stage_walk_pass(walk, start, limit, &best, err))
+    if (!pass(walk, start, end, limit, err))
         return false;
     for (int i = 0; i < walk->ideals->count; i++) {
-        int label = i > start ? stage_walk_best(walk, i) : -1;
+        int label = i > start && i < end ? stage_walk_best(walk, i) : -1;
         value[i] = label < 0 ? INFINITY : walk->labels[label].value;
     }
     return true;

@@ -44,7 +44,7 @@ struct stage_walk {
     const struct ideals *ideals;
     enum stage_value objective;
     double limit;
-    int start;
+    int start, end;                       /* of a pass: ideals below and from there on are left out */
     int64_t work, work_limit, pass_limit; /* pass_limit: where a pass is given up, for one with another limit */
     bool (*stops)(void *self);
     void *stops_self;
@@ -85,6 +85,8 @@ bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best
 /* The stage with this load behind the label, up to the ideal `above`, unless its rest cannot fit. Fails for want of
  * memory. */
 bool stage_walk_extend(struct stage_walk *walk, int label, int above, int choice, double load);
+/* What is known of stages that begin or end at the ideal, behind another than the first. */
+const struct ends *stage_walk_ends(struct stage_walk *walk, int ideal);
 /* Counts a pair of ideals, and says whether the pass ends here. */
 bool stage_walk_must_stop(struct stage_walk *walk);
 

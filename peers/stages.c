@@ -211,10 +211,14 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     return ok;
 }
 
+static bool is_late(const struct stage_limits *limits)
+{
+    return limits->stops && limits->stops(limits->self);
+}
+
 static bool is_over(const struct sweep *sweep, int64_t work)
 {
-    const struct stage_limits *limits = sweep->limits;
-    return sweep->stopped || sweep->plan->work >= work || (limits->stops && limits->stops(limits->self));
+    return sweep->stopped || sweep->plan->work >= work || is_late(sweep->limits);
 }
 
 /* The widest window along the order with few enough ideals: window 1 always has node_count + 1. *window: one that may
@@ -345,7 +349,7 @@ static bool solve(struct sweep *sweep, const struct dag *dag)
         ok = solve_narrow(sweep, dag, dag->order, most, work / NARROW_SHARE, &window);
     if (ok && large)
         ok = improve(sweep, dag, widest, exact ? work / NARROW_SHARE : work);
-    if (ok && exact)
+    if (ok && exact && !(sweep->plan->feasible && is_late(limits)))
         ok = solve_on(sweep, &ideals, true, large ? work - work / NARROW_SHARE : work);
     ideals_free(&ideals);
     return ok;

@@ -105,10 +105,19 @@ struct stage_walk;
 bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, const struct ideals *ideals,
                      enum stage_value objective, struct error *err);
 void stage_walk_free(struct stage_walk *walk);
+/* Whether the ideal holds the one below. */
+static inline bool stages_within(const struct ideals *ideals, int below, int above)
+{
+    const uint64_t *a = ideal_bits(ideals, below), *b = ideal_bits(ideals, above);
+    for (int w = 0; w < ideals->words; w++)
+        if (a[w] & ~b[w])
+            return false;
+    return true;
+}
 /* Places from ideal `start` on, loads below limit. value: (count) smallest largest load of all that lies between start
- * and each ideal on exactly the limits of the axes; INFINITY where there is none below limit. The axes must be exact.
- */
-bool stage_walk_from(struct stage_walk *walk, int start, double limit, double *value, struct error *err);
+ * and each ideal on exactly the limits of the axes; INFINITY where there is none below limit, and from ideal
+ * `end` on. The axes must be exact. */
+bool stage_walk_from(struct stage_walk *walk, int start, int end, double limit, double *value, struct error *err);
 /* When limits->stops() says so a pass ends early, and its values are not to be used. NULL: never. */
 void stage_walk_stop_with(struct stage_walk *walk, const struct stage_limits *limits);
 /* Stages looked at by all walks so far; goes on counting. */
