@@ -1,6 +1,7 @@
 /* error, arena, num, sha256. */
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/memo.h"
 #include "base/num.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -153,6 +154,42 @@ START_TEST(arena_fails_on_the_nth_call_and_after)
     arena_free(&arena);
     ck_assert_ptr_nonnull(arena_alloc(&arena, 1, 8));
     arena_free(&arena);
+}
+END_TEST
+
+/* ---- memo ---- */
+
+/* Each key keeps its one value, and where it lies, however many come after it; a key that begins like another is
+ * another. Where memory is short, nothing is forgotten. */
+START_TEST(memo_finds_what_was_made_from_the_same_words)
+{
+    enum { COUNT = 3000 };
+    struct memo memo = { 0 };
+    int64_t *value[COUNT];
+    bool known = true;
+    for (int64_t i = 0; i < COUNT; i++) {
+        const int64_t key[] = { i / 7, i % 7, 0 };
+        ck_assert_ptr_null(memo_find(&memo, key, 3));
+        value[i] = memo_place(&memo, key, 3, sizeof *value[i], &known);
+        ck_assert(value[i] && !known && *value[i] == 0);
+        *value[i] = i;
+    }
+    memo.arena.fail_after = 1;
+    for (int64_t i = 0; i < COUNT; i++) {
+        const int64_t key[] = { i / 7, i % 7, 0 };
+        ck_assert_ptr_eq(memo_place(&memo, key, 3, sizeof *value[i], &known), value[i]);
+        ck_assert(known && *value[i] == i);
+        ck_assert_ptr_eq(memo_find(&memo, key, 3), value[i]);
+        ck_assert_ptr_null(memo_find(&memo, key, 2));
+    }
+    ck_assert_ptr_null(memo_place(&memo, (const int64_t[]){ -1 }, 1, 8, &known));
+    ck_assert(!known);
+    memo_free(&memo);
+    ck_assert_ptr_null(memo_find(&memo, (const int64_t[]){ 0, 0, 0 }, 3));
+    memo.arena.fail_after = 2; /* there are buckets, but no entry */
+    ck_assert_ptr_null(memo_place(&memo, (const int64_t[]){ -1 }, 1, 8, &known));
+    ck_assert_ptr_null(memo_find(&memo, (const int64_t[]){ -1 }, 1));
+    memo_free(&memo);
 }
 END_TEST
 
@@ -337,6 +374,7 @@ static Suite *arena_suite(void)
     CHECK_ADD(suite, arena_makes_room_for_more);
     CHECK_ADD(suite, arena_copies_strings);
     CHECK_ADD(suite, arena_fails_on_the_nth_call_and_after);
+    CHECK_ADD(suite, memo_finds_what_was_made_from_the_same_words);
     return suite;
 }
 

@@ -55,6 +55,7 @@ struct layer_range {
  * kind all take the same, or as long as their floating-point operations say. */
 enum plan_clock { CLOCK_EVEN, CLOCK_WORK, CLOCK_COUNT };
 extern const char *const plan_clock_names[CLOCK_COUNT + 1];
+/* Without padding: two are equal when their bytes are. */
 struct plan_layer {
     int8_t dim[MAX_ATOMS]; /* enum dimension_index of each mesh atom in this layer */
     int8_t zero;           /* 0..3, over the atoms whose dimension shards */
@@ -62,7 +63,7 @@ struct plan_layer {
     int8_t offload;        /* enum offload */
     int8_t reshard;        /* enum reshard; without shards of ZeRO-3 it has no effect */
     uint32_t replicate;    /* operators (models/operators.h) that are not sharded though the layer is */
-    int16_t slices;        /* rounds in which the layer's sliceable operators run; 1: whole */
+    int slices;            /* rounds in which the layer's sliceable operators run; 1: whole */
 };
 
 struct plan {

@@ -358,7 +358,7 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
         layer.recompute = (int8_t)run.recompute;
         layer.offload = (int8_t)run.offload;
         layer.reshard = run.reshard ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
-        layer.slices = (int16_t)run.slices;
+        layer.slices = (int)run.slices;
         if (run.replicate && !operators_read(&layer.replicate, run.replicate))
             return json_fail(json_member(at, "replicate"), err,
                              "expected operators joined by +, such as q+k+v, found \"%s\"", run.replicate);

@@ -62,7 +62,7 @@ void price_book_close(struct price_book *book)
     for (size_t i = 0; i < sizeof book->kept / sizeof *book->kept; i++)
         graph_free(book->kept[i].graph);
     arena_free(&book->arena);
-    arena_free(&book->known_arena);
+    memo_free(&book->known);
     *book = (struct price_book){ 0 };
 }
 

@@ -9,6 +9,7 @@
  * which holds sums of prices against the simulator. */
 #ifndef CLEAVE_PRICE_PRICE_H
 #define CLEAVE_PRICE_PRICE_H
+#include "base/memo.h"
 #include "planner/cost/cost.h"
 #include "planner/space/mesh.h"
 
@@ -123,8 +124,9 @@ struct price_key {
     bool alone;       /* with it: ranks with sequences of their own share nothing */
 };
 
-bool price_key_equal(const struct price_key *a, const struct price_key *b);
-uint64_t price_key_hash(const struct price_key *key);
+/* The key as words (memo.h); their number. */
+enum { PRICE_KEY_WORDS = 6 + MAX_ATOMS };
+int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS]);
 /* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
 struct price_key price_key_alone(const struct price_key *key);
 
@@ -159,9 +161,8 @@ struct price_book {
     struct sample *samples;
     struct kernel_costs kernels;
     size_t sample_room_bytes; /* what samples take together before the longest unused go */
-    uint64_t rates; /* the number of the facts; those with the same one differ in memory alone. 0: they have none */
-    struct arena known_arena;
-    struct known_price *known[1 << 10]; /* known.h: by the hash of key, strategy and rates */
+    uint64_t rates;    /* the number of the facts; those with the same one differ in memory alone. 0: they have none */
+    struct memo known; /* known.h */
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
                      int64_t sequence, enum dtype dtype, bool clips, struct error *err);

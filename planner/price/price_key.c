@@ -1,21 +1,18 @@
 /* What prices depend on. */
 #include "planner/price/price.h"
 
-bool price_key_equal(const struct price_key *a, const struct price_key *b)
+int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS])
 {
-    return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
-           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bucket_bytes == b->bucket_bytes &&
-           a->loss_chunks == b->loss_chunks && a->accumulates == b->accumulates && a->bound_only == b->bound_only &&
-           a->alone == b->alone;
-}
-
-uint64_t price_key_hash(const struct price_key *key)
-{
-    uint64_t hash = hash_i64(hash_i64(hash_i64(HASH_START, key->micro), key->prefetch), key->bucket_bytes);
-    hash = hash_i64(hash_i64(hash, key->bound_only), key->accumulates);
+    int count = 0;
+    out[count++] = key->type;
+    out[count++] = key->micro;
+    out[count++] = key->vocab_multiple;
+    out[count++] = key->bucket_bytes;
+    out[count++] = (int64_t)key->prefetch << 32 | key->loss_chunks;
+    out[count++] = key->accumulates | key->bound_only << 1 | key->alone << 2;
     for (int i = 0; i < key->mesh.atom_count; i++)
-        hash = hash_i64(hash_i64(hash, key->mesh.size[i]), key->mesh.dim[i]);
-    return hash;
+        out[count++] = (int64_t)key->mesh.size[i] << 8 | key->mesh.dim[i];
+    return count;
 }
 
 static bool updates_its_own(const struct dimension *dimension)

@@ -96,7 +96,7 @@ void layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value
         layer->replicate = (uint32_t)value;
         break;
     case CHOICE_SLICES:
-        layer->slices = (int16_t)value;
+        layer->slices = (int)value;
     }
 }
 

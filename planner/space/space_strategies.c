@@ -95,7 +95,7 @@ int space_ends(const struct space *space, const struct mesh *mesh, struct strate
     int count = 0;
     for (int end = 0; end < (mesh_shards(mesh) > 1 ? 2 : 1); end++)
         for (int i = 0; i < slices.count; i++, count++) {
-            struct plan_layer layer = { .zero = (int8_t)(3 * end), .slices = (int16_t)slices.values[i] };
+            struct plan_layer layer = { .zero = (int8_t)(3 * end), .slices = (int)slices.values[i] };
             memcpy(layer.dim, mesh->dim, sizeof layer.dim);
             if (out)
                 out[count] = (struct strategy){ layer };

@@ -1,13 +1,6 @@
 #include "planner/tables/cuts.h"
 #include <string.h>
 
-/* A table that differs in its sends alone. */
-struct cut {
-    struct cut *next;
-    const struct price_table *from;
-    struct price_table table;
-};
-
 static struct plan *stages_of(const struct config *config)
 {
     struct plan *plan = plan_new(config->stages, 1);
@@ -35,22 +28,21 @@ static int64_t mean_send_ns(const struct facts *facts, const struct plan *plan, 
 static const struct price_table *with_sends(struct workbench *bench, const struct price_table *from, int64_t send_ns,
                                             int pieces)
 {
-    for (struct cut *cut = bench->cuts; cut; cut = cut->next)
-        if (cut->from == from && cut->table.send_ns == send_ns)
-            return &cut->table;
-    struct cut *cut = arena_alloc(&bench->arena, 1, sizeof *cut);
+    const int64_t key[] = { MADE_SENDS, (intptr_t)from, send_ns };
+    bool known;
+    struct price_table *table = memo_place(&bench->made, key, sizeof key / sizeof *key, sizeof *table, &known);
+    if (!table || known)
+        return table;
     const struct price_table **stages = arena_alloc(&bench->arena, (size_t)pieces, sizeof *stages);
-    if (!cut || !stages)
+    if (!stages)
         return NULL;
-    *cut = (struct cut){ .from = from, .table = *from };
-    cut->table.send_ns = send_ns;
+    *table = *from;
+    table->send_ns = send_ns;
     for (int k = 0; from->by_stage && k < pieces; k++)
         if (!(stages[k] = with_sends(bench, from->by_stage[k], send_ns, 0)))
             return NULL;
-    cut->table.by_stage = from->by_stage ? stages : NULL;
-    cut->next = bench->cuts;
-    bench->cuts = cut;
-    return &cut->table;
+    table->by_stage = from->by_stage ? stages : NULL;
+    return table;
 }
 
 bool cuts_table(struct workbench *bench, const struct config *config, const struct price_table **table,

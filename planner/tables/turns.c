@@ -9,15 +9,6 @@
 #include "planner/tables/types.h"
 #include <string.h>
 
-/* What a table of replicas depends on: prices of one mesh on the cluster's first type, in which the micro-batch and so
- * the numbers of replicas are, and the order of types. */
-struct turned {
-    struct turned *next;
-    const struct price_table *from;
-    int order; /* of the groups: its number */
-    const struct price_table *table;
-};
-
 /* ---- the exchange ---- */
 
 /* Messages over one level of links, all alike. */
@@ -182,19 +173,16 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
         return false;
     if (!from)
         return true;
-    for (const struct turned *t = bench->turned; t; t = t->next)
-        if (t->from == from && t->order == config->order.index) {
-            *out = t->table;
-            return true;
-        }
-    struct making making = { .bench = bench, .config = config, .err = err };
-    struct turned *turned = arena_alloc(&bench->arena, 1, sizeof *turned);
-    if (!turned)
+    /* Prices of one mesh on the first type have the micro-batch in them, and with it the numbers of replicas. */
+    const int64_t key[] = { MADE_TURNS, (intptr_t)from, config->order.index };
+    bool known;
+    const struct price_table **made = memo_place(&bench->made, key, sizeof key / sizeof *key, sizeof *made, &known);
+    if (!made)
         return out_of_memory(err);
-    if (!make(&making, out))
+    struct making making = { .bench = bench, .config = config, .err = err };
+    if (!known && !make(&making, made))
         return false;
-    *turned = (struct turned){ bench->turned, from, config->order.index, *out };
-    bench->turned = turned;
+    *out = *made;
     return true;
 }
 

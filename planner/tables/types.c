@@ -2,20 +2,7 @@
  * stage across types waits for the slowest, so that it gets the dearest price of each layer; the links on which types
  * meet are left to the judge. Less memory than the cluster's largest devices have counts as taken. */
 #include "planner/tables/types.h"
-#include "base/num.h"
 #include <string.h>
-
-enum { BUCKETS = 1024 };
-
-/* The table of stages across a set of types, or of a whole configuration. */
-struct mixture {
-    uint64_t key;
-    const struct price_table *table; /* NULL: refused */
-    struct mixture *next;
-};
-struct mixed {
-    struct mixture *bucket[BUCKETS];
-};
 
 bool types_open(struct workbench *bench, struct error *err)
 {
@@ -23,8 +10,7 @@ bool types_open(struct workbench *bench, struct error *err)
     if (cluster->type_count == 1)
         return true;
     bench->type_facts = arena_alloc(&bench->arena, (size_t)cluster->type_count, sizeof *bench->type_facts);
-    bench->mixed = arena_alloc(&bench->arena, 1, sizeof *bench->mixed);
-    if (!bench->type_facts || !bench->mixed)
+    if (!bench->type_facts)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int t = 0; t < cluster->type_count; t++) {
         struct cluster *alone = NULL;
@@ -43,27 +29,20 @@ void types_close(struct workbench *bench)
 
 /* ---- tables, made once ---- */
 
-static uint64_t hash_config(const struct config *config, bool bound_only)
-{
-    uint64_t hash = hash_i64(hash_i64(hash_i64(HASH_START, config->micro), bound_only), config->prefetch);
-    hash = hash_i64(hash, config->bucket_bytes);
-    hash = hash_i64(hash, config_loss_chunks(config));
-    hash = hash_i64(hash, config->micro_batch_count > 1); /* whether gradients are added to */
-    for (int i = 0; i < config->mesh.atom_count; i++)
-        hash = hash_i64(hash_i64(hash, config->mesh.size[i]), config->mesh.dim[i]);
-    return hash;
-}
+enum { MOST_MORE = 5 };
 
-/* The place of the key; its table is not known when *known is false. NULL: out of memory. */
-static struct mixture *find(struct workbench *bench, uint64_t key, bool *known)
+/* The place of a table that depends on the configuration's key, whatever the type, and on `more`; NULL where it is
+ * refused. The place is NULL: out of memory. */
+static const struct price_table **place_of(struct workbench *bench, enum made_table made, const struct config *config,
+                                           bool bound_only, const int64_t *more, int more_count, bool *known)
 {
-    struct mixture **at = &bench->mixed->bucket[mix64(key) % BUCKETS];
-    while (*at && (*at)->key != key)
-        at = &(*at)->next;
-    *known = *at != NULL;
-    if (!*at && (*at = arena_alloc(&bench->arena, 1, sizeof **at)))
-        (*at)->key = key;
-    return *at;
+    int64_t words[1 + PRICE_KEY_WORDS + MOST_MORE];
+    struct price_key key = workbench_key(bench, config, 0, bound_only);
+    int count = 1 + price_key_words(&key, &words[1]);
+    words[0] = made;
+    for (int i = 0; i < more_count; i++)
+        words[count++] = more[i];
+    return memo_place(&bench->made, words, (size_t)count, sizeof(const struct price_table *), known);
 }
 
 static bool out_of_memory(struct error *err)
@@ -98,12 +77,13 @@ bool types_stage_table(struct workbench *bench, const struct config *config, uns
     *out = NULL;
     if ((types & (types - 1)) == 0)
         return workbench_type_table(bench, config, __builtin_ctz(types), bound_only, out, err);
-    struct mixture *mixture = find(bench, hash_i64(hash_config(config, bound_only), -(int64_t)types), &known);
-    if (!mixture)
+    const struct price_table **made =
+        place_of(bench, MADE_STAGE_OF_TYPES, config, bound_only, &(int64_t){ types }, 1, &known);
+    if (!made)
         return out_of_memory(err);
-    if (!known && !join_types(bench, config, types, bound_only, true, &mixture->table, err))
+    if (!known && !join_types(bench, config, types, bound_only, true, made, err))
         return false;
-    *out = mixture->table;
+    *out = *made;
     return true;
 }
 
@@ -112,13 +92,13 @@ bool types_least_table(struct workbench *bench, const struct config *config, boo
 {
     bool known;
     unsigned all = (1u << bench->facts->cluster->type_count) - 1;
-    struct mixture *mixture = find(bench, hash_i64(hash_config(config, bound_only), INT64_MAX), &known);
+    const struct price_table **made = place_of(bench, MADE_LEAST_OF_TYPES, config, bound_only, NULL, 0, &known);
     *out = NULL;
-    if (!mixture)
+    if (!made)
         return out_of_memory(err);
-    if (!known && !join_types(bench, config, all, bound_only, false, &mixture->table, err))
+    if (!known && !join_types(bench, config, all, bound_only, false, made, err))
         return false;
-    *out = mixture->table;
+    *out = *made;
     return true;
 }
 
@@ -151,13 +131,14 @@ bool types_table(struct workbench *bench, const struct config *config, bool boun
                  struct error *err)
 {
     bool known;
-    uint64_t key = hash_i64(hash_i64(hash_config(config, bound_only), config->stages), 1 + config->order.index);
-    key = hash_i64(hash_i64(key, config_pieces(config)), schedules[config->schedule]->folded);
-    struct mixture *mixture = find(bench, key, &known);
-    if (!mixture)
+    const int64_t more[] = { mesh_ranks(&config->mesh), config->stages, config_pieces(config), config->order.index,
+                             schedules[config->schedule]->folded };
+    const struct price_table **made =
+        place_of(bench, MADE_BY_STAGE, config, bound_only, more, sizeof more / sizeof *more, &known);
+    if (!made)
         return out_of_memory(err);
-    if (!known && !mix(bench, config, bound_only, &mixture->table, err))
+    if (!known && !mix(bench, config, bound_only, made, err))
         return false;
-    *out = mixture->table;
+    *out = *made;
     return true;
 }

@@ -4,13 +4,6 @@
 #include "planner/tables/workbench.h"
 #include <string.h>
 
-struct versioned {
-    struct versioned *next;
-    const struct price_table *from; /* of the synchronous schedules */
-    int schedule, stages;
-    const struct price_table *table;
-};
-
 /* More than any device has. */
 static int64_t too_much(const struct workbench *bench)
 {
@@ -76,18 +69,13 @@ static struct price_table *make_tables(struct workbench *bench, const struct con
 bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
                         struct error *err)
 {
-    for (const struct versioned *v = bench->versioned; v; v = v->next)
-        if (v->from == *table && v->schedule == config->schedule && v->stages == config->stages) {
-            *table = v->table;
-            return true;
-        }
-    struct versioned *made = arena_alloc(&bench->arena, 1, sizeof *made);
-    if (made)
-        *made = (struct versioned){ bench->versioned, *table, config->schedule, config->stages,
-                                    make_tables(bench, config, *table) };
-    if (!made || !made->table)
+    const int64_t key[] = { MADE_VERSIONS, (intptr_t)*table, config->schedule, config->stages };
+    bool known;
+    const struct price_table **made = memo_place(&bench->made, key, sizeof key / sizeof *key, sizeof *made, &known);
+    if (made && !known)
+        *made = make_tables(bench, config, *table);
+    if (!made || !*made)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for versions of weights");
-    bench->versioned = made;
-    *table = made->table;
+    *table = *made;
     return true;
 }

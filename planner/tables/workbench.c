@@ -172,6 +172,7 @@ void workbench_close(struct workbench *bench)
 {
     types_close(bench);
     price_shelf_give(bench->shelf, &bench->book);
+    memo_free(&bench->made);
     graph_free(bench->graph);
     arena_free(&bench->arena);
     *bench = (struct workbench){ 0 };
@@ -198,28 +199,19 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
     return mesh_shards(&key.mesh) > 1 ? key : price_key_alone(&key);
 }
 
-static struct priced **bucket_of(struct workbench *bench, const struct price_key *key)
-{
-    size_t buckets = sizeof bench->priced / sizeof *bench->priced;
-    return &bench->priced[mix64(price_key_hash(key)) % buckets];
-}
+/* The table of a key. */
+struct priced {
+    bool refused; /* by lowering */
+    bool nothing; /* rules leave a layer no strategy */
+    struct price_table table;
+};
 
-static struct priced *find_priced(struct workbench *bench, const struct price_key *key)
-{
-    struct priced *priced = *bucket_of(bench, key);
-    while (priced && !price_key_equal(&priced->key, key))
-        priced = priced->next;
-    return priced;
-}
+enum { PRICED_WORDS = 1 + PRICE_KEY_WORDS };
 
-static struct priced *new_priced(struct workbench *bench, const struct price_key *key)
+static size_t words_of(const struct price_key *key, int64_t out[PRICED_WORDS])
 {
-    struct priced **bucket = bucket_of(bench, key), *priced = arena_alloc(&bench->arena, 1, sizeof *priced);
-    if (!priced)
-        return NULL;
-    *priced = (struct priced){ .next = *bucket, .key = *key };
-    *bucket = priced;
-    return priced;
+    out[0] = MADE_PRICES;
+    return 1 + (size_t)price_key_words(key, &out[1]);
 }
 
 /* More bytes than any device has, and than any other strategy of the layer. */
@@ -240,7 +232,7 @@ static struct layer_price forbidden(const struct workbench *bench, const struct 
 
 /* From the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does not
  * fit. */
-static bool apply_rules(struct workbench *bench, struct priced *priced, struct error *err)
+static bool apply_rules(struct workbench *bench, const struct price_key *key, struct priced *priced, struct error *err)
 {
     struct price_table *table = &priced->table, plain = priced->table;
     size_t count = (size_t)bench->class_count * (size_t)table->strategy_count;
@@ -254,8 +246,8 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
         int layer = bench->class_layer[c], like = bench->graph->layers[layer].class_index;
         bool any = false;
         for (int i = 0; i < table->strategy_count; i++) {
-            bool legal = priced->key.bound_only ||
-                         space_layer_allows(bench->space, layer, &priced->key.mesh, &table->strategies[i].layer);
+            bool legal =
+                key->bound_only || space_layer_allows(bench->space, layer, &key->mesh, &table->strategies[i].layer);
             any = any || legal;
             table->prices[c * table->strategy_count + i] =
                 legal ? *price_at(&plain, like, i) : forbidden(bench, &plain, like);
@@ -274,24 +266,25 @@ static bool find_like(struct workbench *bench, const struct price_key *key, cons
 {
     struct price_key like = key->bound_only ? price_key_alone(key) : *key;
     struct priced *priced = NULL;
+    int64_t words[PRICED_WORDS];
     *out = NULL;
     like.prefetch = 1;
-    if (bench->space->rule_count > 0 || price_key_equal(&like, key))
+    if (bench->space->rule_count > 0 || (like.prefetch == key->prefetch && like.alone == key->alone))
         return true;
     if (!key->bound_only)
-        priced = find_priced(bench, &like);
+        priced = memo_find(&bench->made, words, words_of(&like, words));
     else if (!want_priced(bench, &like, &priced, err))
         return false;
     *out = priced && !priced->refused ? &priced->table : NULL;
     return true;
 }
 
-static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
+static bool fill_priced(struct workbench *bench, const struct price_key *key, struct priced *priced, struct error *err)
 {
     struct error why = { 0 };
-    const struct mesh *mesh = &priced->key.mesh;
+    const struct mesh *mesh = &key->mesh;
     const struct price_table *like;
-    bool whole = !priced->key.bound_only;
+    bool whole = !key->bound_only;
     int count = whole ? space_strategies(bench->space, mesh, NULL) : space_ends(bench->space, mesh, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     if (!strategies)
@@ -300,11 +293,11 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
         space_strategies(bench->space, mesh, strategies);
     else
         space_ends(bench->space, mesh, strategies);
-    if (!find_like(bench, &priced->key, &like, err))
+    if (!find_like(bench, key, &like, err))
         return false;
-    bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
-    if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, like, &why))
-        return apply_rules(bench, priced, err);
+    bench->book.facts = bench->type_facts ? &bench->type_facts[key->type] : bench->facts;
+    if (price_layers(&priced->table, &bench->arena, &bench->book, key, strategies, count, like, &why))
+        return apply_rules(bench, key, priced, err);
     if (why.kind != ERROR_INPUT)
         return fail_kind(err, why.kind, "%s", why.message);
     priced->refused = true;
@@ -314,13 +307,14 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
 /* Made when first asked for. */
 static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err)
 {
-    *out = find_priced(bench, key);
-    if (*out)
+    int64_t words[PRICED_WORDS];
+    bool known;
+    struct priced *priced = *out = memo_place(&bench->made, words, words_of(key, words), sizeof *priced, &known);
+    if (known)
         return true;
-    struct priced *priced = *out = new_priced(bench, key);
     if (!priced)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    if (!fill_priced(bench, priced, err))
+    if (!fill_priced(bench, key, priced, err))
         return false;
     priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, key->type);
     return true;

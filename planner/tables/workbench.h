@@ -15,12 +15,15 @@
 
 struct model;
 
-struct priced {
-    struct priced *next; /* of its bucket */
-    struct price_key key;
-    bool refused; /* by lowering */
-    bool nothing; /* rules leave a layer no strategy */
-    struct price_table table;
+/* What a table was made for. */
+enum made_table {
+    MADE_PRICES,         /* a key (workbench.c) */
+    MADE_STAGE_OF_TYPES, /* types.c: stages across several types of devices */
+    MADE_LEAST_OF_TYPES,
+    MADE_BY_STAGE, /* configurations over several types */
+    MADE_VERSIONS, /* versions.c: asynchronous schedules */
+    MADE_TURNS,    /* turns.c: stages whose replicas take turns */
+    MADE_SENDS,    /* cuts.c: configurations whose cuts are not all alike */
 };
 struct workbench {
     struct arena arena;
@@ -33,13 +36,9 @@ struct workbench {
     int class_count;     /* of the chain: the graph's, told apart where the space has rules for layers */
     int *class_layer;    /* (class_count) where it has: a layer of each */
     struct price_book book;
-    struct price_shelf *shelf;      /* that the book is from; NULL: from none */
-    struct facts *type_facts;       /* (types) as if the cluster had only the one; NULL where it has */
-    struct mixed *mixed;            /* types.c: tables of configurations over several types */
-    struct versioned *versioned;    /* versions.c: tables of asynchronous schedules */
-    struct turned *turned;          /* turns.c: tables of stages whose replicas take turns */
-    struct cut *cuts;               /* cuts.c: tables of configurations whose cuts are not all alike */
-    struct priced *priced[1 << 10]; /* by the key's hash */
+    struct price_shelf *shelf; /* that the book is from; NULL: from none */
+    struct facts *type_facts;  /* (types) as if the cluster had only the one; NULL where it has */
+    struct memo made;          /* tables, by enum made_table and by what they were made from */
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err);
