@@ -46,6 +46,11 @@ bool fail_kind(struct error *err, enum error_kind kind, const char *format, ...)
     return false;
 }
 
+bool fail_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+}
+
 bool error_within(struct error *err, const char *format, ...)
 {
     if (!err || err->kind == ERROR_NONE)

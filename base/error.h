@@ -21,10 +21,11 @@ struct error {
     char message[ERROR_MESSAGE_BYTES];
 };
 
-/* Both always return false and keep the FIRST cause: a later call on a filled error changes
+/* All always return false and keep the FIRST cause: a later call on a filled error changes
  * nothing. err may be NULL. */
 bool fail(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool fail_kind(struct error *err, enum error_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool fail_memory(struct error *err); /* there is none left: an error of the environment */
 
 /* Puts "prefix: " before the message of a filled error (which file, which layer). Returns false. */
 bool error_within(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-}
-
 static bool has(const uint64_t *set, int node)
 {
     return set[node / 64] >> (node % 64) & 1;
@@ -75,7 +70,7 @@ static bool solve_pipedream(const struct partition_request *request, struct aren
     struct pipedream_options options;
     struct pipedream_plan *plan = arena_alloc(arena, 1, sizeof *plan);
     if (!plan)
-        return no_memory(err);
+        return fail_memory(err);
     if (!read_pipedream_options(request, &options, err) ||
         !pipedream_read(&graph, request->name, request->text, request->length, arena, err))
         return false;
@@ -140,7 +135,7 @@ static bool solve_piper(const struct partition_request *request, struct arena *a
     double bytes_per_s[PIPEDREAM_LEVELS];
     int count;
     if (!graph || !plan)
-        return no_memory(err);
+        return fail_memory(err);
     if (!piper_read(graph, request->name, request->text, request->length, arena, err))
         return false;
     if (request->bandwidth) {
@@ -206,7 +201,7 @@ static bool solve_dnn(const struct partition_request *request, struct arena *are
     struct dnn_graph *graph = arena_alloc(arena, 1, sizeof *graph);
     struct dnn_plan *plan = arena_alloc(arena, 1, sizeof *plan);
     if (!graph || !plan)
-        return no_memory(err);
+        return fail_memory(err);
     if (!dnn_read(graph, request->name, request->text, request->length, arena, err))
         return false;
     graph->accelerator_bytes = request->memory_bytes > 0 ? request->memory_bytes : graph->accelerator_bytes;

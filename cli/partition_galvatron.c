@@ -9,11 +9,6 @@ struct answered {
     struct stage_plan found;
 };
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-}
-
 static bool make_problem(const struct partition_request *request, const struct galvatron_profile *profile,
                          struct galvatron_problem *out, struct error *err)
 {
@@ -40,7 +35,7 @@ static bool describe(struct answered *a, struct arena *arena, struct error *err)
                                     .stage_count = plan->stage_count,
                                     .work = a->answer.knapsacks };
     a->found.stages = arena_alloc(arena, (size_t)plan->stage_count, sizeof *a->found.stages);
-    return a->found.stages || no_memory(err);
+    return a->found.stages || fail_memory(err);
 }
 
 static bool solve_galvatron(const struct partition_request *request, struct arena *arena, struct partition_answer *out,
@@ -51,7 +46,7 @@ static bool solve_galvatron(const struct partition_request *request, struct aren
     struct answered *a = arena_alloc(arena, 1, sizeof *a);
     struct galvatron_problem problem;
     if (!profile || !a)
-        return no_memory(err);
+        return fail_memory(err);
     if (!galvatron_folder_read(texts, request->folders, request->folder_count, arena, err) ||
         !galvatron_read_profile(profile, texts, request->sequence, err) ||
         !make_problem(request, profile, &problem, err) || !galvatron_solve(&problem, arena, &a->answer, err) ||

@@ -9,18 +9,13 @@
 
 enum { LARGEST_BYTES = 1 << 24 };
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-}
-
 static bool join_path(const char **out, const char *folder, const char *name, struct arena *arena, struct error *err)
 {
     struct text path = { 0 };
     text_printf(&path, "%s/%s", folder, name);
     *out = path.failed ? NULL : arena_strdup(arena, path.data);
     text_free(&path);
-    return *out || no_memory(err);
+    return *out || fail_memory(err);
 }
 
 static bool is_json(const char *name)
@@ -93,7 +88,7 @@ static bool load(struct galvatron_text *text, struct arena *arena, struct error 
         memcpy(copy, data, text->length);
     free(data);
     text->text = copy;
-    return copy || no_memory(err);
+    return copy || fail_memory(err);
 }
 
 bool galvatron_folder_read(struct galvatron_text out[GALVATRON_FILES], const char *const *folders, int folder_count,

@@ -5,11 +5,6 @@
 
 const struct model_head model_head_defaults = { .image_channels = 3, .init_std = 0.02 };
 
-static bool out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while reading the model");
-}
-
 void model_free(struct model *model)
 {
     if (!model)
@@ -64,7 +59,7 @@ static bool grow(struct model *model, void **array, int count, size_t size, stru
         return true;
     void *larger = arena_alloc(&model->arena, count ? (size_t)count * 2 : 1, size);
     if (!larger)
-        return out_of_memory(err);
+        return fail_memory(err);
     if (count)
         memcpy(larger, *array, (size_t)count * size);
     *array = larger;
@@ -123,14 +118,14 @@ bool model_add_reader(struct model *model, const struct layer_kind *kind, const 
                          narrow ? "hidden" : "vocab_size", kind->name);
     struct layer_head *own = arena_alloc(&model->arena, 1, kind->fields_bytes);
     if (!own || !grow(model, (void **)&model->layers, model->layer_count, sizeof *model->layers, err))
-        return own ? false : out_of_memory(err);
+        return own ? false : fail_memory(err);
     memcpy(own, fields, kind->fields_bytes);
     own->kind = kind->name;
     own->inputs = NULL;
     if (!own->name)
         own->name = kind->name;
     else if (!check_name(own->name, at, err) || !(own->name = arena_strdup(&model->arena, own->name)))
-        return err && err->kind ? false : out_of_memory(err);
+        return err && err->kind ? false : fail_memory(err);
     if (kind->resolve)
         kind->resolve(model, own);
     if (kind->check && !kind->check(model, own, at, err))
@@ -190,7 +185,7 @@ bool model_finish(struct model *model, const struct json *root, struct error *er
     size_t length;
     char *text = model_write(model, &length);
     if (!text)
-        return out_of_memory(err);
+        return fail_memory(err);
     model->hash = hash_bytes(HASH_START, text, length);
     free(text);
     return true;

@@ -45,11 +45,6 @@ struct touch {
     bool member;
 };
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-}
-
 static bool has(const uint64_t *set, int node)
 {
     return set[node / 64] >> (node % 64) & 1;
@@ -75,7 +70,7 @@ static bool join_colors(const struct dnn_graph *graph, struct arena *arena, stru
     int n = graph->node_count, colored = 0;
     struct color_place *places = arena_alloc(arena, (size_t)n, sizeof *places);
     if (!places)
-        return no_memory(err);
+        return fail_memory(err);
     for (int v = 0; v < n; v++) {
         orphan[v] = graph->nodes[v].backward;
         if (graph->nodes[v].color >= 0)
@@ -119,7 +114,7 @@ bool dnn_parts(const struct dnn_graph *graph, struct arena *arena, int *part_of,
     bool *orphan = arena_alloc(arena, (size_t)graph->node_count, sizeof *orphan);
     int count = 0, between = 0, part_count;
     if (!edges || !orphan)
-        return no_memory(err);
+        return fail_memory(err);
     if (!join_colors(graph, arena, edges, &count, orphan, err))
         return false;
     count = order_edges(graph, orphan, edges, count);
@@ -177,7 +172,7 @@ static bool merge_idle_leaves(const struct dnn_graph *graph, struct arena *arena
         *number = arena_alloc(arena, (size_t)count, sizeof *number);
     struct dag beside;
     if (!edges || !leaves || !into || !number)
-        return no_memory(err);
+        return fail_memory(err);
     for (int e = 0; e < graph->edge_count;
          e++) { /* from the smaller number to the larger: once, whatever its direction */
         int a = part_of[graph->edges[e].from], b = part_of[graph->edges[e].to];
@@ -335,7 +330,7 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
            *table = arena_alloc(p->arena, n, sizeof *table);
     p->sums = arena_alloc(p->arena, n, sizeof *p->sums);
     if (!value || !table || !p->sums)
-        return no_memory(err);
+        return fail_memory(err);
     p->ideals = ideals;
     for (int v = 0; v < p->graph->node_count; v++) {
         const struct dnn_node *node = &p->graph->nodes[v];
@@ -362,7 +357,7 @@ static bool make_rows(struct problem *p, struct error *err)
     int *first_out = arena_alloc(p->arena, n + 2, sizeof(int)), *first_in = arena_alloc(p->arena, n + 2, sizeof(int));
     int *in = arena_alloc(p->arena, m, sizeof(int));
     if (!first_out || !first_in || !in)
-        return no_memory(err);
+        return fail_memory(err);
     for (int e = 0; e < graph->edge_count; e++) {
         first_out[graph->edges[e].from + 1]++;
         first_in[graph->edges[e].to + 2]++;
@@ -387,7 +382,7 @@ static bool make_members(struct problem *p, struct error *err)
     p->sent = arena_alloc(p->arena, parts + 1, sizeof *p->sent);
     p->path = arena_alloc(p->arena, parts + 1, sizeof *p->path);
     if (!p->path || !p->first_member || !p->member || !p->sent)
-        return no_memory(err);
+        return fail_memory(err);
     for (size_t v = 0; v < n; v++)
         p->first_member[p->part_of[v] + 2]++;
     for (size_t i = 0; i < parts; i++)
@@ -415,7 +410,7 @@ static bool make_touches(struct problem *p, struct error *err)
     p->touches = arena_alloc(p->arena, n + (size_t)p->readers.edge_count, sizeof *p->touches);
     p->first_touch = arena_alloc(p->arena, parts + 1, sizeof *p->first_touch);
     if (!latest || !p->senders || !p->touches || !p->first_touch)
-        return no_memory(err);
+        return fail_memory(err);
     for (size_t v = 0; v < n; v++) {
         latest[v] = -1;
         p->senders[v].cost = p->graph->nodes[v].cost;
@@ -482,7 +477,7 @@ static bool fill_stages(const struct problem *p, struct dnn_plan *plan, struct e
     int words = dag_words(p->graph->node_count);
     plan->stages = arena_alloc(p->arena, (size_t)plan->found.stage_count, sizeof *plan->stages);
     if (!plan->stages)
-        return no_memory(err);
+        return fail_memory(err);
     for (int s = 0; s < plan->found.stage_count; s++) {
         const struct stage *found = &plan->found.stages[s];
         struct dnn_stage *stage = &plan->stages[s];
@@ -490,7 +485,7 @@ static bool fill_stages(const struct problem *p, struct dnn_plan *plan, struct e
         stage->load = found->load;
         stage->nodes = arena_alloc(p->arena, (size_t)words, sizeof *stage->nodes);
         if (!stage->nodes)
-            return no_memory(err);
+            return fail_memory(err);
         for (int v = 0; v < p->graph->node_count; v++)
             if (has(found->nodes, p->part_of[v]))
                 stage->nodes[v / 64] |= UINT64_C(1) << (v % 64);
@@ -505,7 +500,7 @@ bool dnn_solve(const struct dnn_graph *graph, const struct stage_limits *limits,
     struct problem p = { .graph = graph, .arena = arena, .parts = &parts };
     p.part_of = arena_alloc(arena, (size_t)graph->node_count, sizeof *p.part_of);
     if (!p.part_of)
-        return no_memory(err);
+        return fail_memory(err);
     if (!dnn_parts(graph, arena, p.part_of, &parts, err) || !merge_idle_leaves(graph, arena, p.part_of, &parts, err) ||
         !make_rows(&p, err) || !make_members(&p, err) || !make_touches(&p, err))
         return false;

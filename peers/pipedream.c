@@ -47,11 +47,6 @@ struct problem {
     struct error *err;
 };
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-}
-
 static bool starts(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -66,7 +61,7 @@ static bool remove_nodes(const struct pipedream_graph *graph, const bool *gone, 
     struct pipedream_graph kept = { .nodes = arena_alloc(arena, (size_t)graph->node_count, sizeof *kept.nodes),
                                     .edges = arena_alloc(arena, (size_t)graph->edge_count, sizeof *kept.edges) };
     if (!index || !kept.nodes || !kept.edges)
-        return no_memory(err);
+        return fail_memory(err);
     for (int v = 0; v < graph->node_count; v++)
         if (!gone[v]) {
             index[v] = kept.node_count;
@@ -87,7 +82,7 @@ bool pipedream_prepare(const struct pipedream_graph *graph, struct arena *arena,
     struct pipedream_graph without_inputs;
     bool *gone = arena_alloc(arena, (size_t)graph->node_count, sizeof *gone);
     if (!gone)
-        return no_memory(err);
+        return fail_memory(err);
     for (int v = 0; v < graph->node_count; v++)
         gone[v] = starts(graph->nodes[v].description, "Input");
     for (int e = 0; e < graph->edge_count; e++)
@@ -286,7 +281,7 @@ static bool enter_block(void *self, int below, const int room[STAGE_AXES], doubl
     find_ends(p);
     if (p->rows) {
         if (!p->rows[below] && !(p->rows[below] = arena_alloc(p->arena, (size_t)p->ideals->count, sizeof **p->rows)))
-            return no_memory(err);
+            return fail_memory(err);
         p->row = p->rows[below];
     }
     bool known = p->rows && p->asked[below].limit >= limit && p->asked[below].servers >= room[0];
@@ -330,7 +325,7 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     double *value = arena_alloc(arena, (size_t)p->ideals->count, sizeof *value);
     (void)used;
     if (!block || !value)
-        return no_memory(err);
+        return fail_memory(err);
     p->start = below;
     p->known_end = above;
     stage_walk_stop_with(p->walk, NULL);
@@ -348,7 +343,7 @@ static bool make_averaging(struct problem *p, struct error *err)
     for (int first = 0; first < 2; first++) {
         double *averaging_s = arena_alloc(p->arena, (size_t)p->servers + 1, sizeof *averaging_s);
         if (!averaging_s)
-            return no_memory(err);
+            return fail_memory(err);
         for (int r = 1; r <= p->servers + 1; r++)
             averaging_s[r - 1] = r * averaged_s(p, 0, 1, r, first);
         p->averaging_s[first] = averaging_s;
@@ -366,14 +361,14 @@ static bool prepare_blocks(struct problem *p, struct error *err)
     p->far_s = arena_alloc(p->arena, n, sizeof *p->far_s);
     p->far_bytes = arena_alloc(p->arena, n, sizeof *p->far_bytes);
     if (!p->far_s || !p->far_bytes)
-        return no_memory(err);
+        return fail_memory(err);
     if (n <= ROW_IDEALS) {
         p->rows = arena_alloc(p->arena, n, sizeof *p->rows);
         p->asked = arena_alloc(p->arena, n, sizeof *p->asked);
         if (!p->rows || !p->asked)
-            return no_memory(err);
+            return fail_memory(err);
     } else if (!(p->row = arena_alloc(p->arena, n, sizeof *p->row))) {
-        return no_memory(err);
+        return fail_memory(err);
     }
     if (!make_averaging(p, err) || !stage_walk_make(&p->walk, &p->inner_model, p->ideals, VALUE_MAX, err))
         return false;
@@ -393,7 +388,7 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
     p->parameter_bytes = arena_alloc(p->arena, n, sizeof *p->parameter_bytes);
     p->out_bytes = arena_alloc(p->arena, n, sizeof *p->out_bytes);
     if (!value || !scratch || !p->compute_s || !p->parameter_bytes || !p->out_bytes)
-        return no_memory(err);
+        return fail_memory(err);
     for (size_t v = 0; v < nodes; v++)
         value[v] = (graph->nodes[v].forward_ms + graph->nodes[v].backward_ms) / 1000;
     ideals_sum(ideals, value, p->compute_s);
@@ -426,7 +421,7 @@ static bool make_choices(struct stage_choice **out, int count, struct arena *are
 {
     struct stage_choice *choices = arena_alloc(arena, (size_t)count, sizeof *choices);
     if (!choices)
-        return no_memory(err);
+        return fail_memory(err);
     for (int c = 0; c < count; c++)
         choices[c].use[0] = c + 1;
     *out = choices;
@@ -487,7 +482,7 @@ static bool fill_stages(const struct stage_plan *found, struct arena *arena, str
 {
     struct pipedream_stage *stages = arena_alloc(arena, (size_t)found->stage_count, sizeof *stages);
     if (!stages)
-        return no_memory(err);
+        return fail_memory(err);
     for (int s = 0; s < found->stage_count; s++) {
         const struct block *block = found->stages[s].detail;
         stages[s].nodes = found->stages[s].nodes;
@@ -525,7 +520,7 @@ static bool order_alike(const struct pipedream_graph *graph, const struct dag *d
     int *kind = arena_alloc(arena, (size_t)n, sizeof *kind);
     struct dag_edge *edges = arena_alloc(arena, (size_t)m + (size_t)n, sizeof *edges);
     if (!kind || !edges)
-        return no_memory(err);
+        return fail_memory(err);
     for (int v = 0; v < n; v++)
         while (!same_node(&graph->nodes[kind[v]], &graph->nodes[v])) /* the first alike node, v itself at the latest */
             kind[v]++;

@@ -56,11 +56,6 @@ struct problem {
     bool failed; /* memory ran out where nothing can be returned */
 };
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-}
-
 static const struct piper_degree *degree_of(const struct problem *p, int node, int degree)
 {
     return p->of[node * p->degree_count + degree];
@@ -184,7 +179,7 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
     p->ideals = ideals;
     p->sums = arena_alloc(p->arena, n * degrees, sizeof *p->sums);
     if (!of_node || !value || !tables || !p->sums)
-        return no_memory(err);
+        return fail_memory(err);
     for (size_t v = 0; v < nodes; v++) {
         struct least least = least_of(&p->graph->nodes[v]);
         value[v] = least.device_time * p->time_unit;
@@ -211,7 +206,7 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
             }
     p->pairs = n <= TABLE_IDEALS ? arena_alloc(p->arena, n * n, sizeof *p->pairs) : NULL;
     p->pair = p->pairs ? NULL : new_pair(p);
-    return p->pairs || p->pair || no_memory(err);
+    return p->pairs || p->pair || fail_memory(err);
 }
 
 /* ---- one stage ---- */
@@ -391,15 +386,15 @@ static bool detail(void *self, int below, int above, int choice, const int used[
     uint64_t *nodes = arena_alloc(arena, words, sizeof *nodes);
     double time, bound;
     if (!stage || !variants || !nodes)
-        return no_memory(err);
+        return fail_memory(err);
     for (size_t w = 0; w < words; w++)
         nodes[w] = ideal_bits(p->ideals, above)[w] & ~ideal_bits(p->ideals, below)[w];
     int in_flight = in_flight_of(p, choice, used);
     if (!list_stage(p, below, above, kind->degree, in_flight))
-        return no_memory(err);
+        return fail_memory(err);
     variants_bound(&p->variants, &bound, &time);
     if (variants_solve(&p->variants, bound, &time) == VARIANTS_NO_MEMORY)
-        return no_memory(err);
+        return fail_memory(err);
     for (int v = 0; v < p->graph->node_count; v++)
         variants[v] = has(nodes, v) ? variants_chosen(&p->variants, item++) : -1;
     *stage = (struct piper_stage){ .nodes = nodes,
@@ -432,7 +427,7 @@ static bool list_degrees(struct problem *p)
     p->edge_bytes =
         arena_alloc(p->arena, (size_t)p->graph->edge_count * (size_t)p->degree_count, sizeof *p->edge_bytes);
     if (!p->of || !p->cut || !p->edge_bytes)
-        return no_memory(p->err);
+        return fail_memory(p->err);
     for (int v = 0; v < p->graph->node_count; v++)
         for (int d = 0; d < p->degree_count; d++)
             p->of[v * p->degree_count + d] = piper_find_degree(&p->graph->nodes[v], p->degrees[d]);
@@ -450,7 +445,7 @@ static bool list_choices(struct problem *p)
     p->choices = arena_alloc(p->arena, most, sizeof *p->choices);
     p->kinds = arena_alloc(p->arena, most, sizeof *p->kinds);
     if (!p->choices || !p->kinds)
-        return no_memory(p->err);
+        return fail_memory(p->err);
     for (int t = 0; t < p->degree_count; t++)
         for (int64_t d = 1; d * p->degrees[t] <= k && d <= n; d++) {
             if (n % d != 0)
@@ -494,12 +489,12 @@ static bool build_reversed(const struct piper_graph *graph, struct arena *arena,
     struct dag_edge *edges = arena_alloc(arena, (size_t)graph->edge_count, sizeof *edges);
     int on_cycle = -1;
     if (!edges)
-        return no_memory(err);
+        return fail_memory(err);
     for (int e = 0; e < graph->edge_count; e++)
         edges[e] = (struct dag_edge){ graph->edges[e].to, graph->edges[e].from };
     if (dag_build(out, arena, graph->node_count, edges, graph->edge_count, &on_cycle, NULL))
         return true;
-    return on_cycle < 0 ? no_memory(err)
+    return on_cycle < 0 ? fail_memory(err)
                         : fail(err, "expected a graph without cycles, found node %lld on one",
                                (long long)graph->nodes[on_cycle].id);
 }
@@ -518,7 +513,7 @@ bool piper_solve(const struct piper_graph *graph, const struct piper_options *op
     variants_free(&p.variants);
     out->stages = ok ? arena_alloc(arena, (size_t)out->found.stage_count, sizeof *out->stages) : NULL;
     if (!ok || p.failed || !out->stages)
-        return no_memory(err);
+        return fail_memory(err);
     if (p.open) {
         out->found.optimal = out->found.exhausted = false;
         out->found.bound = model.bound;

@@ -40,7 +40,7 @@ static bool add_step(struct stage_walk *walk, struct far_stair *stair, struct fa
         int capacity = stair->capacity ? 2 * stair->capacity : 16;
         struct far_label *grown = reallocarray(stair->steps, (size_t)capacity, sizeof *grown);
         if (!grown)
-            return stage_walk_no_memory(walk->err);
+            return fail_memory(walk->err);
         stair->steps = grown;
         stair->capacity = capacity;
     }

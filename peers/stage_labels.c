@@ -32,7 +32,7 @@ static bool new_label(struct stage_walk *walk, const struct stage_label *label)
         struct stage_label *grown =
             capacity > walk->label_capacity ? reallocarray(walk->labels, (size_t)capacity, sizeof *grown) : NULL;
         if (!grown)
-            return stage_walk_no_memory(walk->err);
+            return fail_memory(walk->err);
         walk->labels = grown;
         walk->label_capacity = capacity;
     }

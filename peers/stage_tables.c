@@ -4,11 +4,6 @@
 
 enum { SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24, USES_LIMIT = 1 << 21 };
 
-bool stage_walk_no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory for the labels of stages");
-}
-
 static int ideal_size(const struct ideals *ideals, int i)
 {
     int size = 0;
@@ -94,7 +89,7 @@ bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, c
 {
     struct stage_walk *walk = calloc(1, sizeof *walk);
     if (!walk)
-        return stage_walk_no_memory(err);
+        return fail_memory(err);
     size_t n = (size_t)ideals->count;
     walk->model = model;
     walk->ideals = ideals;
@@ -107,7 +102,7 @@ bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, c
     if (!walk->head || !walk->seen || !walk->path || !walk->way_end || !make_potentials(walk) || !make_slots(walk) ||
         !make_uses(walk)) {
         stage_walk_free(walk);
-        return stage_walk_no_memory(err);
+        return fail_memory(err);
     }
     *out = walk;
     return true;

@@ -262,7 +262,7 @@ static bool list_ways(struct stage_walk *walk, int ideal)
                 int capacity = walk->way_capacity ? 2 * walk->way_capacity : 256;
                 struct stage_way *grown = reallocarray(walk->ways, (size_t)capacity, sizeof *grown);
                 if (!grown)
-                    return stage_walk_no_memory(walk->err);
+                    return fail_memory(walk->err);
                 walk->ways = grown;
                 walk->way_capacity = capacity;
             }
@@ -546,14 +546,14 @@ bool stage_walk_stages(const struct stage_walk *walk, int label, struct arena *a
         stages++;
     struct stage *list = arena_alloc(arena, (size_t)stages, sizeof *list);
     if (!list)
-        return stage_walk_no_memory(err);
+        return fail_memory(err);
     for (int s = stages - 1, l = label; s >= 0; s--, l = walk->labels[l].previous) {
         const struct stage_label *top = &walk->labels[l], *under = &walk->labels[top->previous];
         list[s] =
             (struct stage){ .choice = top->choice, .load = top->load, .used = { under->used[0], under->used[1] } };
         list[s].nodes = arena_alloc(arena, (size_t)ideals->words, sizeof *list[s].nodes);
         if (!list[s].nodes)
-            return stage_walk_no_memory(err);
+            return fail_memory(err);
         for (int w = 0; w < ideals->words; w++)
             list[s].nodes[w] = ideal_bits(ideals, top->ideal)[w] & ~ideal_bits(ideals, under->ideal)[w];
         if (walk->model->detail && !walk->model->detail(walk->model->self, under->ideal, top->ideal, top->choice,

@@ -100,8 +100,6 @@ bool stage_far_relax(struct stage_walk *walk, int above);
 
 /* ---- stage_tables.c ---- */
 
-/* False, with the error. */
-bool stage_walk_no_memory(struct error *err);
 /* How many stairs there are: one per choice and use. */
 int stage_walk_stairs(const struct stage_model *model);
 

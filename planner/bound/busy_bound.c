@@ -299,12 +299,12 @@ static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
 static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
 {
     *b = (struct busy){ .p = problem, .layers = problem->chain->layer_count };
-    return list_works(b) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return list_works(b) || fail_memory(err);
 }
 
 static bool busy_lines(struct busy *b, struct error *err)
 {
-    return make_lines(b) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return make_lines(b) || fail_memory(err);
 }
 
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err)

@@ -49,7 +49,7 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
     bool by_place = table->by_turns && table->by_place;
     struct stage_kind *stages = arena_alloc(arena, (size_t)rows * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     for (int left = 1; left < rows; left++)
         for (int shape = 0; shape < turns && (!by_place || config->turns[shape] <= left); shape++)
             stages[left * turns + shape] =
@@ -80,7 +80,7 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
     int *in_flight = config_in_flight(arena, config), pieces = config_pieces(config);
     struct stage_kind *stages = arena_alloc(arena, (size_t)pieces, sizeof *stages);
     if (!stages || !in_flight)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     int64_t micro_batches = workbench_problem(&c->bench, config, table, in_flight).micro_batch_count;
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
                                  .stage_count = pieces,
@@ -397,7 +397,7 @@ static bool check_digest(struct checker *c)
 {
     char digest[CERTIFICATE_DIGEST_BYTES];
     if (!certificate_digest(digest, c->claim->at))
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     return same_text(c, c->claim->digest, digest, "its digest says that it was changed after it was written");
 }
 

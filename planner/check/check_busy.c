@@ -156,7 +156,7 @@ bool busy_holds(bool *holds, const struct chain *chain, const struct orders *ord
                             .layers = chain->layer_count,
                             .micro_batches = config->micro_batch_count,
                             .bound_ns = bound_ns };
-    bool good = busy_open(&b, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    bool good = busy_open(&b, &arena) || fail_memory(err);
     if (good && config->meshes > 0) /* whoever does it, some mesh does its share of all kernels */
         *holds = bound_ns <= ceil_div(b.micro_batches * b.ahead[b.layers], config->meshes);
     else if (good)

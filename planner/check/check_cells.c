@@ -122,14 +122,14 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *er
     c->farthest = arena_alloc(&c->arena, rows, sizeof *c->farthest);
     if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->path || !c->step || !c->known || !c->part ||
         !c->counts || !c->nearest || !c->farthest)
-        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(err);
     for (int at = 1; at < c->width; at++) {
         int *sum = &c->sum[(size_t)at * classes];
         memcpy(sum, sum - classes, classes * sizeof *sum);
         sum[p->class_of[at - 1]]++;
     }
     cut_like_kinds(p, c->kind);
-    return (number_contents(c) && sum_least(c)) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    return (number_contents(c) && sum_least(c)) || fail_memory(err);
 }
 
 /* ---- cells ---- */
@@ -176,7 +176,7 @@ bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, int first,
     struct stage_content content = cutter_content(c, first, end);
     int64_t least = 0, **known = &c->known[c->kind[kind]];
     if (!*known && !(*known = arena_alloc(&c->arena, LIMIT_COUNT, sizeof **known)))
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     if (!stage_least_total(&c->p->stages[kind], &content, solve, enough_ns, *known, &least, c->err))
         return false;
     if (least < enough_ns && solve)

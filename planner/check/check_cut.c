@@ -93,7 +93,7 @@ static bool stage_least(const struct begin *b, int end, struct stage_bounds behi
     struct cutter *c = b->c;
     struct cell *cell = cell_at(c, b->kind, b->first, end);
     if (!cell)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     if (c->eager && !look_closer(b, cell, end, behind))
         return false;
     *out = (struct stage_bounds){ cell->least, cell->total };
@@ -173,7 +173,7 @@ static bool list_parts(struct cutter *c, const struct way *ways)
                                ends_ns(c, kind, first, end),
                                c->path[spot(c, row, end)].best };
         if (!part->cell)
-            return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+            return fail_memory(c->err);
         first = end;
     }
     return true;

@@ -72,7 +72,7 @@ bool check_fates(struct checker *c)
     bool *met = arena_alloc(&c->arena, most, sizeof *met);
     c->claimed = arena_alloc(&c->arena, (size_t)c->config_count + 1, sizeof(void *));
     if (!named || !met || !c->claimed)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     for (int i = 0; i < c->claim->config_count; i++)
         if (c->claim->configs[i].name)
             named[count++] = &c->claim->configs[i];

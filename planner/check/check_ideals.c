@@ -53,11 +53,6 @@ struct walk {
     int64_t cap_ns, most_ns; /* no longer sum of paths is asked for */
 };
 
-static bool no_memory(struct walk *w)
-{
-    return fail_kind(w->err, ERROR_ENVIRONMENT, "check: out of memory");
-}
-
 /* ---- sums ---- */
 
 static int64_t of_kind(const struct walk *w, int kind, int what, int first, int end)
@@ -129,7 +124,7 @@ static bool walk_open(struct walk *w, const struct cut_problem *p, struct error 
         cut_like_kinds(p, w->kind);
     for (int what = 0; good && what <= LIMIT_COUNT; what++)
         good = sum_up(w, what);
-    return good || no_memory(w);
+    return good || fail_memory(w->err);
 }
 
 static void walk_free(struct walk *w)
@@ -236,7 +231,7 @@ static bool set_cap(struct walk *w, int64_t cap_ns, bool first, bool *any)
     *any = set_room(w);
     for (int row = 0; *any && row < w->rows; row++) {
         if (first && !open_row(w, row, all))
-            return no_memory(w);
+            return fail_memory(w->err);
         if (!first)
             narrow_row(w, row, all);
         *any = w->row[row].count > 0 || w->p->mesh_count > 0;
@@ -394,7 +389,7 @@ static bool list_tries(struct walk *w, int row, int shape, int first, int64_t mo
             int64_t capacity = 2 * w->try_capacity + 1024;
             struct try *grown = realloc(w->tries, (size_t)capacity * sizeof *grown);
             if (!grown)
-                return no_memory(w);
+                return fail_memory(w->err);
             w->tries = grown;
             w->try_capacity = capacity;
         }
@@ -477,7 +472,7 @@ static bool refine_cut(struct walk *w, bool *moved, struct cut_witness *witness)
         int kind = cut_row_kind(w->p, row, way->shape);
         struct cell *cell = make_cell(w, kind, first, way->end);
         if (!cell)
-            return no_memory(w);
+            return fail_memory(w->err);
         if (!settled(w, cell)) {
             *moved = true;
             if (!refine(w, cell))

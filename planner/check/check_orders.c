@@ -164,5 +164,5 @@ bool orders_list(struct orders *out, struct arena *arena, const struct graph *gr
                (list.count == graph->layer_count + 1 || find_most_before(out, arena, &before));
     free(list.height);
     free(list.last);
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    return good || fail_memory(err);
 }

@@ -35,7 +35,7 @@ static bool check_span(const struct cut_problem *problem, bool apart, struct spa
     struct arena arena = { 0 };
     bool good = cut_set_kinds(&own, &arena, apart, span.from_ns, span.to_ns)
                     ? cut_check_kinds(&own, bound_ns, verdict, witness, err)
-                    : fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+                    : fail_memory(err);
     arena_free(&arena);
     return good;
 }

@@ -55,7 +55,7 @@ static bool plan_in(struct checker *c, const struct config *config, const struct
         return true;
     struct plan *plan = plan_copy(joined);
     if (!plan)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     if (plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
         *out = plan;
     else
@@ -72,7 +72,7 @@ static bool share_devices(struct checker *c, const struct config *config, struct
     int *device_of = arena_alloc(arena, (size_t)problem->stage_count, sizeof *device_of);
     problem->held_bytes = arena_alloc(arena, (size_t)config->stages, sizeof *problem->held_bytes);
     if (!device_of || !problem->held_bytes)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(c->err);
     for (int k = 0; k < problem->stage_count; k++)
         device_of[k] = config_stage(config, k);
     problem->device_of = device_of;
@@ -92,7 +92,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
         *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy),
         *class_of = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *class_of);
     bool good = first && shape && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
-                                                       : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+                                                       : fail_memory(c->err);
     *value_ns = INT64_MAX;
     int stages = list_stages(plan, config, first, shape);
     bool fits = table != NULL && stages > 0;

@@ -55,8 +55,7 @@ bool check_predicted(struct checker *c, const struct plan *plan, const struct pr
     if (!c->claim->predicted)
         return true;
     char *text = plan_json_write(plan, prediction, NULL, &length);
-    bool good = text ? json_parse(&doc, "prediction", text, length, c->err)
-                     : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    bool good = text ? json_parse(&doc, "prediction", text, length, c->err) : fail_memory(c->err);
     if (good && !same_tree(c->claim->predicted, json_member(json_root(doc), "predicted"), c->err)) {
         c->err->kind = ERROR_GATE;
         good = false;

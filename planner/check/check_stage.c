@@ -277,7 +277,7 @@ static bool list_options(struct stage_solver *s, const struct stage_content *con
     s->peaks = arena_alloc(&s->arena, most, sizeof *s->peaks);
     s->counts = arena_alloc(&s->arena, most, sizeof *s->counts);
     if (!s->first || !s->count || !s->option || !s->peaks || !s->counts)
-        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(err);
     for (int g = 0; g < s->group_count; g++) {
         s->count[g] = content->count[g];
         for (int i = 0; s->count[g] > 0 && i < table->strategy_count; i++)

@@ -305,7 +305,7 @@ static bool read_configs(struct claim *claim, const struct claim_fields *f, stru
     }
     claim->configs = arena_alloc(&claim->arena, (size_t)count + 1, sizeof *claim->configs);
     if (!claim->configs)
-        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+        return fail_memory(err);
     for (int fate = 0; fate < FATE_COUNT; fate++)
         if (f->fates[fate] && !read_list(f->fates[fate], (enum config_fate)fate, claim, err))
             return false;

@@ -177,5 +177,5 @@ bool chain_add_branches(struct chain *chain, struct arena *arena, const struct d
     chain->orders_left_out = !ideals.complete || chain->layer_count > PLACE_LAYERS;
     bool good = chain->orders_left_out || take_branches(chain, arena, &dag, &ideals, err);
     ideals_free(&ideals);
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for a model with branches");
+    return good || fail_memory(err);
 }

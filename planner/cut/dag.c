@@ -2,11 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-}
-
 static int by_ends(const void *a, const void *b)
 {
     const struct dag_edge *x = a, *y = b;
@@ -89,7 +84,7 @@ bool dag_build(struct dag *out, struct arena *arena, int node_count, const struc
     int *order = arena_alloc(arena, n, sizeof(int)), *place = arena_alloc(arena, n, sizeof(int));
     int *waits = arena_alloc(arena, n, sizeof(int)), *ready = arena_alloc(arena, n, sizeof(int));
     if (!sorted || !first_out || !row || !first_in || !in || !order || !place || !waits || !ready)
-        return no_memory(err);
+        return fail_memory(err);
     if (m > 0) {
         memcpy(sorted, edges, m * sizeof *sorted);
         qsort(sorted, m, sizeof *sorted, by_ends);
@@ -163,7 +158,7 @@ bool dag_components(struct arena *arena, int node_count, const struct dag_edge *
     int *first = arena_alloc(arena, n + 1, sizeof(int)), *row = arena_alloc(arena, m, sizeof(int));
     int *scratch = arena_alloc(arena, 5 * n, sizeof(int));
     if (!sorted || !first || !row || !scratch)
-        return no_memory(err);
+        return fail_memory(err);
     if (m > 0) {
         memcpy(sorted, edges, m * sizeof *sorted);
         qsort(sorted, m, sizeof *sorted, by_ends);
@@ -193,7 +188,7 @@ bool dag_ancestors(const struct dag *dag, struct arena *arena, uint64_t **out, s
     size_t words = (size_t)dag_words(dag->node_count);
     uint64_t *bits = arena_alloc(arena, words * (size_t)dag->node_count, sizeof *bits);
     if (!bits)
-        return no_memory(err);
+        return fail_memory(err);
     for (int i = 0; i < dag->node_count; i++) {
         int v = dag->order[i];
         for (int e = dag->first_in[v]; e < dag->first_in[v + 1]; e++) {
@@ -284,10 +279,10 @@ bool dag_window(struct dag *out, struct arena *arena, const struct dag *dag, con
     int span = window < n ? window : n; /* farther pairs follow: every step of window to 2 window - 1 is an edge */
     size_t most = (size_t)dag->edge_count + (size_t)n * (size_t)span;
     if (most > INT32_MAX)
-        return no_memory(err);
+        return fail_memory(err);
     struct dag_edge *edges = arena_alloc(arena, most, sizeof *edges);
     if (!edges)
-        return no_memory(err);
+        return fail_memory(err);
     for (int v = 0; v < n; v++)
         for (int e = dag->first_out[v]; e < dag->first_out[v + 1]; e++)
             edges[count++] = (struct dag_edge){ v, dag->out[e] };

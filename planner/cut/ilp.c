@@ -341,7 +341,7 @@ bool ilp_knapsack(const struct knapsack *problem, int time_limit_ms, struct knap
     struct ilp ilp;
     memset(result->multipliers, 0, sizeof result->multipliers);
     result->nodes = 0;
-    bool good = ilp_start(&ilp, problem) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
+    bool good = ilp_start(&ilp, problem) || fail_memory(err);
     ilp.time_limit_ms = time_limit_ms;
     ilp.result = result;
     good = good && glpk_guard(state_and_solve, &ilp, err);

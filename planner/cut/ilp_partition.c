@@ -317,12 +317,12 @@ static bool solve(void *context, struct error *err)
 {
     struct whole *w = context;
     w->lp = glp_create_prob();
-    bool good = state(w) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
+    bool good = state(w) || fail_memory(err);
     int code = good ? glpk_branch_and_cut(w->lp, w->time_limit_ms, w->problem->stops, w->problem->self) : 0,
         status = good ? glp_mip_status(w->lp) : GLP_UNDEF;
     w->none = code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && status == GLP_NOFEAS);
     if (good && code == 0 && status == GLP_OPT)
-        good = read_plan(w) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
+        good = read_plan(w) || fail_memory(err);
     else if (good && !w->none && !glpk_ended(code))
         good = fail_kind(err, ERROR_BUG, "GLPK ended with code %d and status %d", code, status);
     glp_delete_prob(w->lp);
@@ -364,7 +364,7 @@ bool ilp_partition(const struct partition_problem *problem, int time_limit_ms, s
                        .strategies = problem->table->strategy_count,
                        .time_limit_ms = time_limit_ms };
     *proven = false;
-    bool good = place_columns(&w) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
+    bool good = place_columns(&w) || fail_memory(err);
     if (good && w.first_count <= ILP_ARCS) {
         good = glpk_guard(solve, &w, err);
         if (good)

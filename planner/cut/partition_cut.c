@@ -99,7 +99,7 @@ static bool try_end(struct solver *s, const struct leg *leg, int first, int end,
 {
     const struct cell *cell = stage_cell(s, leg->level, first, end);
     if (!cell)
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     if (cell->lower == INT64_MAX || cell->lower + rest > best->ns)
         return true;
     int64_t total = cell->lower + rest,
@@ -292,14 +292,14 @@ static bool make_plan(struct solver *s, struct choice choice, struct partition_p
     if (s->problem->mesh_count > 0)
         plan->shape = arena_alloc(s->kept, stages, sizeof *plan->shape);
     if (!plan->first_layer || !plan->counts || (s->problem->mesh_count > 0 && !plan->shape))
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         plan->first_layer[at.stage] = at.first;
         if (plan->shape)
             plan->shape[at.stage] = at.shape;
         plan->counts[at.stage] = counts_copy(s->kept, chosen_counts(s, choice, &at));
         if (!plan->counts[at.stage])
-            return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+            return fail_memory(s->err);
     }
     return true;
 }

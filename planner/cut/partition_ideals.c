@@ -291,7 +291,7 @@ bool ideals_sweep(struct solver *s, int64_t *sum)
             good = bands_bound(s) && search_cut(s, limits_of(s)->most_work, &found);
     }
     if (!good)
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     if (s->stopped || found.ns >= OUT_OF_REACH)
         return true;
     if (found.ns > s->most_sum_ns) {
@@ -307,7 +307,7 @@ bool ideals_rest(struct solver *s, int64_t *sum)
 {
     bool any = false;
     if ((!s->ideal_cut && !bands_open(s)) || !bands_set(s, &any) || (any && !bands_bound(s)))
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     *sum = any && s->ideal_cut->band[0].count > 0 ? s->ideal_cut->band[0].rest[0] : INT64_MAX;
     return true;
 }

@@ -121,7 +121,7 @@ static bool open_boxes(struct phases *p, const struct partition_problem *problem
 {
     struct box_list *boxes = calloc(1, sizeof *boxes);
     if (!boxes)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     bool good = solve_boxes(problem, arena, result, all, boxes, err);
     qsort(boxes->at, (size_t)boxes->count, sizeof *boxes->at, compare_boxes);
     for (int i = 0; i < boxes->count; i++)

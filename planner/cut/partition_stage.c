@@ -307,7 +307,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     if (s->stopped)
         return true;
     if (!stage_set_options(s, level))
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.node_limit = node_limit(s, effort);
@@ -316,7 +316,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     int64_t before = cell->lower;
     if (!keep_answer(s, cell, level, first, end, &knapsack, &answer))
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     if (answer.status == KNAPSACK_INFEASIBLE)
         stage_set_empty(s, cell);
     look_up(s, cell, level, first, end);
@@ -327,8 +327,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     if (answer.status == KNAPSACK_INFEASIBLE)
         stage_single_row(&knapsack, answer.multipliers);
     bool tells = effort == EFFORT_RELAX && (cell->lower == INT64_MAX || cell->lower - before > before / 10000);
-    return !tells || stage_add_vector(s, level, answer.multipliers) ||
-           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    return !tells || stage_add_vector(s, level, answer.multipliers) || fail_memory(s->err);
 }
 
 bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record)
@@ -339,7 +338,7 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
         return true;
     if (!stage_set_options(s, level))
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
@@ -355,7 +354,7 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     if (answer.cost == INT64_MAX)
         return true;
     if (!keep_answer(s, cell, level, first, end, &knapsack, &answer))
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(s->err);
     *record = cell->record_count - 1; /* new_record() fills the last place */
     bool tried = cell->tried;
     look_up(s, cell, level, first, end);

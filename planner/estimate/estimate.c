@@ -218,7 +218,7 @@ bool estimate_judge(struct estimate **out, const struct graph *graph, const stru
     struct program *program = NULL;
     struct estimate *estimate = estimate_new(plan->stage_count);
     if (!estimate)
-        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        return fail_memory(err);
     struct durations durations; /* layout changes none */
     bool lowered = program_lower(&program, graph, plan, err) && durations_open(&durations, facts, program, err);
     bool good = lowered && is_beaten(estimate, program, &durations, judging, worth_ns, err);
@@ -251,7 +251,7 @@ bool estimate_program(struct estimate **out, const struct program *program, cons
 {
     struct estimate *estimate = estimate_new(program->stage_count);
     if (!estimate)
-        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        return fail_memory(err);
     estimate_note_length(estimate, program);
     struct durations durations;
     bool priced = durations_open(&durations, facts, program, err);

@@ -17,7 +17,7 @@ bool estimate_shorten(struct plan **out, struct graph **graph, const struct mode
 {
     struct plan *shorter = *out = plan_copy(plan);
     if (!shorter)
-        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        return fail_memory(err);
     shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
     shorter->micro_batch_count = micro_batches;
     return plan_graph(graph, model, shorter, err) && plan_check(shorter, *graph, err);
@@ -179,7 +179,7 @@ static bool judge_by_period(struct estimate **out, struct period *period, struct
     int64_t periods = good && period->ns > 0 ? left_out / period->micro_batches : 0;
     if (periods > 0 && (period->exact || is_near(plan, timeline, period, periods))) {
         struct estimate *estimate = estimate_new(plan->stage_count);
-        good = estimate || fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        good = estimate || fail_memory(err);
         if (good) {
             estimate_note_length(estimate, program);
             good = estimate_fill_repeating(estimate, program, model, plan, facts, !is_periodic(plan), err);
@@ -380,7 +380,7 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
     struct kept_pace *kept = NULL;
     struct estimate *estimate = estimate_new(plan->stage_count);
     if (!estimate)
-        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        return fail_memory(err);
     struct paced_apart apart = { 0 };
     bool good = pace_take(&kept, shelf, model, plan, err);
     if (good && (worth_ns < INT64_MAX || kept->pace.further > 0)) {

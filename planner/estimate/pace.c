@@ -62,7 +62,7 @@ static bool time_program(const struct program *program, const struct facts *fact
     out->stage_count = program->stage_count;
     out->time_ns = arena_alloc(arena, (size_t)program->stage_count, sizeof *out->time_ns);
     if (!out->time_ns)
-        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        return fail_memory(err);
     if (!simulate(&timeline, facts, program, err))
         return false;
     out->step_ns = timeline->step_ns;

@@ -67,7 +67,7 @@ bool pace_take(struct kept_pace **out, struct pace_shelf *shelf, const struct mo
     kept = calloc(1, sizeof *kept);
     if (!kept || !(kept->plan = plan_copy(plan))) {
         free(kept);
-        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        return fail_memory(err);
     }
     kept->hash = hash;
     if (!pace_open(&kept->pace, model, kept->plan, err)) {

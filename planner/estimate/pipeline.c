@@ -408,7 +408,7 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
     if (good && plan_copies(plan) > 1)
         good = pipeline_prices(&p.price[1], plan, chain, table, facts, 1, &arena, err);
     if (good && !(pipeline_open(&p, chain, &arena, err) && list_work(&p, &arena)))
-        good = err->kind == ERROR_NONE && fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        good = err->kind == ERROR_NONE && fail_memory(err);
     if (good && asynchronous) {
         *out = steady_step_ns(&p);
     } else if (good) {
@@ -418,7 +418,7 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
         else if (good && step_end(&p, chain, out, &arena))
             *out += further_ns(&p, settled, middle);
         else if (good)
-            good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+            good = fail_memory(err);
     }
     arena_free(&arena);
     return good;

@@ -170,7 +170,7 @@ bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, c
         plan, chain, table, facts, copy, arena, arena_alloc(arena, (size_t)chain->layer_count, sizeof *p.price)
     };
     if (!p.price)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     for (int l = 0; l < chain->layer_count; l++) {
         const struct price_table *own = price_of_plan_stage(table, plan, stage_at(&p, l));
         p.price[l] = find_price(own, chain->class_of[plan_layer_at(plan, l)], &plan->layers[l]);
@@ -178,5 +178,5 @@ bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, c
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
     }
     *out = p.price;
-    return (place_layers(&p) && part_tied(&p)) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return (place_layers(&p) && part_tied(&p)) || fail_memory(err);
 }

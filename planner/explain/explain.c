@@ -11,11 +11,6 @@ static const unsigned light_skip = 1u << PART_FAMILIES | 1u << PART_CLIMB;
 enum { TIMED_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
 enum { OWN_RATES = 1 };       /* the number of the explainer's facts on its shelf */
 
-static bool out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
-}
-
 void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
                     const struct search_options *options)
 {
@@ -82,7 +77,7 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
     if (at < 0) {
         struct known_plan *known = arena_more(&e->arena, e->known, e->known_count, &e->known_capacity, sizeof *known);
         if (!known)
-            return out_of_memory(err);
+            return fail_memory(err);
         e->known = known;
         at = e->known_count;
         known[at] = (struct known_plan){ .own.kind = SOLUTION_ENDED };
@@ -122,7 +117,7 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
         arena_more(&e->arena, e->accounts, e->account_count, &e->account_capacity, sizeof(struct account *));
     struct account *account = arena_alloc(&e->arena, 1, sizeof *account);
     if (!accounts || !account)
-        return out_of_memory(err);
+        return fail_memory(err);
     e->accounts = accounts;
     struct explained *own = e->known[find_known(e, explained->plan)].explained;
     bool good = explained_lower(own, &e->paces, err) && account_open(account, own, facts, err);
@@ -160,7 +155,7 @@ static bool impossible(struct explainer *e, const char *why, struct solution *ou
 {
     out->kind = SOLUTION_NONE;
     out->why = arena_strdup(&e->arena, strncmp(why, "plan: ", 6) ? why : why + 6);
-    return out->why || out_of_memory(err);
+    return out->why || fail_memory(err);
 }
 
 static bool nothing(struct explainer *e, const struct error *why, struct solution *out, struct error *err)
@@ -201,7 +196,7 @@ static bool take_result(struct explainer *e, struct search_result *result, bool 
     for (int i = 0; i < result->heard_count; i++) {
         struct heard_plan *heard = arena_more(&e->arena, e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
         if (!heard)
-            return out_of_memory(err);
+            return fail_memory(err);
         e->heard = heard;
         heard[e->heard_count++] = result->heard[i];
         result->heard[i].plan = NULL;

@@ -145,7 +145,7 @@ bool program_memory(const struct program *program, struct stage_memory *stages, 
     bool ok = program_lives(program, lives, err);
     for (int s = 0; ok && s < program->stage_count; s++) {
         hand_over(program, s, lives);
-        ok = stage_memory(program, s, lives, &stages[s]) || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+        ok = stage_memory(program, s, lives, &stages[s]) || fail_memory(err);
     }
     free(lives);
     return ok;
@@ -170,7 +170,7 @@ static bool measure(struct explained *e, struct error *err)
     struct arena scratch = { 0 };
     const struct program *program = e->pace->pace.few.program;
     int64_t *bytes = arena_alloc(&scratch, (size_t)e->plan->stage_count, sizeof *bytes);
-    bool good = bytes || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    bool good = bytes || fail_memory(err);
     good = good && program_memory(program, e->memory, err) &&
            estimate_program_bytes(bytes, program, e->model, e->plan, err);
     for (int s = 0; good && s < e->plan->stage_count; s++) {
@@ -209,7 +209,7 @@ static bool fill_explained(struct explained *e, const struct model *model, const
     e->plan = plan_copy(plan);
     e->memory = calloc((size_t)plan->stage_count, sizeof *e->memory);
     if (!e->plan || !e->memory)
-        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+        return fail_memory(err);
     return plan_graph(&e->graph, model, plan, err) && plan_check(e->plan, e->graph, err);
 }
 
@@ -217,7 +217,7 @@ bool explained_open(struct explained **out, const struct model *model, const str
 {
     struct explained *explained = calloc(1, sizeof *explained);
     if (!explained)
-        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+        return fail_memory(err);
     if (!fill_explained(explained, model, plan, err)) {
         explained_free(explained);
         return false;
@@ -246,7 +246,7 @@ bool account_open(struct account *out, struct explained *explained, const struct
     struct paced_step step;
     account.available_bytes = arena_alloc(&account.arena, (size_t)account.stage_count, sizeof *account.available_bytes);
     if (!account.available_bytes)
-        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+        return fail_memory(err);
     struct pace *pace = &explained->pace->pace;
     if ((pace->further > 0 && !pace_time_apart(pace, facts, &account.arena, &apart, err)) ||
         !pace_time(pace, facts, &apart, &account.arena, &step, err)) {

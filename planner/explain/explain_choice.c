@@ -261,7 +261,7 @@ static bool solve_kinds(struct contest *contest, const struct choice *own, bool 
 {
     struct kinds *kinds = arena_alloc(&contest->e->arena, 1, sizeof *kinds);
     if (!kinds)
-        return fail_kind(contest->err, ERROR_ENVIRONMENT, "explain: out of memory");
+        return fail_memory(contest->err);
     kinds->contest = contest;
     kinds->light = light;
     list_kinds(kinds, own);

@@ -11,22 +11,17 @@ struct comparing {
     struct error *err;
 };
 
-static bool out_of_memory(struct comparing *c)
-{
-    return fail_kind(c->err, ERROR_ENVIRONMENT, "diff: out of memory");
-}
-
 static bool add(struct comparing *c, const char *where, const char *what, const char *a, const char *b)
 {
     struct differences *out = c->out;
     struct difference *list = arena_more(&out->arena, out->list, out->count, &out->capacity, sizeof *list);
     if (!list)
-        return out_of_memory(c);
+        return fail_memory(c->err);
     out->list = list;
     struct difference *d = &out->list[out->count++];
     *d = (struct difference){ arena_strdup(&out->arena, where), arena_strdup(&out->arena, what),
                               arena_strdup(&out->arena, a), arena_strdup(&out->arena, b) };
-    return (d->where && d->what && d->a && d->b) || out_of_memory(c);
+    return (d->where && d->what && d->a && d->b) || fail_memory(c->err);
 }
 
 /* A value in a line: lists with commas, objects as key value. */
@@ -99,7 +94,7 @@ static bool compare_value(struct comparing *c, const char *where, const char *wh
     struct text left = { 0 }, right = { 0 };
     describe_member(&left, what, a);
     describe_member(&right, what, b);
-    bool good = (!left.failed && !right.failed) || out_of_memory(c);
+    bool good = (!left.failed && !right.failed) || fail_memory(c->err);
     const char *x = left.data ? left.data : "", *y = right.data ? right.data : "";
     if (good && strcmp(x, y) != 0)
         good = add(c, where, what, x, y);
@@ -179,7 +174,7 @@ static bool name_range(struct comparing *c, int first_difference, int first, int
     const char *kept = arena_strdup(&c->out->arena, where);
     for (int i = first_difference; i < c->out->count; i++)
         c->out->list[i].where = kept;
-    return kept || out_of_memory(c);
+    return kept || fail_memory(c->err);
 }
 
 /* Walks both lists of runs at once; a piece that differs as the one before it does prolongs that one. */
@@ -222,8 +217,7 @@ static bool parse_plan(const struct plan *plan, struct json_doc **doc, struct er
 {
     size_t length = 0;
     char *text = plan_json_write(plan, NULL, NULL, &length);
-    bool good =
-        text ? json_parse(doc, "plan", text, length, err) : fail_kind(err, ERROR_ENVIRONMENT, "diff: out of memory");
+    bool good = text ? json_parse(doc, "plan", text, length, err) : fail_memory(err);
     free(text);
     return good;
 }

@@ -260,7 +260,7 @@ static bool set_names(struct varied *out, const struct cluster *whole, const str
     bool good = !words.failed && !typed.failed && out->words;
     text_free(&words);
     text_free(&typed);
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    return good || fail_memory(err);
 }
 
 bool varied_open(struct varied *out, const struct facts *facts, const struct variation *variation, struct error *err)

@@ -63,7 +63,7 @@ static bool point_on(struct explainer *e, const struct varied *varied, const str
         return true;
     memcpy(out->of_type, varied->of_type, sizeof out->of_type);
     out->cluster = arena_strdup(&e->arena, varied->typed ? varied->typed : varied->words);
-    return out->cluster || fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+    return out->cluster || fail_memory(err);
 }
 
 /* Solves under varied facts, and keeps the plan where there is one. */

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
-}
-
 /* ---- more than trifles ---- */
 
 enum { DISTINCT_SHARE = 3 }; /* of the layers one in so many */
@@ -80,7 +75,7 @@ bool plans_distinct(const struct graph *graph, const struct plan *a, const struc
         return true;
     struct tally *tallies = malloc(2 * (size_t)a->layer_count * sizeof *tallies);
     if (!tallies)
-        return out_of_memory(err);
+        return fail_memory(err);
     *out = DISTINCT_SHARE * differing_layers(graph, a, b, tallies) >= a->layer_count;
     free(tallies);
     return true;
@@ -135,7 +130,7 @@ static bool add_fit(struct shortlist *s, int known, int64_t step_ns)
 {
     struct ranked *fit = arena_more(&s->e->arena, s->fit, s->fit_count, &s->capacity, sizeof *fit);
     if (!fit)
-        return out_of_memory(s->err);
+        return fail_memory(s->err);
     s->fit = fit;
     int place = s->fit_count++;
     for (; place > 0 && s->fit[place - 1].step_ns > step_ns; place--)
@@ -230,7 +225,7 @@ static bool copy_known(struct ranking *r, const struct explainer *e, const struc
     struct search_plan plan = { .plan = plan_copy(known->explained->plan), .formula_ns = known->formula_ns };
     const struct graph *graph = known->explained->graph;
     if (!plan.plan)
-        return out_of_memory(err);
+        return fail_memory(err);
     if (known->own.timed ? !estimate_plan(&plan.estimate, graph, plan.plan, e->facts, err)
                          : !estimate_plan_periodic(&plan.estimate, e->model, graph, plan.plan, e->facts, err)) {
         plan_free(plan.plan);
@@ -267,7 +262,7 @@ static bool build(struct ranking *out, struct search_result *first, struct expla
         return false;
     s.graph = graph;
     s.list = calloc((size_t)wanted, sizeof *s.list);
-    bool good = s.list ? list_all(&s) && fill(out, first, &s) : out_of_memory(err);
+    bool good = s.list ? list_all(&s) && fill(out, first, &s) : fail_memory(err);
     graph_free(graph);
     free(s.list);
     return good;
@@ -277,7 +272,7 @@ bool ranking_build(struct ranking *out, struct search_result *first, struct expl
 {
     *out = (struct ranking){ .plans = calloc((size_t)wanted, sizeof *out->plans) };
     if (!out->plans)
-        return out_of_memory(err);
+        return fail_memory(err);
     if (wanted == 1)
         take(out, first, 0);
     else if (!build(out, first, e, wanted, err)) {

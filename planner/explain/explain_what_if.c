@@ -68,7 +68,7 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     if (a->count == MAX_WHAT_IFS)
         return true;
     if (!what_if.name)
-        return fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
+        return fail_memory(a->err);
     struct asked *asked = &a->list[a->count];
     struct query *query = &a->queries[a->count];
     *asked = (struct asked){ .what_if = what_if };
@@ -203,7 +203,7 @@ static bool ask_devices(struct asking *a, const struct variation *v)
                          .cluster = varied.typed ? arena_strdup(&a->e->arena, varied.typed) : NULL,
                          .factor = (double)devices / cluster->device_count,
                          .value = devices };
-    bool good = w.cluster || !varied.typed || fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
+    bool good = w.cluster || !varied.typed || fail_memory(a->err);
     varied_free(&varied);
     return good && ask(a, w, &space, v, false);
 }
@@ -286,7 +286,7 @@ bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct 
     struct account own;
     *out = (struct what_ifs){ 0 };
     if (!asking.list || !asking.queries)
-        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+        return fail_memory(err);
     if (!explainer_account(e, plan, e->facts, &own, err) || !explainer_base(e, &out->base, err))
         return false;
     out->base_ns = own.step_ns;

@@ -247,7 +247,7 @@ static bool build_index(struct profile *p, struct error *err)
     if (!index || !index->next || !table_init(&index->compute, arena, p->compute_count) ||
         !table_init(&index->linear, arena, p->linear_count) || !table_init(&index->curves, arena, p->curve_count) ||
         !table_init(&index->groups, arena, p->compute_count))
-        return fail_kind(err, ERROR_ENVIRONMENT, "profile: out of memory for its index");
+        return fail_memory(err);
     for (int i = 0; i < p->compute_count; i++)
         table_add(&index->compute, key_work(p->compute[i].work, p->compute[i].loaded), i);
     for (int i = 0; i < p->linear_count; i++)
@@ -293,7 +293,7 @@ bool profile_finish(struct profile *p, struct error *err)
     size_t length;
     char *text = profile_write(p, &length);
     if (!text)
-        return fail_kind(err, ERROR_ENVIRONMENT, "profile: out of memory for its hash");
+        return fail_memory(err);
     p->hash = hash_bytes(HASH_START, text, length);
     free(text);
     return true;

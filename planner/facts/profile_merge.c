@@ -124,7 +124,7 @@ bool profile_merge(struct profile **out, const struct profile *base, const struc
     bool done = false;
     struct profile *empty = profile_new(), *to = profile_new();
     if (!empty || !to || !profile_finish(empty, err)) {
-        fail_kind(err, ERROR_ENVIRONMENT, "merging profiles: out of memory");
+        fail_memory(err);
         goto cleanup;
     }
     base = base ? base : more;
@@ -142,7 +142,7 @@ bool profile_merge(struct profile **out, const struct profile *base, const struc
     }
     if (!merge_header(to, base, more) || !merge_compute(to, base, more) || !merge_linear(to, base, more) ||
         !merge_curves(to, base, more) || !merge_tuned(to, base, more)) {
-        fail_kind(err, ERROR_ENVIRONMENT, "merging profiles: out of memory");
+        fail_memory(err);
         goto cleanup;
     }
     if (!profile_finish(to, err))

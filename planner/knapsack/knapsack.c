@@ -72,7 +72,7 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
     }
     if (!good) {
         arena_free(&s->arena);
-        return fail_kind(err, ERROR_ENVIRONMENT, "knapsack: out of memory");
+        return fail_memory(err);
     }
     return true;
 }
@@ -374,6 +374,6 @@ bool knapsack_solve(const struct knapsack *problem, struct knapsack_result *resu
         result->status = knapsack_closed(&s, bound) ? KNAPSACK_OPTIMAL : KNAPSACK_LIMIT;
     arena_free(&s.arena);
     if (s.out_of_memory)
-        return fail_kind(err, ERROR_ENVIRONMENT, "knapsack: out of memory");
+        return fail_memory(err);
     return true;
 }

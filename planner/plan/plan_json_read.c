@@ -160,7 +160,7 @@ static bool read_predicted(const struct json *at, struct plan_file *file, struct
     file->predicted_peak_bytes =
         arena_alloc(&file->arena, (size_t)file->predicted_stages, sizeof *file->predicted_peak_bytes);
     if (!file->predicted_peak_bytes)
-        return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+        return fail_memory(err);
     for (int s = 0; s < file->predicted_stages; s++)
         if (!json_int(json_at(peak, s), 0, INT64_MAX, &file->predicted_peak_bytes[s], err))
             return false;

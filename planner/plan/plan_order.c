@@ -87,5 +87,5 @@ bool plan_order_read(const struct json *where, const char *text, struct plan *pl
     }
     if (place < plan->layer_count)
         return json_fail(where, err, "expected each of the %d layers once, found %d of them", plan->layer_count, place);
-    return plan_set_order(plan, order) || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    return plan_set_order(plan, order) || fail_memory(err);
 }

@@ -181,7 +181,7 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
         climbed[count++] = c;
         c.plan = plan_copy(c.plan);
         if (!c.plan)
-            return search_out_of_memory(run->err);
+            return fail_memory(run->err);
         int64_t given = min_i64(left, MOST_VISITS), visits = given;
         if (!climb->improve(run, &c, kept, &visits)) {
             plan_free(c.plan);

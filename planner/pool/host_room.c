@@ -113,8 +113,7 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
     problem.gap_ppm = max_i64(problem.gap_ppm, PRICED_GAP_PPM);
     if (run->result->plan_count == 0)
         problem.stops = NULL; /* short, and without it there may be no answer at all */
-    bool good =
-        problem.table ? partition_solve(&problem, &run->arena, &result, run->err) : search_out_of_memory(run->err);
+    bool good = problem.table ? partition_solve(&problem, &run->arena, &result, run->err) : fail_memory(run->err);
     *found = good && result.plan_count > 0;
     if (*found)
         c->solution = result.plans[0];
@@ -185,7 +184,7 @@ static bool open_shift(struct shift *s, struct run *run, struct arena *arena, co
     s->count = arena_alloc(arena, (size_t)(s->pieces * s->block), sizeof *s->count);
     s->used = arena_alloc(arena, (size_t)s->block, sizeof *s->used);
     if (!s->count || !s->used)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int k = 0; k < s->pieces; k++)
         for (const struct layer_count *of = little->c.solution.counts[k]; of->count > 0; of++) {
             s->count[k * s->block + of->at] = of->count;
@@ -204,7 +203,7 @@ static bool try_shift(struct shift *s, int *count, int from, int to, int layers,
     count[from] -= layers;
     count[to] += layers;
     if (!partition_set_counts(&moved.c.solution, s->arena, s->count, s->pieces, s->block))
-        return search_out_of_memory(s->run->err);
+        return fail_memory(s->run->err);
     if (!search_evaluate(s->run, &moved.c, moved.c.capacity_bytes, &moved.c.solution.step_ns) ||
         !search_host_bytes(s->run, &moved.c, &moved.bytes))
         return false;
@@ -257,9 +256,9 @@ static bool shift_towards(struct run *run, const struct answer *much, struct ans
 {
     struct shift s;
     struct arena scratch = { 0 };
-    bool good = open_shift(&s, run, &scratch, much, at, most_bytes) && shift_all(&s) &&
-                (partition_set_counts(&at->c.solution, &run->arena, s.count, s.pieces, s.block) ||
-                 search_out_of_memory(run->err));
+    bool good =
+        open_shift(&s, run, &scratch, much, at, most_bytes) && shift_all(&s) &&
+        (partition_set_counts(&at->c.solution, &run->arena, s.count, s.pieces, s.block) || fail_memory(run->err));
     arena_free(&scratch);
     return good;
 }

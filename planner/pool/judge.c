@@ -80,7 +80,7 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
 {
     struct search_plan plan = { plan_copy(c->plan), run->configs[c->config], c->solution.step_ns, c->ranked_ns,
                                 estimate };
-    bool good = plan.plan || search_out_of_memory(run->err);
+    bool good = plan.plan || fail_memory(run->err);
     if (good)
         plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
     int64_t before_ns = best_step(run), step_ns = estimate->prediction.step_ns;
@@ -433,7 +433,7 @@ static bool walk_rival(struct run *run, const struct candidate *c, int64_t *step
             return true;
     rival.plan = rival.table ? plan_copy(plan) : NULL;
     if (!rival.plan)
-        return !rival.table || search_out_of_memory(run->err);
+        return !rival.table || fail_memory(run->err);
     bool good = search_walk(run, &rival);
     *step_ns = rival.ranked_ns;
     plan_free(rival.plan);

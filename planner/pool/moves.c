@@ -27,7 +27,7 @@ static bool count_plan(struct run *run, struct candidate *c)
     good = good && partition_set_counts(&solution, &run->arena, count, pieces, block);
     free(count);
     c->solution = solution;
-    return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : search_out_of_memory(run->err);
+    return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : fail_memory(run->err);
 }
 
 /* *out with a plan of its own. */
@@ -35,7 +35,7 @@ static bool copy(struct run *run, const struct candidate *from, struct candidate
 {
     *out = *from;
     out->plan = plan_copy(from->plan);
-    return out->plan || search_out_of_memory(run->err);
+    return out->plan || fail_memory(run->err);
 }
 
 static void drop_plan(struct candidate *c)
@@ -171,7 +171,7 @@ bool search_join_tied(struct run *run, const struct candidate *from, int kept, s
         return false;
     if (!open_order(out->plan)) {
         plan_free(out->plan);
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     }
     for (int l = 0; l < out->plan->layer_count; l++) {
         int layer = out->plan->order[l];
@@ -263,7 +263,7 @@ bool search_move_config(struct run *run, const struct candidate *from, int confi
     out->plan = plan_from_config(run->bench.space, &run->configs[config], run->bench.graph);
     if (!out->plan || (from->plan->order && !plan_set_order(out->plan, from->plan->order))) {
         plan_free(out->plan);
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     }
     bool taken = take_layers(run, out, from);
     search_settle_prefetch(run, out->plan);

@@ -106,7 +106,7 @@ static bool list_near(struct run *run, struct round *round)
     int all = run->config_count + run->beside_count;
     struct ordered *near = malloc((size_t)all * sizeof *near);
     if (!near)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int i = 0; i < all; i++)
         if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < best_step(run))
             near[round->near_count++] = (struct ordered){ run->busy_ns[i], i, false };

@@ -110,7 +110,7 @@ static bool walk_all(struct run *run, struct candidate *candidates, int count, i
 {
     struct walks walks = { run, candidates, below_ns, calloc((size_t)max_i64(count, 1), sizeof *walks.errors) };
     if (!walks.errors)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     search_parallel(run, count, walk_one, &walks);
     for (int i = 0; i < count && run->err->kind == ERROR_NONE; i++)
         *run->err = walks.errors[i];
@@ -136,7 +136,7 @@ static bool share_devices(struct run *run, struct arena *arena, const struct con
     int pieces = config_pieces(config), *device_of = arena_alloc(arena, (size_t)pieces, sizeof *device_of);
     problem->held_bytes = arena_alloc(arena, (size_t)config->stages, sizeof *problem->held_bytes);
     if (!device_of || !problem->held_bytes)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int k = 0; k < pieces; k++)
         device_of[k] = config_stage(config, k);
     problem->device_of = device_of;
@@ -221,7 +221,7 @@ static bool make_plan(struct run *run, struct candidate *c)
     c->plan = plan_from_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
                                   c->table, &c->solution);
     if (!c->plan)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     search_settle_prefetch(run, c->plan);
     c->plan_hash = search_plan_hash(c->plan);
     return true;

@@ -3,11 +3,6 @@
 #include "planner/pool/run.h"
 #include <stdlib.h>
 
-bool search_out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-}
-
 bool search_stops(struct run *run)
 {
     const struct search_calls *calls = &run->options->calls;
@@ -75,7 +70,7 @@ bool search_add_candidate(struct run *run, const struct candidate *candidate)
     struct candidate *list =
         arena_more(&run->arena, run->candidates, run->candidate_count, &run->candidate_capacity, sizeof *list);
     if (!list)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     run->candidates = list;
     run->candidates[run->candidate_count] = *candidate;
     run->candidates[run->candidate_count++].origin = run->part;
@@ -110,7 +105,7 @@ bool search_problem(struct run *run, int config, const struct price_table *table
 {
     int *in_flight = config_in_flight(&run->arena, &run->configs[config]);
     if (!in_flight)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     *out = workbench_problem(&run->bench, &run->configs[config], table, in_flight);
     out->capacity_bytes = capacity_bytes / config_chunks(&run->configs[config]);
     out->node_limit = FEW_NODES;

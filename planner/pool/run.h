@@ -91,7 +91,6 @@ struct run {
     struct error *err;
 };
 
-bool search_out_of_memory(struct error *err); /* always false */
 /* Whether time limit or cancellation end the search now; run->stopped remembers it. */
 bool search_stops(struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
@@ -152,7 +151,8 @@ void search_settle_prefetch(const struct run *run, struct plan *plan);
 bool search_walk(struct run *run, struct candidate *c);
 /* plan_hash() whatever the clock is, which search_walk() chooses. */
 uint64_t search_plan_hash(const struct plan *plan);
-/* joined_ends.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked too.
+/* joined_ends.c, of the ranked candidates that nobody has judged, in a model with branches: search_join_tied(), ranked
+ * too.
  */
 bool search_join_all_tied(struct run *run);
 /* moves.c. Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at

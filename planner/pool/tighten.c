@@ -44,11 +44,11 @@ bool search_tighten(struct run *run, struct candidate *c, const int64_t *kept_by
     const struct price_table **pieces = arena_alloc(&run->arena, (size_t)count, sizeof *pieces);
     struct price_table *table = keep_more(&run->arena, c->table, 0);
     if (!pieces || !table)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int k = 0; k < count; k++) {
         int64_t bytes = ceil_div(kept_bytes[config_stage(config, k)], config_chunks(config));
         if (!(pieces[k] = table_of_piece(&run->arena, c->table, pieces, k, bytes)))
-            return search_out_of_memory(run->err);
+            return fail_memory(run->err);
     }
     table->by_stage = pieces;
     c->tight = table;
@@ -77,7 +77,7 @@ static bool tighten_stages(struct run *run, struct candidate *c, const struct pr
     for (int times = 1; step_ns < INT64_MAX; times++) {
         const int64_t *kept_bytes = keep_what_lacks(run, c, p, times);
         if (!kept_bytes)
-            return search_out_of_memory(run->err);
+            return fail_memory(run->err);
         if (!search_tighten(run, &tight, kept_bytes) || !search_evaluate(run, &tight, c->capacity_bytes, &step_ns))
             return false;
     }

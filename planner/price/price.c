@@ -50,7 +50,7 @@ bool price_book_open(struct price_book *book, const struct model *model, const s
     if (fold_model(book))
         return true;
     price_book_close(book);
-    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    return fail_memory(err);
 }
 
 void price_book_close(struct price_book *book)
@@ -269,7 +269,7 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
     size_t layers = (size_t)book->graph->layer_count;
     *whole = arena_alloc(arena, layers, sizeof **whole);
     if (!*whole)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+        return fail_memory(err);
     memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, key->bound_only, &workspace),
            layers * sizeof **whole);
     return true;
@@ -404,7 +404,7 @@ static bool open_table(struct price_table *table, struct arena *arena, const str
     table->prices = arena_alloc(arena, (size_t)(book->class_count * count), sizeof *table->prices);
     table->workspace_bytes = arena_alloc(arena, (size_t)count, sizeof *table->workspace_bytes);
     if (!table->prices || !table->workspace_bytes)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+        return fail_memory(err);
     for (int i = 0; i < book->class_count * count; i++)
         table->prices[i].least = no_least();
     return true;

@@ -195,7 +195,7 @@ static bool open_arrays(struct sample *s)
 static bool dissect(struct sample *s, struct error *err)
 {
     if (!open_arrays(s))
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+        return fail_memory(err);
     for (int i = s->graph->segment_count - 1; i >= 0; i--)
         for (int k = 0; k < s->graph->segments[i].weight_count; k++)
             s->weight_layer[s->graph->segments[i].weight[k].id] = s->graph->segments[i].layer;
@@ -206,17 +206,16 @@ static bool dissect(struct sample *s, struct error *err)
     list_instructions(s);
     list_behind(s);
     list_buffers(s);
-    return (sample_list_kept(s) && sample_list_alike(s)) ||
-           fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    return (sample_list_kept(s) && sample_list_alike(s)) || fail_memory(err);
 }
 
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err)
 {
     struct sample *s = calloc(1, sizeof *s);
     if (!s)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+        return fail_memory(err);
     s->shape = *shape;
-    bool good = make_plan(s, graph) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    bool good = make_plan(s, graph) || fail_memory(err);
     good = good && plan_check(s->plan, graph, err) && program_lower(&s->program, graph, s->plan, err) &&
            program_split_lives(s->program, err) && dissect(s, err);
     if (good)

@@ -173,8 +173,7 @@ bool clock_stretch(double *out, const struct clock_shape *shape, struct error *e
     plan.stages = arena_alloc(&arena, (size_t)plan.stage_count, sizeof *plan.stages);
     plan.later_chunks =
         arena_alloc(&arena, (size_t)plan.stage_count * (size_t)plan.chunk_count, sizeof *plan.later_chunks);
-    bool good = plan.stages && plan.later_chunks ? clock_run(&clock, &plan, NULL, &arena, err)
-                                                 : fail_kind(err, ERROR_ENVIRONMENT, "out of memory for a clock");
+    bool good = plan.stages && plan.later_chunks ? clock_run(&clock, &plan, NULL, &arena, err) : fail_memory(err);
     if (good) {
         int64_t end, busy;
         measure_clock(&clock, &plan, &end, &busy);

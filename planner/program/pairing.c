@@ -142,7 +142,7 @@ static bool join_ends(struct pairing *pairing, const struct program *program, st
 {
     int *first = calloc((size_t)count + 1, sizeof *first);
     if (!first)
-        return fail_kind(err, ERROR_ENVIRONMENT, "program: out of memory for its transfers");
+        return fail_memory(err);
     bool joined = join_by_tag(pairing, program, ends, count, first);
     free(first);
     return joined || join_sorted(pairing, program, ends, count, err);
@@ -192,7 +192,7 @@ bool pairing_build(struct pairing *out, const struct program *program, struct er
     struct end *ends = collect_ends(program, &count);
     bool ok = ends && pairing_alloc(&pairing, program);
     if (!ok)
-        fail_kind(err, ERROR_ENVIRONMENT, "program: out of memory for its transfers");
+        fail_memory(err);
     ok = ok && join_ends(&pairing, program, ends, count, err) && number_norms(&pairing, program, err);
     free(ends);
     if (!ok)

@@ -58,11 +58,6 @@ int stage_opening_count(const struct stage_program *stage)
     return count;
 }
 
-static bool index_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while looking for the loss of a program");
-}
-
 static bool open_row(struct program *program, int micro_count, int **row)
 {
     *row = arena_alloc(&program->arena, (size_t)micro_count, sizeof **row);
@@ -76,7 +71,7 @@ bool program_index(struct program *program, struct error *err)
     int micro_count = program->plan->micro_batch_count;
     program->loss_buffers = arena_alloc(&program->arena, (size_t)program->stage_count, sizeof(int *));
     if (!program->loss_buffers)
-        return index_memory(err);
+        return fail_memory(err);
     for (int i = 0; i < program->buffer_count; i++) {
         const struct buffer *buffer = &program->buffers[i];
         bool loss = buffer->kind == BUFFER_VALUE && buffer->id == program->graph->loss_value && buffer->persistent;
@@ -84,7 +79,7 @@ bool program_index(struct program *program, struct error *err)
             continue;
         int **row = &program->loss_buffers[buffer->stage];
         if (!*row && !open_row(program, micro_count, row))
-            return index_memory(err);
+            return fail_memory(err);
         (*row)[buffer->micro] = i;
     }
     return true;

@@ -29,12 +29,9 @@ static void narrow(struct allowed *allowed, int64_t value)
 /* One of each: the thriftiest, unless the user forbids it. */
 static struct search_options narrow_options(const struct search_options *options)
 {
-    struct search_options narrowed = { .space = options->space,
-                                       .top = 1,
-                                       .rank_count = 1,
-                                       .no_advice = true,
-                                       .thrifty = true,
-                                       .calls = options->calls };
+    struct search_options narrowed = {
+        .space = options->space, .top = 1, .rank_count = 1, .no_advice = true, .thrifty = true, .calls = options->calls
+    };
     narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);
     narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
@@ -142,7 +139,7 @@ static bool advise_memory(const struct facts *facts, struct search_result *resul
     }
     advice->value = round_up(needed_bytes + most_kept_bytes, INT64_C(1) << 20);
     advice->plan = plan_copy(result->nearest.plan);
-    return advice->plan || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return advice->plan || fail_memory(err);
 }
 
 bool advise(struct search_result *result, const struct model *model, const struct facts *facts,
@@ -156,8 +153,7 @@ bool advise(struct search_result *result, const struct model *model, const struc
         if (!look_for(&adviser, (enum advice_kind)kind, &result->nearest.advice[kind], err))
             return false;
     result->nearest.cluster = arena_strdup(&result->arena, name ? name : "");
-    return (result->nearest.cluster || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory")) &&
-           advise_memory(facts, result, err);
+    return (result->nearest.cluster || fail_memory(err)) && advise_memory(facts, result, err);
 }
 
 bool find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,

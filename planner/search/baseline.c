@@ -90,7 +90,7 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
     for (int k = 0; good && k < pieces; k++)
         schedule_set_piece(plan, k, (struct layer_range){ first[k], first[k + 1] - first[k] });
     arena_free(&scratch);
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    return good || fail_memory(err);
 }
 
 static bool build(struct plan **out, const struct config *config, struct workbench *bench, struct error *err)
@@ -100,8 +100,7 @@ static bool build(struct plan **out, const struct config *config, struct workben
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     int *pick = arena_alloc(&bench->arena, (size_t)bench->graph->layer_count, sizeof *pick);
     struct plan *plan = plan_from_config(bench->space, config, bench->graph);
-    bool good = strategies && pick && plan ? workbench_table(bench, config, false, &table, err)
-                                           : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    bool good = strategies && pick && plan ? workbench_table(bench, config, false, &table, err) : fail_memory(err);
     if (good) {
         space_strategies(bench->space, &config->mesh, strategies);
         good = pick_strategies(pick, strategies, count, bench, &config->mesh, err);

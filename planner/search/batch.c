@@ -171,7 +171,7 @@ static bool refuse_all(struct batches *b, struct search_result *result)
          "pipeline x data must be %d); leave some of them out of --fix and --space%s",
          (long long)b->most, devices, devices, more);
     result->why = arena_strdup(&result->arena, why.message);
-    return result->why || fail_kind(b->err, ERROR_ENVIRONMENT, "search: out of memory");
+    return result->why || fail_memory(b->err);
 }
 
 /* The fewest sequences that were tried; as many as are allowed where none could be. */

@@ -131,7 +131,7 @@ static bool solve_files_order(struct run *run)
     bool *met = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *met);
     int count = 0;
     if (!pieces || !met)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int i = 0; i < run->candidate_count && run->bench.chain.branches; i++)
         met[run->candidates[i].config] = true;
     for (int i = 0; i < run->config_count; i++)
@@ -177,7 +177,7 @@ static bool open_families(struct run *run, struct families *f)
     f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
     f->solved = arena_alloc(&run->arena, configs, sizeof *f->solved);
     if (!first || !f->queue.list || !f->of || !f->solved)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
         if (at->bound_ns < f->below_ns)
@@ -188,7 +188,7 @@ static bool open_families(struct run *run, struct families *f)
     f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
     f->failed = arena_alloc(&run->arena, count, sizeof *f->failed);
     f->pieces = arena_alloc(&run->arena, count, sizeof *f->pieces);
-    return (f->tries && f->stepped && f->failed && f->pieces) || search_out_of_memory(run->err);
+    return (f->tries && f->stepped && f->failed && f->pieces) || fail_memory(run->err);
 }
 
 static bool may_look(const struct families *f, const struct waiting *at)

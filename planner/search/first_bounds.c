@@ -84,7 +84,7 @@ static bool open_lists(struct run *run)
     run->tried = arena_alloc(&run->arena, count, sizeof *run->tried);
     return (run->order && certificate->records && run->is_bounded && run->bound_table && run->path_ns &&
             run->first_ns && run->orders_ns && run->busy_ns && run->tried) ||
-           search_out_of_memory(run->err);
+           fail_memory(run->err);
 }
 
 bool search_order(struct run *run)
@@ -102,7 +102,7 @@ bool propose_open_queue(struct run *run, struct queue *queue)
 {
     *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list) };
     if (!queue->list)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         if (!run->is_bounded[i] || run->path_ns[i] == INT64_MAX)
             continue;

@@ -35,7 +35,7 @@ static bool found_plan(struct plan **out, const struct search_options *options, 
     bool good = result->feasible || search_infeasible(result, &search.space, err);
     *out = good ? plan_copy(result->plans[0].plan) : NULL;
     search_result_free(result);
-    return *out || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    return *out || fail_memory(err);
 }
 
 bool fixed_plan(struct plan **out, const struct search_options *options, bool reversed, const struct model *model,

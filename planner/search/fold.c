@@ -76,7 +76,7 @@ bool search_fold(struct run *run)
     struct certificate *c = &run->result->certificate;
     c->ranges = arena_alloc(&run->result->arena, (size_t)c->record_count + 1, sizeof *c->ranges);
     if (!c->ranges)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     if (c->record_count > 0)
         qsort(c->records, (size_t)c->record_count, sizeof *c->records, compare_records);
     fold_all(c);

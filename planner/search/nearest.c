@@ -14,7 +14,7 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
     const struct workbench *bench = &run->bench;
     *out = in_flight ? plan_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
     arena_free(&scratch);
-    return *out != NULL || search_out_of_memory(run->err);
+    return *out != NULL || fail_memory(run->err);
 }
 
 /* Small micro-batches need least: one configuration for each (tensor, sequence parallelism, stages, schedule). Stages
@@ -63,7 +63,7 @@ static bool list_thrifty(struct run *run, struct need *list, int *count)
                                .index = i };
         arena_free(&scratch);
         if (!in_flight)
-            return search_out_of_memory(run->err);
+            return fail_memory(run->err);
     }
     qsort(list, (size_t)*count, sizeof *list, compare_need);
     return true;
@@ -150,7 +150,7 @@ bool search_find_nearest(struct run *run)
     struct need *list = arena_alloc(&run->arena, (size_t)(run->config_count + run->beside_count) + 1, sizeof *list);
     int count = 0, fruitless = 0;
     if (!list)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     if (!list_thrifty(run, list, &count))
         return false;
     for (int i = 0; i < count && fruitless < FRUITLESS; i++) {

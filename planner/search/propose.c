@@ -26,7 +26,7 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
         return true;
     piece->arena = search_arena(run);
     if (!piece->arena)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     if (!search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
         return false;
     piece->problem.chain = piece->files_order ? &run->bench.line : &run->bench.chain;
@@ -503,7 +503,7 @@ static bool open_proof(struct run *run)
     run->queue = arena_alloc(&run->arena, 1, sizeof *run->queue);
     run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
     if (!run->queue || !run->close)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     return propose_open_queue(run, run->queue) &&
            (search_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue));
 }

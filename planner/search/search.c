@@ -23,7 +23,7 @@ static bool hand_over_heard(struct run *run)
     struct search_result *result = run->result;
     result->heard = arena_alloc(&result->arena, (size_t)run->candidate_count + 1, sizeof *result->heard);
     if (!result->heard)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int i = 0; i < run->candidate_count; i++) {
         struct candidate *c = &run->candidates[i];
         if (!c->heard || !c->plan)
@@ -132,7 +132,7 @@ static bool show_best(struct run *run)
                                        &run->bench.chain, run->best_table, &run->best_solution);
     if (c->best_plan)
         plan_join_atoms(c->best_plan);
-    return c->best_plan || search_out_of_memory(run->err);
+    return c->best_plan || fail_memory(run->err);
 }
 
 /* Of the list, for a plan that was found in a narrower space, where a mesh may have fewer atoms; the plan's own where
@@ -180,7 +180,7 @@ static bool fill_certificate(struct run *run)
     const struct config *best = solved ? &run->configs[run->best_config] : listed_config(run, &first->config);
     c->best = arena_strdup(&run->result->arena, config_name(name, best));
     if (!c->best)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     if (solved && (beside || c->best_ns != first->formula_ns) && !show_best(run))
         return false;
     if (c->bound_ns > 0)
@@ -201,7 +201,7 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
     else
         space_check_groups(space, run->configs, run->config_count, &why);
     run->result->why = arena_strdup(&run->result->arena, why.message);
-    return run->result->why || search_out_of_memory(run->err);
+    return run->result->why || fail_memory(run->err);
 }
 
 /* All configurations; when time is over before they are listed, or there are very many, and the space has a plain part,
@@ -231,7 +231,7 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
 static bool find_nearest_only(struct run *run)
 {
     run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
-    return run->busy_ns ? search_list_beside(run) && search_find_nearest(run) : search_out_of_memory(run->err);
+    return run->busy_ns ? search_list_beside(run) && search_find_nearest(run) : fail_memory(run->err);
 }
 
 /* What the plain part has is looked for, too: before all else, for half of the time, where that is limited and the
@@ -263,7 +263,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     run->result->plans =
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
     if (!run->result->plans)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     if (!propose_beside_plain(run, model, facts))
         return false;
     if (run->result->plan_count == 0 && !run->options->thrifty && !search_has_any(run) &&
@@ -293,7 +293,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
 {
     struct search_result *result = calloc(1, sizeof *result);
     if (!result)
-        return search_out_of_memory(err);
+        return fail_memory(err);
     struct search_options own = *options;
     struct run run = { .options = &own, .space = &own.space, .result = result, .err = err };
     if (options->calls.now_ns)

@@ -19,7 +19,7 @@ bool search_list_beside(struct run *run)
     struct config *all = arena_alloc(&run->arena, (size_t)(own + count), sizeof *all);
     int64_t *busy_ns = arena_alloc(&run->arena, (size_t)(own + count), sizeof *busy_ns);
     if (!all || !busy_ns)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     memcpy(all, run->configs, (size_t)own * sizeof *all);
     memcpy(all + own, beside, (size_t)count * sizeof *all);
     memcpy(busy_ns, run->busy_ns, (size_t)own * sizeof *busy_ns);

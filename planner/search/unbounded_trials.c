@@ -193,7 +193,7 @@ static bool without_gathers(struct run *run, const struct price_table *table, co
     int classes = table->class_count;
     struct layer_price *prices = arena_alloc(&run->arena, (size_t)(count * classes), sizeof *prices);
     if (!own || !strategies || !prices)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int i = 0, at = 0; i < all; i++) {
         if (table->strategies[i].layer.zero >= 3)
             continue;
@@ -286,7 +286,7 @@ static bool stretch_of(struct trial *t, const struct config *config, double *out
         }
     t->stretches = arena_more(&run->arena, t->stretches, t->stretch_count, &t->stretch_capacity, sizeof *t->stretches);
     if (!t->stretches)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     t->stretches[t->stretch_count] = (struct stretch){ .shape = shape };
     if (!clock_stretch(&t->stretches[t->stretch_count].value, &shape, run->err))
         return false;
@@ -305,7 +305,7 @@ static bool add_proposal(struct trial *t, int config, int leader)
     pair.step_ns *= own / other;
     t->proposals = arena_more(&t->run->arena, t->proposals, t->proposal_count, &t->proposal_capacity, sizeof pair);
     if (!t->proposals)
-        return search_out_of_memory(t->run->err);
+        return fail_memory(t->run->err);
     t->proposals[t->proposal_count++] = pair;
     return true;
 }
@@ -416,7 +416,7 @@ static bool try_joined(struct trial *t)
     struct run *run = t->run;
     bool *passed = arena_alloc(&run->arena, (size_t)run->beside_count, sizeof *passed);
     if (!passed)
-        return search_out_of_memory(run->err);
+        return fail_memory(run->err);
     for (int tried = 0, next; tried < JOINED && (next = next_joined(t, passed)) >= 0 && !search_stops(run); tried++) {
         for (int i = 0; i < run->beside_count; i++)
             passed[i] |= unbounded_works_alike(&run->configs[run->beside_first + i], &run->configs[next]);

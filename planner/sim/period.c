@@ -202,7 +202,7 @@ static bool find_period(struct period *out, const struct program *program, const
     *out = (struct period){ .micro_batches = micro_batches };
     s.zones = calloc((size_t)program->stage_count + 1, sizeof *s.zones);
     if (!s.zones)
-        return fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+        return fail_memory(err);
     if (is_period(&s)) {
         int last = timeline_last_rank(timeline);
         const struct zone *z = &s.zones[timeline->ranks[last].stage];
@@ -294,7 +294,7 @@ static bool meet_alike(bool *alike, const struct durations *d, const struct prog
         }
     int count = users ? list_passages(d, program, early, late, users, NULL) : 0;
     struct passage *passages = arena_alloc(&arena, (size_t)count + 1, sizeof *passages);
-    bool good = (users && passages) || fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+    bool good = (users && passages) || fail_memory(err);
     if (good) {
         list_passages(d, program, early, late, users, passages);
         qsort(passages, (size_t)count, sizeof *passages, compare_passages);

@@ -104,7 +104,7 @@ bool timeline_settle(const struct program *program, struct timeline *timeline, s
                          program->plan->rank_count);
     if (!pairing_build(&s.pairing, program, err))
         return false;
-    bool ok = note_begins(&s) || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    bool ok = note_begins(&s) || fail_memory(err);
     for (int r = 0; ok && r < timeline->rank_count; r++)
         settle_rank(&s, &timeline->ranks[r]);
     pairing_free(&s.pairing);

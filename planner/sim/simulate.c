@@ -502,7 +502,7 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
     struct timeline *timeline = calloc(1, sizeof *timeline);
     bool ok = timeline && sim_open(&sim, begin_ns, timeline);
     if (!ok)
-        fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+        fail_memory(err);
     for (bool more = ok; more;) {
         ok = step_ready(&sim);
         if (ok && sim.ranks[sim.heap[0]].next_ns > sim.now_ns) /* else more begins at this very moment */
@@ -589,7 +589,7 @@ bool simulate_with(struct timeline **out, const struct durations *durations, con
     for (int s = 0; s < program->stage_count; s++)
         steady |= stage_opening_count(&program->stages[s]) > 0;
     int64_t *moments = calloc(2 * (size_t)program->stage_count + 1, sizeof *moments);
-    bool ok = moments || fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+    bool ok = moments || fail_memory(err);
     if (ok)
         ok = steady ? simulate_steady(out, durations, program, moments, moments + program->stage_count, err)
                     : simulate_step(out, durations, program, moments, err);

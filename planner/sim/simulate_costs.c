@@ -66,7 +66,7 @@ static bool price_all(struct priced *priced, const struct program *program, stru
     bool good = priced->kind && priced->works;
     for (int s = 0; good && s < program->stage_count; s++)
         good = price_stage(priced, program, s);
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+    return good || fail_memory(err);
 }
 
 static const struct work *work_of(const struct priced *priced, const struct program *program, int stage,
@@ -106,7 +106,7 @@ bool durations_open(struct durations *out, const struct facts *facts, const stru
 {
     struct priced *priced = calloc(1, sizeof *priced);
     if (!priced)
-        return fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+        return fail_memory(err);
     priced->facts = facts;
     *out = (struct durations){ .ns = cost_duration,
                                .self = priced,

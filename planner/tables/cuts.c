@@ -56,5 +56,5 @@ bool cuts_table(struct workbench *bench, const struct config *config, const stru
             with_sends(bench, *table, mean_send_ns(bench->facts, plan, (*table)->send_bytes), config_pieces(config));
     bool good = plan && *table;
     plan_free(plan);
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return good || fail_memory(err);
 }

@@ -74,11 +74,6 @@ struct making {
     struct error *err;
 };
 
-static bool out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for replicas in turn");
-}
-
 /* Of a stage with so many meshes before it in the pipeline, made once for equal types: there at the first such place.
  * m->refused: there is none. */
 static bool table_at(struct making *m, int before, int shape, const struct price_table **out)
@@ -102,7 +97,7 @@ static bool table_at(struct making *m, int before, int shape, const struct price
     struct plan *plan = stage_of_replicas(&c->mesh, typed ? first / ranks : 0, replicas);
     if (!table || !plan) {
         plan_free(plan);
-        return out_of_memory(m->err);
+        return fail_memory(m->err);
     }
     add_exchange(bench->facts, plan, table);
     plan_free(plan);
@@ -136,7 +131,7 @@ static bool make(struct making *m, const struct price_table **out)
     m->made = arena_alloc(arena, places, sizeof *m->made);
     *out = NULL;
     if (!by_place || !by_turns || !m->made)
-        return out_of_memory(m->err);
+        return fail_memory(m->err);
     for (int shape = 0; shape < c->turn_count; shape++)
         for (int before = 0; before < (typed ? c->meshes : 1) && before + c->turns[shape] <= c->meshes && !m->refused;
              before++)
@@ -147,9 +142,9 @@ static bool make(struct making *m, const struct price_table **out)
     struct price_table *table = least_of(m, -1);
     for (int shape = 0; shape < c->turn_count; shape++)
         if (!(by_turns[shape] = typed ? least_of(m, shape) : by_place[shape]))
-            return out_of_memory(m->err);
+            return fail_memory(m->err);
     if (!table)
-        return out_of_memory(m->err);
+        return fail_memory(m->err);
     table->turn_count = c->turn_count;
     table->turns = c->turns;
     table->by_turns = by_turns;
@@ -178,7 +173,7 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
     bool known;
     const struct price_table **made = memo_place(&bench->made, key, sizeof key / sizeof *key, sizeof *made, &known);
     if (!made)
-        return out_of_memory(err);
+        return fail_memory(err);
     struct making making = { .bench = bench, .config = config, .err = err };
     if (!known && !make(&making, made))
         return false;

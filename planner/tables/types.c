@@ -11,7 +11,7 @@ bool types_open(struct workbench *bench, struct error *err)
         return true;
     bench->type_facts = arena_alloc(&bench->arena, (size_t)cluster->type_count, sizeof *bench->type_facts);
     if (!bench->type_facts)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     for (int t = 0; t < cluster->type_count; t++) {
         struct cluster *alone = NULL;
         if (!cluster_of_type(&alone, cluster, t, err))
@@ -45,11 +45,6 @@ static const struct price_table **place_of(struct workbench *bench, enum made_ta
     return memo_place(&bench->made, words, (size_t)count, sizeof(const struct price_table *), known);
 }
 
-static bool out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices of several types of devices");
-}
-
 /* The most, or the least, of a set of types. *out stays NULL where they cannot be lowered. */
 static bool join_types(struct workbench *bench, const struct config *config, unsigned types, bool bound_only, bool most,
                        const struct price_table **out, struct error *err)
@@ -64,7 +59,7 @@ static bool join_types(struct workbench *bench, const struct config *config, uns
         if (!table)
             return true; /* what cannot be lowered, cannot on any type */
         if (!price_join_table(&joined, &bench->arena, table, most))
-            return out_of_memory(err);
+            return fail_memory(err);
     }
     *out = joined;
     return true;
@@ -80,7 +75,7 @@ bool types_stage_table(struct workbench *bench, const struct config *config, uns
     const struct price_table **made =
         place_of(bench, MADE_STAGE_OF_TYPES, config, bound_only, &(int64_t){ types }, 1, &known);
     if (!made)
-        return out_of_memory(err);
+        return fail_memory(err);
     if (!known && !join_types(bench, config, types, bound_only, true, made, err))
         return false;
     *out = *made;
@@ -95,7 +90,7 @@ bool types_least_table(struct workbench *bench, const struct config *config, boo
     const struct price_table **made = place_of(bench, MADE_LEAST_OF_TYPES, config, bound_only, NULL, 0, &known);
     *out = NULL;
     if (!made)
-        return out_of_memory(err);
+        return fail_memory(err);
     if (!known && !join_types(bench, config, all, bound_only, false, made, err))
         return false;
     *out = *made;
@@ -109,7 +104,7 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
     const struct price_table **stages = arena_alloc(&bench->arena, (size_t)pieces, sizeof *stages);
     struct price_table *least = NULL;
     if (!stages)
-        return out_of_memory(err);
+        return fail_memory(err);
     for (int k = 0; k < config->stages; k++) {
         int ranks = mesh_ranks(&config->mesh);
         unsigned types = cluster_types(bench->facts->cluster, config_first_rank(config, k), ranks);
@@ -118,7 +113,7 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
         if (!stages[k])
             return true;
         if ((k == 0 || stages[k] != stages[k - 1]) && !price_join_table(&least, &bench->arena, stages[k], false))
-            return out_of_memory(err);
+            return fail_memory(err);
     }
     for (int k = config->stages; k < pieces; k++)
         stages[k] = stages[config_stage(config, k)];
@@ -136,7 +131,7 @@ bool types_table(struct workbench *bench, const struct config *config, bool boun
     const struct price_table **made =
         place_of(bench, MADE_BY_STAGE, config, bound_only, more, sizeof more / sizeof *more, &known);
     if (!made)
-        return out_of_memory(err);
+        return fail_memory(err);
     if (!known && !mix(bench, config, bound_only, made, err))
         return false;
     *out = *made;

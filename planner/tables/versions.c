@@ -75,7 +75,7 @@ bool workbench_versions(struct workbench *bench, const struct config *config, co
     if (made && !known)
         *made = make_tables(bench, config, *table);
     if (!made || !*made)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for versions of weights");
+        return fail_memory(err);
     *table = *made;
     return true;
 }

@@ -82,7 +82,7 @@ static bool add_branches(struct workbench *bench, struct error *err)
     struct dag_edge *edges = arena_alloc(&bench->arena, (size_t)graph->layer_count, MAX_LAYER_INPUTS * sizeof *edges);
     int count = 0;
     if (!edges)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     for (int l = 0; l < graph->layer_count; l++)
         for (int i = 0; i < graph->layers[l].input_count; i++)
             edges[count++] = (struct dag_edge){ graph->layers[l].input_layers[i], l };
@@ -96,9 +96,9 @@ static bool build_chain(struct workbench *bench, struct error *err)
     int first = -1, second = -1, *class_of = arena_alloc(&bench->arena, (size_t)graph->layer_count, sizeof *class_of);
     int *weight_first = arena_alloc(&bench->arena, (size_t)graph->weight_count, sizeof *weight_first);
     if (!class_of || !weight_first)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     if (!build_classes(bench, class_of))
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     int weight = find_tied(graph, weight_first, &first, &second);
     if (!chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, bench->class_count, first, second,
                      err))
@@ -106,7 +106,7 @@ static bool build_chain(struct workbench *bench, struct error *err)
     bench->chain.graph = graph;
     bench->chain.tied = list_users(graph, weight, &bench->arena);
     if (!bench->chain.tied)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     bench->line = bench->chain;
     return graph_is_chain(graph) || add_branches(bench, err);
 }
@@ -241,7 +241,7 @@ static bool apply_rules(struct workbench *bench, const struct price_key *key, st
     table->class_count = bench->class_count;
     table->prices = arena_alloc(&bench->arena, count, sizeof *table->prices);
     if (!table->prices)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     for (int c = 0; c < bench->class_count; c++) {
         int layer = bench->class_layer[c], like = bench->graph->layers[layer].class_index;
         bool any = false;
@@ -288,7 +288,7 @@ static bool fill_priced(struct workbench *bench, const struct price_key *key, st
     int count = whole ? space_strategies(bench->space, mesh, NULL) : space_ends(bench->space, mesh, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     if (!strategies)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     if (whole)
         space_strategies(bench->space, mesh, strategies);
     else
@@ -313,7 +313,7 @@ static bool want_priced(struct workbench *bench, const struct price_key *key, st
     if (known)
         return true;
     if (!priced)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return fail_memory(err);
     if (!fill_priced(bench, key, priced, err))
         return false;
     priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, key->type);

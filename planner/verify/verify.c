@@ -72,8 +72,7 @@ bool verify_arena(const struct program *program, struct error *err)
     struct arena arena = { 0 };
     struct by_stage by_stage;
     struct extent *extents = arena_alloc(&arena, (size_t)program->buffer_count + 1, sizeof *extents);
-    bool ok = (extents && by_stage_build(&by_stage, &arena, program)) ||
-              fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+    bool ok = (extents && by_stage_build(&by_stage, &arena, program)) || fail_memory(err);
     for (int s = 0; ok && s < program->stage_count; s++)
         ok = check_extents(program, s, &by_stage, extents, err);
     arena_free(&arena);
@@ -190,7 +189,7 @@ static bool verify_border(const struct program *program, struct error *err)
     if (!any || !has_offsets(program))
         return true;
     struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
-    bool ok = lives || fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+    bool ok = lives || fail_memory(err);
     ok = ok && program_lives(program, lives, err) && check_border(program, lives, err);
     free(lives);
     return ok;
@@ -337,7 +336,7 @@ bool verify_progress(const struct program *program, const struct pairing *pairin
         ok = r.state[s] != NULL;
     }
     if (!ok)
-        fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+        fail_memory(err);
     ok = ok && check_channels(program, pairing, last, err) && check_norms(program, pairing, err) &&
          run_rendezvous(&r, machines, false, err);
     bool steady = false;

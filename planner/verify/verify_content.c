@@ -258,7 +258,7 @@ bool verify_content(const struct program *program, struct error *err)
         if (program->buffers[b].kind == BUFFER_WEIGHT)
             c.held[program->buffers[b].id] |= copy_of(program->buffers[b].stage);
     if (!ok)
-        fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+        fail_memory(err);
     for (int s = 0; ok && s < program->stage_count; s++)
         ok = check_stage(&c, s);
     arena_free(&c.arena);

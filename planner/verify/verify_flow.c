@@ -311,7 +311,7 @@ bool verify_flow(const struct program *program, struct error *err)
     bool ok =
         f.buffers && f.rounds && updates && norms && norm_updates && by_stage_build(&f.by_stage, &f.arena, program);
     if (!ok)
-        fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+        fail_memory(err);
     for (int b = 0; ok && b < program->buffer_count; b++)
         f.buffers[b].pending = f.buffers[b].added_to = f.buffers[b].open = -1;
     for (int s = 0; ok && s < program->stage_count; s++)
