@@ -23,7 +23,6 @@ enum {
     DEAR = 2,
     DEAR_TRIES = 6,
     DEAR_BUDGETS = 16,
-    DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
 static const int64_t judge_budget = 700000;
 #define HOST_MARGIN 1.02 /* of what is expected to be kept on the host */
@@ -497,8 +496,6 @@ bool search_judge(struct run *run)
         bool fresh = c && c->ranked_ns < best_step(run);
         if (!fresh)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
-        if (!c && spent < judge_budget / DOUBTLESS)
-            c = next_affordable(run, false, judge_budget - spent);
         if (!c)
             return true;
         if (!hear(run, c, fresh ? &on_families : &spent))
