@@ -80,9 +80,10 @@ static const struct promise_case {
 } promise_cases[] = { { NULL, 512, 4 }, { "llama-2-7b-lora", 64, 4 }, { "gpt2-large", 64, 6 } };
 enum { PROMISE_CASES = sizeof promise_cases / sizeof *promise_cases };
 
+/* Of devices with room for all of them: of what does not fit nothing is promised. */
 static struct world promise_world(const struct promise_case *c)
 {
-    struct world world = world_open("2x4:toy", 80000000000, 3);
+    struct world world = world_open("2x4:toy", 8000000000000, 3);
     if (c->model) {
         model_free(world.model);
         world.model = model_of_zoo(c->model);

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "planner/cost/cost.h"
 #include "planner/layout/layout.h"
+#include "planner/layout/lives.h"
 #include "planner/lower/lower.h"
 #include <stdlib.h>
 
@@ -212,6 +213,22 @@ static bool measure(struct estimate *estimate, const struct program *program, co
     return true;
 }
 
+/* Lays the program out, unless no offsets could make it fit and nobody asks for its time then. */
+static bool lay_out_and_measure(struct estimate *estimate, struct program *program, const struct facts *facts,
+                                const struct durations *durations, const struct judging *judging, struct error *err)
+{
+    if (!program_split_lives(program, err))
+        return false;
+    if (!judging->always) {
+        if (!program_bound_bytes(program, err))
+            return false;
+        estimate_fill_memory(&estimate->prediction, program, facts, judging);
+        if (!estimate->prediction.fits)
+            return true;
+    }
+    return program_lay_out_split(program, err) && measure(estimate, program, facts, durations, judging, err);
+}
+
 bool estimate_judge(struct estimate **out, const struct graph *graph, const struct plan *plan,
                     const struct facts *facts, const struct judging *judging, int64_t worth_ns, struct error *err)
 {
@@ -224,8 +241,7 @@ bool estimate_judge(struct estimate **out, const struct graph *graph, const stru
     bool good = lowered && is_beaten(estimate, program, &durations, judging, worth_ns, err);
     if (good) {
         estimate_note_length(estimate, program);
-        good = estimate->beaten ||
-               (program_layout(program, err) && measure(estimate, program, facts, &durations, judging, err));
+        good = estimate->beaten || lay_out_and_measure(estimate, program, facts, &durations, judging, err);
     }
     if (lowered)
         durations_close(&durations);

@@ -47,7 +47,8 @@ struct lifetimes {
     int *all, *transfers; /* join_in_place() */
     int *joined;          /* the one of the two that is tried */
     struct place_item *items;
-    int *item_of; /* (buffers) the item that holds it */
+    int *item_of;    /* (buffers) the item that holds it */
+    bool bound_only; /* no offsets, but the fewest bytes that any would take */
     struct by_stage by_stage;
 };
 
@@ -200,15 +201,25 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
     int64_t apart, bound;
     t->joined = t->all;
     int count = list_items(program, stage, host, t);
-    if (!place_bound(t->items, count, live, err) || !place_items(t->items, count, &things, total, err))
+    if (!place_bound(t->items, count, live, err))
         return false;
-    give_offsets(program, stage, host, t, top);
-    if (host || !kernels_join(t, stage) || *total <= *live + *live / BADLY)
+    *total = *live;
+    if (!t->bound_only) {
+        if (!place_items(t->items, count, &things, total, err))
+            return false;
+        give_offsets(program, stage, host, t, top);
+    }
+    if (host || !kernels_join(t, stage) || (!t->bound_only && *total <= *live + *live / BADLY))
         return true;
     t->joined = t->transfers;
     count = list_items(program, stage, host, t);
-    if (!place_bound(t->items, count, &bound, err) ||
-        (bound < *total && !place_items(t->items, count, &things, &apart, err)))
+    if (!place_bound(t->items, count, &bound, err))
+        return false;
+    if (t->bound_only) {
+        *total = min_i64(*total, bound);
+        return true;
+    }
+    if (bound < *total && !place_items(t->items, count, &things, &apart, err))
         return false;
     if (bound < *total && apart < *total) {
         *total = apart;
@@ -247,7 +258,7 @@ static bool place_host(struct program *program, int stage, struct lifetimes *t, 
     return true;
 }
 
-bool program_place(struct program *program, struct error *err)
+static bool place_all(struct program *program, bool bound_only, struct error *err)
 {
     size_t count = (size_t)program->buffer_count + 1;
     struct arena scratch = { 0 };
@@ -255,7 +266,8 @@ bool program_place(struct program *program, struct error *err)
                            .all = malloc(count * sizeof *t.all),
                            .transfers = malloc(count * sizeof *t.transfers),
                            .items = malloc(count * sizeof *t.items),
-                           .item_of = malloc(count * sizeof *t.item_of) };
+                           .item_of = malloc(count * sizeof *t.item_of),
+                           .bound_only = bound_only };
     bool ok =
         (t.lives && t.all && t.transfers && t.items && t.item_of && by_stage_build(&t.by_stage, &scratch, program)) ||
         fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
@@ -271,6 +283,16 @@ bool program_place(struct program *program, struct error *err)
     free(t.item_of);
     arena_free(&scratch);
     return ok;
+}
+
+bool program_place(struct program *program, struct error *err)
+{
+    return place_all(program, false, err);
+}
+
+bool program_bound_bytes(struct program *program, struct error *err)
+{
+    return place_all(program, true, err);
 }
 
 /* ---- waits that reuse of bytes needs ---- */
@@ -400,7 +422,12 @@ static bool order_reuse(struct program *program, struct error *err)
 
 bool program_layout(struct program *program, struct error *err)
 {
-    return program_split_lives(program, err) && program_place(program, err) && order_reuse(program, err);
+    return program_split_lives(program, err) && program_lay_out_split(program, err);
+}
+
+bool program_lay_out_split(struct program *program, struct error *err)
+{
+    return program_place(program, err) && order_reuse(program, err);
 }
 
 /* ---- the waits of any layout ---- */
