@@ -64,7 +64,7 @@ static bool must_fail(struct arena *arena)
     return arena->fail_after < 0;
 }
 
-void *arena_alloc(struct arena *arena, size_t count, size_t size)
+static void *take(struct arena *arena, size_t count, size_t size)
 {
     if (must_fail(arena) || (size != 0 && count > (SIZE_MAX - ARENA_ALIGNMENT) / size))
         return NULL;
@@ -84,9 +84,16 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size)
     return block->is_zero ? memory : memset(memory, 0, bytes);
 }
 
+void *arena_alloc(struct arena *arena, size_t count, size_t size)
+{
+    void *memory = take(arena, count, size);
+    arena->failed |= !memory;
+    return memory;
+}
+
 char *arena_strndup(struct arena *arena, const char *text, size_t length)
 {
-    char *copy = length == SIZE_MAX ? NULL : arena_alloc(arena, length + 1, 1);
+    char *copy = arena_alloc(arena, length == SIZE_MAX ? length : length + 1, 1);
     if (copy && length > 0)
         memcpy(copy, text, length);
     return copy;

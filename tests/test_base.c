@@ -149,10 +149,15 @@ START_TEST(arena_fails_on_the_nth_call_and_after)
     struct arena arena = { .fail_after = 3 };
     ck_assert_ptr_nonnull(arena_alloc(&arena, 1, 8));
     ck_assert_ptr_nonnull(arena_strdup(&arena, "x"));
+    ck_assert(!arena_failed(&arena));
     ck_assert_ptr_null(arena_alloc(&arena, 1, 8));
+    ck_assert(arena_failed(&arena));
     ck_assert_ptr_null(arena_strdup(&arena, "x"));
     arena_free(&arena);
     ck_assert_ptr_nonnull(arena_alloc(&arena, 1, 8));
+    ck_assert(!arena_failed(&arena));
+    ck_assert_ptr_null(arena_strndup(&arena, "", SIZE_MAX));
+    ck_assert(arena_failed(&arena));
     arena_free(&arena);
 }
 END_TEST

@@ -202,7 +202,7 @@ static bool make_lines(struct busy *b)
             *drain = arena_alloc(&b->arena, count, sizeof *drain);
     for (int i = 0; i < MOST_LINES; i++)
         b->line[i].head = arena_alloc(&b->arena, count, sizeof *b->line[i].head);
-    if (!begin || !end || !drain || !b->line[0].head || !b->line[1].head || !b->line[2].head)
+    if (arena_failed(&b->arena))
         return false;
     find_begins(b, begin, end);
     find_drains(b, drain);

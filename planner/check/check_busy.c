@@ -132,7 +132,7 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
     b->ahead = arena_alloc(arena, count, sizeof *b->ahead);
     b->sum = arena_alloc(arena, count, sizeof *b->sum);
     b->weights = arena_alloc(arena, count, sizeof *b->weights);
-    if (!b->kernels || !b->before || !b->after || !b->ahead || !b->sum || !b->weights)
+    if (arena_failed(arena))
         return false;
     for (int l = 0; l < b->layers; l++)
         b->kernels[l] = price_least(b->table, b->chain->class_of[l]);

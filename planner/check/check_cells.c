@@ -120,8 +120,7 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *er
     c->counts = arena_alloc(&c->arena, classes, sizeof *c->counts);
     c->nearest = arena_alloc(&c->arena, rows, sizeof *c->nearest);
     c->farthest = arena_alloc(&c->arena, rows, sizeof *c->farthest);
-    if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->path || !c->step || !c->known || !c->part ||
-        !c->counts || !c->nearest || !c->farthest)
+    if (arena_failed(&c->arena))
         return fail_memory(err);
     for (int at = 1; at < c->width; at++) {
         int *sum = &c->sum[(size_t)at * classes];

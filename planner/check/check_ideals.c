@@ -118,8 +118,7 @@ static bool walk_open(struct walk *w, const struct cut_problem *p, struct error 
     w->room[LIMIT_BYTES] = arena_alloc(&w->arena, rows, sizeof **w->room);
     w->room[LIMIT_PATH] = arena_alloc(&w->arena, rows, sizeof **w->room);
     w->row = arena_alloc(&w->arena, rows, sizeof *w->row);
-    bool good = w->kind && w->count && w->least_use && w->least_any && w->room[LIMIT_BYTES] && w->room[LIMIT_PATH] &&
-                w->row && set_keys(w);
+    bool good = !arena_failed(&w->arena) && set_keys(w);
     if (good)
         cut_like_kinds(p, w->kind);
     for (int what = 0; good && what <= LIMIT_COUNT; what++)

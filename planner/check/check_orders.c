@@ -41,7 +41,7 @@ static bool deal_out(struct orders *o, struct arena *arena, const struct before 
     int *column = arena_alloc(arena, layers, sizeof *column), *depth = arena_alloc(arena, layers, sizeof *depth),
         *first = arena_alloc(arena, layers + 1, sizeof *first), *layer = arena_alloc(arena, layers, sizeof *layer),
         *lowest = arena_alloc(arena, layers, sizeof *lowest);
-    if (!column || !depth || !first || !layer || !lowest)
+    if (arena_failed(arena))
         return false;
     for (int l = 0; l < o->layer_count; l++) {
         int found = column_of(before, lowest, o->column_count, l);

@@ -276,7 +276,7 @@ static bool list_options(struct stage_solver *s, const struct stage_content *con
     s->option = arena_alloc(&s->arena, most, sizeof *s->option);
     s->peaks = arena_alloc(&s->arena, most, sizeof *s->peaks);
     s->counts = arena_alloc(&s->arena, most, sizeof *s->counts);
-    if (!s->first || !s->count || !s->option || !s->peaks || !s->counts)
+    if (arena_failed(&s->arena))
         return fail_memory(err);
     for (int g = 0; g < s->group_count; g++) {
         s->count[g] = content->count[g];

@@ -53,7 +53,7 @@ static bool set_towers(struct making *m, struct error *err)
     m->tower_of = arena_alloc(m->arena, (size_t)layers, sizeof *m->tower_of);
     m->tower_at = arena_alloc(m->arena, (size_t)layers, sizeof *m->tower_at);
     m->top = arena_alloc(m->arena, (size_t)layers, sizeof *m->top);
-    if (!m->tower_of || !m->tower_at || !m->top || !dag_ancestors(m->dag, m->arena, &m->before, err))
+    if (arena_failed(m->arena) || !dag_ancestors(m->dag, m->arena, &m->before, err))
         return false;
     for (int l = 0; l < layers; l++) {
         int layer = m->dag->order[l], tower = choose_tower(m, layer);

@@ -62,7 +62,7 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
         *layers_of = arena_alloc(arena, (size_t)class_count + 1, sizeof *layers_of);
     struct arena scratch = { 0 };
     table.slots = arena_alloc(&scratch, table.size, sizeof *table.slots);
-    bool good = interval && sample && layers_of && table.slots && chain_set_keys(&chain, arena);
+    bool good = !arena_failed(arena) && table.slots && chain_set_keys(&chain, arena);
     for (int first = 0; good && first < layer_count; first++)
         for (int end = first + 1; end <= layer_count; end++) {
             int before = chain.interval_count,

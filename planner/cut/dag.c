@@ -83,7 +83,7 @@ bool dag_build(struct dag *out, struct arena *arena, int node_count, const struc
     int *first_in = arena_alloc(arena, n + 1, sizeof(int)), *in = arena_alloc(arena, m, sizeof(int));
     int *order = arena_alloc(arena, n, sizeof(int)), *place = arena_alloc(arena, n, sizeof(int));
     int *waits = arena_alloc(arena, n, sizeof(int)), *ready = arena_alloc(arena, n, sizeof(int));
-    if (!sorted || !first_out || !row || !first_in || !in || !order || !place || !waits || !ready)
+    if (arena_failed(arena))
         return fail_memory(err);
     if (m > 0) {
         memcpy(sorted, edges, m * sizeof *sorted);
@@ -157,7 +157,7 @@ bool dag_components(struct arena *arena, int node_count, const struct dag_edge *
     struct dag_edge *sorted = arena_alloc(arena, m, sizeof *sorted);
     int *first = arena_alloc(arena, n + 1, sizeof(int)), *row = arena_alloc(arena, m, sizeof(int));
     int *scratch = arena_alloc(arena, 5 * n, sizeof(int));
-    if (!sorted || !first || !row || !scratch)
+    if (arena_failed(arena))
         return fail_memory(err);
     if (m > 0) {
         memcpy(sorted, edges, m * sizeof *sorted);

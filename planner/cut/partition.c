@@ -353,10 +353,8 @@ bool solver_start(struct solver *s)
     s->legs = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->legs);
     s->reach = arena_alloc(s->arena, s->problem->chain->branches ? 1 : (size_t)s->turn_count * (size_t)s->places,
                            sizeof *s->reach);
-    return (s->near && s->legs && s->reach && s->best_ns && s->best_high && s->cut && s->cut_shape && s->first_from &&
-            s->first_to && stage_start(s)) ||
-           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->row_count - 1,
-                     s->layers);
+    return stage_start(s) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers",
+                                       s->row_count - 1, s->layers);
 }
 
 /* Stages in order; or meshes, for each number of stages where that is given. */

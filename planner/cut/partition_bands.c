@@ -39,16 +39,18 @@ bool bands_open(struct solver *s)
     c->least_bytes = arena_alloc(s->arena, (size_t)s->sums, sizeof *c->least_bytes);
     c->before = arena_alloc(s->arena, (size_t)s->row_count, sizeof *c->before);
     c->band = arena_alloc(s->arena, (size_t)s->row_count, sizeof *c->band);
-    for (int at = 1; c->least_bytes && at < s->sums; at++) {
+    c->need = arena_alloc(s->arena, (size_t)s->places, sizeof *c->need);
+    if (arena_failed(s->arena))
+        return false;
+    for (int at = 1; at < s->sums; at++) {
         int64_t least = INT64_MAX;
         for (int level = 0; level < s->level_count; level++)
             least = min_i64(least, s->least_bytes[level][at] - s->least_bytes[level][at - 1]);
         c->least_bytes[at] = chain_sum_layer(s->problem->chain, at) < 0 ? 0 : c->least_bytes[at - 1] + least;
     }
-    c->need = arena_alloc(s->arena, (size_t)s->places, sizeof *c->need);
-    for (int place = 0; c->need && c->least_bytes && place < s->places; place++)
+    for (int place = 0; place < s->places; place++)
         c->need[place] = layers_need(s, place);
-    return c->least_bytes && c->before && c->band && c->need;
+    return true;
 }
 
 void bands_close(struct solver *s)

@@ -291,7 +291,7 @@ static bool make_plan(struct solver *s, struct choice choice, struct partition_p
     plan->counts = arena_alloc(s->kept, stages, sizeof *plan->counts);
     if (s->problem->mesh_count > 0)
         plan->shape = arena_alloc(s->kept, stages, sizeof *plan->shape);
-    if (!plan->first_layer || !plan->counts || (s->problem->mesh_count > 0 && !plan->shape))
+    if (arena_failed(s->kept))
         return fail_memory(s->err);
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         plan->first_layer[at.stage] = at.first;

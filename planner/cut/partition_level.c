@@ -383,11 +383,8 @@ bool stage_start(struct solver *s)
     s->group_first = arena_alloc(s->arena, classes, sizeof *s->group_first);
     s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
     s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
-    bool good = s->vectors && s->class_price && s->tables && s->most_path_ns && s->level && s->period_ns &&
-                s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes && s->least_path_ns &&
-                s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts && s->own_path_ns &&
-                s->own_step_ns;
-    if (!good || !(meshes ? set_levels_of_turns : set_levels_of_stages)(s) || !set_bins(s) || !set_least(s))
+    if (arena_failed(s->arena) || !(meshes ? set_levels_of_turns : set_levels_of_stages)(s) || !set_bins(s) ||
+        !set_least(s))
         return false;
     set_most(s);
     return true;

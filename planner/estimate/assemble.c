@@ -97,7 +97,7 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
         *count = arena_alloc(&scratch, (size_t)block, sizeof *count),
         *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken),
         *order = arena_alloc(&scratch, (size_t)graph->layer_count, sizeof *order);
-    struct plan *plan = count && taken && order ? plan_from_config(space, config, graph) : NULL;
+    struct plan *plan = arena_failed(&scratch) ? NULL : plan_from_config(space, config, graph);
     int pieces = solution->shape ? solution->stage_count : config_pieces(config), at = 0;
     for (int k = 0; plan && k < pieces; k++) {
         int first = end;
@@ -254,7 +254,7 @@ struct plan *plan_thriftiest(const struct space *space, const struct config *con
     int64_t *weight = arena_alloc(&scratch, (size_t)chain->layer_count, sizeof *weight);
     int *count = arena_alloc(&scratch, stages * block, sizeof *count);
     struct partition_plan solution = { .first_layer = arena_alloc(&scratch, stages, sizeof(int)) };
-    if (weight && count && solution.first_layer) {
+    if (!arena_failed(&scratch)) {
         fill_thrifty(&solution, count, config, chain, table, in_flight, weight);
         if (partition_set_counts(&solution, &scratch, count, (int)stages, (int)block))
             plan = plan_from_partition(space, config, graph, chain, table, &solution);

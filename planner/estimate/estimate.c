@@ -61,7 +61,7 @@ struct estimate *estimate_new(int stage_count)
     p->available_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->available_bytes);
     p->breakdown_ns = arena_alloc(&estimate->arena, TIME_KIND_COUNT, sizeof *p->breakdown_ns);
     p->host_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->host_bytes);
-    if (p->peak_bytes && p->available_bytes && p->breakdown_ns && p->host_bytes)
+    if (!arena_failed(&estimate->arena))
         return estimate;
     estimate_free(estimate);
     return NULL;

@@ -69,7 +69,7 @@ static bool count_graph(struct pipeline *p, const struct chain *chain, struct ar
     int *last_reader = arena_alloc(arena, (size_t)chain->layer_count, sizeof *last_reader),
         *piece_of = arena_alloc(arena, (size_t)chain->layer_count, sizeof *piece_of),
         *place_of = arena_alloc(arena, (size_t)chain->layer_count, sizeof *place_of);
-    if (!last_reader || !piece_of || !place_of)
+    if (arena_failed(arena))
         return false;
     for (int place = 0, reader = 0; place < graph->layer_count; place++) { /* readers ascend */
         int layer = plan_layer_at(p->plan, place);
@@ -104,7 +104,7 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
     p->read = arena_alloc(arena, pairs, sizeof *p->read);
     p->makes = arena_alloc(arena, (size_t)chain->layer_count, sizeof *p->makes);
     p->reads = arena_alloc(arena, (size_t)chain->layer_count, sizeof *p->reads);
-    if (!p->values || !p->message_ns || !p->made || !p->read || !p->makes || !p->reads)
+    if (arena_failed(arena))
         return false;
     if (!chain->graph)
         count_chain(p, chain);
@@ -218,7 +218,7 @@ static bool start_stage(struct pipeline *p, int stage, struct arena *arena)
     s->actions = arena_alloc(arena, (size_t)s->action_count, sizeof *s->actions);
     s->end_ns = arena_alloc(arena, (size_t)s->action_count, sizeof *s->end_ns);
     s->queue = arena_alloc(arena, sends_of(p, stage), sizeof *s->queue);
-    if (!s->actions || !s->end_ns || !s->queue)
+    if (arena_failed(arena))
         return false;
     schedule->order(&place, s->actions);
     return true;

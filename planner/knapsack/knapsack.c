@@ -60,17 +60,11 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
     s->whole = arena_alloc(&s->arena, options, sizeof *s->whole);
     s->scaled_cost = arena_alloc(&s->arena, options, sizeof *s->scaled_cost);
     s->used = arena_alloc(&s->arena, options, sizeof *s->used);
-    bool good = s->option && s->origin && s->first && s->best && s->point && s->root && s->price && s->mean &&
-                s->whole && s->scaled_cost && s->used;
-    for (int r = 0; good && r < KNAPSACK_ROWS; r++) {
+    for (int r = 0; r < KNAPSACK_ROWS; r++)
         s->real_row[r] = arena_alloc(&s->arena, options, sizeof **s->real_row);
-        good = s->real_row[r] != NULL;
-    }
-    for (int b = 0; good && b < BASIS; b++) {
+    for (int b = 0; b < BASIS; b++)
         s->basis_x[b] = arena_alloc(&s->arena, options, sizeof(int));
-        good = s->basis_x[b] != NULL;
-    }
-    if (!good) {
+    if (arena_failed(&s->arena)) {
         arena_free(&s->arena);
         return fail_memory(err);
     }

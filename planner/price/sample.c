@@ -187,9 +187,7 @@ static bool open_arrays(struct sample *s)
     s->passes = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->passes);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
-    return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->kept_layer && s->within_saved && s->duration && s->finish && s->change && s->passes && s->by_layer &&
-           s->copies;
+    return !arena_failed(a);
 }
 
 static bool dissect(struct sample *s, struct error *err)

@@ -176,7 +176,7 @@ static bool open_families(struct run *run, struct families *f)
     f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
     f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
     f->solved = arena_alloc(&run->arena, configs, sizeof *f->solved);
-    if (!first || !f->queue.list || !f->of || !f->solved)
+    if (arena_failed(&run->arena))
         return fail_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
@@ -188,7 +188,7 @@ static bool open_families(struct run *run, struct families *f)
     f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
     f->failed = arena_alloc(&run->arena, count, sizeof *f->failed);
     f->pieces = arena_alloc(&run->arena, count, sizeof *f->pieces);
-    return (f->tries && f->stepped && f->failed && f->pieces) || fail_memory(run->err);
+    return !arena_failed(&run->arena) || fail_memory(run->err);
 }
 
 static bool may_look(const struct families *f, const struct waiting *at)

@@ -82,9 +82,7 @@ static bool open_lists(struct run *run)
     run->orders_ns = arena_alloc(&run->arena, count, sizeof *run->orders_ns);
     run->busy_ns = arena_alloc(&run->arena, count, sizeof *run->busy_ns);
     run->tried = arena_alloc(&run->arena, count, sizeof *run->tried);
-    return (run->order && certificate->records && run->is_bounded && run->bound_table && run->path_ns &&
-            run->first_ns && run->orders_ns && run->busy_ns && run->tried) ||
-           fail_memory(run->err);
+    return (certificate->records && !arena_failed(&run->arena)) || fail_memory(run->err);
 }
 
 bool search_order(struct run *run)

@@ -192,7 +192,7 @@ static bool without_gathers(struct run *run, const struct price_table *table, co
     struct strategy *strategies = arena_alloc(&run->arena, (size_t)count, sizeof *strategies);
     int classes = table->class_count;
     struct layer_price *prices = arena_alloc(&run->arena, (size_t)(count * classes), sizeof *prices);
-    if (!own || !strategies || !prices)
+    if (arena_failed(&run->arena))
         return fail_memory(run->err);
     for (int i = 0, at = 0; i < all; i++) {
         if (table->strategies[i].layer.zero >= 3)

@@ -392,8 +392,7 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
     sim->meetings = arena_alloc(&sim->arena, norms, sizeof *sim->meetings);
     timeline->ranks = arena_alloc(&timeline->arena, stages, sizeof *timeline->ranks);
     timeline->rank_count = program->stage_count;
-    if (!sim->ranks || !sim->dirty || !sim->heap || !sim->heap_place || !sim->meetings || !timeline->ranks ||
-        !open_links(sim))
+    if (arena_failed(&sim->arena) || !timeline->ranks || !open_links(sim))
         return false;
     for (int s = 0; s < program->stage_count; s++) {
         struct sim_rank *rank = &sim->ranks[s];

@@ -130,7 +130,7 @@ static bool make(struct making *m, const struct price_table **out)
                              **by_turns = arena_alloc(arena, (size_t)c->turn_count, sizeof *by_turns);
     m->made = arena_alloc(arena, places, sizeof *m->made);
     *out = NULL;
-    if (!by_place || !by_turns || !m->made)
+    if (arena_failed(arena))
         return fail_memory(m->err);
     for (int shape = 0; shape < c->turn_count; shape++)
         for (int before = 0; before < (typed ? c->meshes : 1) && before + c->turns[shape] <= c->meshes && !m->refused;

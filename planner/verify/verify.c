@@ -330,7 +330,7 @@ bool verify_progress(const struct program *program, const struct pairing *pairin
     r.state = arena_alloc(&arena, stages, sizeof *r.state);
     r.on_lane = arena_alloc(&arena, stages * LANE_COUNT, sizeof *r.on_lane);
     r.arrived = arena_alloc(&arena, (size_t)pairing->norm_count, sizeof *r.arrived);
-    bool ok = machines && last && r.state && r.on_lane && r.arrived;
+    bool ok = !arena_failed(&arena);
     for (int s = 0; ok && s < program->stage_count; s++) {
         r.state[s] = arena_alloc(&arena, (size_t)program->stages[s].instr_count, 1);
         ok = r.state[s] != NULL;

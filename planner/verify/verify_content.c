@@ -253,7 +253,7 @@ bool verify_content(const struct program *program, struct error *err)
     c.copies = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.copies);
     c.held = arena_alloc(&c.arena, (size_t)program->graph->weight_count, sizeof *c.held);
     c.masks = arena_alloc(&c.arena, (size_t)program->graph->segment_count, sizeof *c.masks);
-    bool ok = c.partial && c.stale && c.copies && c.held && c.masks && by_stage_build(&c.by_stage, &c.arena, program);
+    bool ok = !arena_failed(&c.arena) && by_stage_build(&c.by_stage, &c.arena, program);
     for (int b = 0; ok && b < program->buffer_count; b++)
         if (program->buffers[b].kind == BUFFER_WEIGHT)
             c.held[program->buffers[b].id] |= copy_of(program->buffers[b].stage);

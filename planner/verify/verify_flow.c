@@ -308,8 +308,7 @@ bool verify_flow(const struct program *program, struct error *err)
     size_t held = (size_t)program->graph->weight_count * (size_t)program->stage_count;
     int *norms = arena_alloc(&f.arena, held, sizeof *norms),
         *norm_updates = arena_alloc(&f.arena, held, sizeof *norm_updates);
-    bool ok =
-        f.buffers && f.rounds && updates && norms && norm_updates && by_stage_build(&f.by_stage, &f.arena, program);
+    bool ok = !arena_failed(&f.arena) && by_stage_build(&f.by_stage, &f.arena, program);
     if (!ok)
         fail_memory(err);
     for (int b = 0; ok && b < program->buffer_count; b++)
