@@ -10,7 +10,7 @@
 /* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree). Of a small model
  * MANY_LEADERS: MANY_OF_FAMILY, and more while fewer than MANY_ALIKE have the micro-batch too. BLIND: where no plan
  * fits, so many configurations are tried without any. JOINED: of a small model so many with joined ends are tried
- * besides. WAVE: so many proposals are tried before they are walked. */
+ * besides. WAVE: so many proposals are tried before they are walked. SHARED: so many solutions of others each gets. */
 enum {
     LEADERS = 6,
     MANY_LEADERS = 48,
