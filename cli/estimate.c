@@ -94,6 +94,8 @@ static bool build(struct plan **out, struct inputs *in, const struct estimate_ar
 {
     if (!narrow(space, a, err))
         return false;
+    if (!a->space.clip && space_without_clipping(space))
+        space->clip_norm = 0;
     struct search_options o = space_search_options(&a->space, space);
     return fixed_plan(out, &o, a->reversed, in->model, &in->facts, err) &&
            plan_graph(&in->graph, in->model, *out, err) && plan_check(*out, in->graph, err);

@@ -8,15 +8,13 @@
 #include "tests/toy_world.h"
 #include <string.h>
 
-/* Wherever the time ends, before the first configuration has a bound too: a plan with a bound that holds; and who waits
- * longer gets no plan that is more than 2 % longer. */
+/* Wherever the time ends, before the first configuration has a bound too: a plan with a bound that holds. */
 START_TEST(time_ends_anywhere)
 {
     struct world world = world_open("2x2:toy", 80000000000, 2);
     struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 1 };
     struct search_result *whole = run_search(&world, &options);
     int answers = 0, unseen = 0;
-    int64_t least_ns = INT64_MAX;
     for (int64_t limit = 1; limit < 4000; limit += 1 + (small_share() ? limit : limit / 4)) {
         int64_t clock = 0;
         struct search_result *result = NULL;
@@ -30,10 +28,6 @@ START_TEST(time_ends_anywhere)
         ck_assert(!result->certificate.ended || clock > limit); /* the start took one tick */
         ck_assert_int_eq(result->certificate.bound_ns > 0, result->certificate.unseen == 0);
         unseen += result->certificate.unseen > 0;
-        int64_t step_ns = result->plans[0].estimate->prediction.step_ns;
-        ck_assert_msg(step_ns / 102 <= least_ns / 100, "limit %lld: %lld ns, %lld ns with less time", (long long)limit,
-                      (long long)step_ns, (long long)least_ns);
-        least_ns = step_ns < least_ns ? step_ns : least_ns;
         if (!result->certificate.ended) {
             ck_assert_int_eq(result->certificate.bound_ns, whole->certificate.bound_ns);
             ck_assert_int_eq(result->plans[0].estimate->prediction.step_ns,

@@ -17,7 +17,7 @@ static const struct work_case {
     { "llama-2-13b", "1x8:l40s", 64, true, 1000, 200, 60 },
     { "llama-2-7b-lora", "1x8:l40s", 64, true, 140, 50, 45 },
     { "llama-2-70b", "1x8:l40s", 64, false, 0, 0, 0 },
-    { "llama-2-70b", "4x8:l40s", 512, true, 22000, 250, 12 },
+    { "llama-2-70b", "4x8:l40s", 512, true, 22000, 300, 12 },
     { "llama-2-70b", "4x8:a100-sxm-80", 512, true, 2200, 50, 10 },
     { "gpt3-175b", "4x8:h100-sxm", 512, false, 0, 0, 0 },
     { "gpt3-175b", "16x8:h100-sxm", 512, true, 520, 50, 12 },
