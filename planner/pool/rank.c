@@ -38,7 +38,8 @@ static int compare_ranked(const void *a, const void *b)
 
 void search_sort_ranked(struct run *run, int kept)
 {
-    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
+    if (kept > 0)
+        qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
     run->result->certificate.candidates = run->candidate_count;
     run->result->certificate.ranked = kept;
 }
