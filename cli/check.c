@@ -77,12 +77,13 @@ static void print_report(const struct cli *cli, const struct check_report *r)
                 text_duration_ns(bound, r->orders_bound_ns));
     if (r->ideals == 0 && r->orders_bound_ns == 0)
         fprintf(cli->out, "it says nothing of other orders\n");
-    if (r->version == 1)
-        fprintf(cli->out, "  it is of an older version of cleave: its prices_hash is not checked");
+    if (r->version < CERTIFICATE_VERSION)
+        fprintf(cli->out, "  it is of an older version of cleave: its space_hash is not checked%s",
+                r->version == 1 ? ", nor its prices_hash" : "");
     if (r->unchecked_simulated_ns > 0)
         fprintf(cli->out, ", nor that no plan is simulated shorter than %s, which kernels alone do not prove",
                 text_duration_ns(bound, r->unchecked_simulated_ns));
-    if (r->version == 1)
+    if (r->version < CERTIFICATE_VERSION)
         fprintf(cli->out, "\n");
     if (r->left > 0)
         fprintf(cli->out, "  %lld were not looked at when the search ended: %s\n", (long long)r->left,

@@ -150,6 +150,32 @@ static int64_t live_bytes(const struct program *program, int stage, bool held, b
     return most;
 }
 
+/* What the judge refuses by without a layout: no arena is smaller, and none that is laid out well much larger. */
+START_TEST(bounds_of_arenas_are_below_them)
+{
+    struct lowered l = lowered_program(&strategies[_i]), bound = lowered_program(&strategies[_i]);
+    struct error err = { 0 };
+    ck_assert_msg(program_layout(l.program, &err), "%s", err.message);
+    ck_assert(program_split_lives(bound.program, &err) && program_bound_bytes(bound.program, &err));
+    for (int s = 0; s < l.program->stage_count; s++) {
+        const struct stage_program *stage = &l.program->stages[s], *least = &bound.program->stages[s];
+        ck_assert_msg(least->arena_bytes <= stage->arena_bytes && least->host_bytes <= stage->host_bytes,
+                      "%s, stage %d: %lld and %lld bytes, laid out %lld and %lld", strategies[_i].name, s,
+                      (long long)least->arena_bytes, (long long)least->host_bytes, (long long)stage->arena_bytes,
+                      (long long)stage->host_bytes);
+        ck_assert_msg(stage->arena_bytes <= least->arena_bytes + least->arena_bytes / 50,
+                      "%s, stage %d: %lld bytes, at least %lld", strategies[_i].name, s, (long long)stage->arena_bytes,
+                      (long long)least->arena_bytes);
+        ck_assert_int_eq(least->persistent_bytes, stage->persistent_bytes);
+    }
+    ck_assert(program_lay_out_split(bound.program, &err));
+    for (int b = 0; b < l.program->buffer_count; b++)
+        ck_assert_int_eq(bound.program->buffers[b].offset, l.program->buffers[b].offset);
+    lowered_free(&bound);
+    lowered_free(&l);
+}
+END_TEST
+
 START_TEST(lowered_arenas_are_tight)
 {
     struct lowered l = lowered_program(&strategies[_i]);
@@ -468,6 +494,7 @@ static Suite *layout_suite(void)
     TCase *lowered = tcase_create("lowered");
     tcase_set_timeout(lowered, 0);
     tcase_add_loop_test(lowered, lowered_arenas_are_tight, 0, STRATEGY_COUNT);
+    tcase_add_loop_test(lowered, bounds_of_arenas_are_below_them, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, lives_are_those_of_the_list, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, holding_costs_one_layer_of_gradients, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, gradients_take_the_place_of_inputs, 0, 2);

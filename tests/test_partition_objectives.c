@@ -151,7 +151,7 @@ END_TEST
 /* Where most stages are only looked up, those that are taken count as work too: a limit ends the search there. */
 START_TEST(work_is_limited_on_long_chains)
 {
-    enum { NODES = 120, MACHINES = 40, WORK = 1000 };
+    enum { NODES = 180, MACHINES = 60, WORK = 2000 };
     static struct pipedream_node nodes[NODES];
     static struct dag_edge edges[NODES];
     struct draw d = { (uint64_t)_i + 1, 0 };

@@ -6,6 +6,7 @@
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
 #include "tests/pipeline_shape.h"
+#include "planner/program/clock.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
 #include "planner/verify/verify.h"
@@ -285,6 +286,32 @@ START_TEST(turns_do_not_stall)
 }
 END_TEST
 
+/* ---- the clock ---- */
+/* Of even stages P - 1 forward and backward passes of one chunk are idle: of 1f1b and gpipe (m + P - 1) / m, of
+ * interleaved chunks (m + (P - 1) / v) / m (Narayanan et al. 2021, section 2.2), however many micro-batches are run to
+ * find it. Others never idle for less than nothing. */
+START_TEST(stretches_are_those_of_the_closed_forms)
+{
+    for (int stages = 2; stages <= 8; stages *= 2)
+        for (int chunks = 1; chunks <= 4; chunks++)
+            for (int rounds = 1; rounds <= 64; rounds *= 4) {
+                const struct schedule *schedule = schedules[_i];
+                struct clock_shape shape = { _i, stages, chunks, rounds * stages, 0 };
+                struct error err = { 0 };
+                double stretch = 0, m = shape.micro_batches;
+                if (schedule->asynchronous || !schedule_takes(schedule, stages, chunks, shape.micro_batches))
+                    continue;
+                ck_assert_msg(clock_stretch(&stretch, &shape, &err), "%s", err.message);
+                if (strcmp(schedule->name, "1f1b") == 0 || strcmp(schedule->name, "gpipe") == 0)
+                    CHECK_NEAR(stretch, (m + stages - 1) / m, 1e-12);
+                if (strcmp(schedule->name, "interleaved") == 0)
+                    CHECK_NEAR(stretch, (m + (stages - 1.0) / chunks) / m, 1e-12);
+                ck_assert_double_ge(stretch, 1);
+                ck_assert_double_le(stretch, (m + 2 * stages) / m);
+            }
+}
+END_TEST
+
 static Suite *schedules_suite(void)
 {
     Suite *suite = suite_create("schedules");
@@ -299,6 +326,7 @@ static Suite *schedules_suite(void)
     tcase_add_loop_test(each, extra_is_taken_as_said, 0, count);
     tcase_add_loop_test(each, programs_do_not_stall, 0, count);
     tcase_add_loop_test(each, turns_do_not_stall, 0, count);
+    tcase_add_loop_test(each, stretches_are_those_of_the_closed_forms, 0, count);
     suite_add_tcase(suite, each);
     CHECK_ADD(suite, places_serve_a_step);
     CHECK_ADD(suite, turns_count_in_their_own_micro_batches);

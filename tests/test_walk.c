@@ -12,14 +12,19 @@ static double off_by(int64_t walk_ns, int64_t simulated_ns)
     return fabs((double)walk_ns / (double)simulated_ns - 1);
 }
 
-static int64_t walked_ns(const struct pipeline_case *c, int micro_batches)
+static int64_t walked_below_ns(const struct pipeline_case *c, int micro_batches, int64_t below_ns)
 {
     struct error err = { 0 };
     int64_t step_ns = 0;
     ck_assert_msg(
-        pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, micro_batches, INT64_MAX, &err), "%s",
+        pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, micro_batches, below_ns, &err), "%s",
         err.message);
     return step_ns;
+}
+
+static int64_t walked_ns(const struct pipeline_case *c, int micro_batches)
+{
+    return walked_below_ns(c, micro_batches, INT64_MAX);
 }
 
 /* What a draw's plan is off by. */
@@ -73,6 +78,54 @@ START_TEST(few_micro_batches_are_walked_as_a_plan_of_so_many)
                       schedules[_i]->name, i, (long long)few_ns, draw.micros, (long long)own_ns);
         pipeline_close(c);
     }
+}
+END_TEST
+
+/* So many micro-batches that most of the step is told by its middle, beside the simulation of all of it. */
+START_TEST(long_walks_are_near_the_simulation)
+{
+    enum { DRAWS = 8, MOST_SEND_PERMILLE = 300, LONG = 240 };
+    double worst = 0;
+    for (int i = 0; i < DRAWS && !schedules[_i]->asynchronous; i++) {
+        if (!in_share((uint64_t)i))
+            continue;
+        uint64_t seed = (uint64_t)(1000 * _i + 7 * i);
+        struct pipeline_draw draw = pipeline_draw(&seed, _i, 0.7, MOST_SEND_PERMILLE);
+        draw.whole = true;
+        draw.micros = (int)round_up(LONG, schedule_unit(schedules[_i], draw.stages));
+        struct pipeline_case *c = pipeline_open(&draw, &seed);
+        c->plan->clock = i % CLOCK_COUNT;
+        worst = fmax(worst, off_by(walked_ns(c, draw.micros), pipeline_simulated_ns(c)));
+        pipeline_close(c);
+    }
+    ck_assert_msg(worst < 0.02, "%s: off by %.2f %% at worst", schedules[_i]->name, 100 * worst);
+}
+END_TEST
+
+/* A walk that may end early says no more than the step takes, and what it takes where that is less than was asked. */
+START_TEST(walks_end_when_they_are_too_long)
+{
+    enum { DRAWS = 12, MOST_SEND_PERMILLE = 300 };
+    int early = 0;
+    for (int i = 0; i < DRAWS && !schedules[_i]->asynchronous; i++) {
+        uint64_t seed = (uint64_t)(1000 * _i + 7 * i);
+        struct pipeline_draw draw = pipeline_draw(&seed, _i, 0.7, MOST_SEND_PERMILLE);
+        struct pipeline_case *c = pipeline_open(&draw, &seed);
+        c->plan->clock = i % CLOCK_COUNT;
+        for (int more = 1; more <= 16; more *= 16) {
+            int micros = more * draw.micros;
+            int64_t step_ns = walked_ns(c, micros);
+            ck_assert_int_eq(walked_below_ns(c, micros, step_ns + 1), step_ns);
+            for (int percent = 10; percent <= 100; percent += 18) {
+                int64_t below_ns = step_ns / 100 * percent, told_ns = walked_below_ns(c, micros, below_ns);
+                ck_assert_msg(told_ns >= below_ns && told_ns <= step_ns, "%s, draw %d, %d %%: %lld of %lld ns",
+                              schedules[_i]->name, i, percent, (long long)told_ns, (long long)step_ns);
+                early += told_ns < step_ns;
+            }
+        }
+        pipeline_close(c);
+    }
+    ck_assert(schedules[_i]->asynchronous || early > DRAWS);
 }
 END_TEST
 
@@ -133,6 +186,8 @@ static Suite *walk_suite(void)
     tcase_set_timeout(each, 0);
     tcase_add_loop_test(each, the_walk_is_near_the_simulation, 0, count);
     tcase_add_loop_test(each, few_micro_batches_are_walked_as_a_plan_of_so_many, 0, count);
+    tcase_add_loop_test(each, long_walks_are_near_the_simulation, 0, count);
+    tcase_add_loop_test(each, walks_end_when_they_are_too_long, 0, count);
     tcase_add_loop_test(each, the_walk_knows_who_holds_a_weight, 0, count);
     suite_add_tcase(suite, each);
     CHECK_ADD(suite, a_stage_on_two_nodes_has_their_links);
