@@ -14,17 +14,17 @@ static const struct work_case {
     int64_t knapsacks, nodes, judged;
     bool contexts;
 } work_cases[] = {
-    { "gpt2-xl", "1x8:l40s", 64, true, 170, 50, 60 },
-    { "llama-2-7b", "1x8:l40s", 64, true, 270, 50, 100 },
-    { "llama-2-13b", "1x8:l40s", 64, true, 1000, 200, 60 },
-    { "llama-2-7b-lora", "1x8:l40s", 64, true, 140, 50, 45 },
-    { "llama-2-70b", "1x8:l40s", 64, false, 0, 0, 0 },
-    { "llama-2-70b", "4x8:l40s", 512, true, 22000, 250, 12 },
-    { "llama-2-70b", "4x8:a100-sxm-80", 512, true, 2200, 50, 10 },
-    { "gpt3-175b", "4x8:h100-sxm", 512, false, 0, 0, 0 },
-    { "gpt3-175b", "16x8:h100-sxm", 512, true, 520, 50, 12 },
-    { "llama-3-405b", "16x8:l40s", 512, false, 0, 0, 0 },
-    { "t5-large", "4x8:a100-sxm-80", 512, true, 70, 50, 60 },
+    { "gpt2-xl", "1x8:l40s", 64, true, 170, 50, 60, false },
+    { "llama-2-7b", "1x8:l40s", 64, true, 270, 50, 100, false },
+    { "llama-2-13b", "1x8:l40s", 64, true, 1000, 200, 60, false },
+    { "llama-2-7b-lora", "1x8:l40s", 64, true, 140, 50, 45, false },
+    { "llama-2-70b", "1x8:l40s", 64, false, 0, 0, 0, false },
+    { "llama-2-70b", "4x8:l40s", 512, true, 22000, 250, 12, false },
+    { "llama-2-70b", "4x8:a100-sxm-80", 512, true, 2200, 50, 10, false },
+    { "gpt3-175b", "4x8:h100-sxm", 512, false, 0, 0, 0, false },
+    { "gpt3-175b", "16x8:h100-sxm", 512, true, 520, 50, 12, false },
+    { "llama-3-405b", "16x8:l40s", 512, false, 0, 0, 0, false },
+    { "t5-large", "4x8:a100-sxm-80", 512, true, 70, 50, 60, false },
     { "llama-2-70b", "4x8:l40s", 512, true, 31000, 750, 33, true },
 };
 enum { WORK_CASES = sizeof work_cases / sizeof *work_cases };

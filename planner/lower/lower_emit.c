@@ -231,15 +231,19 @@ int path_between(const struct lowering *l, int source, const struct layout *to, 
     return conversion_path(l->plan->stages[l->stage].atom, extent, dim_count, &from->layout, to, path);
 }
 
-/* A buffer like the source in another layout. */
-static int converted(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
+int add_buffer_like(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
 {
     struct buffer next = *buffer_at(l, source);
     next.kind = kind;
     next.layout = *layout;
     next.persistent = false;
     next.version = next.version_count = 0;
-    int buffer = add_buffer(l, next);
+    return add_buffer(l, next);
+}
+
+static int converted(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
+{
+    int buffer = add_buffer_like(l, source, layout, kind);
     if (!l->failed && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
         link_version(l, kind == BUFFER_VALUE_GRADIENT, buffer);
     return buffer;

@@ -229,6 +229,8 @@ int add_pair(struct lowering *l, int source, int destination);
 void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table);
 /* Adds a buffer; sizes follow from it. */
 int add_buffer(struct lowering *l, struct buffer buffer);
+/* A buffer with the source's tensor and data type in another layout, of the given kind; its first version. */
+int add_buffer_like(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind);
 /* No value has a version any more: the stage is done. */
 void forget_versions(struct lowering *l);
 /* Versions of values: a new one (not live yet), the live one of a layout or -1. */

@@ -214,12 +214,7 @@ static int gather(struct lowering *l, int stored, const struct layout *layout, b
     int count = path_between(l, stored, layout, path);
     if (!ahead || count != 1 || path[0].op != OP_ALL_GATHER)
         return convert_buffer(l, stored, layout, BUFFER_WEIGHT_USE, false, site);
-    struct buffer buffer = *buffer_at(l, stored);
-    buffer.kind = BUFFER_WEIGHT_USE;
-    buffer.layout = *layout;
-    buffer.persistent = false;
-    buffer.version = buffer.version_count = 0;
-    int whole = add_buffer(l, buffer);
+    int whole = add_buffer_like(l, stored, layout, BUFFER_WEIGHT_USE);
     bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, true), false, site, stored,
                whole);
     return whole;
