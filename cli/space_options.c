@@ -85,15 +85,6 @@ void space_list_keys(struct text *out)
     list_keys(out, true);
 }
 
-void space_list_solvers(struct text *out)
-{
-    for (int i = 0; solvers[i]; i++) {
-        text_printf(out, "%s%s", i ? ", " : "", solvers[i]->name);
-        if (solvers[i]->most_layers > 0)
-            text_printf(out, " (at most %d layers)", solvers[i]->most_layers);
-    }
-}
-
 static bool unknown_key(const char *what, const char *word, struct error *err)
 {
     for (const struct retired_choice *r = retired_choices; r->name; r++)
@@ -246,23 +237,9 @@ static bool set_clip(struct space *space, const char *text, struct error *err)
     return true;
 }
 
-static bool check_layers(const struct inputs *in, const struct solver_method *method, struct error *err)
-{
-    int layers = model_unfolded_count(in->model);
-    return method->most_layers == 0 || layers <= method->most_layers ||
-           fail(err, "--solver: %s is for models of at most %d layers, found %d; give --solver ilp, or leave it out",
-                method->name, method->most_layers, layers);
-}
-
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *o, struct error *err)
 {
-    const char *names[64] = { NULL };
-    int method = 0;
-    for (int i = 0; i < 63 && solvers[i]; i++)
-        names[i] = solvers[i]->name;
-    if ((o->solver &&
-         (!inputs_word("--solver", o->solver, names, &method, err) || !check_layers(in, solvers[method], err))) ||
-        (o->reserve && !inputs_reserve(in, o->reserve, err)))
+    if (o->reserve && !inputs_reserve(in, o->reserve, err))
         return false;
     for (int i = 0; i < o->space.count; i++)
         if (!space_restrict(out, "--space", o->space.item[i], err))
@@ -319,19 +296,9 @@ static int64_t spent(void *self)
     return clock_processor_ns();
 }
 
-/* space_apply() has checked the name. */
-static const struct solver_method *method_of(const struct space_options *options)
-{
-    int i = 0;
-    while (options->solver && solvers[i + 1] && strcmp(solvers[i]->name, options->solver))
-        i++;
-    return solvers[i];
-}
-
 static int thread_count(const struct space_options *options)
 {
-    int jobs = options->jobs > 0 ? (int)options->jobs : host_core_count();
-    return method_of(options)->thread_safe() ? jobs : 1;
+    return options->jobs > 0 ? (int)options->jobs : host_core_count();
 }
 
 static void on_threads(void *self, int count, void (*body)(void *context, int index), void *context)
@@ -346,7 +313,6 @@ struct search_options space_search_options(const struct space_options *options, 
     return (struct search_options){
         .space = *space,
         .top = 1,
-        .solver = method_of(options),
         .gap_ppm = (int64_t)(options->gap * 1e6),
         .time_limit_ns = (int64_t)(options->time_limit_s * 1e9),
         .calls = { .self = (void *)(uintptr_t)options,

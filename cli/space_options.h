@@ -10,7 +10,7 @@ struct space_options {
     struct text_list profiles, fix, space;
     int64_t batch, sequence, jobs; /* jobs 0: one per core */
     double time_limit_s, gap;
-    const char *reserve, *solver, *clip;
+    const char *reserve, *clip;
 };
 /* What every verb needs that prices a model on a cluster: the facts, and the batch. */
 #define FACT_OPTIONS(holder, part)                                                                                     \
@@ -45,13 +45,6 @@ struct space_options {
                    "threads of the search (0: one per core); the answer is the same for any number"),                  \
         DOUBLE_OPTION("gap", offsetof(holder, part.gap), "SHARE", 0, 1,                                                \
                       "proves the optimum of the formula to within this share of it (0.001; 0: to the end)"),          \
-        { .name = "solver",                                                                                            \
-          .type = OPTION_TEXT,                                                                                         \
-          .offset = offsetof(holder, part.solver),                                                                     \
-          .value_name = "NAME",                                                                                        \
-          .doc = "of the stages' integer programs, the first is the default; ilp is GLPK, ilp_whole takes the cuts, "  \
-                 "too: ",                                                                                              \
-          .end_doc = space_list_solvers },                                                                             \
         DOUBLE_OPTION("time-limit", offsetof(holder, part.time_limit_s), "SECONDS", 0, 1e9,                            \
                       "then the best plan so far, with its gap (0: none)")
 
@@ -66,8 +59,6 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
 /* Adds the keys of --fix. */
 void space_list_keys(struct text *out);
-/* Adds the names of --solver. */
-void space_list_solvers(struct text *out);
 /* The choice's value of that name or number, else a failure that says what was expected. where: for its message. */
 bool space_value(const char *where, enum space_choice choice, const char *word, int64_t *out, struct error *err);
 /* A search of this space as the options say: its gap, its time limit, and callbacks for the clock, threads, and Ctrl-C,

@@ -71,7 +71,6 @@ def wrong_usages(folder):
         ([*plan, "--fix", "turns=2,schedule=zb-v"], "turns: .*1f1b, gpipe, .*zb-h1.*; found zb-v"),
         ([*plan, "--fix", "tp=2,zero=1,tp=1"], "--fix: tp is given twice, tp=2 and tp=1; leave one of them out"),
         ([*plan, "--space", "zero=0:1,tp=1,zero=0"], "--space: zero is given twice, zero=0:1 and zero=0"),
-        (["plan", "gpt2", *job, "--solver", "ilp_whole"], "ilp_whole is for models of at most [0-9]+ layers, found 27; give --solver ilp"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
         ([*plan, "--fix", "turns=2,schedule=zb-v"], "turns: .*1f1b, gpipe, .*zb-h1.*; found zb-v"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),

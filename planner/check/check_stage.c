@@ -4,7 +4,7 @@
  * smaller by it. */
 #include "planner/check/check_stage.h"
 #include "base/num.h"
-#include "planner/knapsack/glpk_guard.h"
+#include "planner/check/glpk_guard.h"
 #include <glpk.h>
 #include <math.h>
 #include <stdlib.h>

@@ -424,8 +424,8 @@ bool solve_span(const struct partition_problem *problem, struct forward_span spa
 
 /* All plans first, by rows that underestimate where passes are in phases; then these by their X (partition_phases.c).
  */
-static bool solve_by_stages(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
-                            struct error *err)
+bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                     struct error *err)
 {
     struct partition_result result = { 0 };
     struct solved_span all;
@@ -434,16 +434,4 @@ static bool solve_by_stages(const struct partition_problem *problem, struct aren
         (!problem->phases || all.stopped || problem->bound_only || solve_phases(problem, arena, &result, &all, err));
     *out = result;
     return good;
-}
-
-bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
-                     struct error *err)
-{
-    struct partition_result result = { .bound_ns = problem->below_ns };
-    bool proven = false;
-    if (problem->solver && problem->solver->partition && problem->mesh_count == 0 && !problem->chain->branches &&
-        !problem->solver->partition(problem, arena, &result, &proven, err))
-        return false;
-    *out = result;
-    return proven || solve_by_stages(problem, arena, out, err);
 }

@@ -1,5 +1,5 @@
 /* The room of the cut: one configuration solved exactly. It uses knapsack/ for what the layers of one stage choose, of
- * price/ only the tables, and knows nothing of spaces or programs; chain.h is what is cut, solver.h who solves stages.
+ * price/ only the tables, and knows nothing of spaces or programs; chain.h is what is cut.
  * Tested by tests/test_partition.c and test_space.c against enumeration, test_solvers.c against GLPK.
  *
  * The outer problem of one configuration: where to cut the chain of layers into stages, and which strategy each layer
@@ -31,7 +31,6 @@
 #define CLEAVE_CUT_PARTITION_H
 #include "planner/cut/chain.h"
 #include "planner/price/price.h"
-#include "planner/cut/solver.h"
 
 /* How much is looked at where a model has branches: counts and not seconds, so that answers are the same everywhere. */
 struct ideal_limits {
@@ -54,14 +53,13 @@ struct partition_problem {
      * has it to itself. held_bytes: (devices) scratch, zeros. */
     const int *device_of; /* (stage_count) */
     int64_t *held_bytes;
-    const struct solver_method *solver; /* of the knapsacks that are solved to the end; NULL: the first of solvers[] */
-    int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
-    int64_t enough_ns;                  /* where passes are in phases, a bound of so much is good enough; 0: none is */
-    int64_t node_limit;                 /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
-    int64_t most_nodes;                 /* of all together: then it ends as where `stops` says so; 0: any number */
-    int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
-    int halves;                         /* of bound_only: how often the bound is sharpened, at most PARTITION_HALVES */
-    bool bound_only; /* no plan is looked for: bound_ns is what the relaxation proves of those below below_ns */
+    int64_t below_ns;   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
+    int64_t enough_ns;  /* where passes are in phases, a bound of so much is good enough; 0: none is */
+    int64_t node_limit; /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
+    int64_t most_nodes; /* of all together: then it ends as where `stops` says so; 0: any number */
+    int64_t gap_ppm;    /* good enough: within so many millionths; 0: exact */
+    int halves;         /* of bound_only: how often the bound is sharpened, at most PARTITION_HALVES */
+    bool bound_only;    /* no plan is looked for: bound_ns is what the relaxation proves of those below below_ns */
     const struct ideal_limits *ideal_limits; /* NULL: the usual ones */
     bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
     void *self;

@@ -196,9 +196,7 @@ static struct knapsack make_knapsack(struct solver *s, int level, int first, int
                                  .row_count = ROW_COUNT,
                                  .groups = s->groups,
                                  .tie_bits = TIE_BITS,
-                                 .gap_ppm = s->problem->gap_ppm,
-                                 .stops = s->problem->stops,
-                                 .self = s->problem->self };
+                                 .gap_ppm = s->problem->gap_ppm };
     stage_row_caps(s, level, knapsack.cap);
     return knapsack;
 }
@@ -270,14 +268,6 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, int firs
     return true;
 }
 
-static bool solve_knapsack(struct solver *s, const struct knapsack *knapsack, enum effort effort,
-                           struct knapsack_result *answer)
-{
-    const struct solver_method *method = s->problem->solver ? s->problem->solver : solvers[0];
-    s->result->knapsacks++;
-    return effort == EFFORT_END ? method->solve(knapsack, answer, s->err) : knapsack_solve(knapsack, answer, s->err);
-}
-
 static void note_end(struct solver *s)
 {
     const struct partition_problem *p = s->problem;
@@ -311,7 +301,8 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.node_limit = node_limit(s, effort);
-    if (!solve_knapsack(s, &knapsack, effort, &answer))
+    s->result->knapsacks++;
+    if (!knapsack_solve(&knapsack, &answer, s->err))
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     int64_t before = cell->lower;
@@ -345,7 +336,8 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     knapsack.excess_first = ROW_PATH;
     stage_whole_caps(s, level, knapsack.cap);
     knapsack.node_limit = node_limit(s, effort);
-    if (!solve_knapsack(s, &knapsack, effort, &answer))
+    s->result->knapsacks++;
+    if (!knapsack_solve(&knapsack, &answer, s->err))
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     cell->whole_tried = true;

@@ -33,8 +33,6 @@ struct knapsack {
     int tie_bits;              /* the low bits of costs only break ties: optimal means optimal in cost >> tie_bits */
     int64_t gap_ppm;           /* good enough: within so many millionths of the optimum; 0: exact */
     const double *multipliers; /* (row_count) of a similar problem, cost per unit of each row; NULL: none */
-    bool (*stops)(void *self); /* may be NULL; true ends methods that know no nodes (ilp.h), as node_limit others */
-    void *self;
 };
 enum knapsack_status {
     KNAPSACK_INFEASIBLE, /* proven */

@@ -5,7 +5,6 @@
 #include "planner/tables/certificate_hash.h"
 #include "planner/estimate/estimate.h"
 #include "planner/cut/partition.h"
-#include "planner/cut/solver.h"
 #include "planner/space/space.h"
 
 struct model;
@@ -45,11 +44,10 @@ struct search_calls {
 };
 struct search_options {
     struct space space;
-    int top;                            /* plans wanted, at least 1 */
-    unsigned skip;                      /* heuristics that are left out: bits, by enum search_part */
-    int rank_count;                     /* plans ranked by the pipeline; 0: 128 */
-    bool paced;                         /* steps of few micro-batches are continued by simulation, not by the walk */
-    const struct solver_method *solver; /* of solvers[]; NULL: the first */
+    int top;               /* plans wanted, at least 1 */
+    unsigned skip;         /* heuristics that are left out: bits, by enum search_part */
+    int rank_count;        /* plans ranked by the pipeline; 0: 128 */
+    bool paced;            /* steps of few micro-batches are continued by simulation, not by the walk */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
                               and where there is no plan yet one is looked for among what plainly fits */

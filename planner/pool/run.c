@@ -111,7 +111,6 @@ bool search_problem(struct run *run, int config, const struct price_table *table
     out->node_limit = FEW_NODES;
     out->most_nodes = ENOUGH_NODES;
     out->gap_ppm = run->options->gap_ppm;
-    out->solver = run->options->solver;
     out->stops = stops;
     out->self = run;
     return true;

@@ -1,7 +1,7 @@
 /* A configuration's cuts and strategies as one integer linear program for GLPK: a second opinion on the whole of
  * partition.h, for problems of few layers. */
-#ifndef CLEAVE_CUT_ILP_PARTITION_H
-#define CLEAVE_CUT_ILP_PARTITION_H
+#ifndef TESTS_ILP_PARTITION_H
+#define TESTS_ILP_PARTITION_H
 #include "planner/cut/partition.h"
 
 /* More arcs, (stage, first layer, end), than this are not tried. */
@@ -16,7 +16,7 @@ enum { ILP_ARCS = 4000 };
  * w <= what tied weights take, and 0 unless the stage's arc holds both layers. The answer is evaluated in integers by
  * partition_evaluate(). *proven: it is the optimum, or there is none below below_ns; result->bound_ns is then exact
  * where all sums stay below 2^26, else a thousand-millionth lower, since GLPK works in doubles. Not proven (too many
- * arcs, no time or problem->stops(), an answer that breaks the memory by rounding): nothing else is set. Replicas in
+ * arcs, no time, an answer that breaks the memory by rounding): nothing else is set. Replicas in
  * turn are not stated: mesh_count must be 0. Fails for want of memory, or with ERROR_BUG when GLPK does.
  */
 bool ilp_partition(const struct partition_problem *problem, int time_limit_ms, struct arena *arena,

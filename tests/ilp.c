@@ -1,6 +1,6 @@
-#include "planner/cut/ilp.h"
+#include "tests/ilp.h"
 #include "base/num.h"
-#include "planner/knapsack/glpk_guard.h"
+#include "planner/check/glpk_guard.h"
 #include <glpk.h>
 #include <math.h>
 #include <stdlib.h>
@@ -290,6 +290,18 @@ static bool is_infeasible(const struct ilp *ilp, int code)
     return code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && glp_mip_status(ilp->lp) == GLP_NOFEAS);
 }
 
+int ilp_branch_and_cut(glp_prob *program, int time_limit_ms)
+{
+    glp_iocp options;
+    glp_init_iocp(&options);
+    options.presolve = GLP_ON;
+    options.msg_lev = GLP_MSG_OFF;
+    options.tol_obj = 1e-9;
+    options.mip_gap = 0;
+    options.tm_lim = time_limit_ms;
+    return glp_intopt(program, &options);
+}
+
 static bool solve(struct ilp *ilp, struct knapsack_result *result, struct error *err)
 {
     result->cost = INT64_MAX;
@@ -297,14 +309,13 @@ static bool solve(struct ilp *ilp, struct knapsack_result *result, struct error 
     result->status = KNAPSACK_LIMIT;
     for (int i = 0; i < RESTATEMENTS; i++) {
         int64_t cost = 0;
-        int highest = 0,
-            code = glpk_branch_and_cut(ilp->lp, ilp->time_limit_ms, ilp->problem->stops, ilp->problem->self);
+        int highest = 0, code = ilp_branch_and_cut(ilp->lp, ilp->time_limit_ms);
         if (is_infeasible(ilp, code)) {
             result->status = KNAPSACK_INFEASIBLE;
             result->bound = INT64_MAX;
             return true;
         }
-        if (glpk_ended(code))
+        if (code == GLP_ETMLIM || code == GLP_EMIPGAP)
             return true;
         if (code != 0 || glp_mip_status(ilp->lp) != GLP_OPT)
             return fail_kind(err, ERROR_BUG, "GLPK ended with code %d and status %d", code, glp_mip_status(ilp->lp));
@@ -347,9 +358,4 @@ bool ilp_knapsack(const struct knapsack *problem, int time_limit_ms, struct knap
     good = good && glpk_guard(state_and_solve, &ilp, err);
     ilp_free(&ilp);
     return good;
-}
-
-bool ilp_thread_safe(void)
-{
-    return glp_config("TLS") != NULL;
 }

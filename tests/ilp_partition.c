@@ -1,7 +1,8 @@
-#include "planner/cut/ilp_partition.h"
+#include "tests/ilp_partition.h"
 #include "base/num.h"
-#include "planner/knapsack/glpk_guard.h"
+#include "planner/check/glpk_guard.h"
 #include "planner/cut/partition_parts.h"
+#include "tests/ilp.h"
 #include <glpk.h>
 #include <math.h>
 
@@ -318,12 +319,12 @@ static bool solve(void *context, struct error *err)
     struct whole *w = context;
     w->lp = glp_create_prob();
     bool good = state(w) || fail_memory(err);
-    int code = good ? glpk_branch_and_cut(w->lp, w->time_limit_ms, w->problem->stops, w->problem->self) : 0,
+    int code = good ? ilp_branch_and_cut(w->lp, w->time_limit_ms) : 0,
         status = good ? glp_mip_status(w->lp) : GLP_UNDEF;
     w->none = code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && status == GLP_NOFEAS);
     if (good && code == 0 && status == GLP_OPT)
         good = read_plan(w) || fail_memory(err);
-    else if (good && !w->none && !glpk_ended(code))
+    else if (good && !w->none && code != GLP_ETMLIM && code != GLP_EMIPGAP)
         good = fail_kind(err, ERROR_BUG, "GLPK ended with code %d and status %d", code, status);
     glp_delete_prob(w->lp);
     return good;

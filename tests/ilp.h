@@ -1,7 +1,7 @@
-/* The knapsack of a stage as an integer linear program for GLPK's branch and cut: a method of its own and an
- * independent second opinion. */
-#ifndef CLEAVE_CUT_ILP_H
-#define CLEAVE_CUT_ILP_H
+/* The knapsack of a stage as an integer linear program for GLPK's branch and cut: an independent second opinion on
+ * knapsack_solve(). */
+#ifndef TESTS_ILP_H
+#define TESTS_ILP_H
 #include "planner/knapsack/knapsack.h"
 
 /**
@@ -15,10 +15,11 @@
  * and solved again. mip gap 0, tol_obj 1e-9: GLPK's own 1e-7 loses optima. A fatal error inside
  * GLPK fails with ERROR_BUG instead of ending the process; GLPK's environment of the thread is then made anew.
  *
- * result->counts, ->cost, ->status as in knapsack_solve(). time_limit_ms is of the wall clock; problem->stops() ends it
- * too.
+ * result->counts, ->cost, ->status as in knapsack_solve(). time_limit_ms is of the wall clock.
  */
 bool ilp_knapsack(const struct knapsack *problem, int time_limit_ms, struct knapsack_result *result, struct error *err);
-/* Whether this GLPK keeps one environment per thread, so that several threads may solve at once. */
-bool ilp_thread_safe(void);
+/* GLPK's branch and cut with its presolver, silent, to the end: gap 0, objectives apart by 1e-9. Returns the code of
+ * glp_intopt(). */
+struct glp_prob;
+int ilp_branch_and_cut(struct glp_prob *program, int time_limit_ms);
 #endif
