@@ -30,10 +30,10 @@ static void print_orders(const struct cli *cli, const struct certificate *c)
 static void print_narrowed(const struct cli *cli, const struct certificate *c)
 {
     const char *about = "       this is about plans with one mesh for each stage";
-    if (c->plain_only && c->crowded)
+    if (c->narrower_only && c->crowded)
         fprintf(cli->out, "%s: there are more than %d configurations; --space with fewer values has all of them\n",
                 about, SPACE_MOST_LISTED);
-    else if (c->plain_only)
+    else if (c->narrower_only)
         fprintf(cli->out, "%s: time was over before all configurations were listed\n", about);
 }
 
@@ -41,14 +41,14 @@ static void print_narrowed(const struct cli *cli, const struct certificate *c)
 static void print_beside(const struct cli *cli, const struct certificate *c)
 {
     struct text bounded = { 0 };
-    for (int i = 0; schedules[i] && c->beside > 0; i++)
+    for (int i = 0; schedules[i] && c->unbounded > 0; i++)
         if (schedules[i]->bounded)
             text_printf(&bounded, "%s%s", bounded.length > 0 ? " and " : "", schedules[i]->name);
-    if (c->beside > 0 && !bounded.failed)
+    if (c->unbounded > 0 && !bounded.failed)
         fprintf(cli->out,
                 "       this is about %s; the best was tried with other schedules and more micro-batches in flight, "
                 "too: %s more configurations\n",
-                bounded.data, text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->beside));
+                bounded.data, text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->unbounded));
     text_free(&bounded);
 }
 

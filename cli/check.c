@@ -32,7 +32,7 @@ static bool print_json(const struct cli *cli, const struct check_report *r, stru
     json_put_double(&w, "formula_s", (double)r->formula_ns / 1e9);
     json_put_double(&w, "step_s", (double)r->step_ns / 1e9);
     json_put_int(&w, "configurations", r->configurations);
-    json_put_int(&w, "beside", r->beside);
+    json_put_int(&w, "beside", r->unbounded);
     json_put_int(&w, "by_bound", r->by_bound);
     json_put_int(&w, "by_memory", r->by_memory);
     json_put_int(&w, "by_cut", r->by_cut);
@@ -65,8 +65,8 @@ static void print_report(const struct cli *cli, const struct check_report *r)
     if (r->simulated_bound_ns > 0)
         fprintf(cli->out, "; by kernels alone no plan is simulated shorter than %s",
                 text_duration_ns(bound, r->simulated_bound_ns));
-    if (r->simulated_bound_ns > 0 && r->beside > 0)
-        fprintf(cli->out, ", nor one of %lld configurations with other schedules", (long long)r->beside);
+    if (r->simulated_bound_ns > 0 && r->unbounded > 0)
+        fprintf(cli->out, ", nor one of %lld configurations with other schedules", (long long)r->unbounded);
     fprintf(cli->out, "\n");
     if (r->ideals > 0)
         fprintf(cli->out, "  in all orders of the layers: %lld order ideals\n", (long long)r->ideals);

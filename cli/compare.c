@@ -74,7 +74,7 @@ static char *found_file(struct job *job, const struct search_result *result, con
     job->in.context.cleave = CLEAVE_VERSION;
     json_begin_object(&w);
     plan_json_members(&w, found->plan, &found->estimate->prediction, &job->in.context);
-    certificate_json(&w, result, space);
+    search_report_certificate(&w, result, space);
     json_end_object(&w);
     return json_finish(&w, &length);
 }

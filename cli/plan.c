@@ -130,7 +130,7 @@ static void begin_plan_file(struct json_writer *w, const struct answer *answer)
     const struct search_result result = { .certificate = answer->certificate };
     json_begin_object(w);
     plan_json_members(w, best->plan, &best->estimate->prediction, &answer->in->context);
-    certificate_json(w, &result, answer->space);
+    search_report_certificate(w, &result, answer->space);
 }
 
 static bool write_json(const struct cli *cli, const struct answer *answer, struct error *err)
@@ -317,7 +317,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
 static void certify(struct answer *answer)
 {
     const struct search_plan *best = &answer->ranking.plans[0];
-    certificate_measure(&answer->certificate, best->formula_ns, best->estimate->prediction.step_ns);
+    search_report_measure(&answer->certificate, best->formula_ns, best->estimate->prediction.step_ns);
 }
 
 static bool find_frontier(struct answer *answer, struct error *err)

@@ -43,13 +43,13 @@ struct plan_walk {
 static inline const struct price_table *spot_table(const struct partition_problem *p, struct stage_spot at)
 {
     if (p->table->by_place)
-        return p->table->by_place[(p->mesh_count - at.meshes_left) * p->turn_count + at.shape];
+        return p->table->by_place[(p->mesh_count - at.meshes_left) * p->shape_count + at.shape];
     return p->mesh_count > 0 ? p->table->by_turns[at.shape] : price_of_stage(p->table, at.stage);
 }
 
 static inline int64_t spot_in_flight(const struct partition_problem *p, struct stage_spot at)
 {
-    return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->turn_count + at.shape : at.stage];
+    return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->shape_count + at.shape : at.stage];
 }
 
 static inline void sums_add_price(struct stage_sums *sums, const struct layer_price *price, int64_t in_flight)
@@ -206,7 +206,7 @@ static inline void walk_stage(struct plan_walk *w, uint64_t placed, int stage, i
 {
     const struct partition_problem *p = w->problem;
     uint64_t rest = walk_all(w) & ~placed, least = stage + 1 == p->stage_count ? rest : 1;
-    for (int shape = 0; shape < (p->mesh_count > 0 ? p->turn_count : 1); shape++)
+    for (int shape = 0; shape < (p->mesh_count > 0 ? p->shape_count : 1); shape++)
         for (uint64_t set = rest; set >= least; set = (set - 1) & rest)
             if ((p->mesh_count == 0 || p->turns[shape] <= meshes_left) && walk_may_be_next(w, placed, set))
                 walk_choices(w, placed, set, (struct stage_spot){ stage, shape, meshes_left }, paths, longest);

@@ -21,7 +21,7 @@ static inline union fixed fixed_none(void)
     return fixed;
 }
 
-/* As uniform_plan(); the space gives the batch and all that is not fixed and has one value. */
+/* As baseline_plan(); the space gives the batch and all that is not fixed and has one value. */
 static inline bool fixed_choices_plan(struct plan **out, const union fixed *fixed, const struct space *space,
                                       const struct model *model, const struct facts *facts, struct error *err)
 {
@@ -29,6 +29,6 @@ static inline bool fixed_choices_plan(struct plan **out, const union fixed *fixe
     for (int choice = 0; choice < CHOICE_COUNT; choice++)
         if (fixed->value[choice] >= 0)
             own.range[choice] = allowed_only(fixed->value[choice]);
-    return uniform_plan(out, &own, false, model, facts, err);
+    return baseline_plan(out, &own, false, model, facts, err);
 }
 #endif

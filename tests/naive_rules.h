@@ -18,7 +18,7 @@ struct naive_choice {
     int tp_by, cp_by, dp_by; /* enum dimension_index; cp_by -1: cp is 1 */
     int order, group;        /* enum mesh_order; data ranks that shard together, 0: all */
     int pp, meshes;          /* pp 0: any number; meshes 0: one for each stage */
-    int turn_count;
+    int shape_count;
     int turns[NAIVE_TURNS]; /* replicas that a stage may have */
     int64_t micro;
     int m; /* micro-batches */
@@ -31,7 +31,7 @@ struct naive {
     const struct graph *graph;
     const struct cluster *cluster;
     struct naive_choice at;
-    struct naive_names *proven, *beside;
+    struct naive_names *proven, *unbounded;
 };
 
 static inline bool naive_may(const struct allowed *allowed, int64_t value)

@@ -35,7 +35,7 @@ static inline void naive_keep(struct naive_names *list, const struct naive_choic
         at += sprintf(out + at, " bucket=%lld", (long long)c->bucket_bytes);
     at += c->loss_chunks > 1 ? sprintf(out + at, " loss-chunks=%d", c->loss_chunks) : 0;
     at += sprintf(out + at, "%s", c->way);
-    for (int i = 0; i < c->turn_count; i++)
+    for (int i = 0; i < c->shape_count; i++)
         at += sprintf(out + at, "%s%d", i > 0 ? "," : "; stages of ", c->turns[i]);
 }
 
@@ -75,20 +75,20 @@ static inline struct naive_names *naive_list(const struct naive *n)
     const struct schedule *s = schedules[c->schedule];
     const struct space *space = n->space;
     bool proof = naive_any_bounded(n), own = naive_bounded(c) || !proof || s->asynchronous;
-    bool beside = !own;
-    if (!naive_may(&space->schedule, c->schedule) || !naive_chunks_legal(n, c) || (!own && !beside))
+    bool unbounded = !own;
+    if (!naive_may(&space->schedule, c->schedule) || !naive_chunks_legal(n, c) || (!own && !unbounded))
         return NULL;
     if (s->asynchronous && space->schedule.count == 0) /* other mathematics: never unless it is named */
         return NULL;
     int64_t usual = s->interleaves ? 2 : 1;
     if (space->chunks.count > 0 ? !naive_may(&space->chunks, c->chunks)
-                                : c->chunks != usual && !(beside && s->interleaves && c->chunks == 4))
+                                : c->chunks != usual && !(unbounded && s->interleaves && c->chunks == 4))
         return NULL;
     if (c->extra > 0 && (!s->takes_extra || c->pp == 1 || c->extra >= c->m || c->meshes > 0))
         return NULL;
-    if (c->pp != 1 && (space->extra.count > 0 ? !naive_may(&space->extra, c->extra) : c->extra > (beside ? 2 : 0)))
+    if (c->pp != 1 && (space->extra.count > 0 ? !naive_may(&space->extra, c->extra) : c->extra > (unbounded ? 2 : 0)))
         return NULL;
-    return own ? n->proven : n->beside;
+    return own ? n->proven : n->unbounded;
 }
 
 /* Whether a stage has ranks to gather from, and whether any ranks reduce gradients together. */
@@ -274,7 +274,7 @@ static inline bool naive_deal(const struct naive_choice *c, int stages, int mesh
 {
     if (stages == 0)
         return meshes == 0 && several;
-    for (int i = 0; i < c->turn_count; i++)
+    for (int i = 0; i < c->shape_count; i++)
         if (c->turns[i] <= meshes && naive_deal(c, stages - 1, meshes - c->turns[i], several || c->turns[i] > 1))
             return true;
     return false;
@@ -295,10 +295,10 @@ static inline void naive_several(struct naive *n)
     struct naive_choice *c = &n->at;
     for (int meshes = 1; meshes <= NAIVE_TURNS && meshes <= c->meshes && meshes <= c->m; meshes++)
         if (naive_may(&n->space->turns, meshes))
-            c->turns[c->turn_count++] = meshes;
+            c->turns[c->shape_count++] = meshes;
     if (naive_dealt(n))
         naive_dimensions(n);
-    c->turn_count = 0;
+    c->shape_count = 0;
 }
 
 /* ---- all of it ---- */
@@ -349,17 +349,17 @@ static inline bool naive_context(const struct naive *n, int cp)
 }
 
 static inline void naive_space(const struct space *space, const struct graph *graph, const struct cluster *cluster,
-                               struct naive_names *proven, struct naive_names *beside)
+                               struct naive_names *proven, struct naive_names *unbounded)
 {
-    struct naive n = { .space = space, .graph = graph, .cluster = cluster, .proven = proven, .beside = beside };
+    struct naive n = { .space = space, .graph = graph, .cluster = cluster, .proven = proven, .unbounded = unbounded };
     struct naive_choice *c = &n.at;
     int devices = cluster->device_count;
     for (c->tp = 1; c->tp <= cluster_node_size(cluster); c->tp++)
         for (c->cp = 1; c->cp <= devices; c->cp++)
             for (c->dp = 1; c->dp <= devices; c->dp++)
                 if (devices % c->tp == 0 && naive_tensor_legal(&n, c->tp) && devices % (c->tp * c->cp) == 0 &&
-                    naive_may(&space->tensor, c->tp) && naive_context(&n, c->cp) &&
-                    naive_may(&space->data, c->dp) && c->tp * c->cp * c->dp <= devices)
+                    naive_may(&space->tensor, c->tp) && naive_context(&n, c->cp) && naive_may(&space->data, c->dp) &&
+                    c->tp * c->cp * c->dp <= devices)
                     naive_stages(&n);
 }
 #endif

@@ -168,7 +168,7 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
         c->config.meshes = pipeline_ranks(draw);
         c->config.stages = 0;
         c->config.turns = turns;
-        c->config.turn_count = (int)min_i64(PIPELINE_TURNS, c->config.meshes);
+        c->config.shape_count = (int)min_i64(PIPELINE_TURNS, c->config.meshes);
     }
     ck_assert_msg(workbench_open(&c->bench, c->model, &c->facts, &c->space, &err), "%s", err.message);
     ck_assert_msg(workbench_table(&c->bench, &c->config, false, &c->table, &err), "%s", err.message);

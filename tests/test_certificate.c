@@ -1,6 +1,6 @@
 /* Certificates of random searches: the checker accepts all of them, as they are written now and were before. */
 #include "planner/space/config_name.h"
-#include "planner/pool/run.h"
+#include "planner/search/search_parts.h"
 #include "tests/written_certificate.h"
 #include <math.h>
 
@@ -351,7 +351,7 @@ static void check_older_form(struct written *written)
     ck_assert(json_parse(&doc, "certificate", written->text, length, &err));
     const struct json *certificate = json_member(json_root(doc), "certificate");
     for (int form = BY_NAME; form <= WITH_MULTIPLIERS; form++)
-        if (!written->result->certificate.plain_only) /* of the space that was asked for */
+        if (!written->result->certificate.narrower_only) /* of the space that was asked for */
             ck_assert_msg(holds_as_older(written, certificate, (enum form)form, &err), "form %d: %s", form,
                           err.message);
     json_free(doc);
@@ -361,7 +361,7 @@ static void check_older_form(struct written *written)
 /* Wherever time ends, while the space is listed, before all have a bound and behind that, what is claimed holds. */
 START_TEST(searches_cut_short_claim_what_holds)
 {
-    int plain = 0, unbound = 0, left = 0;
+    int narrowed = 0, unbound = 0, left = 0;
     struct search_options options = { .space = space_default(24, 0, DTYPE_BF16), .top = 1, .no_advice = true };
     options.space.turns = (struct allowed){ 2, { 1, 2 } };
     for (int64_t limit = 1; limit < 2000; limit += 1 + (small_share() ? 2 * limit : limit / 2)) {
@@ -372,7 +372,7 @@ START_TEST(searches_cut_short_claim_what_holds)
         options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
         ck_assert_msg(search_run(&written.result, written.w.world.model, &written.w.world.facts, &options, &err),
                       "limit %lld: %s", (long long)limit, err.message);
-        plain += written.result->certificate.plain_only;
+        narrowed += written.result->certificate.narrower_only;
         unbound += written.result->certificate.bound_ns == 0;
         left += written.result->certificate.bound_ns > 0 && written.result->certificate.left > 0;
         check_gaps_of(&written);
@@ -380,8 +380,8 @@ START_TEST(searches_cut_short_claim_what_holds)
         search_result_free(written.result);
         world_close(&written.w.world);
     }
-    ck_assert_msg(plain > 0 && unbound > plain && left > 0, "%d plain, %d without, %d with a bound of what is left",
-                  plain, unbound, left);
+    ck_assert_msg(narrowed > 0 && unbound > narrowed && left > 0,
+                  "%d narrowed, %d without, %d with a bound of what is left", narrowed, unbound, left);
 }
 END_TEST
 
@@ -439,7 +439,7 @@ START_TEST(folded_records_are_few_and_true)
         fate[at] = (int8_t)fates[mix64(state++) % (_i < 4 ? 1 : 3)];
         records[c->record_count++] = (struct config_record){ .config = at, .fate = (enum config_fate)fate[at] };
     }
-    ck_assert(search_fold(&run));
+    ck_assert(certificate_ranges_make(&run));
     ck_assert_int_lt(c->range_count, 20000);
     for (int i = 0; i < c->range_count; i++) {
         const struct config_range *range = &c->ranges[i];

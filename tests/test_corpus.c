@@ -83,7 +83,7 @@ static char *write_certificate(const struct corpus *c, bool best, size_t *length
     size_t whole_length = 0;
     c->result->certificate.best_plan = best ? plan_copy(c->result->plans[0].plan) : NULL;
     json_begin_object(&w);
-    certificate_json(&w, c->result, &c->options.space);
+    search_report_certificate(&w, c->result, &c->options.space);
     json_end_object(&w);
     char *whole = json_finish(&w, &whole_length), *text = NULL;
     if (whole && json_parse(&doc, "certificate", whole, whole_length, &err)) {

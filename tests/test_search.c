@@ -387,8 +387,8 @@ START_TEST(named_schedules_and_chunks)
             }
             bool bounded = s >= 0 ? schedules[s]->bounded : !interleaves;
             ck_assert_int_eq(result->certificate.bound_ns > 0, bounded);
-            ck_assert(result->certificate.beside == 0 || bounded);
-            ck_assert(result->certificate.beside > 0 || s >= 0 || !bounded);
+            ck_assert(result->certificate.unbounded == 0 || bounded);
+            ck_assert(result->certificate.unbounded > 0 || s >= 0 || !bounded);
             search_result_free(result);
         }
     }

@@ -81,7 +81,7 @@ START_TEST(time_ends_without_a_plan)
 }
 END_TEST
 
-/* Listing the space is part of the time: where it ends there, the plain part is searched, which the result says. */
+/* Listing the space is part of the time: where it ends there, the narrower part is searched, which the result says. */
 START_TEST(time_ends_while_the_space_is_listed)
 {
     struct world world = world_open("2x4:toy", 80000000000, 2);
@@ -89,21 +89,21 @@ START_TEST(time_ends_while_the_space_is_listed)
     int64_t clock = 0;
     options.space.turns = (struct allowed){ 3, { 1, 2, 4 } };
     options.space.context = (struct allowed){ 2, { 1, 2 } };
-    struct space plain = options.space;
-    plain.turns = (struct allowed){ 1, { 1 } };
+    struct space narrower = options.space;
+    narrower.turns = (struct allowed){ 1, { 1 } };
     options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
     struct search_result *result = run_search(&world, &options);
     struct workbench bench;
     struct error err = { 0 };
-    ck_assert(workbench_open(&bench, world.model, &world.facts, &plain, &err));
-    ck_assert(result->feasible && result->certificate.plain_only && !result->certificate.complete);
-    ck_assert_int_eq(result->certificate.configurations, space_count(&plain, bench.graph, world.cluster));
+    ck_assert(workbench_open(&bench, world.model, &world.facts, &narrower, &err));
+    ck_assert(result->feasible && result->certificate.narrower_only && !result->certificate.complete);
+    ck_assert_int_eq(result->certificate.configurations, space_count(&narrower, bench.graph, world.cluster));
     ck_assert_int_lt(result->certificate.configurations, space_count(&options.space, bench.graph, world.cluster));
     search_result_free(result);
-    options.space.turns = (struct allowed){ 1, { 2 } }; /* there is no plain part: all are listed */
+    options.space.turns = (struct allowed){ 1, { 2 } }; /* there is no narrower part: all are listed */
     clock = 0;
     result = run_search(&world, &options);
-    ck_assert(!result->certificate.plain_only);
+    ck_assert(!result->certificate.narrower_only);
     ck_assert_int_eq(result->certificate.configurations, space_count(&options.space, bench.graph, world.cluster));
     search_result_free(result);
     workbench_close(&bench);
@@ -128,7 +128,7 @@ START_TEST(large_spaces_are_no_worse_than_small_ones)
     struct world world = { .model = model_of_zoo("gpt2"), .cluster = cluster_open("16x8:a100-sxm-80") };
     struct search_options options = { .space = space_default(1024, 0, DTYPE_BF16), .top = 1 };
     world.facts.cluster = world.cluster;
-    struct search_result *plain = run_search(&world, &options);
+    struct search_result *narrower = run_search(&world, &options);
     options.space.turns = up_to(4);
     options.space.context = up_to(3);
     options.space.shard_group = (struct allowed){ 2, { 0, 8 } };
@@ -137,20 +137,20 @@ START_TEST(large_spaces_are_no_worse_than_small_ones)
     options.calls = (struct search_calls){ .self = &(int64_t){ 0 }, .now_ns = toy_tick };
     options.time_limit_ns = 40000;
     struct search_result *large = run_search(&world, &options);
-    int64_t plain_ns = plain->plans[0].estimate->prediction.step_ns,
+    int64_t narrower_ns = narrower->plans[0].estimate->prediction.step_ns,
             large_ns = large->plans[0].estimate->prediction.step_ns;
     ck_assert_int_gt(large->certificate.configurations, 20000);
-    ck_assert(large->certificate.ended && !large->certificate.plain_only);
-    ck_assert_msg(large_ns <= plain_ns + plain_ns / 50, "%lld ns with more to choose from, %lld without",
-                  (long long)large_ns, (long long)plain_ns);
+    ck_assert(large->certificate.ended && !large->certificate.narrower_only);
+    ck_assert_msg(large_ns <= narrower_ns + narrower_ns / 50, "%lld ns with more to choose from, %lld without",
+                  (long long)large_ns, (long long)narrower_ns);
     search_result_free(large);
     options.space.loss_chunks = up_to(4);
     options.space.bucket_bytes = (struct allowed){ 5, { 0, 1 << 20, 4 << 20, 25 << 20, 100 << 20 } };
     struct search_result *crowded = run_search(&world, &options);
-    ck_assert(crowded->certificate.plain_only && crowded->certificate.crowded);
+    ck_assert(crowded->certificate.narrower_only && crowded->certificate.crowded);
     ck_assert_int_lt(crowded->certificate.configurations, SPACE_MOST_LISTED);
     search_result_free(crowded);
-    search_result_free(plain);
+    search_result_free(narrower);
     world_close(&world);
 }
 END_TEST

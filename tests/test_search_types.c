@@ -396,7 +396,7 @@ START_TEST(any_shape_has_an_answer)
             struct error err = { 0 };
             space.stages = allowed_only(world.cluster->device_count);
             space.tensor = allowed_only(1);
-            ck_assert_msg(uniform_plan(&plan, &space, reversed, world.model, &world.facts, &err), "%s", err.message);
+            ck_assert_msg(baseline_plan(&plan, &space, reversed, world.model, &world.facts, &err), "%s", err.message);
             check_legal(&world, plan);
             ck_assert_int_eq(plan->stages[0].first_rank, reversed ? world.cluster->device_count - 1 : 0);
             plan_free(plan);

@@ -30,7 +30,7 @@ static bool draw_turns_of(struct random_world *w, const struct config *config, i
     int left = config->meshes;
     solution->shape = arena_alloc(arena, (size_t)config->meshes, sizeof(int));
     while (left > 0 && solution->stage_count < layers) {
-        int shape = (int)world_draw(w, config->turn_count);
+        int shape = (int)world_draw(w, config->shape_count);
         if (config->turns[shape] > left)
             shape = 0;
         solution->shape[solution->stage_count++] = shape;
@@ -47,7 +47,7 @@ static void check_in_flight(const struct plan *plan, const struct config *config
     for (int k = 0, at = 0; k < solution->stage_count; at += config->turns[solution->shape[k++]]) {
         struct schedule_place place = schedule_place_of(plan, at);
         ck_assert_int_eq(schedule_held(schedules[plan->schedule], &place),
-                         in_flight[(config->meshes - at) * config->turn_count + solution->shape[k]]);
+                         in_flight[(config->meshes - at) * config->shape_count + solution->shape[k]]);
     }
 }
 

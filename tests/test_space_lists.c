@@ -13,7 +13,7 @@ static void keep_config(struct naive_names *list, const struct config *config)
     ck_assert_int_lt(list->count, list->capacity);
     char *out = list->names[list->count++];
     int at = (int)strlen(config_name(out, config));
-    for (int i = 0; i < config->turn_count; i++)
+    for (int i = 0; i < config->shape_count; i++)
         at += sprintf(out + at, "%s%d", i > 0 ? "," : "; stages of ", config->turns[i]);
 }
 
@@ -107,7 +107,7 @@ static void draw_choices(struct random_world *w, struct space *space)
 enum family { TURNS, CONTEXT, EXPERTS, GROUPS, SERVERS, FAMILIES };
 static const char *const family_names[FAMILIES] = { "turns", "context", "experts", "groups", "servers" };
 struct tally {
-    int64_t proven, beside, by_family[FAMILIES];
+    int64_t proven, unbounded, by_family[FAMILIES];
 };
 
 static void count_families(struct tally *tally, const struct config *configs, int count)
@@ -131,22 +131,22 @@ static void count_families(struct tally *tally, const struct config *configs, in
 static void compare(const struct space *space, const struct model *model, const struct cluster *cluster,
                     const char *what, struct tally *tally)
 {
-    struct config *configs = NULL, *beside = NULL;
+    struct config *configs = NULL, *unbounded = NULL;
     struct naive_names naive = { 0 }, naive_beside = { 0 };
     struct arena arena = { 0 };
     struct graph *graph = NULL;
     struct error err = { 0 };
-    int count = 0, beside_count = 0;
+    int count = 0, unbounded_count = 0;
     ck_assert_msg(graph_build(&graph, model, space->batch, 0, 1, &err), "%s", err.message);
     if (space_configs(&configs, &count, &arena, space, graph, cluster, &err)) { /* else no schedule has such meshes */
-        ck_assert(space_configs_beside(&beside, &beside_count, &arena, space, graph, cluster, &err));
-        struct naive_names own = names_of(configs, count), own_beside = names_of(beside, beside_count);
+        ck_assert(space_configs_unbounded(&unbounded, &unbounded_count, &arena, space, graph, cluster, &err));
+        struct naive_names own = names_of(configs, count), own_unbounded = names_of(unbounded, unbounded_count);
         naive_space(space, graph, cluster, &naive, &naive_beside);
         check_equal(&own, &naive, what);
-        check_equal(&own_beside, &naive_beside, what);
+        check_equal(&own_unbounded, &naive_beside, what);
         count_families(tally, configs, count);
         tally->proven += count;
-        tally->beside += beside_count;
+        tally->unbounded += unbounded_count;
     }
     arena_free(&arena);
     graph_free(graph);
@@ -156,7 +156,7 @@ static void compare(const struct space *space, const struct model *model, const 
 static void check_tally(const struct tally *tally, enum family none, int64_t many)
 {
     ck_assert_int_gt(tally->proven, many / (2 * share_stride()));
-    ck_assert_int_gt(tally->beside, many / (2 * share_stride()));
+    ck_assert_int_gt(tally->unbounded, many / (2 * share_stride()));
     for (int f = 0; f < FAMILIES && !small_share(); f++)
         ck_assert_msg((f == (int)none) == (tally->by_family[f] == 0), "%s: %lld configurations", family_names[f],
                       (long long)tally->by_family[f]);

@@ -56,10 +56,10 @@ static int compare_places(struct workbench *bench, const struct config *config, 
     int compared = 0, ranks = mesh_ranks(&config->mesh);
     struct error err = { 0 };
     for (int before = 0; before < config->meshes; before++)
-        for (int shape = 0; shape < config->turn_count; shape++) {
+        for (int shape = 0; shape < config->shape_count; shape++) {
             int meshes = config->turns[shape],
                 first = config->order.index == REVERSED_ORDER ? config->meshes - before - meshes : before;
-            const struct price_table *at = table->by_place[before * config->turn_count + shape], *of_types = NULL;
+            const struct price_table *at = table->by_place[before * config->shape_count + shape], *of_types = NULL;
             ck_assert_int_eq(at != NULL, before + meshes <= config->meshes);
             if (!at)
                 continue;

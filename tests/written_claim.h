@@ -9,7 +9,7 @@ static inline char *certificate_text(const struct search_result *result, const s
 {
     struct json_writer w = { 0 };
     json_begin_object(&w);
-    certificate_json(&w, result, space);
+    search_report_certificate(&w, result, space);
     json_end_object(&w);
     char *text = json_finish(&w, length);
     ck_assert_ptr_nonnull(text);

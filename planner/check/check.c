@@ -45,7 +45,7 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
                                      struct arena *arena, struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
-    int turns = config->turn_count, rows = config->meshes + 1, *in_flight = config_in_flight(arena, config);
+    int turns = config->shape_count, rows = config->meshes + 1, *in_flight = config_in_flight(arena, config);
     bool by_place = table->by_turns && table->by_place;
     struct stage_kind *stages = arena_alloc(arena, (size_t)rows * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
@@ -64,7 +64,7 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
                                  .tied_second = chain->tied_second,
                                  .stages = stages,
                                  .mesh_count = config->meshes,
-                                 .turn_count = turns,
+                                 .shape_count = turns,
                                  .turns = config->turns,
                                  .phases = in_phases(config),
                                  .once_ns = table->norm_exchange_ns };
@@ -326,23 +326,23 @@ static bool check_config(struct checker *c, const struct config *config, const s
 /* ---- schedules that the formula does not bound ---- */
 
 /* Of these the certificate says how many there are, and how short they are not simulated. */
-static bool check_beside(struct checker *c)
+static bool check_unbounded(struct checker *c)
 {
     char name[CONFIG_NAME_BYTES];
     const struct claim *claim = c->claim;
-    if (claim->beside == 0 && !claim->complete && claim->simulated_bound_ns == 0)
+    if (claim->unbounded == 0 && !claim->complete && claim->simulated_bound_ns == 0)
         return true; /* the search ended before them */
-    if (claim->beside != c->beside_count)
+    if (claim->unbounded != c->unbounded_count)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it counts %lld configurations of schedules that the formula "
                          "does not bound, but there are %d",
-                         (long long)claim->beside, c->beside_count);
-    for (int i = 0; i < c->beside_count; i++) {
+                         (long long)claim->unbounded, c->unbounded_count);
+    for (int i = 0; i < c->unbounded_count; i++) {
         const struct price_table *table = NULL;
-        if (!workbench_table(&c->bench, &c->beside[i], true, &table, c->err))
+        if (!workbench_table(&c->bench, &c->unbounded[i], true, &table, c->err))
             return false;
-        certificate_hash_add(&c->hash, &c->beside[i], table);
-        if (table && !check_simulated(c, &c->beside[i], config_name(name, &c->beside[i]), table))
+        certificate_hash_add(&c->hash, &c->unbounded[i], table);
+        if (table && !check_simulated(c, &c->unbounded[i], config_name(name, &c->unbounded[i]), table))
             return false;
     }
     return true;
@@ -463,8 +463,8 @@ static bool checker_open(struct checker *c, const struct model *model)
     if (!workbench_open(&c->bench, model, c->facts, &c->claim->space, c->err) ||
         !space_configs(&c->configs, &c->config_count, &c->arena, &c->claim->space, c->bench.graph, c->facts->cluster,
                        c->err) ||
-        !space_configs_beside(&c->beside, &c->beside_count, &c->arena, &c->claim->space, c->bench.graph,
-                              c->facts->cluster, c->err))
+        !space_configs_unbounded(&c->unbounded, &c->unbounded_count, &c->arena, &c->claim->space, c->bench.graph,
+                                 c->facts->cluster, c->err))
         return false;
     return check_fates(c) && open_orders(c);
 }
@@ -487,8 +487,8 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
         if (progress)
             progress(self, i + 1, c.config_count);
     }
-    out->beside = c.beside_count;
-    good = good && check_beside(&c) && check_hashes(&c) && check_counts(&c) && check_best(&c, model) &&
+    out->unbounded = c.unbounded_count;
+    good = good && check_unbounded(&c) && check_hashes(&c) && check_counts(&c) && check_best(&c, model) &&
            check_plan(&c, model, &out->step_ns) && check_gaps(&c, out->step_ns);
     out->simulated_bound_ns = out->unchecked_simulated_ns > 0 ? 0 : claim->simulated_bound_ns;
     workbench_close(&c.bench);

@@ -11,7 +11,7 @@
 struct model;
 
 struct check_report {
-    int64_t configurations, beside, by_bound, by_memory, by_cut, refused,
+    int64_t configurations, unbounded, by_bound, by_memory, by_cut, refused,
         left;          /* by_cut: no way to cut is shorter, by solving */
     int64_t undecided; /* of by_cut's: branch and bound ended first */
     int64_t bound_ns, simulated_bound_ns, formula_ns, step_ns;

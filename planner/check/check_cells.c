@@ -15,7 +15,7 @@ void cut_like_kinds(const struct cut_problem *p, int *kind)
 {
     int meshes = p->mesh_count;
     for (int k = 0; k < cut_kinds(p); k++) {
-        int like = meshes > 0 && k >= p->turn_count ? kind[k - p->turn_count] : 0; /* with a mesh less */
+        int like = meshes > 0 && k >= p->shape_count ? kind[k - p->shape_count] : 0; /* with a mesh less */
         if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
             like = k;
         while (!same_kind(&p->stages[like], &p->stages[k]))

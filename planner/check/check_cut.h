@@ -11,12 +11,12 @@ struct cut_problem {
     const int *class_of;             /* (layers) */
     const struct orders *orders;     /* where stages begin and end: its sets. NULL: layers in one order */
     int tied_first, tied_second;     /* layers that share a weight; -1: none */
-    const struct stage_kind *stages; /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many
+    const struct stage_kind *stages; /* (stages); with meshes (mesh_count + 1, shape_count): of a stage by how many
                                         meshes there are from it on, and how many it has */
     int64_t once_ns;                 /* sends of the whole pipeline, and the norm's exchange */
     int mesh_count;                  /* 0: one for each stage; else of all together, and stage_count 0: any number */
-    int turn_count;                  /* with meshes: */
-    const int *turns;                /* (turn_count) meshes that a stage may have */
+    int shape_count;                 /* with meshes: */
+    const int *turns;                /* (shape_count) meshes that a stage may have */
     bool phases;                     /* stages are apart: all forward passes come before the backward ones */
     const int *device_of; /* (stages) for the value of a plan whose chunks have a device's memory in common; or NULL */
     int64_t *held_bytes;  /* (devices) zeroes: what they hold */
@@ -25,11 +25,11 @@ struct cut_problem {
 /* Index of the kind of a stage from which on there are so many meshes, and that has turns[shape] of them. */
 static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int shape)
 {
-    return p->mesh_count == 0 ? stage : meshes_left * p->turn_count + shape;
+    return p->mesh_count == 0 ? stage : meshes_left * p->shape_count + shape;
 }
 static inline int cut_kinds(const struct cut_problem *p)
 {
-    return p->mesh_count == 0 ? p->stage_count : (p->mesh_count + 1) * p->turn_count;
+    return p->mesh_count == 0 ? p->stage_count : (p->mesh_count + 1) * p->shape_count;
 }
 /* What the sends at a stage's ends add to it where stages may have several meshes: of each cut one way. */
 static inline int64_t cut_ends_ns(const struct cut_problem *p, const struct stage_kind *kind, bool first, bool last)
@@ -73,7 +73,7 @@ static inline int cut_row_kind(const struct cut_problem *p, int row, int shape)
 }
 static inline int cut_row_turns(const struct cut_problem *p)
 {
-    return p->mesh_count > 0 ? p->turn_count : 1;
+    return p->mesh_count > 0 ? p->shape_count : 1;
 }
 /* kind: (kinds) index of the first of the same kind. */
 void cut_like_kinds(const struct cut_problem *p, int *kind);

@@ -108,11 +108,11 @@ static bool check_memory_count(struct checker *c, const int64_t counts[FATE_COUN
 static bool check_complete(struct checker *c, int64_t unsettled)
 {
     const struct claim *claim = c->claim;
-    bool whole = unsettled == 0 && claim->beside == c->beside_count;
+    bool whole = unsettled == 0 && claim->unbounded == c->unbounded_count;
     if (claim->complete && !whole)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it calls the search complete, which left %lld configurations",
-                         (long long)(unsettled + c->beside_count - claim->beside));
+                         (long long)(unsettled + c->unbounded_count - claim->unbounded));
     return claim->complete || claim->older || !whole ||
            fail_kind(c->err, ERROR_GATE,
                      "the certificate does not hold: it calls the search incomplete, which left no configuration");

@@ -16,8 +16,8 @@ struct checker {
     struct workbench bench;
     struct orders orders; /* of the model's layers; as far as the certificate speaks of them */
     struct arena arena;
-    struct config *configs, *beside;
-    int config_count, beside_count; /* beside: of schedules that the formula does not bound */
+    struct config *configs, *unbounded;
+    int config_count, unbounded_count; /* beside: of schedules that the formula does not bound */
     const struct claimed_config *
         *claimed; /* (configurations) what is said of each; NULL: its first bound rules it out */
     bool patient; /* problems are (struct stage_kind) */

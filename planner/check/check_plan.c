@@ -34,9 +34,9 @@ static int list_stages(const struct plan *plan, const struct config *config, int
     }
     for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
         int i = 0;
-        while (i < config->turn_count && stage_turns(plan, k) != config->turns[i])
+        while (i < config->shape_count && stage_turns(plan, k) != config->turns[i])
             i++;
-        if (i == config->turn_count)
+        if (i == config->shape_count)
             return 0;
         first[count] = plan->stages[k].first_layer;
         shape[count++] = i;
@@ -173,8 +173,8 @@ bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns)
     for (int i = 0; i < c->config_count; i++)
         if (!try_config(c, model, &c->configs[i], &s, step_ns))
             return false;
-    for (int i = 0; i < c->beside_count; i++)
-        if (!try_config(c, model, &c->beside[i], &s, step_ns))
+    for (int i = 0; i < c->unbounded_count; i++)
+        if (!try_config(c, model, &c->unbounded[i], &s, step_ns))
             return false;
     if (s.found_ns == INT64_MAX)
         return fail_kind(c->err, ERROR_GATE,
@@ -196,9 +196,9 @@ static const struct config *find_config(const struct checker *c, const char *wan
     for (int i = 0; i < c->config_count; i++)
         if (strcmp(config_name(name, &c->configs[i]), wanted) == 0)
             return &c->configs[i];
-    for (int i = 0; i < c->beside_count; i++) /* where no plan of the others fits */
-        if (strcmp(config_name(name, &c->beside[i]), wanted) == 0)
-            return &c->beside[i];
+    for (int i = 0; i < c->unbounded_count; i++) /* where no plan of the others fits */
+        if (strcmp(config_name(name, &c->unbounded[i]), wanted) == 0)
+            return &c->unbounded[i];
     return NULL;
 }
 

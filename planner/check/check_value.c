@@ -76,7 +76,7 @@ int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first
 static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t steps, int64_t micro_batches)
 {
     int most = 1;
-    for (int i = 0; i < p->turn_count; i++)
+    for (int i = 0; i < p->shape_count; i++)
         most = p->turns[i] > most ? p->turns[i] : most;
     return sum + ceil_div(max_i64(0, micro_batches - most) * sum + steps, p->mesh_count);
 }
@@ -84,7 +84,8 @@ static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t ste
 /* The kind's prices are those of the one with a mesh less behind it. */
 static bool repeats(const struct cut_problem *p, int kind)
 {
-    return p->mesh_count > 0 && kind >= p->turn_count && p->stages[kind].table == p->stages[kind - p->turn_count].table;
+    return p->mesh_count > 0 && kind >= p->shape_count &&
+           p->stages[kind].table == p->stages[kind - p->shape_count].table;
 }
 
 static int layers_of(const struct cut_problem *p, int class_index)
@@ -106,13 +107,13 @@ static bool as_before(const struct cut_problem *p, int kind)
 static int64_t least_of_all(const struct cut_problem *p, int what, bool each_mesh)
 {
     int64_t sum = 0;
-    int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count; /* the first stage's */
+    int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->shape_count : p->stage_count; /* the first stage's */
     for (int class_index = 0; class_index < p->class_count; class_index++) {
         int64_t least = INT64_MAX;
         int layers = layers_of(p, class_index);
         for (int k = 0; k < kinds && layers > 0; k++)
             if (p->stages[k].table && !repeats(p, k) && !as_before(p, k))
-                least = min_i64(least, (each_mesh ? p->turns[k % p->turn_count] : 1) *
+                least = min_i64(least, (each_mesh ? p->turns[k % p->shape_count] : 1) *
                                            stage_layer_least(&p->stages[k], class_index, what));
         sum += layers > 0 ? layers * least : 0;
     }

@@ -357,7 +357,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->older = f.left < 0;
     out->left = f.left;
     out->unseen = f.unseen;
-    out->beside = f.beside;
+    out->unbounded = f.beside;
     out->ideals = f.ideals;
     out->orders_bound_ns = f.orders_bound_ns;
     out->gap = f.gap;

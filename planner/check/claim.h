@@ -19,7 +19,7 @@ struct claim {
     bool older; /* counts neither what was left nor what was unseen, and those solved without a plan among those out by
                    memory */
     bool multiplied; /* has multipliers behind names: such files say of some that lack memory that they were solved */
-    int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, beside,
+    int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, unbounded,
         solved, refused, pruned_memory, left, unseen;
     int64_t ideals, orders_bound_ns;                   /* as in struct certificate */
     double gap, formula_gap, proof_gap, simulated_gap; /* NaN: the file says none */

@@ -349,9 +349,9 @@ bool solver_start(struct solver *s)
     s->cut_shape = arena_alloc(s->arena, spots, sizeof *s->cut_shape);
     s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
     s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
-    s->near = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->near);
-    s->legs = arena_alloc(s->arena, (size_t)s->turn_count, sizeof *s->legs);
-    s->reach = arena_alloc(s->arena, s->problem->chain->branches ? 1 : (size_t)s->turn_count * (size_t)s->places,
+    s->near = arena_alloc(s->arena, (size_t)s->shape_count, sizeof *s->near);
+    s->legs = arena_alloc(s->arena, (size_t)s->shape_count, sizeof *s->legs);
+    s->reach = arena_alloc(s->arena, s->problem->chain->branches ? 1 : (size_t)s->shape_count * (size_t)s->places,
                            sizeof *s->reach);
     return stage_start(s) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers",
                                        s->row_count - 1, s->layers);
@@ -377,7 +377,7 @@ struct solver solver_of(const struct partition_problem *problem, struct arena *s
                             .sums = chain_sums(problem->chain),
                             .stages = problem->stage_count,
                             .row_count = count_rows(problem),
-                            .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
+                            .shape_count = problem->mesh_count > 0 ? problem->shape_count : 1,
                             .nearest_ns = INT64_MAX,
                             .result = result,
                             .err = err };

@@ -42,11 +42,11 @@ struct partition_problem {
     const struct chain *chain;
     const struct price_table *table; /* by_stage: each stage by its own prices */
     int stage_count, micro_batch_count;
-    const int *in_flight; /* (stage_count); in turn (mesh_count + 1, turn_count): of a stage from which on there are
+    const int *in_flight; /* (stage_count); in turn (mesh_count + 1, shape_count): of a stage from which on there are
                              so many meshes, itself among them */
     int mesh_count;       /* 0: one for each stage. Else of all stages together; stage_count 0: any number */
-    int turn_count;       /* with meshes: */
-    const int *turns;     /* (turn_count) meshes that a stage may have, ascending; table->by_turns has their prices */
+    int shape_count;      /* with meshes: */
+    const int *turns;     /* (shape_count) meshes that a stage may have, ascending; table->by_turns has their prices */
     bool phases;          /* all forward passes of a stage come before all its backward ones */
     int64_t capacity_bytes;
     /* For partition_evaluate() alone: the capacity is that of a device, which several stages (chunks) share; NULL: each

@@ -292,7 +292,7 @@ static void hand_down_leg(struct solver *s, int row, int shape)
 {
     struct ideal_cut *c = s->ideal_cut;
     const struct band *band = &c->band[row];
-    int after = row_after(s, row, shape), level = s->level[row * s->turn_count + shape];
+    int after = row_after(s, row, shape), level = s->level[row * s->shape_count + shape];
     if (after < 0 || c->band[after].count == 0)
         return;
     memset(c->own, 0, (size_t)band->count * sizeof *c->own);
@@ -312,7 +312,7 @@ static bool reserve_least(struct solver *s)
     struct ideal_cut *c = s->ideal_cut;
     int64_t own = 0, widest = 0;
     for (int row = 0; row < s->row_count; row++)
-        for (int shape = 0; c->band[row].count > 0 && shape < s->turn_count; shape++) {
+        for (int shape = 0; c->band[row].count > 0 && shape < s->shape_count; shape++) {
             int after = row + 1 < s->row_count ? row_after(s, row, shape) : -1, from = first_place(&c->band[row]);
             own = max_i64(own, c->band[row].count);
             if (after >= 0 && c->band[after].count > 0)
@@ -335,7 +335,7 @@ bool bands_bound(struct solver *s)
         struct band *band = &c->band[row];
         for (int i = 0; i < band->count; i++)
             c->better[i] = OUT_OF_REACH;
-        for (int shape = 0; band->count > 0 && shape < s->turn_count; shape++)
+        for (int shape = 0; band->count > 0 && shape < s->shape_count; shape++)
             hand_down_leg(s, row, shape);
         for (int i = 0; i < band->count; i++) {
             int64_t *rest = &band->rest[i];

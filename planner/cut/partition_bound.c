@@ -28,7 +28,7 @@ static void add_least(const struct partition_problem *problem, int64_t *path, in
     *path = *step = 0;
     for (int c = 0; c < problem->chain->class_count; c++) {
         int64_t least_path = INT64_MAX, least_step = INT64_MAX;
-        for (int shape = 0; shape < (table->by_turns ? table->turn_count : 1); shape++)
+        for (int shape = 0; shape < (table->by_turns ? table->shape_count : 1); shape++)
             lower_to_table(table->by_turns ? table->by_turns[shape] : table, c, &least_path, &least_step);
         *path += problem->chain->layers_of[c] * least_path;
         *step += problem->chain->layers_of[c] * least_step;
@@ -101,7 +101,7 @@ bool partition_lacks_memory(const struct partition_problem *p)
             stages = p->stage_count > 0 ? p->stage_count : min_i64(p->mesh_count, p->chain->layer_count);
     int rows = p->mesh_count == 0 ? p->stage_count : 1;
     struct stage_place fewest = { 0 }, next;
-    for (int shape = 0; shape < (p->mesh_count == 0 ? 1 : p->turn_count); shape++)
+    for (int shape = 0; shape < (p->mesh_count == 0 ? 1 : p->shape_count); shape++)
         for (int stage = 0; stage < rows; stage++)
             for (int left = fewest_left(p, shape); left <= p->mesh_count; left++) {
                 next = stage_place_of(p, stage, shape, left);

@@ -45,11 +45,11 @@ static int earliest_first(const struct solver *s, int level, int end, int near)
 /* The farthest place that each row's meshes get to. */
 static void reach_forward(struct solver *s)
 {
-    for (int shape = 0; shape < s->turn_count; shape++)
+    for (int shape = 0; shape < s->shape_count; shape++)
         s->near[shape] = 0;
     for (int row = 0; row + 1 < s->row_count; row++)
-        for (int shape = 0; shape < s->turn_count && s->first_to[row] >= 0; shape++) {
-            int after = row_after(s, row, shape), level = s->level[row * s->turn_count + shape];
+        for (int shape = 0; shape < s->shape_count && s->first_to[row] >= 0; shape++) {
+            int after = row_after(s, row, shape), level = s->level[row * s->shape_count + shape];
             if (after < 0)
                 continue;
             s->near[shape] = farthest_end(s, level, s->first_to[row], s->near[shape]);
@@ -60,11 +60,11 @@ static void reach_forward(struct solver *s)
 /* The earliest place from which on those that each row leaves are enough. */
 static void reach_backward(struct solver *s)
 {
-    for (int shape = 0; shape < s->turn_count; shape++)
+    for (int shape = 0; shape < s->shape_count; shape++)
         s->near[shape] = s->layers;
     for (int row = s->row_count - 2; row >= 0; row--)
-        for (int shape = 0; shape < s->turn_count; shape++) {
-            int after = row_after(s, row, shape), level = s->level[row * s->turn_count + shape];
+        for (int shape = 0; shape < s->shape_count; shape++) {
+            int after = row_after(s, row, shape), level = s->level[row * s->shape_count + shape];
             if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
                 continue;
             s->near[shape] = earliest_first(s, level, s->first_from[after], s->near[shape]);
@@ -143,13 +143,13 @@ static bool try_ends(struct solver *s, const struct leg *leg, int first, struct 
 static int list_legs(const struct solver *s, int row, struct leg *legs)
 {
     int count = 0;
-    for (int shape = 0; shape < s->turn_count; shape++) {
+    for (int shape = 0; shape < s->shape_count; shape++) {
         int after = row_after(s, row, shape);
         if (after >= 0)
             legs[count++] = (struct leg){ row,
                                           shape,
                                           after,
-                                          s->level[row * s->turn_count + shape],
+                                          s->level[row * s->shape_count + shape],
                                           s->first_from[after],
                                           s->first_to[after],
                                           stage_end_ns(s->problem, row_meshes(s, row), shape) };

@@ -178,7 +178,7 @@ static bool look_at_all(struct solver *s, int row, int shape, int first, int64_t
     if (after < 0)
         return true;
     const struct band *band = &s->ideal_cut->band[after];
-    struct spot at = { .row = row, .shape = shape, .level = s->level[row * s->turn_count + shape] };
+    struct spot at = { .row = row, .shape = shape, .level = s->level[row * s->shape_count + shape] };
     for (int i = first_behind(band, first); i < band->count && !gives_up(s); i += 64) {
         spend(s, 64);
         for (uint64_t bits = holders(s->problem->chain->branches, band, i, first); bits; bits &= bits - 1) {
@@ -220,7 +220,7 @@ static bool least_from(struct solver *s, int row, int index, int64_t limit_ns, s
         *out = (struct known){ .high_ns = INT64_MIN };
     if (first == s->last || (out->key && (out->sweep == c->sweep || out->ns > limit_ns)))
         return true;
-    for (int shape = 0; shape < s->turn_count; shape++)
+    for (int shape = 0; shape < s->shape_count; shape++)
         if (!look_at_all(s, row, shape, first, limit_ns, &open))
             return false;
     for (int64_t i = (c->option_count - base) / 2 - 1; i >= 0; i--)

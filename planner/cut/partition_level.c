@@ -89,7 +89,7 @@ struct stage_place stage_place_of(const struct partition_problem *problem, int s
                                      problem->in_flight[stage] };
     return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, shape),
                                  micro_batches_in_turn(problem->micro_batch_count, problem->turns[shape]),
-                                 problem->in_flight[meshes_left * problem->turn_count + shape] };
+                                 problem->in_flight[meshes_left * problem->shape_count + shape] };
 }
 
 /* With what the stage's device holds of those before. */
@@ -238,7 +238,7 @@ static bool set_levels_of_stages(struct solver *s)
 static bool set_levels_of_turns(struct solver *s)
 {
     int from = 0;
-    for (int shape = 0; shape < s->turn_count; shape++) {
+    for (int shape = 0; shape < s->shape_count; shape++) {
         int least = s->turns_alike ? 1 : s->problem->turns[shape];
         for (int left = least; left <= s->problem->mesh_count; left++) {
             struct stage_place place = stage_place_of(s->problem, 0, shape, left);
@@ -246,7 +246,7 @@ static bool set_levels_of_turns(struct solver *s)
             if (from < 0)
                 return false;
             for (int row = s->problem->mesh_count - left; row < s->row_count; row += s->problem->mesh_count + 1)
-                s->level[row * s->turn_count + shape] = from;
+                s->level[row * s->shape_count + shape] = from;
         }
     }
     return true;
@@ -358,11 +358,11 @@ static bool set_bins(struct solver *s)
 bool stage_start(struct solver *s)
 {
     bool meshes = s->problem->mesh_count > 0;
-    int most = meshes ? s->problem->mesh_count * s->problem->turn_count : s->problem->stage_count;
+    int most = meshes ? s->problem->mesh_count * s->problem->shape_count : s->problem->stage_count;
     size_t sums = (size_t)s->sums, levels = (size_t)most, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies);
     s->turns_alike = meshes && !s->problem->table->by_place;
-    s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
+    s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->shape_count * sizeof *s->level);
     s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
     s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);
     s->in_flight = arena_alloc(s->arena, levels, sizeof *s->in_flight);

@@ -116,7 +116,7 @@ struct solver {
     int sums;         /* chain_sums() */
     /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
      * given both, (stage, meshes). */
-    int row_count, turn_count;
+    int row_count, shape_count;
     bool turns_alike; /* replicas that take turns have the same prices wherever they are, but for their exchange */
     int level_count, *level;           /* (rows, turns) index of the distinct in-flight count and price table */
     const struct price_table **tables; /* (level_count) */
@@ -162,7 +162,7 @@ static inline int64_t path_ns(const struct layer_price *p)
 /* The most replicas that a stage can have. */
 static inline int64_t most_replicas(const struct partition_problem *problem)
 {
-    return min_i64(problem->turns[problem->turn_count - 1], problem->mesh_count);
+    return min_i64(problem->turns[problem->shape_count - 1], problem->mesh_count);
 }
 
 /* With turns over the G meshes the longest stage takes so much beyond its first micro-batch, of least passes that come
@@ -321,7 +321,7 @@ static inline struct spot cut_spot(const struct solver *s, int stage, int row, i
     size_t index = spot_index(s, row, first);
     at.end = s->cut[index];
     at.shape = s->cut_shape[index];
-    at.level = s->level[row * s->turn_count + at.shape];
+    at.level = s->level[row * s->shape_count + at.shape];
     return at;
 }
 static inline bool spot_ends(const struct solver *s, const struct spot *at)

@@ -30,8 +30,8 @@ void explainer_close(struct explainer *e)
         account_free(e->accounts[i]);
     for (int i = 0; i < e->known_count; i++)
         explained_free(e->known[i].explained);
-    for (int i = 0; i < e->heard_count; i++)
-        plan_free(e->heard[i].plan);
+    for (int i = 0; i < e->simulated_count; i++)
+        plan_free(e->simulated[i].plan);
     price_shelf_close(&e->prices);
     pace_shelf_close(&e->paces);
     arena_free(&e->arena);
@@ -181,7 +181,7 @@ static struct solution predicted(const struct explained *explained, const struct
     return s;
 }
 
-/* What a search under the explainer's facts has found becomes known, what it has heard passes over. */
+/* What a search under the explainer's facts has found becomes known, what it has simulated passes over. */
 static bool take_result(struct explainer *e, struct search_result *result, bool paced, struct error *err)
 {
     for (int i = 0; i < result->plan_count; i++) {
@@ -193,13 +193,14 @@ static bool take_result(struct explainer *e, struct search_result *result, bool 
         note_own(e, explained, &own);
         e->known[find_known(e, plan->plan)].formula_ns = plan->formula_ns;
     }
-    for (int i = 0; i < result->heard_count; i++) {
-        struct heard_plan *heard = arena_more(&e->arena, e->heard, e->heard_count, &e->heard_capacity, sizeof *heard);
-        if (!heard)
+    for (int i = 0; i < result->simulated_count; i++) {
+        struct simulated_plan *simulated =
+            arena_more(&e->arena, e->simulated, e->simulated_count, &e->simulated_capacity, sizeof *simulated);
+        if (!simulated)
             return fail_memory(err);
-        e->heard = heard;
-        heard[e->heard_count++] = result->heard[i];
-        result->heard[i].plan = NULL;
+        e->simulated = simulated;
+        simulated[e->simulated_count++] = result->simulated[i];
+        result->simulated[i].plan = NULL;
     }
     return true;
 }
@@ -383,25 +384,26 @@ bool explainer_start(struct explainer *e, struct search_result *result, struct e
     return true;
 }
 
-static int compare_heard(const void *a, const void *b)
+static int compare_simulated(const void *a, const void *b)
 {
-    const struct heard_plan *x = a, *y = b;
+    const struct simulated_plan *x = a, *y = b;
     return (x->least_ns > y->least_ns) - (x->least_ns < y->least_ns);
 }
 
-void explainer_sort_heard(struct explainer *e)
+void explainer_sort_simulated(struct explainer *e)
 {
-    if (e->heard_count > 0) /* else there is no array */
-        qsort(e->heard, (size_t)e->heard_count, sizeof *e->heard, compare_heard);
+    if (e->simulated_count > 0) /* else there is no array */
+        qsort(e->simulated, (size_t)e->simulated_count, sizeof *e->simulated, compare_simulated);
 }
 
-bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out, struct error *err)
+bool explainer_judge_simulated(struct explainer *e, const struct simulated_plan *simulated, struct solution *out,
+                               struct error *err)
 {
-    if (!explainer_judge(e, heard->plan, out, err))
+    if (!explainer_judge(e, simulated->plan, out, err))
         return false;
-    int at = find_known(e, heard->plan);
+    int at = find_known(e, simulated->plan);
     if (at >= 0)
-        e->known[at].formula_ns = heard->formula_ns;
+        e->known[at].formula_ns = simulated->formula_ns;
     return true;
 }
 

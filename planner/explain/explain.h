@@ -29,7 +29,7 @@ struct solution {
 struct known_plan {
     struct explained *explained;
     struct solution own; /* under the explainer's facts; SOLUTION_ENDED: nobody has looked */
-    int64_t formula_ns;  /* 0: no search has told */
+    int64_t formula_ns;  /* 0: no search knows it */
 };
 struct explainer {
     struct arena arena;
@@ -38,10 +38,11 @@ struct explainer {
     struct search_options options; /* space, clock, cancellation; the time limit is of everything together */
     int64_t start_ns;
     bool ended;
-    int64_t timed_limit; /* layers x micro-batches up to which plans that searches have heard are lowered and timed */
-    int known_count, known_capacity, heard_count, heard_capacity;
-    struct known_plan *known; /* every plan met, once */
-    struct heard_plan *heard; /* what searches under the explainer's facts have heard besides */
+    int64_t
+        timed_limit; /* layers x micro-batches up to which plans that searches have simulated are lowered and timed */
+    int known_count, known_capacity, simulated_count, simulated_capacity;
+    struct known_plan *known;         /* every plan met, once */
+    struct simulated_plan *simulated; /* what searches under the explainer's facts have simulated besides */
     bool has_base;
     struct solution base; /* explainer_base() */
     struct account **accounts;
@@ -93,15 +94,15 @@ bool explainer_glance(struct explainer *e, const struct space *space, const stru
 bool explainer_is_dear(const struct explained *explained);
 /* The whole space under the explainer's facts; searched once. Lightly, where a dear plan is known before. */
 bool explainer_base(struct explainer *e, struct solution *out, struct error *err);
-/* The whole space was searched already: the result's plans become known, and what it has heard passes over. */
+/* The whole space was searched already: the result's plans become known, and what it has simulated passes over. */
 bool explainer_start(struct explainer *e, struct search_result *result, struct error *err);
 /* What a plan of the explainer's job takes under its facts, looked up where it is known. SOLUTION_NO_MEMORY: it does
- * not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search has told. */
+ * not fit; SOLUTION_ENDED: it is too long to be simulated as a whole, and no search knows it. */
 bool explainer_judge(struct explainer *e, const struct plan *plan, struct solution *out, struct error *err);
-/* The same of one that a search has heard; in e->heard, the shortest first: explainer_sort_heard(). */
-bool explainer_judge_heard(struct explainer *e, const struct heard_plan *heard, struct solution *out,
-                           struct error *err);
-void explainer_sort_heard(struct explainer *e);
+/* The same of one that a search has simulated; in e->heard, the shortest first: explainer_sort_simulated(). */
+bool explainer_judge_simulated(struct explainer *e, const struct simulated_plan *simulated, struct solution *out,
+                               struct error *err);
+void explainer_sort_simulated(struct explainer *e);
 /* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
  */
 struct space explain_space(const struct plan *plan);
@@ -174,10 +175,10 @@ struct what_ifs {
  * batch, one more node, fewer and twice the devices, those of each type alone, and each micro-batch near the plan's.
  * Where devices and batch stay, the plans already known compete too, so that more of a resource is never worse.
  *
- * told: of each answer as it comes, the last of the list; may be NULL
+ * report: of each answer as it comes, the last of the list; may be NULL
  */
 bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out,
-                      void (*told)(void *self, const struct what_ifs *so_far), void *self, struct error *err);
+                      void (*report)(void *self, const struct what_ifs *so_far), void *self, struct error *err);
 /* The constraint (memory, node, batch) whose lifting buys most, at least a thousandth of the step; NULL: none does. */
 const struct what_if *explain_binding(const struct what_ifs *what_ifs);
 /* The shortest on fewer devices, if it is shorter than on all; NULL: none is. */

@@ -286,19 +286,19 @@ static bool let_known_compete(struct contest *contest)
     return true;
 }
 
-static bool let_compete(struct contest *contest, const struct heard_plan *heard)
+static bool let_compete(struct contest *contest, const struct simulated_plan *simulated)
 {
     struct graph *graph = NULL;
     struct solution own;
-    if (!would_win(contest, NULL, heard->least_ns))
+    if (!would_win(contest, NULL, simulated->least_ns))
         return true;
-    if (!plan_graph(&graph, contest->e->model, heard->plan, contest->err))
+    if (!plan_graph(&graph, contest->e->model, simulated->plan, contest->err))
         return false;
-    struct choice c = choice_of(heard->plan, graph);
+    struct choice c = choice_of(simulated->plan, graph);
     graph_free(graph);
-    if (!would_win(contest, &c, heard->least_ns))
+    if (!would_win(contest, &c, simulated->least_ns))
         return true;
-    if (!explainer_judge_heard(contest->e, heard, &own, contest->err))
+    if (!explainer_judge_simulated(contest->e, simulated, &own, contest->err))
         return false;
     if (own.kind == SOLUTION_PLAN)
         compete(contest, &c, &own);
@@ -306,12 +306,12 @@ static bool let_compete(struct contest *contest, const struct heard_plan *heard)
 }
 
 /* So may what searches have simulated on their way. The shortest first: they spare others the simulation. */
-static bool let_heard_compete(struct contest *contest)
+static bool let_simulated_compete(struct contest *contest)
 {
     struct explainer *e = contest->e;
-    explainer_sort_heard(e);
-    for (int i = 0; i < e->heard_count && !explainer_ends(e); i++)
-        if (!let_compete(contest, &e->heard[i]))
+    explainer_sort_simulated(e);
+    for (int i = 0; i < e->simulated_count && !explainer_ends(e); i++)
+        if (!let_compete(contest, &e->simulated[i]))
             return false;
     return true;
 }
@@ -326,5 +326,5 @@ bool explain_alternatives(struct explainer *e, const struct explained *plan, str
     if (!explainer_base(e, &base, err))
         return false;
     return solve_kinds(&contest, &choice, explainer_is_dear(plan)) && let_known_compete(&contest) &&
-           let_heard_compete(&contest);
+           let_simulated_compete(&contest);
 }

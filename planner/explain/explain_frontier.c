@@ -102,17 +102,17 @@ static bool keep_known(struct explainer *e, struct frontier *f, no_more *cheap, 
 }
 
 /* What searches have found to fit on their way, where it would be a point. */
-static bool keep_heard(struct explainer *e, struct frontier *f, struct error *err)
+static bool keep_simulated(struct explainer *e, struct frontier *f, struct error *err)
 {
-    for (int i = 0; i < e->heard_count && !explainer_ends(e); i++) {
-        const struct heard_plan *heard = &e->heard[i];
-        bool beaten = heard->peak_bytes == 0;
+    for (int i = 0; i < e->simulated_count && !explainer_ends(e); i++) {
+        const struct simulated_plan *simulated = &e->simulated[i];
+        bool beaten = simulated->peak_bytes == 0;
         struct solution own;
         for (int k = 0; k < f->count && !beaten; k++)
-            beaten = f->points[k].step_ns <= heard->least_ns && f->points[k].peak_bytes <= heard->peak_bytes;
+            beaten = f->points[k].step_ns <= simulated->least_ns && f->points[k].peak_bytes <= simulated->peak_bytes;
         if (beaten)
             continue;
-        if (!explainer_judge_heard(e, heard, &own, err))
+        if (!explainer_judge_simulated(e, simulated, &own, err))
             return false;
         if (own.kind == SOLUTION_PLAN) {
             struct point at = point_of(e, &own);
@@ -156,7 +156,7 @@ bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct e
     if (!explainer_base(e, &base, err) || base.kind != SOLUTION_PLAN)
         return base.kind != SOLUTION_PLAN && err->kind == ERROR_NONE;
     return explain_alternatives(e, base.explained, &alternatives, err) && keep_known(e, out, no_more_memory, err) &&
-           keep_heard(e, out, err) && solve_downwards(e, out, err) && keep_known(e, out, no_more_memory, err);
+           keep_simulated(e, out, err) && solve_downwards(e, out, err) && keep_known(e, out, no_more_memory, err);
 }
 
 /* Of parts that fall the rest is left out where nothing fits. */

@@ -160,17 +160,17 @@ static bool list_known(struct shortlist *s)
 }
 
 /* What searches have simulated on their way, as far as it may be one of those wanted. */
-static bool list_heard(struct shortlist *s)
+static bool list_simulated(struct shortlist *s)
 {
-    explainer_sort_heard(s->e);
-    for (int i = 0; i < s->e->heard_count && !explainer_ends(s->e); i++) {
-        const struct heard_plan *heard = &s->e->heard[i];
+    explainer_sort_simulated(s->e);
+    for (int i = 0; i < s->e->simulated_count && !explainer_ends(s->e); i++) {
+        const struct simulated_plan *simulated = &s->e->simulated[i];
         struct solution own;
         bool distinct;
-        if (s->count == s->wanted && heard->least_ns >= s->list[s->count - 1].step_ns)
+        if (s->count == s->wanted && simulated->least_ns >= s->list[s->count - 1].step_ns)
             return true;
-        if (!is_new(s, heard->plan, heard->least_ns, &distinct) ||
-            (distinct && !(explainer_judge_heard(s->e, heard, &own, s->err) && list_known(s))))
+        if (!is_new(s, simulated->plan, simulated->least_ns, &distinct) ||
+            (distinct && !(explainer_judge_simulated(s->e, simulated, &own, s->err) && list_known(s))))
             return false;
     }
     return true;
@@ -200,7 +200,7 @@ static bool list_all(struct shortlist *s)
     return list_known(s) && widen(s, CHOICE_PP, devices, devices) &&
            widen(s, CHOICE_TP, devices, cluster_node_size(e->facts->cluster)) &&
            widen(s, CHOICE_MICRO, e->options.space.batch, e->options.space.batch) &&
-           explain_alternatives(e, e->base.explained, &alternatives, s->err) && list_known(s) && list_heard(s);
+           explain_alternatives(e, e->base.explained, &alternatives, s->err) && list_known(s) && list_simulated(s);
 }
 
 /* By the estimates, which may differ a little from what the store has. */

@@ -41,7 +41,7 @@ struct asking {
     struct explainer *e;
     const struct explained *plan;
     struct what_ifs *out;
-    void (*told)(void *self, const struct what_ifs *so_far); /* may be NULL */
+    void (*report)(void *self, const struct what_ifs *so_far); /* may be NULL */
     void *self;
     struct error *err;
     int count;
@@ -118,8 +118,8 @@ static bool answer(void *self, int index, const struct solution *solution, struc
         w->change = (double)w->step_ns / (double)a->out->base_ns - 1;
     }
     a->out->count++;
-    if (a->told)
-        a->told(a->self, a->out);
+    if (a->report)
+        a->report(a->self, a->out);
     return true;
 }
 
@@ -272,13 +272,13 @@ static bool ask_micro(struct asking *a, const struct choice *c)
 }
 
 bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out,
-                      void (*told)(void *self, const struct what_ifs *so_far), void *self, struct error *err)
+                      void (*report)(void *self, const struct what_ifs *so_far), void *self, struct error *err)
 {
     struct choice choice = choice_of(plan->plan, plan->graph);
     struct asking asking = { .e = e,
                              .plan = plan,
                              .out = out,
-                             .told = told,
+                             .report = report,
                              .self = self,
                              .err = err,
                              .list = arena_alloc(&e->arena, MAX_WHAT_IFS, sizeof *asking.list),

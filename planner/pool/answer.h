@@ -104,16 +104,17 @@ struct certificate {
     int64_t simulated_bound_ns; /* no plan of the space is simulated shorter, whatever its schedule (busy_bound.h); 0:
                                    the search ended before all configurations were looked at */
     double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
-    bool complete;   /* no configuration is left or unseen, and simulated_bound_ns is about those beside too */
-    bool ended;      /* by time limit or cancellation, wherever it was */
-    bool plain_only; /* time was over before the configurations were listed, or (crowded) there are very many: all this
-                        is about those with one mesh for each stage */
+    bool complete; /* no configuration is left or unseen, and simulated_bound_ns is about those that the formula does
+                      not bound, too */
+    bool ended;    /* by time limit or cancellation, wherever it was */
+    bool narrower_only; /* time was over before the configurations were listed, or (crowded) there are very many: all
+                        this is about those with one mesh for each stage */
     bool crowded;
     /* By fate, which add up to configurations; pruned_bound: ruled out by their first bound, and no record's; refused:
      * lowering had no program for it. */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused, left, unseen;
-    int64_t beside; /* further ones that the formula does not bound (space_configs_beside()): simulated_bound_ns is
-                       about them too, bound_ns is not */
+    int64_t unbounded; /* further ones that the formula does not bound (space_configs_unbounded()): simulated_bound_ns
+                       is about them too, bound_ns is not */
     int64_t ideals; /* of a model with branches: order ideals of its layers, whose chains are the cuts that all this is
                        about; 0: only the cuts of the file's order; -1: the layers have one order only */
     int64_t orders_bound_ns; /* with ideals 0: no plan in any order of the layers is shorter by the formula; 0: nothing
@@ -133,8 +134,8 @@ struct search_plan {
     int64_t formula_ns, ranked_ns;
     struct estimate *estimate;
 };
-/* One that the judge heard, and what it is simulated to take at least: the search may have had better ones. */
-struct heard_plan {
+/* One that was simulated, and what it is simulated to take at least: the search may have had better ones. */
+struct simulated_plan {
     struct plan *plan; /* the result's */
     int64_t least_ns, formula_ns;
     int64_t peak_bytes; /* about, of the fullest stage; 0: beaten before anyone looked whether it fits */
@@ -166,8 +167,8 @@ struct search_result {
     const char *why; /* the space has no configuration: what does not divide, and what to type; else NULL */
     int plan_count;  /* best first by simulated step; at most options.top */
     struct search_plan *plans;
-    int heard_count; /* those of `plans` may be among them */
-    struct heard_plan *heard;
+    int simulated_count; /* those of `plans` may be among them */
+    struct simulated_plan *simulated;
     struct certificate certificate;
     struct part_statistics parts[SEARCH_PARTS];
     /* When nothing fits: the plan that needs least, and where. */

@@ -1,7 +1,7 @@
 /* Plans that lead by rank are improved by the walk: other cuts, and which of like layers takes which strategy. The
  * formula knows neither the links at a cut nor what crosses it, nor that order. */
 #include "base/num.h"
-#include "planner/pool/run.h"
+#include "planner/pool/pool_parts.h"
 #include "planner/estimate/swaps.h"
 
 /* LEADERS: of so many configurations the cuts are moved; of small models of MANY_LEADERS, as far as VISITS go, of one
@@ -41,16 +41,16 @@ struct move_kind {
     bool again; /* one that helped may help once more */
 };
 
-static const struct move_kind by_cuts = { cut_move_count, search_make_cut_move, true },
-                              by_strategies = { strategy_move_count, search_make_strategy_move, false };
+static const struct move_kind by_cuts = { cut_move_count, moves_make_cut, true },
+                              by_strategies = { strategy_move_count, moves_make_strategy, false };
 
 /* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
  */
 static bool try_moves(struct run *run, const struct candidate *c, const struct move_kind *kind, int at, int all,
                       int count, int kept, struct candidate *tried)
 {
-    struct candidate ranked[SEARCH_MOST_AT_ONCE];
-    int place[SEARCH_MOST_AT_ONCE], plans = 0;
+    struct candidate ranked[RUN_MOST_AT_ONCE];
+    int place[RUN_MOST_AT_ONCE], plans = 0;
     for (int i = 0; i < count; i++) {
         if (!kind->make(run, c, (at + i) % all, kept, &tried[i])) {
             for (int k = 0; k < i; k++)
@@ -61,7 +61,7 @@ static bool try_moves(struct run *run, const struct candidate *c, const struct m
         if (tried[i].plan)
             ranked[plans++] = tried[i];
     }
-    if (!search_rank_moved(run, ranked, plans, c->ranked_ns))
+    if (!rank_moved(run, ranked, plans, c->ranked_ns))
         return false;
     for (int i = 0; i < plans; i++)
         tried[place[i]] = ranked[i];
@@ -75,8 +75,8 @@ static bool descend(struct run *run, struct candidate *c, const struct move_kind
     int64_t each = visits_of(c);
     int all = kind->count(&run->configs[c->config]);
     for (int still = 0, at = 0; still < all && *visits >= each;) {
-        struct candidate tried[SEARCH_MOST_AT_ONCE];
-        int count = (int)min_i64(search_at_once(run), min_i64(all - still, *visits / each));
+        struct candidate tried[RUN_MOST_AT_ONCE];
+        int count = (int)min_i64(run_at_once(run), min_i64(all - still, *visits / each));
         bool better = false;
         if (!try_moves(run, c, kind, at, all, count, kept, tried))
             return false;
@@ -129,10 +129,10 @@ static bool swap_strategies(struct run *run, struct candidate *c, int kept, int6
     bool changed = false;
     if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, SWAP_VISITS, &changed, run->err))
         return false;
-    c->plan_hash = search_plan_hash(c->plan);
-    if (!changed || !search_is_new(run, kept, c))
+    c->plan_hash = rank_plan_hash(c->plan);
+    if (!changed || !rank_is_new(run, kept, c))
         return true;
-    if (!search_walk(run, c))
+    if (!rank_walk(run, c))
         return false;
     c->ranked_ns = min_i64(before_ns, c->ranked_ns);
     return true;
@@ -146,11 +146,11 @@ static bool may_swap(const struct run *run, const struct candidate *c)
 /* ---- leaders ---- */
 struct climb {
     bool (*may)(const struct run *run, const struct candidate *c);
-    /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). *visits: so many are left. */
+    /* Improves *c, which has a plan of its own; `kept` as in rank_is_new(). *visits: so many are left. */
     bool (*improve)(struct run *run, struct candidate *c, int kept, int64_t *visits);
 };
 
-bool search_leads_alike(const struct run *run, int config, int other)
+bool climb_leads_alike(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
     return config_equal_but(a, b, config_is_bounded(a) || config_is_bounded(b) ? 0 : BUT_PREFETCH | BUT_EXTRA);
@@ -160,10 +160,10 @@ bool search_leads_alike(const struct run *run, int config, int other)
  * there cuts say more than the formula does. */
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
-    bool few = !config_is_bounded(&run->configs[c->config]) && search_is_small(run);
+    bool few = !config_is_bounded(&run->configs[c->config]) && run_is_small(run);
     int alike = 0;
     for (int i = 0; i < count; i++)
-        alike += search_leads_alike(run, climbed[i].config, c->config);
+        alike += climb_leads_alike(run, climbed[i].config, c->config);
     return alike >= (few ? ALIKE : 1);
 }
 
@@ -171,11 +171,11 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
 {
     struct candidate climbed[MANY_LEADERS];
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
-    int most = search_is_small(run) ? MANY_LEADERS : LEADERS;
+    int most = run_is_small(run) ? MANY_LEADERS : LEADERS;
     int64_t left = VISITS;
-    for (int i = 0; i < ranked && count < most && left > 0 && !search_stops(run); i++) {
+    for (int i = 0; i < ranked && count < most && left > 0 && !run_stops(run); i++) {
         struct candidate c = run->candidates[i];
-        if (c.config < first_config || c.judged || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
+        if (c.config < first_config || c.judged || !rank_has_pieces(run, &c) || !climb->may(run, &c) ||
             has_climbed(run, climbed, count, &c))
             continue;
         climbed[count++] = c;
@@ -190,14 +190,14 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
         left -= given - visits;
         if (c.ranked_ns == run->candidates[i].ranked_ns)
             plan_free(c.plan);
-        else if (!search_keep(run, &c, &kept))
+        else if (!rank_keep(run, &c, &kept))
             return false;
     }
-    search_sort_ranked(run, kept);
+    rank_sort(run, kept);
     return true;
 }
 
-bool search_climb(struct run *run, int first_config)
+bool climb_from(struct run *run, int first_config)
 {
     static const struct climb climbs[] = { { may_change, move_strategies },
                                            { may_move, move_cuts },
@@ -208,7 +208,7 @@ bool search_climb(struct run *run, int first_config)
     return true;
 }
 
-bool search_climb_all(struct run *run)
+bool climb_all(struct run *run)
 {
-    return search_climb(run, 0);
+    return climb_from(run, 0);
 }

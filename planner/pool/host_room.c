@@ -3,7 +3,7 @@
  * enough: a Lagrangian multiplier of the constraint that the formula lacks. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
-#include "planner/pool/run.h"
+#include "planner/pool/pool_parts.h"
 #include <string.h>
 
 /* PRICES: powers of two of a price of so many bytes (1 << PRICED_BITS) in ns. */
@@ -30,7 +30,7 @@ static int64_t in_flight(const struct partition_problem *problem, const struct p
     int meshes = 0;
     for (int i = k; i < solution->stage_count; i++)
         meshes += problem->table->turns[solution->shape[i]];
-    return problem->in_flight[meshes * problem->table->turn_count + solution->shape[k]];
+    return problem->in_flight[meshes * problem->table->shape_count + solution->shape[k]];
 }
 
 /* Of the stage that keeps most. */
@@ -62,13 +62,13 @@ static bool offloads(const struct price_table *table)
     return false;
 }
 
-bool search_host_bytes(struct run *run, const struct candidate *c, int64_t *bytes)
+bool host_room_bytes(struct run *run, const struct candidate *c, int64_t *bytes)
 {
     struct partition_problem problem;
     *bytes = 0;
     if (!offloads(c->table))
         return true;
-    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+    if (!run_problem(run, c->config, c->table, c->capacity_bytes, &problem))
         return false;
     *bytes = most_kept(run, &problem, c);
     return true;
@@ -90,9 +90,9 @@ static struct price_table *with_price(struct arena *arena, const struct price_ta
         prices[i].step_ns += (int64_t)((double)kept_bytes(table, i, n) / (1 << PRICED_BITS) * (double)price_ns);
     }
     const struct price_table **by_turns = NULL;
-    if (table->by_turns && !(by_turns = arena_alloc(arena, (size_t)table->turn_count, sizeof *by_turns)))
+    if (table->by_turns && !(by_turns = arena_alloc(arena, (size_t)table->shape_count, sizeof *by_turns)))
         return NULL;
-    for (int i = 0; by_turns && i < table->turn_count; i++)
+    for (int i = 0; by_turns && i < table->shape_count; i++)
         if (!(by_turns[i] = with_price(arena, table->by_turns[i], price_ns, n)))
             return NULL;
     dear->by_turns = by_turns;
@@ -106,7 +106,7 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
     struct partition_result result;
     struct arena scratch = { 0 };
     *found = false;
-    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+    if (!run_problem(run, c->config, c->table, c->capacity_bytes, &problem))
         return false;
     int64_t n = in_flight(&problem, &c->solution, 0);
     problem.table = with_price(&scratch, c->table, price_ns, n);
@@ -118,7 +118,7 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
     if (*found)
         c->solution = result.plans[0];
     arena_free(&scratch);
-    return good && (!*found || search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns));
+    return good && (!*found || rank_formula(run, c, c->capacity_bytes, &c->solution.step_ns));
 }
 
 /* A solution with what it keeps on the host. */
@@ -133,7 +133,7 @@ static bool try_price(struct run *run, struct answer *answer, int64_t price_ns, 
     bool found = false;
     *fits = false;
     if (!solve_priced(run, &answer->c, price_ns, &found) ||
-        (found && !search_host_bytes(run, &answer->c, &answer->bytes)))
+        (found && !host_room_bytes(run, &answer->c, &answer->bytes)))
         return false;
     *fits = found && answer->bytes <= most_bytes && answer->c.solution.step_ns < INT64_MAX;
     return true;
@@ -176,7 +176,7 @@ static bool open_shift(struct shift *s, struct run *run, struct arena *arena, co
 {
     struct partition_problem problem;
     const struct price_table *table = little->c.table;
-    if (!search_problem(run, little->c.config, table, little->c.capacity_bytes, &problem))
+    if (!run_problem(run, little->c.config, table, little->c.capacity_bytes, &problem))
         return false;
     *s = (struct shift){ .run = run, .arena = arena, .at = little, .most_bytes = most_bytes };
     s->pieces = partition_stages(&problem, &little->c.solution);
@@ -204,8 +204,8 @@ static bool try_shift(struct shift *s, int *count, int from, int to, int layers,
     count[to] += layers;
     if (!partition_set_counts(&moved.c.solution, s->arena, s->count, s->pieces, s->block))
         return fail_memory(s->run->err);
-    if (!search_evaluate(s->run, &moved.c, moved.c.capacity_bytes, &moved.c.solution.step_ns) ||
-        !search_host_bytes(s->run, &moved.c, &moved.bytes))
+    if (!rank_formula(s->run, &moved.c, moved.c.capacity_bytes, &moved.c.solution.step_ns) ||
+        !host_room_bytes(s->run, &moved.c, &moved.bytes))
         return false;
     *better = moved.bytes <= s->most_bytes && moved.c.solution.step_ns < s->at->c.solution.step_ns;
     if (*better) {
@@ -263,7 +263,7 @@ static bool shift_towards(struct run *run, const struct answer *much, struct ans
     return good;
 }
 
-bool search_solve_for_host(struct run *run, struct candidate *c, int64_t most_bytes, bool *found)
+bool host_room_solve(struct run *run, struct candidate *c, int64_t most_bytes, bool *found)
 {
     struct answer much = { *c, INT64_MAX }, little = much;
     *found = false;

@@ -2,14 +2,14 @@
  * the other, since each verdict may spare the next: a program is large, and few are worth lowering. */
 #include "base/num.h"
 #include "planner/cost/cost.h"
-#include "planner/pool/run.h"
+#include "planner/pool/pool_parts.h"
 #include <string.h>
 
 /* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration; where it is off by more,
  * WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while
  * it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging (struct estimate,
  * effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand where that
- * lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_TRIES, DEAR_BUDGETS: see search_judge_more(). */
+ * lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_TRIES, DEAR_BUDGETS: see judge_more(). */
 enum {
     JUDGED_FAMILIES = 4,
     MAX_SHRINKS = 6,
@@ -28,8 +28,8 @@ static const int64_t judge_budget = 700000;
 #define HOST_MARGIN 1.02 /* of what is expected to be kept on the host */
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
-bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
-                     struct estimate **out, struct error *err)
+bool judge_plan(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
+                struct estimate **out, struct error *err)
 {
     struct graph *graph = NULL;
     bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
@@ -49,7 +49,7 @@ static bool is_listed(const struct search_result *result, const struct plan *pla
     return false;
 }
 
-bool search_list_plan(struct search_result *result, const struct search_plan *plan, int top)
+bool judge_list_plan(struct search_result *result, const struct search_plan *plan, int top)
 {
     int place = result->plan_count;
     int64_t step_ns = plan->estimate->prediction.step_ns;
@@ -83,7 +83,7 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     if (good)
         plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
     int64_t before_ns = best_step(run), step_ns = estimate->prediction.step_ns;
-    if (good && search_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1))) {
+    if (good && judge_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1))) {
         run->result->parts[c->origin].led += step_ns < before_ns;
         return true;
     }
@@ -97,8 +97,8 @@ static bool fits_as(struct run *run, const struct candidate *c, const struct can
 {
     struct candidate tight = *other;
     int64_t step_ns = 0;
-    if (!search_tighten(run, &tight, c->kept_bytes) ||
-        !search_evaluate(run, &tight, min_i64(c->capacity_bytes, other->capacity_bytes), &step_ns))
+    if (!reserve_set(run, &tight, c->reserve_bytes) ||
+        !rank_formula(run, &tight, min_i64(c->capacity_bytes, other->capacity_bytes), &step_ns))
         return false;
     *fits = step_ns < INT64_MAX;
     return true;
@@ -126,7 +126,7 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     struct partition_result result;
     *found = false;
     c->capacity_bytes = capacity_bytes;
-    if (!search_promised(run, c, capacity_bytes, &problem))
+    if (!reserve_problem(run, c, capacity_bytes, &problem))
         return false;
     problem.gap_ppm = max_i64(problem.gap_ppm, SHRUNK_GAP_PPM);
     if (run->result->plan_count == 0)
@@ -138,7 +138,7 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     plan_free(c->plan);
     c->solution = result.plans[0];
     *found = true;
-    return search_make_plan(run, c);
+    return rank_make_plan(run, c);
 }
 
 /* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
@@ -146,7 +146,7 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
 static bool shrink(struct run *run, struct candidate *c, const struct prediction *p)
 {
     bool found = false;
-    if (!search_promise_less(run, c, p))
+    if (!reserve_more(run, c, p))
         return false;
     c->judged = true;
     if (!drop_larger(run, c))
@@ -168,7 +168,7 @@ static bool make_room(struct run *run, struct candidate *c)
     if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
         return true;
     c->roomy = true;
-    if (!search_evaluate(run, c, promised, &step_ns) || step_ns < INT64_MAX)
+    if (!rank_formula(run, c, promised, &step_ns) || step_ns < INT64_MAX)
         return step_ns < INT64_MAX;
     struct candidate smaller = *c;
     smaller.plan = NULL;
@@ -183,15 +183,15 @@ static bool make_room(struct run *run, struct candidate *c)
     return drop_larger(run, c);
 }
 
-static bool family_heard(const struct run *run, const struct candidate *c)
+static bool family_simulated(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
-        if (run->candidates[i].heard && search_same_family(run, run->candidates[i].config, c->config))
+        if (run->candidates[i].simulated && run_same_family(run, run->candidates[i].config, c->config))
             return true;
     return false;
 }
 
-int64_t search_told_ns(const struct candidate *c)
+int64_t judge_simulated_ns(const struct candidate *c)
 {
     return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
 }
@@ -200,12 +200,12 @@ int64_t search_told_ns(const struct candidate *c)
 static int likeness(const struct run *run, const struct candidate *a, const struct candidate *b)
 {
     const struct config *x = &run->configs[a->config], *y = &run->configs[b->config];
-    if (x->schedule != y->schedule || !search_same_family(run, a->config, b->config))
+    if (x->schedule != y->schedule || !run_same_family(run, a->config, b->config))
         return 0;
     return a->config != b->config ? 1 : 2;
 }
 
-int64_t search_expected_ns(const struct run *run, const struct candidate *c)
+int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
 {
     const struct candidate *like = NULL;
     bool met = false;
@@ -213,12 +213,12 @@ int64_t search_expected_ns(const struct run *run, const struct candidate *c)
         const struct candidate *other = &run->candidates[i];
         int alike = other->judged ? likeness(run, other, c) : 0;
         met = met || alike == 2;
-        if (alike > 0 && search_told_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
+        if (alike > 0 && judge_simulated_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
             like = other;
     }
     double ns = (double)c->ranked_ns;
     if (like && like->ranked_ns > 0)
-        ns *= (double)search_told_ns(like) / (double)like->ranked_ns;
+        ns *= (double)judge_simulated_ns(like) / (double)like->ranked_ns;
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
@@ -228,7 +228,7 @@ static struct candidate *next_fresh(struct run *run)
     struct candidate *next = NULL;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !family_heard(run, c))
+        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !family_simulated(run, c))
             next = c;
     }
     return next;
@@ -245,7 +245,7 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
         int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
         if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)) || estimate_effort(c->plan) > most_effort)
             continue;
-        int64_t ns = search_expected_ns(run, c);
+        int64_t ns = judge_expected_ns(run, c);
         if (!next || ns < least_ns) {
             next = c;
             least_ns = ns;
@@ -254,8 +254,8 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     return next;
 }
 
-/* While some take no more than half of what is left of the budget, none that takes more: it would be heard in place of
- * many. */
+/* While some take no more than half of what is left of the budget, none that takes more: it would be simulated in place
+ * of many. */
 static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t left)
 {
     struct candidate *next = next_kind(run, hopeful, left / 2);
@@ -288,19 +288,19 @@ static bool make_host_room(struct run *run, struct candidate *c, int64_t availab
     bool found = false;
     if (run->host_rate <= 0)
         return true;
-    if (!search_host_bytes(run, c, &bytes))
+    if (!host_room_bytes(run, c, &bytes))
         return false;
     int64_t most_bytes = (int64_t)((double)available_bytes / run->host_rate);
     if (bytes <= most_bytes)
         return true;
-    if (!search_solve_for_host(run, c, most_bytes, &found))
+    if (!host_room_solve(run, c, most_bytes, &found))
         return false;
     c->judged = !found;
     if (!found)
         return true;
     plan_free(c->plan);
     c->plan = NULL;
-    return search_make_plan(run, c);
+    return rank_make_plan(run, c);
 }
 
 static int64_t host_available(const struct run *run, const struct plan *plan)
@@ -316,7 +316,7 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
 {
     int64_t bytes = 0;
     c->judged = true;
-    if (!search_host_bytes(run, c, &bytes))
+    if (!host_room_bytes(run, c, &bytes))
         return false;
     if (bytes == 0 || ++c->shrinks > MAX_SHRINKS)
         return true;
@@ -327,8 +327,8 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
 /* So far off that the order of ranks says little. */
 static bool is_wrong(const struct candidate *c)
 {
-    int64_t off_ns = search_told_ns(c) - c->ranked_ns;
-    return search_told_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
+    int64_t off_ns = judge_simulated_ns(c) - c->ranked_ns;
+    return judge_simulated_ns(c) > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
 /* So little below what there is that a step of more micro-batches may not fit after all; or so little above that it
@@ -371,13 +371,13 @@ static bool look_again(struct run *run, const struct candidate *c, struct estima
 static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
-    if (!search_estimate(run, c->plan, c->table, worth(run), &estimate, run->err))
+    if (!judge_plan(run, c->plan, c->table, worth(run), &estimate, run->err))
         return false;
     run->result->certificate.judged++;
     run->result->parts[c->origin].simulated++;
     *spent += estimate->effort;
     if (estimate->beaten) {
-        c->judged = c->heard = true;
+        c->judged = c->simulated = true;
         c->beaten_ns = estimate->apart_ns;
         run->beaten = run->beaten || run->result->plan_count == 0;
         estimate_free(estimate);
@@ -388,7 +388,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
         return false;
     }
     if (estimate->prediction.fits) {
-        c->judged = c->heard = true;
+        c->judged = c->simulated = true;
         c->simulated_ns = estimate->prediction.step_ns;
         c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
         return insert_plan(run, c, estimate);
@@ -433,7 +433,7 @@ static bool walk_rival(struct run *run, const struct candidate *c, int64_t *step
     rival.plan = rival.table ? plan_copy(plan) : NULL;
     if (!rival.plan)
         return !rival.table || fail_memory(run->err);
-    bool good = search_walk(run, &rival);
+    bool good = rank_walk(run, &rival);
     *step_ns = rival.ranked_ns;
     plan_free(rival.plan);
     return good;
@@ -460,7 +460,7 @@ static bool has_twin(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->candidate_count; i++) {
         const struct candidate *other = &run->candidates[i];
-        if (other->heard && other->ranked_ns == c->ranked_ns &&
+        if (other->simulated && other->ranked_ns == c->ranked_ns &&
             config_equal_but(&run->configs[other->config], &run->configs[c->config], BUT_PREFETCH | BUT_EXTRA))
             return true;
     }
@@ -470,7 +470,7 @@ static bool has_twin(const struct run *run, const struct candidate *c)
 static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
     bool beaten = false;
-    if (run->options->top <= 1 && !run->options->keep_all && !search_is_small(run) && has_twin(run, c)) {
+    if (run->options->top <= 1 && !run->options->keep_all && !run_is_small(run) && has_twin(run, c)) {
         c->judged = true;
         return true;
     }
@@ -484,13 +484,13 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
     return true;
 }
 
-/* One after the other until enough are heard. */
-bool search_judge(struct run *run)
+/* One after the other until enough are simulated. */
+bool judge_candidates(struct run *run)
 {
     int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = judge_budget;
-    for (int families = 0, late = 0; !search_has_any(run);) {
+    for (int families = 0, late = 0; !run_has_any(run);) {
         bool enough = run->result->plan_count >= top;
-        if (search_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
+        if (run_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
             return true;
         bool more = families < JUDGED_FAMILIES && on_families < FAMILY_BUDGETS * judge_budget;
         struct candidate *c = more ? next_fresh(run) : NULL;
@@ -501,7 +501,7 @@ bool search_judge(struct run *run)
             return true;
         if (!hear(run, c, fresh ? &on_families : &spent))
             return false;
-        families += fresh && c->heard;
+        families += fresh && c->simulated;
         if (is_wrong(c))
             budget = WRONG_BUDGETS * judge_budget;
     }
@@ -517,10 +517,10 @@ static struct candidate *next_dear(struct run *run, bool hopeful)
 
 /* Of those that have come since: what may win and MORE_BUDGETS allow; then so many that lead by rank until DEAR fit, or
  * DEAR_TRIES were looked at. */
-bool search_judge_more(struct run *run)
+bool judge_more(struct run *run)
 {
     int64_t spent = 0;
-    for (int dear = 0, tries = 0; !search_stops(run);) {
+    for (int dear = 0, tries = 0; !run_stops(run);) {
         bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
         struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * judge_budget - spent);
         bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;
@@ -530,16 +530,16 @@ bool search_judge_more(struct run *run)
             return true;
         if (!hear(run, c, &spent))
             return false;
-        dear += is_dear && c->heard;
+        dear += is_dear && c->simulated;
     }
     return true;
 }
 
-bool search_judge_better(struct run *run, int64_t *spent, bool *better)
+bool judge_better(struct run *run, int64_t *spent, bool *better)
 {
     int64_t before_ns = best_step(run);
     *better = false;
-    while (!*better && *spent < judge_budget && !search_stops(run)) {
+    while (!*better && *spent < judge_budget && !run_stops(run)) {
         struct candidate *c = next_kind(run, true, judge_budget - *spent);
         if (!c)
             return true;
@@ -559,13 +559,13 @@ static bool settle_whole(const struct run *run, struct search_plan *plan)
     return good && settle(run, plan->plan, plan->estimate);
 }
 
-bool search_settle(struct run *run)
+bool judge_settle(struct run *run)
 {
     struct search_plan *plans = run->result->plans;
     for (int i = 0; i < run->result->plan_count; i++) {
         struct search_plan *plan = &plans[i];
-        bool told = search_stops(run) || run->options->paced;
-        if (!(told ? settle(run, plan->plan, plan->estimate) : settle_whole(run, plan)))
+        bool ended = run_stops(run) || run->options->paced;
+        if (!(ended ? settle(run, plan->plan, plan->estimate) : settle_whole(run, plan)))
             return false;
         for (struct search_plan own = *plan;
              plan > plans && own.estimate->prediction.step_ns < plan[-1].estimate->prediction.step_ns; plan--) {

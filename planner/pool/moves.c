@@ -2,7 +2,7 @@
  * with the same cuts and strategies. Strategies keep their places. */
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
-#include "planner/pool/run.h"
+#include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool count_plan(struct run *run, struct candidate *c)
     bool good = solution.first_layer && count;
     for (int l = 0, k = 0, place = 0; good && l < plan->layer_count; l++) {
         int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
-        if (k + 1 < pieces && search_piece(config, plan, k + 1).first == l)
+        if (k + 1 < pieces && rank_piece(config, plan, k + 1).first == l)
             solution.first_layer[++k] = place;
         count[k * block + chain->class_of[layer] * strategies + pick]++;
         place = chain_extend(chain, place, layer);
@@ -27,7 +27,7 @@ static bool count_plan(struct run *run, struct candidate *c)
     good = good && partition_set_counts(&solution, &run->arena, count, pieces, block);
     free(count);
     c->solution = solution;
-    return good ? search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns) : fail_memory(run->err);
+    return good ? rank_formula(run, c, c->capacity_bytes, &c->solution.step_ns) : fail_memory(run->err);
 }
 
 /* *out with a plan of its own. */
@@ -49,8 +49,8 @@ static bool finish(struct run *run, bool changed, int kept, struct candidate *ou
 {
     bool good = true, wanted = changed;
     if (wanted) {
-        out->plan_hash = search_plan_hash(out->plan);
-        wanted = search_is_new(run, kept, out);
+        out->plan_hash = rank_plan_hash(out->plan);
+        wanted = rank_is_new(run, kept, out);
     }
     if (wanted)
         good = count_plan(run, out);
@@ -79,7 +79,7 @@ struct cut_move cut_move_at(const struct config *config, int index)
 static bool shift_cuts(const struct config *config, struct plan *plan, const struct cut_move *move)
 {
     for (int piece = move->first - 1; piece <= move->last; piece++) {
-        struct layer_range layers = search_piece(config, plan, piece);
+        struct layer_range layers = rank_piece(config, plan, piece);
         layers.first += piece >= move->first ? move->by : 0;
         layers.count += piece == move->first - 1 ? move->by : piece == move->last ? -move->by : 0;
         if (layers.count <= 0)
@@ -89,16 +89,16 @@ static bool shift_cuts(const struct config *config, struct plan *plan, const str
     return true;
 }
 
-bool search_move_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
-                      struct candidate *out)
+bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
+                struct candidate *out)
 {
     return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
-bool search_make_cut_move(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+bool moves_make_cut(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
 {
     struct cut_move move = cut_move_at(&run->configs[from->config], index);
-    return search_move_cuts(run, from, &move, kept, out);
+    return moves_cuts(run, from, &move, kept, out);
 }
 
 /* ---- orders ---- */
@@ -128,7 +128,7 @@ static bool may_stand(const struct graph *graph, const struct plan *plan, int la
 static int piece_at(const struct config *config, const struct plan *plan, int place)
 {
     int piece = config_pieces(config) - 1;
-    while (search_piece(config, plan, piece).first > place)
+    while (rank_piece(config, plan, piece).first > place)
         piece--;
     return piece;
 }
@@ -136,14 +136,14 @@ static int piece_at(const struct config *config, const struct plan *plan, int pl
 /* The layer at the place becomes the last of an earlier piece. False: it may not, or its own would be empty. */
 static bool bring_layer(const struct config *config, const struct graph *graph, struct plan *plan, int place, int piece)
 {
-    struct layer_range target = search_piece(config, plan, piece);
+    struct layer_range target = rank_piece(config, plan, piece);
     int end = target.first + target.count, own = piece_at(config, plan, place);
-    if (own <= piece || search_piece(config, plan, own).count == 1 ||
+    if (own <= piece || rank_piece(config, plan, own).count == 1 ||
         !may_stand(graph, plan, plan_layer_at(plan, place), end))
         return false;
     move_layer(plan, place, end);
     for (int k = piece; k <= own; k++) {
-        struct layer_range layers = search_piece(config, plan, k);
+        struct layer_range layers = rank_piece(config, plan, k);
         layers.first += k > piece;
         layers.count += (k == piece) - (k == own);
         schedule_set_piece(plan, k, layers);
@@ -161,7 +161,7 @@ static bool open_order(struct plan *plan)
     return order != NULL;
 }
 
-bool search_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out)
+bool moves_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out)
 {
     const struct config *config = &run->configs[from->config];
     const struct chain *chain = &run->bench.chain;
@@ -210,7 +210,7 @@ static bool set_strategies(const struct candidate *c, const struct config *confi
     struct layer_range layers = { 0, plan->layer_count };
     bool changed = false;
     if (move->piece >= 0)
-        layers = search_piece(config, plan, move->piece);
+        layers = rank_piece(config, plan, move->piece);
     for (int l = layers.first; l < layers.first + layers.count; l++) {
         struct plan_layer own = plan->layers[l];
         own.zero = (int8_t)(move->zero >= 0 ? move->zero : own.zero);
@@ -223,8 +223,7 @@ static bool set_strategies(const struct candidate *c, const struct config *confi
     return changed;
 }
 
-bool search_make_strategy_move(struct run *run, const struct candidate *from, int index, int kept,
-                               struct candidate *out)
+bool moves_make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
 {
     struct strategy_move move = strategy_move_at(index);
     return copy(run, from, out) && finish(run, set_strategies(out, &run->configs[from->config], &move), kept, out);
@@ -238,7 +237,7 @@ static bool take_layers(const struct run *run, struct candidate *c, const struct
 {
     const struct config *config = &run->configs[c->config], *other = &run->configs[from->config];
     for (int k = 0; k < config_pieces(config); k++)
-        schedule_set_piece(c->plan, k, search_piece(other, from->plan, k));
+        schedule_set_piece(c->plan, k, rank_piece(other, from->plan, k));
     for (int l = 0; l < c->plan->layer_count; l++) {
         struct plan_layer own = from->plan->layers[l];
         memcpy(own.dim, c->plan->layers[l].dim, sizeof own.dim);
@@ -249,7 +248,7 @@ static bool take_layers(const struct run *run, struct candidate *c, const struct
     return true;
 }
 
-bool search_move_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out)
+bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out)
 {
     *out = *from;
     out->config = config;
@@ -258,7 +257,7 @@ bool search_move_config(struct run *run, const struct candidate *from, int confi
         return false;
     if (!out->table || config_pieces(&run->configs[config]) != config_pieces(&run->configs[from->config]))
         return true;
-    if (!search_tighten(run, out, from->kept_bytes))
+    if (!reserve_set(run, out, from->reserve_bytes))
         return false;
     out->plan = plan_from_config(run->bench.space, &run->configs[config], run->bench.graph);
     if (!out->plan || (from->plan->order && !plan_set_order(out->plan, from->plan->order))) {
@@ -266,6 +265,6 @@ bool search_move_config(struct run *run, const struct candidate *from, int confi
         return fail_memory(run->err);
     }
     bool taken = take_layers(run, out, from);
-    search_settle_prefetch(run, out->plan);
+    rank_settle_prefetch(run, out->plan);
     return finish(run, taken, kept, out);
 }

@@ -3,7 +3,7 @@
  * differ in one thing. The walk that ranks plans is off by a few percent, much alike for plans that differ in so
  * little, and had its say in what it moved before; so here only the simulation decides. */
 #include "base/num.h"
-#include "planner/pool/run.h"
+#include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 
 /* NEAR_PERCENT: what the walk finds so much longer than the best is not simulated. WALK_VISITS: of layers by the walk
@@ -19,11 +19,11 @@ static int64_t best_step(const struct run *run)
 /* Keeps the candidate where it may win, and is new still; its plan is taken over or freed. */
 static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int *kept)
 {
-    c->judged = c->heard = c->roomy = c->polished = false;
+    c->judged = c->simulated = c->roomy = c->polished = false;
     c->simulated_ns = c->beaten_ns = 0;
     c->shrinks = 0;
-    if (c->ranked_ns <= most_ns && search_is_new(run, *kept, c))
-        return search_keep(run, c, kept);
+    if (c->ranked_ns <= most_ns && rank_is_new(run, *kept, c))
+        return rank_keep(run, c, kept);
     plan_free(c->plan);
     return true;
 }
@@ -59,7 +59,7 @@ static int cut_count(const struct run *run, const struct round *round)
 
 static bool move_cuts(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    return search_make_cut_move(run, round->from, index, round->kept, out);
+    return moves_make_cut(run, round->from, index, round->kept, out);
 }
 
 static int strategy_count(const struct run *run, const struct round *round)
@@ -69,7 +69,7 @@ static int strategy_count(const struct run *run, const struct round *round)
 
 static bool move_strategies(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    return search_make_strategy_move(run, round->from, index, round->kept, out);
+    return moves_make_strategy(run, round->from, index, round->kept, out);
 }
 
 static int near_count(const struct run *run, const struct round *round)
@@ -80,7 +80,7 @@ static int near_count(const struct run *run, const struct round *round)
 
 static bool move_config(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    return search_move_config(run, round->from, round->near[index].index, round->kept, out);
+    return moves_config(run, round->from, round->near[index].index, round->kept, out);
 }
 
 static const struct neighbours kinds[] = { { cut_count, move_cuts },
@@ -103,7 +103,7 @@ static int compare_index(const void *left, const void *right)
  * to do, since each has to be priced. */
 static bool list_near(struct run *run, struct round *round)
 {
-    int all = run->config_count + run->beside_count;
+    int all = run->config_count + run->unbounded_count;
     struct ordered *near = malloc((size_t)all * sizeof *near);
     if (!near)
         return fail_memory(run->err);
@@ -131,7 +131,7 @@ static bool may_visit(struct round *round)
 static bool make_next(struct run *run, struct round *round, const struct neighbours *kind, int *at,
                       struct candidate *made, int *count)
 {
-    int all = kind->count(run, round), most = search_at_once(run);
+    int all = kind->count(run, round), most = run_at_once(run);
     for (*count = 0; *at < all && *count < most && may_visit(round); ++*at) {
         if (!kind->make(run, round, *at, &made[*count])) {
             while (--*count >= 0)
@@ -146,9 +146,9 @@ static bool make_next(struct run *run, struct round *round, const struct neighbo
 
 static bool look_around(struct run *run, struct round *round, const struct neighbours *kind)
 {
-    for (int at = 0, count; at >= 0 && !search_stops(run);) {
-        struct candidate made[SEARCH_MOST_AT_ONCE];
-        if (!make_next(run, round, kind, &at, made, &count) || !search_rank_moved(run, made, count, round->most_ns))
+    for (int at = 0, count; at >= 0 && !run_stops(run);) {
+        struct candidate made[RUN_MOST_AT_ONCE];
+        if (!make_next(run, round, kind, &at, made, &count) || !rank_moved(run, made, count, round->most_ns))
             return false;
         bool good = true;
         for (int i = 0; i < count; i++)
@@ -168,7 +168,7 @@ static struct candidate *find_best(const struct run *run)
     const struct search_plan *best = &run->result->plans[0];
     for (int i = 0; i < run->candidate_count; i++) {
         struct candidate *c = &run->candidates[i];
-        if (c->heard && c->simulated_ns == best->estimate->prediction.step_ns &&
+        if (c->simulated && c->simulated_ns == best->estimate->prediction.step_ns &&
             config_equal_but(&run->configs[c->config], &best->config, 0))
             return c;
     }
@@ -177,14 +177,14 @@ static struct candidate *find_best(const struct run *run)
 
 static bool has_neighbours(const struct run *run, const struct candidate *c)
 {
-    return !c->polished && search_has_pieces(run, c);
+    return !c->polished && rank_has_pieces(run, c);
 }
 
 static bool was_polished(const struct run *run, const struct candidate *like)
 {
     int polished = 0;
     for (int i = 0; i < run->candidate_count; i++)
-        polished += run->candidates[i].polished && search_leads_alike(run, run->candidates[i].config, like->config);
+        polished += run->candidates[i].polished && climb_leads_alike(run, run->candidates[i].config, like->config);
     return polished >= ALIKE;
 }
 
@@ -199,10 +199,10 @@ static struct candidate *find_next(const struct run *run)
         return best;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->heard || !has_neighbours(run, c) || search_expected_ns(run, c) >= least_ns || was_polished(run, c))
+        if (!c->simulated || !has_neighbours(run, c) || judge_expected_ns(run, c) >= least_ns || was_polished(run, c))
             continue;
         next = c;
-        least_ns = search_expected_ns(run, c);
+        least_ns = judge_expected_ns(run, c);
     }
     return next;
 }
@@ -224,22 +224,22 @@ static bool find_neighbours(struct run *run, const struct candidate *like, bool 
     }
     free(round.near);
     *found = round.kept > before;
-    search_sort_ranked(run, round.kept);
+    rank_sort(run, round.kept);
     return good;
 }
 
-bool search_polish(struct run *run)
+bool polish_best(struct run *run)
 {
     if (run->result->plan_count == 0 || run->options->keep_all)
         return true;
     int64_t spent = 0, worth_ns = best_step(run); /* spent since the best was so long */
-    for (int round = 0; round < ROUNDS && !search_stops(run); round++) {
+    for (int round = 0; round < ROUNDS && !run_stops(run); round++) {
         struct candidate *next = find_next(run);
         bool found;
         if (!next)
             return true;
         next->polished = true;
-        if (!find_neighbours(run, next, &found) || (found && !search_judge_better(run, &spent, &found)))
+        if (!find_neighbours(run, next, &found) || (found && !judge_better(run, &spent, &found)))
             return false;
         if (best_step(run) < worth_ns - worth_ns / WORTH_SHARE) {
             worth_ns = best_step(run);

@@ -4,7 +4,7 @@
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
-#include "planner/pool/run.h"
+#include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static int compare_ranked(const void *a, const void *b)
     return compare_formula(a, b);
 }
 
-void search_sort_ranked(struct run *run, int kept)
+void rank_sort(struct run *run, int kept)
 {
     if (kept > 0)
         qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
@@ -44,7 +44,7 @@ void search_sort_ranked(struct run *run, int kept)
     run->result->certificate.ranked = kept;
 }
 
-void search_settle_prefetch(const struct run *run, struct plan *plan)
+void rank_settle_prefetch(const struct run *run, struct plan *plan)
 {
     const struct space *space = run->bench.space;
     for (int l = 0; l < plan->layer_count; l++)
@@ -53,7 +53,7 @@ void search_settle_prefetch(const struct run *run, struct plan *plan)
     plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
 }
 
-bool search_is_new(const struct run *run, int kept, const struct candidate *c)
+bool rank_is_new(const struct run *run, int kept, const struct candidate *c)
 {
     for (int i = 0; i < kept; i++)
         if (run->candidates[i].plan && run->candidates[i].plan_hash == c->plan_hash)
@@ -61,7 +61,7 @@ bool search_is_new(const struct run *run, int kept, const struct candidate *c)
     return true;
 }
 
-uint64_t search_plan_hash(const struct plan *plan)
+uint64_t rank_plan_hash(const struct plan *plan)
 {
     struct plan even = *plan;
     even.clock = CLOCK_EVEN;
@@ -89,7 +89,7 @@ static bool walk(const struct run *run, struct candidate *c, int64_t below_ns, s
     return true;
 }
 
-bool search_walk(struct run *run, struct candidate *c)
+bool rank_walk(struct run *run, struct candidate *c)
 {
     return walk(run, c, INT64_MAX, run->err);
 }
@@ -112,14 +112,14 @@ static bool walk_all(struct run *run, struct candidate *candidates, int count, i
     struct walks walks = { run, candidates, below_ns, calloc((size_t)max_i64(count, 1), sizeof *walks.errors) };
     if (!walks.errors)
         return fail_memory(run->err);
-    search_parallel(run, count, walk_one, &walks);
+    run_parallel(run, count, walk_one, &walks);
     for (int i = 0; i < count && run->err->kind == ERROR_NONE; i++)
         *run->err = walks.errors[i];
     free(walks.errors);
     return run->err->kind == ERROR_NONE;
 }
 
-bool search_rank_moved(struct run *run, struct candidate *moved, int count, int64_t below_ns)
+bool rank_moved(struct run *run, struct candidate *moved, int count, int64_t below_ns)
 {
     if (walk_all(run, moved, count, below_ns))
         return true;
@@ -145,10 +145,10 @@ static bool share_devices(struct run *run, struct arena *arena, const struct con
     return true;
 }
 
-bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)
+bool rank_formula(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)
 {
     struct partition_problem problem;
-    if (!search_promised(run, c, capacity_bytes, &problem))
+    if (!reserve_problem(run, c, capacity_bytes, &problem))
         return false;
     const struct config *config = &run->configs[c->config];
     struct arena scratch = { 0 };
@@ -159,15 +159,15 @@ bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacit
     return good;
 }
 
-struct layer_range search_piece(const struct config *config, const struct plan *plan, int piece)
+struct layer_range rank_piece(const struct config *config, const struct plan *plan, int piece)
 {
     return stage_chunk(plan, config_stage(config, piece), piece / config->stages);
 }
 
-bool search_keep(struct run *run, const struct candidate *c, int *kept)
+bool rank_keep(struct run *run, const struct candidate *c, int *kept)
 {
     int count = run->candidate_count;
-    if (!search_add_candidate(run, c)) {
+    if (!run_add_candidate(run, c)) {
         plan_free(c->plan);
         return false;
     }
@@ -181,12 +181,12 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
 {
     struct candidate c;
     const struct cut_move move = { cut, cut, by };
-    if (!search_move_cuts(run, from, &move, *kept, &c))
+    if (!moves_cuts(run, from, &move, *kept, &c))
         return false;
-    return !c.plan || (search_rank_moved(run, &c, 1, INT64_MAX) && search_keep(run, &c, kept));
+    return !c.plan || (rank_moved(run, &c, 1, INT64_MAX) && rank_keep(run, &c, kept));
 }
 
-bool search_has_pieces(const struct run *run, const struct candidate *c)
+bool rank_has_pieces(const struct run *run, const struct candidate *c)
 {
     return run->configs[c->config].meshes == 0;
 }
@@ -196,7 +196,7 @@ static bool add_neighbours(struct run *run, int *kept, int least)
 {
     for (int i = 0; i < *kept && *kept < least; i++)
         for (int cut = 1; cut < config_pieces(&run->configs[run->candidates[i].config]) && *kept < least &&
-                          search_has_pieces(run, &run->candidates[i]);
+                          rank_has_pieces(run, &run->candidates[i]);
              cut++)
             for (int by = -1; by <= 1; by += 2) {
                 struct candidate from = run->candidates[i];
@@ -211,7 +211,7 @@ static void number_families(struct run *run)
     for (int i = 0; i < run->candidate_count; i++) {
         int place = 0;
         for (int k = i - 1; k >= 0 && place == 0; k--)
-            if (search_same_family(run, run->candidates[k].config, run->candidates[i].config))
+            if (run_same_family(run, run->candidates[k].config, run->candidates[i].config))
                 place = run->candidates[k].place + 1;
         run->candidates[i].place = place;
     }
@@ -223,8 +223,8 @@ static bool make_plan(struct run *run, struct candidate *c)
                                   c->table, &c->solution);
     if (!c->plan)
         return fail_memory(run->err);
-    search_settle_prefetch(run, c->plan);
-    c->plan_hash = search_plan_hash(c->plan);
+    rank_settle_prefetch(run, c->plan);
+    c->plan_hash = rank_plan_hash(c->plan);
     return true;
 }
 
@@ -235,7 +235,7 @@ static bool keep_new(struct run *run, int first, int most, int *kept)
         struct candidate c = run->candidates[i];
         if (!make_plan(run, &c))
             return false;
-        if (!search_is_new(run, *kept, &c)) {
+        if (!rank_is_new(run, *kept, &c)) {
             plan_free(c.plan);
             continue;
         }
@@ -266,7 +266,7 @@ static bool walk_ranked(struct run *run, int count)
 }
 
 /* Candidates that become plans move to the front; their number is ranked. */
-bool search_rank(struct run *run)
+bool rank_candidates(struct run *run)
 {
     int wanted = run->options->rank_count > 0 ? run->options->rank_count : DEFAULT_RANKED, kept = 0;
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
@@ -280,25 +280,25 @@ bool search_rank(struct run *run)
         return false;
     if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
         return false;
-    search_sort_ranked(run, kept);
+    rank_sort(run, kept);
     return true;
 }
 
-bool search_rank_more(struct run *run, int first, int64_t below_ns)
+bool rank_more(struct run *run, int first, int64_t below_ns)
 {
     int ranked = (int)run->result->certificate.ranked, kept = ranked;
     if (!keep_new(run, first, run->candidate_count, &kept) ||
         !walk_all(run, run->candidates + ranked, kept - ranked, below_ns))
         return false;
-    search_sort_ranked(run, kept);
+    rank_sort(run, kept);
     return true;
 }
 
-bool search_make_plan(struct run *run, struct candidate *c)
+bool rank_make_plan(struct run *run, struct candidate *c)
 {
     if (!make_plan(run, c))
         return false;
-    if (search_walk(run, c))
+    if (rank_walk(run, c))
         return true;
     plan_free(c->plan);
     c->plan = NULL;

@@ -3,7 +3,7 @@
 #include "planner/pool/run.h"
 #include <stdlib.h>
 
-bool search_stops(struct run *run)
+bool run_stops(struct run *run)
 {
     const struct search_calls *calls = &run->options->calls;
     if (calls->cancelled && calls->cancelled(calls->self))
@@ -14,13 +14,13 @@ bool search_stops(struct run *run)
     return run->stopped;
 }
 
-int search_at_once(const struct run *run)
+int run_at_once(const struct run *run)
 {
     const struct search_calls *calls = &run->options->calls;
-    return calls->parallel_for ? (int)min_i64(max_i64(calls->threads, 1), SEARCH_MOST_AT_ONCE) : 1;
+    return calls->parallel_for ? (int)min_i64(max_i64(calls->threads, 1), RUN_MOST_AT_ONCE) : 1;
 }
 
-void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context)
+void run_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context)
 {
     const struct search_calls *calls = &run->options->calls;
     if (calls->parallel_for)
@@ -30,7 +30,7 @@ void search_parallel(const struct run *run, int count, void (*body)(void *contex
             body(context, i);
 }
 
-struct arena *search_arena(struct run *run)
+struct arena *run_arena(struct run *run)
 {
     struct owned_arena *owned = arena_alloc(&run->arena, 1, sizeof *owned);
     if (!owned)
@@ -42,10 +42,10 @@ struct arena *search_arena(struct run *run)
 
 static bool stops(void *self)
 {
-    return search_stops(self);
+    return run_stops(self);
 }
 
-bool search_same_family(const struct run *run, int config, int other)
+bool run_same_family(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
     return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
@@ -53,19 +53,19 @@ bool search_same_family(const struct run *run, int config, int other)
            (run->bench.facts->cluster->group_count <= 2 || a->order.index == b->order.index);
 }
 
-bool search_has_any(const struct run *run)
+bool run_has_any(const struct run *run)
 {
     return run->options->any_plan && (run->result->plan_count > 0 || run->beaten);
 }
 
-bool search_is_small(const struct run *run)
+bool run_is_small(const struct run *run)
 {
     enum { FEW_LAYERS = 128, FEW_PLACES = 1 << 9 };
     const struct chain *chain = &run->bench.chain;
     return chain->layer_count <= FEW_LAYERS && (!chain->branches || chain->place_count <= FEW_PLACES);
 }
 
-bool search_add_candidate(struct run *run, const struct candidate *candidate)
+bool run_add_candidate(struct run *run, const struct candidate *candidate)
 {
     struct candidate *list =
         arena_more(&run->arena, run->candidates, run->candidate_count, &run->candidate_capacity, sizeof *list);
@@ -86,7 +86,7 @@ const struct search_part_facts search_part_facts[SEARCH_PARTS] = {
 #undef HEURISTIC
 };
 
-bool search_pass(struct run *run, enum search_part part, bool (*body)(struct run *run))
+bool run_pass(struct run *run, enum search_part part, bool (*body)(struct run *run))
 {
     const struct search_calls *calls = &run->options->calls;
     enum search_part outer = run->part;
@@ -100,8 +100,8 @@ bool search_pass(struct run *run, enum search_part part, bool (*body)(struct run
     return good;
 }
 
-bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
-                    struct partition_problem *out)
+bool run_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
+                 struct partition_problem *out)
 {
     int *in_flight = config_in_flight(&run->arena, &run->configs[config]);
     if (!in_flight)
@@ -116,7 +116,7 @@ bool search_problem(struct run *run, int config, const struct price_table *table
     return true;
 }
 
-int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
+int64_t run_with_idle_ns(const struct config *config, int64_t step_ns)
 {
     int pieces = config->stages > 0 ? config_pieces(config) : config->meshes; /* at most */
     double m = config->micro_batch_count, ns = (double)step_ns * (m + pieces - 1) / m;

@@ -67,15 +67,15 @@ struct price_table {
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
-    /* (turn_count) Where stages may have several meshes: the table of those with turns[i] of them, which has the
+    /* (shape_count) Where stages may have several meshes: the table of those with turns[i] of them, which has the
      * exchange of gradients of their replicas. Every number here is the least of them. NULL: none do; a table for
      * bounds has none either. */
-    int turn_count;
+    int shape_count;
     const int *turns;
     const struct price_table *const *by_turns;
     int mesh_ranks, mesh_count; /* of one mesh; of all stages together */
     bool reversed;              /* the pipeline begins at the cluster's end */
-    /* (mesh_count, turn_count) On a cluster of several types: of stages with so many meshes before them in the
+    /* (mesh_count, shape_count) On a cluster of several types: of stages with so many meshes before them in the
      * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
      * meshes left. Else NULL: by_turns has all. */
     const struct price_table *const *by_place;
@@ -87,7 +87,7 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 /* Of a stage with so many meshes before it and turns[shape] of its own. */
 static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int shape)
 {
-    return table->by_place ? table->by_place[before * table->turn_count + shape] : table->by_turns[shape];
+    return table->by_place ? table->by_place[before * table->shape_count + shape] : table->by_turns[shape];
 }
 /* What layers of the plan's stage cost. */
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);

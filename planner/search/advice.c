@@ -142,8 +142,8 @@ static bool advise_memory(const struct facts *facts, struct search_result *resul
     return advice->plan || fail_memory(err);
 }
 
-bool advise(struct search_result *result, const struct model *model, const struct facts *facts,
-            const struct search_options *options, int64_t start_ns, struct error *err)
+bool advice_find(struct search_result *result, const struct model *model, const struct facts *facts,
+                 const struct search_options *options, int64_t start_ns, struct error *err)
 {
     struct adviser adviser = {
         .model = model, .facts = facts, .options = options, .narrowed = narrow_options(options), .start_ns = start_ns
@@ -156,8 +156,8 @@ bool advise(struct search_result *result, const struct model *model, const struc
     return (result->nearest.cluster || fail_memory(err)) && advise_memory(facts, result, err);
 }
 
-bool find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
-                  const struct search_options *options, int64_t start_ns, struct error *err)
+bool advice_find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
+                         const struct search_options *options, int64_t start_ns, struct error *err)
 {
     struct search_options narrowed = narrow_options(options);
     struct search_result *thrifty = NULL;

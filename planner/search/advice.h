@@ -8,11 +8,11 @@
  * restricts it, and of the sequence; twice, four times, ... 64 times the nodes; and the memory that the nearest plan
  * needs. Each is a search in a space narrowed to the thriftiest choices that the user allows. start_ns: when the search
  * began, by its own clock; its time limit ends this too. Fails for want of memory. */
-bool advise(struct search_result *result, const struct model *model, const struct facts *facts,
-            const struct search_options *options, int64_t start_ns, struct error *err);
+bool advice_find(struct search_result *result, const struct model *model, const struct facts *facts,
+                 const struct search_options *options, int64_t start_ns, struct error *err);
 /* When the search has found nothing: lists the plan that it finds in the space so narrowed, if there is one. By the sum
  * of what layers need at most, which is more than what lives at once, nothing may fit where something does. Fails for
  * want of memory. */
-bool find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
-                  const struct search_options *options, int64_t start_ns, struct error *err);
+bool advice_find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
+                         const struct search_options *options, int64_t start_ns, struct error *err);
 #endif

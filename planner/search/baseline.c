@@ -116,8 +116,8 @@ static bool build(struct plan **out, const struct config *config, struct workben
     return good;
 }
 
-bool uniform_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
-                  const struct facts *facts, struct error *err)
+bool baseline_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
+                   const struct facts *facts, struct error *err)
 {
     struct config config;
     struct workbench bench;

@@ -11,6 +11,6 @@ struct model;
  * so that the product is the device count. The space's rules say what some layers decide instead, of one value each.
  * reversed: the pipeline begins on the cluster's last ranks. Fails with the reason of choice_legal().
  */
-bool uniform_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
-                  const struct facts *facts, struct error *err);
+bool baseline_plan(struct plan **out, const struct space *space, bool reversed, const struct model *model,
+                   const struct facts *facts, struct error *err);
 #endif

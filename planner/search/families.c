@@ -18,16 +18,16 @@ enum {
 static bool has_candidate(const struct run *run, int config)
 {
     for (int i = 0; i < run->candidate_count; i++)
-        if (search_same_family(run, run->candidates[i].config, config))
+        if (run_same_family(run, run->candidates[i].config, config))
             return true;
     return false;
 }
 
 /* Whether the plan has weights to gather ahead. */
-static bool gathers(const struct piece *piece, const struct partition_plan *plan)
+static bool gathers(const struct job *job, const struct partition_plan *plan)
 {
-    for (int k = 0; k < partition_stages(&piece->problem, plan); k++) {
-        const struct price_table *own = plan->shape ? piece->table->by_turns[plan->shape[k]] : piece->table;
+    for (int k = 0; k < partition_stages(&job->problem, plan); k++) {
+        const struct price_table *own = plan->shape ? job->table->by_turns[plan->shape[k]] : job->table;
         for (const struct layer_count *c = plan->counts[k]; c->count > 0; c++)
             if (own->prices[c->at].gather_forward_ns + own->prices[c->at].gather_once_ns > 0)
                 return true;
@@ -35,57 +35,57 @@ static bool gathers(const struct piece *piece, const struct partition_plan *plan
     return false;
 }
 
-static bool any_gathers(const struct piece *piece)
+static bool any_gathers(const struct job *job)
 {
-    for (int i = 0; i < piece->result.plan_count; i++)
-        if (gathers(piece, &piece->result.plans[i]))
+    for (int i = 0; i < job->result.plan_count; i++)
+        if (gathers(job, &job->result.plans[i]))
             return true;
     return false;
 }
 
 /* The same plans with more prefetch, of which the formula sees nothing but the memory. */
-static bool keep_ahead(struct run *run, const struct piece *piece, int config)
+static bool keep_ahead(struct run *run, const struct job *job, int config)
 {
     const struct price_table *table = NULL;
     if (!workbench_table(&run->bench, &run->configs[config], false, &table, run->err))
         return false;
-    if (!table || table->strategy_count != piece->table->strategy_count)
+    if (!table || table->strategy_count != job->table->strategy_count)
         return true;
-    for (int i = 0; i < piece->result.plan_count; i++) {
+    for (int i = 0; i < job->result.plan_count; i++) {
         struct candidate ahead = { .config = config,
                                    .table = table,
-                                   .solution = piece->result.plans[i],
+                                   .solution = job->result.plans[i],
                                    .capacity_bytes = run->capacity_bytes,
                                    .rough = true };
-        if (!search_evaluate(run, &ahead, run->capacity_bytes, &ahead.solution.step_ns) ||
-            (ahead.solution.step_ns < INT64_MAX && !search_add_candidate(run, &ahead)))
+        if (!rank_formula(run, &ahead, run->capacity_bytes, &ahead.solution.step_ns) ||
+            (ahead.solution.step_ns < INT64_MAX && !run_add_candidate(run, &ahead)))
             return false;
     }
     return true;
 }
 
-static bool keep_all_ahead(struct run *run, const struct piece *piece)
+static bool keep_all_ahead(struct run *run, const struct job *job)
 {
-    const struct config *own = &run->configs[piece->config];
-    for (int i = 0, count = any_gathers(piece) ? run->config_count : 0; i < count; i++)
+    const struct config *own = &run->configs[job->config];
+    for (int i = 0, count = any_gathers(job) ? run->config_count : 0; i < count; i++)
         if (run->configs[i].prefetch > own->prefetch && config_equal_but(&run->configs[i], own, BUT_PREFETCH) &&
-            !keep_ahead(run, piece, i))
+            !keep_ahead(run, job, i))
             return false;
     return true;
 }
 
 /* These plans are not for the certificate but for the judge. */
-static bool solve_for_families(struct run *run, struct piece *pieces, int count, int64_t below_ns, bool rough)
+static bool solve_for_families(struct run *run, struct job *jobs, int count, int64_t below_ns, bool rough)
 {
     for (int i = 0; i < count; i++)
-        pieces[i].enough_ns = 1;
-    if (!propose_solve(run, pieces, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
+        jobs[i].enough_ns = 1;
+    if (!propose_solve(run, jobs, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
         return false;
     for (int i = 0; i < count; i++) {
-        if (!propose_keep(run, &pieces[i], rough) || (rough && !keep_all_ahead(run, &pieces[i])))
+        if (!propose_keep(run, &jobs[i], rough) || (rough && !keep_all_ahead(run, &jobs[i])))
             return false;
-        if (pieces[i].result.plan_count == 0 && pieces[i].arena)
-            arena_free(pieces[i].arena); /* nobody keeps what lies in it */
+        if (jobs[i].result.plan_count == 0 && jobs[i].arena)
+            arena_free(jobs[i].arena); /* nobody keeps what lies in it */
     }
     return true;
 }
@@ -93,13 +93,13 @@ static bool solve_for_families(struct run *run, struct piece *pieces, int count,
 /* Where solving in all orders takes long, it is for the proof and not for the sake of families. */
 static bool has_many_orders(const struct run *run)
 {
-    return run->bench.chain.branches && !search_is_small(run);
+    return run->bench.chain.branches && !run_is_small(run);
 }
 
 /* Plans of the other comfortable configurations, whatever the best is: what no limit has cut off. */
 static bool solve_comfortable(struct run *run)
 {
-    struct piece pieces[SCOUTS] = { 0 };
+    struct job jobs[SCOUTS] = { 0 };
     int count = 0, met = 0;
     for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX && met < SCOUTS; i++) {
         bool good = false;
@@ -107,37 +107,37 @@ static bool solve_comfortable(struct run *run)
             return false;
         met += good;
         if (good && met > 1) /* the first one was the scout */
-            pieces[count++] = (struct piece){ .config = run->order[i].index, .files_order = has_many_orders(run) };
+            jobs[count++] = (struct job){ .config = run->order[i].index, .files_order = has_many_orders(run) };
     }
-    return solve_for_families(run, pieces, count, INT64_MAX, true);
+    return solve_for_families(run, jobs, count, INT64_MAX, true);
 }
 
 /* Plans of configurations that only their relaxation ruled out, and not by far. */
 static bool solve_close(struct run *run)
 {
-    struct piece pieces[CLOSE_SOLVES] = { 0 };
+    struct job jobs[CLOSE_SOLVES] = { 0 };
     int count = 0;
     int64_t below_ns = run->best_ns + run->best_ns / 1000 * CLOSE_PERMILLE;
     for (; count < CLOSE_SOLVES && count < run->close_count && run->close[count].bound_ns < below_ns; count++)
-        pieces[count] = (struct piece){ .config = run->close[count].index, .files_order = has_many_orders(run) };
-    return solve_for_families(run, pieces, count, below_ns, true);
+        jobs[count] = (struct job){ .config = run->close[count].index, .files_order = has_many_orders(run) };
+    return solve_for_families(run, jobs, count, below_ns, true);
 }
 
 /* The formula does not see which values cross a cut and which stages stand side by side. So of the configurations that
  * have the best plans in any order, those in the file's order are candidates too. */
 static bool solve_files_order(struct run *run)
 {
-    struct piece *pieces = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *pieces);
+    struct job *jobs = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *jobs);
     bool *met = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *met);
     int count = 0;
-    if (!pieces || !met)
+    if (!jobs || !met)
         return fail_memory(run->err);
     for (int i = 0; i < run->candidate_count && run->bench.chain.branches; i++)
         met[run->candidates[i].config] = true;
     for (int i = 0; i < run->config_count; i++)
         if (met[i])
-            pieces[count++] = (struct piece){ .config = i, .files_order = true };
-    return solve_for_families(run, pieces, count, INT64_MAX, false);
+            jobs[count++] = (struct job){ .config = i, .files_order = true };
+    return solve_for_families(run, jobs, count, INT64_MAX, false);
 }
 
 /* What may still be tried for families, and how far that is. */
@@ -151,7 +151,7 @@ struct families {
     bool *solved;                /* (configurations) */
     bool *stepped;               /* (count) in this round */
     int *failed;                 /* (count) 1 + the latest configuration without a plan; 0: none yet */
-    struct piece *pieces;        /* (count) of this round */
+    struct job *jobs;            /* (count) of this round */
     int tries_each;              /* of a family at most */
     int solves_left, looks_left; /* looks: relaxations */
 };
@@ -159,13 +159,13 @@ struct families {
 static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
 {
     int family = 0;
-    while (family < f->count && !search_same_family(run, first[family], at->index))
+    while (family < f->count && !run_same_family(run, first[family], at->index))
         family++;
     if (family == f->count)
         first[f->count++] = at->index;
     f->of[at->index] = family;
     f->queue.list[f->queue.count++] = (struct waiting){ .at = *at };
-    f->queue.plain_count += !at->late;
+    f->queue.early_count += !at->late;
 }
 
 /* The configurations whose first bounds are low enough. */
@@ -187,7 +187,7 @@ static bool open_families(struct run *run, struct families *f)
     f->tries = arena_alloc(&run->arena, count, sizeof *f->tries);
     f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
     f->failed = arena_alloc(&run->arena, count, sizeof *f->failed);
-    f->pieces = arena_alloc(&run->arena, count, sizeof *f->pieces);
+    f->jobs = arena_alloc(&run->arena, count, sizeof *f->jobs);
     return !arena_failed(&run->arena) || fail_memory(run->err);
 }
 
@@ -242,11 +242,11 @@ static int step_families(const struct run *run, struct families *f)
         }
         struct waiting next = propose_take_out(&f->queue, i);
         bool look = may_look(f, &next);
-        f->pieces[count++] = (struct piece){ .config = next.at.index,
-                                             .bound_ns = next.at.bound_ns,
-                                             .queue = &f->queue,
-                                             .bound_only = look,
-                                             .files_order = !look && has_many_orders(run) };
+        f->jobs[count++] = (struct job){ .config = next.at.index,
+                                         .bound_ns = next.at.bound_ns,
+                                         .queue = &f->queue,
+                                         .bound_only = look,
+                                         .files_order = !look && has_many_orders(run) };
         f->looks_left -= look;
         f->solves_left -= !look;
         f->tries[family] += !look && !solved_alike(run, f, next.at.index);
@@ -261,28 +261,28 @@ static bool solve_families(struct run *run, struct families *f)
 {
     if (!open_families(run, f))
         return false;
-    for (int count; !search_stops(run) && (count = step_families(run, f)) > 0;) {
-        if (!solve_for_families(run, f->pieces, count, f->below_ns, f->rough))
+    for (int count; !run_stops(run) && (count = step_families(run, f)) > 0;) {
+        if (!solve_for_families(run, f->jobs, count, f->below_ns, f->rough))
             return false;
         for (int i = 0; i < count; i++) {
-            if (propose_is_open(&f->pieces[i]))
-                propose_put_back(&f->pieces[i], RELAXED);
-            else if (!f->pieces[i].bound_only && !f->pieces[i].result.feasible)
-                f->failed[f->of[f->pieces[i].config]] = f->pieces[i].config + 1;
+            if (propose_is_open(&f->jobs[i]))
+                propose_put_back(&f->jobs[i], RELAXED);
+            else if (!f->jobs[i].bound_only && !f->jobs[i].result.feasible)
+                f->failed[f->of[f->jobs[i].config]] = f->jobs[i].config + 1;
         }
     }
     return true;
 }
 
 /* A family without a candidate gets one; of a small model, several. */
-bool search_solve_families(struct run *run)
+bool families_solve(struct run *run)
 {
-    struct families families = { .rough = !search_is_small(run),
+    struct families families = { .rough = !run_is_small(run),
                                  .tries_each = FAMILY_TRIES,
                                  .solves_left = FAMILY_SOLVES };
     if (run->options->keep_all || run->best_ns == INT64_MAX)
         return true;
-    if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
+    if (!run_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
         return false;
     families.below_ns = run->best_ns + run->best_ns / 1000 * (families.rough ? FAMILY_PERMILLE : SMALL_PERMILLE);
     if (!families.rough) {
@@ -291,5 +291,5 @@ bool search_solve_families(struct run *run)
             SMALL_MORE * (run->bench.facts->cluster->group_count == MOST_ORDERED_GROUPS ? ORDERS_MORE : 1);
         families.looks_left = families.solves_left * FAMILY_LOOKS;
     }
-    return solve_families(run, &families) && (search_stops(run) || solve_files_order(run));
+    return solve_families(run, &families) && (run_stops(run) || solve_files_order(run));
 }

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void propose_record(struct run *run, int config, enum config_fate fate)
+void first_bounds_record(struct run *run, int config, enum config_fate fate)
 {
     struct certificate *certificate = &run->result->certificate;
     certificate->records[certificate->record_count++] =
         (struct config_record){ .config = config, .fate = fate, .first_ns = run->first_ns[config] };
 }
 
-int propose_compare(const void *a, const void *b)
+int first_bounds_compare(const void *a, const void *b)
 {
     const struct ordered *x = a, *y = b;
     if (x->late != y->late)
@@ -26,10 +26,10 @@ int propose_compare(const void *a, const void *b)
 static int compare_waiting(const void *a, const void *b)
 {
     const struct waiting *x = a, *y = b;
-    return propose_compare(&x->at, &y->at);
+    return first_bounds_compare(&x->at, &y->at);
 }
 
-void propose_sort(struct queue *queue)
+void first_bounds_sort(struct queue *queue)
 {
     qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
 }
@@ -85,18 +85,18 @@ static bool open_lists(struct run *run)
     return (certificate->records && !arena_failed(&run->arena)) || fail_memory(run->err);
 }
 
-bool search_order(struct run *run)
+bool first_bounds_open(struct run *run)
 {
     run->result->certificate.ideals = chain_ideals(&run->bench.chain);
     if (!open_lists(run))
         return false;
-    for (int i = 0; i < run->config_count && !search_stops(run); i++)
+    for (int i = 0; i < run->config_count && !run_stops(run); i++)
         if (!bound_config(run, i))
             return false;
     return true;
 }
 
-bool propose_open_queue(struct run *run, struct queue *queue)
+bool first_bounds_open_queue(struct run *run, struct queue *queue)
 {
     *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list) };
     if (!queue->list)
@@ -105,9 +105,9 @@ bool propose_open_queue(struct run *run, struct queue *queue)
         if (!run->is_bounded[i] || run->path_ns[i] == INT64_MAX)
             continue;
         queue->list[queue->count++] = (struct waiting){ { run->path_ns[i], i, false }, FIRST };
-        queue->plain_count++;
+        queue->early_count++;
     }
-    propose_sort(queue);
+    first_bounds_sort(queue);
     return true;
 }
 
@@ -120,14 +120,14 @@ static int64_t place_of(const struct run *run, int index)
     return run->stopped ? max_i64(path_ns, run->first_ns[index]) : path_ns;
 }
 
-void propose_list(struct run *run)
+void first_bounds_list(struct run *run)
 {
     for (int i = 0; i < run->config_count; i++)
         run->order[i] = (struct ordered){ place_of(run, i), i, false };
-    qsort(run->order, (size_t)run->config_count, sizeof *run->order, propose_compare);
+    qsort(run->order, (size_t)run->config_count, sizeof *run->order, first_bounds_compare);
 }
 
-bool propose_bound_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns)
+bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns)
 {
     int64_t *least_ns = &run->result->certificate.simulated_bound_ns;
     struct busy_problem problem = busy_problem_of(&run->bench.chain, &run->configs[index], table);
@@ -145,17 +145,17 @@ static bool enter_known(struct run *run, int index)
     certificate_hash_add(&certificate->hash, &run->configs[index], table);
     run->busy_ns[index] = INT64_MAX;
     if (!table) {
-        propose_record(run, index, FATE_REFUSED);
+        first_bounds_record(run, index, FATE_REFUSED);
         return true;
     }
     if (is_like_last(run, index)) {
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
-    return propose_bound_simulation(run, index, table, certificate->simulated_bound_ns);
+    return first_bounds_simulation(run, index, table, certificate->simulated_bound_ns);
 }
 
-bool propose_enter_bounds(struct run *run)
+bool first_bounds_enter(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
     bool unseen = false;
@@ -170,7 +170,7 @@ bool propose_enter_bounds(struct run *run)
         }
         unseen = true;
         run->busy_ns[i] = INT64_MAX;
-        propose_record(run, i, FATE_UNSEEN);
+        first_bounds_record(run, i, FATE_UNSEEN);
     }
     if (unseen) /* nothing is known of them */
         certificate->simulated_bound_ns = run->open_bound_ns = 0;

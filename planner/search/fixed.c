@@ -45,7 +45,7 @@ bool fixed_plan(struct plan **out, const struct search_options *options, bool re
     if (!check_fixed(space, err))
         return false;
     if (!names_several(&space->turns))
-        return uniform_plan(out, space, reversed, model, facts, err);
+        return baseline_plan(out, space, reversed, model, facts, err);
     if (reversed)
         return fail(err, "plan: reversed: where stages have several meshes, which of the cluster's ends comes "
                          "first is decided with them; leave it out");

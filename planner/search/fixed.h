@@ -5,7 +5,7 @@
 
 /**
  * Each choice of options->space has one value, and each rule for layers; what is free is as usual, and
- * stages are balanced (uniform_plan()). reversed: the pipeline begins on the cluster's last ranks. Turns may
+ * stages are balanced (baseline_plan()). reversed: the pipeline begins on the cluster's last ranks. Turns may
  * have several values: which stage has which of them, the cut, and which of the cluster's ends comes first is then what
  * a search decides, with all else fixed. Fails like both; where a choice has several values, with its key.
  */

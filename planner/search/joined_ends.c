@@ -1,12 +1,12 @@
 /* Plans whose first and last layers share a weight, and whose schedule has both ends of the model on one stage: the
  * closed form does not know that then nobody exchanges its gradient. */
 #include "planner/program/schedule.h"
-#include "planner/search/unbounded.h"
+#include "planner/search/search_parts.h"
 
 bool joined_ends_are(const struct config *config)
 {
     const struct schedule *schedule = schedules[config->schedule];
-    return unbounded_is_plain(config) && !schedule->copies && config_pieces(config) > 1 &&
+    return unbounded_is_usual(config) && !schedule->copies && config_pieces(config) > 1 &&
            config_stage(config, config_pieces(config) - 1) == config_stage(config, 0);
 }
 
@@ -17,9 +17,9 @@ static bool lengthen_last(struct run *run, const struct candidate *c, int kept, 
     int last = config_pieces(&run->configs[c->config]) - 1;
     moved->plan = NULL;
     for (struct cut_move move = { last, last, -1 }; move.first > 0 && !moved->plan; move.first--)
-        if (!search_move_cuts(run, c, &move, kept, moved))
+        if (!moves_cuts(run, c, &move, kept, moved))
             return false;
-    return !moved->plan || search_rank_moved(run, moved, 1, INT64_MAX);
+    return !moved->plan || rank_moved(run, moved, 1, INT64_MAX);
 }
 
 /* The last piece takes the layers from the tied one on: the closed form does not know that one stage has both ends, so
@@ -29,42 +29,42 @@ static bool join_ends(struct run *run, const struct candidate *c, int *kept)
     const struct config *config = &run->configs[c->config];
     int last = config_pieces(config) - 1;
     struct candidate at = *c, moved;
-    while (plan_layer_at(at.plan, search_piece(config, at.plan, last).first) > run->bench.chain.tied_second) {
+    while (plan_layer_at(at.plan, rank_piece(config, at.plan, last).first) > run->bench.chain.tied_second) {
         if (!lengthen_last(run, &at, *kept, &moved))
             return false;
         if (!moved.plan)
             return true;
-        if (!search_keep(run, &moved, kept))
+        if (!rank_keep(run, &moved, kept))
             return false;
         at = moved;
     }
     return true;
 }
 
-bool search_join_all_tied(struct run *run)
+bool joined_ends_try_all(struct run *run)
 {
     const struct chain *chain = &run->bench.chain;
     int kept = (int)run->result->certificate.ranked, ranked = kept;
-    for (int i = 0; i < ranked && chain->branches && chain->tied_first >= 0 && !search_stops(run); i++) {
+    for (int i = 0; i < ranked && chain->branches && chain->tied_first >= 0 && !run_stops(run); i++) {
         struct candidate c = run->candidates[i], joined;
-        if (c.judged || !search_has_pieces(run, &c) || config_pieces(&run->configs[c.config]) < 2)
+        if (c.judged || !rank_has_pieces(run, &c) || config_pieces(&run->configs[c.config]) < 2)
             continue;
-        if (!search_join_tied(run, &c, kept, &joined) ||
-            (joined.plan && !(search_rank_moved(run, &joined, 1, INT64_MAX) && search_keep(run, &joined, &kept))))
+        if (!moves_join_tied(run, &c, kept, &joined) ||
+            (joined.plan && !(rank_moved(run, &joined, 1, INT64_MAX) && rank_keep(run, &joined, &kept))))
             return false;
     }
-    search_sort_ranked(run, kept);
+    rank_sort(run, kept);
     return true;
 }
 
 bool joined_ends_make(struct run *run)
 {
     int kept = (int)run->result->certificate.ranked, ranked = kept;
-    for (int i = 0; i < ranked && run->bench.chain.tied_first >= 0 && !search_stops(run); i++) {
+    for (int i = 0; i < ranked && run->bench.chain.tied_first >= 0 && !run_stops(run); i++) {
         struct candidate c = run->candidates[i];
         if (!c.judged && joined_ends_are(&run->configs[c.config]) && !join_ends(run, &c, &kept))
             return false;
     }
-    search_sort_ranked(run, kept);
+    rank_sort(run, kept);
     return true;
 }

@@ -3,7 +3,7 @@
 #include "base/num.h"
 #include "planner/cost/cost.h"
 #include "planner/estimate/assemble.h"
-#include "planner/pool/run.h"
+#include "planner/search/search_parts.h"
 #include <stdlib.h>
 
 static bool thrifty_plan(struct run *run, const struct config *config, const struct price_table *table,
@@ -45,12 +45,12 @@ static int compare_need(const void *a, const void *b)
 static bool list_thrifty(struct run *run, struct need *list, int *count)
 {
     *count = 0;
-    for (int i = 0; i < run->config_count + run->beside_count; i++) {
+    for (int i = 0; i < run->config_count + run->unbounded_count; i++) {
         const struct price_table *table = NULL;
         struct arena scratch = { 0 };
         if (!may_be_nearest(run, i))
             continue;
-        if (search_stops(run) && *count > 0)
+        if (run_stops(run) && *count > 0)
             break;
         if (!workbench_table(&run->bench, &run->configs[i], false, &table, run->err))
             return false;
@@ -130,7 +130,7 @@ static bool try_nearest(struct run *run, int index)
     if (!workbench_table(&run->bench, &run->configs[index], false, &table, run->err) ||
         !thrifty_plan(run, &run->configs[index], table, &plan))
         return false;
-    bool good = search_estimate(run, plan, table, INT64_MAX, &estimate, run->err);
+    bool good = judge_plan(run, plan, table, INT64_MAX, &estimate, run->err);
     int64_t promised_bytes = good ? estimate->prediction.peak_bytes[fullest_stage(&estimate->prediction)] : 0;
     good = good && estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
     if (good)
@@ -143,11 +143,11 @@ static bool try_nearest(struct run *run, int index)
 
 /* Layout may need less than was expected by one part in so many (DOUBT_SHARE); after so many in a row that came no
  * nearer (FRUITLESS) the rest is not looked at. */
-bool search_find_nearest(struct run *run)
+bool nearest_find(struct run *run)
 {
     enum { DOUBT_SHARE = 16, FRUITLESS = 8 };
     const struct search_result *result = run->result;
-    struct need *list = arena_alloc(&run->arena, (size_t)(run->config_count + run->beside_count) + 1, sizeof *list);
+    struct need *list = arena_alloc(&run->arena, (size_t)(run->config_count + run->unbounded_count) + 1, sizeof *list);
     int count = 0, fruitless = 0;
     if (!list)
         return fail_memory(run->err);
@@ -156,7 +156,7 @@ bool search_find_nearest(struct run *run)
     for (int i = 0; i < count && fruitless < FRUITLESS; i++) {
         const struct plan *before = result->nearest.plan;
         int64_t need_bytes = list[i].bytes - list[i].bytes / DOUBT_SHARE;
-        if (before && (search_stops(run) || need_bytes > result->nearest.needed_bytes))
+        if (before && (run_stops(run) || need_bytes > result->nearest.needed_bytes))
             return true;
         if (!try_nearest(run, list[i].index))
             return false;

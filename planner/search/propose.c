@@ -12,60 +12,60 @@ enum { WAVE = 4, DIVE_SHARE = 20, MANY_NODES = 3000 };
 
 /* ---- one wave ---- */
 
-static void solve_piece(void *context, int index)
+static void solve_job(void *context, int index)
 {
-    struct piece *piece = &((struct piece *)context)[index];
-    piece->good = !piece->table || partition_solve(&piece->problem, piece->arena, &piece->result, &piece->err);
+    struct job *job = &((struct job *)context)[index];
+    job->good = !job->table || partition_solve(&job->problem, job->arena, &job->result, &job->err);
 }
 
-static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns, int64_t gap_ppm)
+static bool prepare_job(struct run *run, struct job *job, int64_t below_ns, int64_t gap_ppm)
 {
-    if (!workbench_table(&run->bench, &run->configs[piece->config], false, &piece->table, run->err))
+    if (!workbench_table(&run->bench, &run->configs[job->config], false, &job->table, run->err))
         return false;
-    if (!piece->table)
+    if (!job->table)
         return true;
-    piece->arena = search_arena(run);
-    if (!piece->arena)
+    job->arena = run_arena(run);
+    if (!job->arena)
         return fail_memory(run->err);
-    if (!search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
+    if (!run_problem(run, job->config, job->table, run->capacity_bytes, &job->problem))
         return false;
-    piece->problem.chain = piece->files_order ? &run->bench.line : &run->bench.chain;
-    piece->problem.below_ns = piece->to_the_end ? min_i64(below_ns, run->best_ns) : below_ns;
-    if (piece->to_the_end || run->options->keep_all) {
-        piece->problem.node_limit = MANY_NODES;
-        piece->problem.most_nodes = 0;
+    job->problem.chain = job->files_order ? &run->bench.line : &run->bench.chain;
+    job->problem.below_ns = job->to_the_end ? min_i64(below_ns, run->best_ns) : below_ns;
+    if (job->to_the_end || run->options->keep_all) {
+        job->problem.node_limit = MANY_NODES;
+        job->problem.most_nodes = 0;
     }
-    piece->problem.enough_ns = piece->enough_ns;
-    piece->problem.bound_only = piece->bound_only;
-    piece->problem.halves = piece->halves;
-    piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, gap_ppm);
+    job->problem.enough_ns = job->enough_ns;
+    job->problem.bound_only = job->bound_only;
+    job->problem.halves = job->halves;
+    job->problem.gap_ppm = max_i64(job->problem.gap_ppm, gap_ppm);
     if (run->stopped) { /* for a first plan, since without it there would be no answer at all */
-        piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, FAMILY_GAP_PPM);
-        piece->problem.stops = NULL;
+        job->problem.gap_ppm = max_i64(job->problem.gap_ppm, FAMILY_GAP_PPM);
+        job->problem.stops = NULL;
     }
     return true;
 }
 
 /* Candidates are cut at places of the chain that has all orders. */
-static void take_places(const struct run *run, struct piece *piece)
+static void take_places(const struct run *run, struct job *job)
 {
-    for (int i = 0; i < piece->result.plan_count && piece->files_order; i++) {
-        struct partition_plan *plan = &piece->result.plans[i];
-        for (int k = 0; k < partition_stages(&piece->problem, plan); k++)
+    for (int i = 0; i < job->result.plan_count && job->files_order; i++) {
+        struct partition_plan *plan = &job->result.plans[i];
+        for (int k = 0; k < partition_stages(&job->problem, plan); k++)
             plan->first_layer[k] = chain_prefix(&run->bench.chain, plan->first_layer[k]);
     }
 }
 
-bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm)
+bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_ns, int64_t gap_ppm)
 {
     for (int i = 0; i < count; i++)
-        if (!prepare_piece(run, &pieces[i], below_ns, gap_ppm))
+        if (!prepare_job(run, &jobs[i], below_ns, gap_ppm))
             return false;
-    search_parallel(run, count, solve_piece, pieces);
+    run_parallel(run, count, solve_job, jobs);
     for (int i = 0; i < count; i++) {
-        if (!pieces[i].good)
-            return fail_kind(run->err, pieces[i].err.kind, "%s", pieces[i].err.message);
-        take_places(run, &pieces[i]);
+        if (!jobs[i].good)
+            return fail_kind(run->err, jobs[i].err.kind, "%s", jobs[i].err.message);
+        take_places(run, &jobs[i]);
     }
     return true;
 }
@@ -82,23 +82,23 @@ static void drop_rough(struct run *run, int config)
     run->candidate_count = kept;
 }
 
-bool propose_keep(struct run *run, const struct piece *piece, bool rough)
+bool propose_keep(struct run *run, const struct job *job, bool rough)
 {
-    for (int i = 0; i < piece->result.plan_count; i++) {
+    for (int i = 0; i < job->result.plan_count; i++) {
         struct candidate candidate = {
-            .config = piece->config,
-            .table = piece->table,
-            .solution = piece->result.plans[i],
+            .config = job->config,
+            .table = job->table,
+            .solution = job->result.plans[i],
             .capacity_bytes = run->capacity_bytes,
             .rough = rough,
         };
-        if (piece->result.plans[i].step_ns < run->best_ns) {
-            run->best_ns = piece->result.plans[i].step_ns;
-            run->best_config = piece->config;
-            run->best_table = piece->table;
-            run->best_solution = piece->result.plans[i];
+        if (job->result.plans[i].step_ns < run->best_ns) {
+            run->best_ns = job->result.plans[i].step_ns;
+            run->best_config = job->config;
+            run->best_table = job->table;
+            run->best_solution = job->result.plans[i];
         }
-        if (!search_add_candidate(run, &candidate))
+        if (!run_add_candidate(run, &candidate))
             return false;
     }
     return true;
@@ -120,13 +120,13 @@ static void raise_bounds(const struct run *run, struct queue *queue)
         struct ordered *at = &queue->list[i].at;
         at->bound_ns = max_i64(at->bound_ns, run->first_ns[at->index]);
     }
-    propose_sort(queue);
+    first_bounds_sort(queue);
 }
 
 struct waiting propose_take_out(struct queue *queue, int place)
 {
     struct waiting taken = queue->list[place];
-    queue->plain_count -= !taken.at.late;
+    queue->early_count -= !taken.at.late;
     queue->count--;
     memmove(&queue->list[1], &queue->list[0], (size_t)place * sizeof taken);
     queue->list++;
@@ -141,17 +141,17 @@ static int place_in_queue(const struct queue *queue, int config)
     return place;
 }
 
-void propose_put_back(const struct piece *piece, enum knowledge known)
+void propose_put_back(const struct job *job, enum knowledge known)
 {
-    struct queue *queue = piece->queue;
-    struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config, known == TRIED };
+    struct queue *queue = job->queue;
+    struct ordered at = { max_i64(job->bound_ns, job->result.bound_ns), job->config, known == TRIED };
     int place = 0;
-    while (place < queue->count && propose_compare(&queue->list[place].at, &at) < 0)
+    while (place < queue->count && first_bounds_compare(&queue->list[place].at, &at) < 0)
         place++;
     queue->list--; /* it was taken out before */
     memmove(&queue->list[0], &queue->list[1], (size_t)place * sizeof *queue->list);
     queue->count++;
-    queue->plain_count += !at.late;
+    queue->early_count += !at.late;
     queue->list[place] = (struct waiting){ .at = at, .known = known };
 }
 
@@ -169,8 +169,8 @@ static int next_worth(const struct run *run, const struct queue *queue)
 {
     int64_t below_ns = run->options->keep_all ? INT64_MAX : reach(run);
     for (int place = 0; place < queue->count; place++) {
-        if (place < queue->plain_count && queue->list[place].at.bound_ns >= below_ns)
-            place = queue->plain_count;
+        if (place < queue->early_count && queue->list[place].at.bound_ns >= below_ns)
+            place = queue->early_count;
         if (place < queue->count && worth_solving(run, &queue->list[place]))
             return place;
     }
@@ -185,89 +185,89 @@ static void count_work(struct run *run, const struct partition_result *result)
     certificate->passes += result->passes;
 }
 
-static bool count_piece(struct run *run, const struct piece *piece)
+static bool count_job(struct run *run, const struct job *job)
 {
     struct certificate *certificate = &run->result->certificate;
-    const struct partition_result *result = &piece->result;
-    if (!piece->table) {
-        propose_record(run, piece->config, FATE_REFUSED);
+    const struct partition_result *result = &job->result;
+    if (!job->table) {
+        first_bounds_record(run, job->config, FATE_REFUSED);
         return true;
     }
     certificate->solved += !result->no_memory;
-    run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
-    run->tried[piece->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
-    if (run->tried[piece->config])
-        drop_rough(run, piece->config);
-    propose_record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
-    return propose_keep(run, piece, false);
+    run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(job->bound_ns, result->bound_ns));
+    run->tried[job->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
+    if (run->tried[job->config])
+        drop_rough(run, job->config);
+    first_bounds_record(run, job->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
+    return propose_keep(run, job, false);
 }
 
-bool propose_is_open(const struct piece *piece)
+bool propose_is_open(const struct job *job)
 {
-    return piece->table && piece->bound_only && !piece->result.no_memory && !piece->result.ruled_out;
+    return job->table && job->bound_only && !job->result.no_memory && !job->result.ruled_out;
 }
 
 /* Solved with few nodes, which were not enough for the proof. */
-static bool is_short(const struct piece *piece)
+static bool is_short(const struct job *job)
 {
-    const struct partition_result *result = &piece->result;
-    if (!piece->table || piece->bound_only || result->no_memory || piece->problem.node_limit > FEW_NODES)
+    const struct partition_result *result = &job->result;
+    if (!job->table || job->bound_only || result->no_memory || job->problem.node_limit > FEW_NODES)
         return false;
-    int64_t found_ns = result->plan_count > 0 ? result->plans[0].step_ns : piece->problem.below_ns;
-    return result->bound_ns < found_ns - partition_gap_ns(piece->problem.gap_ppm, found_ns);
+    int64_t found_ns = result->plan_count > 0 ? result->plans[0].step_ns : job->problem.below_ns;
+    return result->bound_ns < found_ns - partition_gap_ns(job->problem.gap_ppm, found_ns);
 }
 
 /* A relaxation settles what it rules out; the rest waits for its turn with the new bound. */
-static bool settle(struct run *run, const struct piece *piece)
+static bool settle(struct run *run, const struct job *job)
 {
-    count_work(run, &piece->result);
-    if (propose_is_open(piece)) {
-        propose_put_back(piece, piece->halves == 0 ? RELAXED : SHARPENED);
+    count_work(run, &job->result);
+    if (propose_is_open(job)) {
+        propose_put_back(job, job->halves == 0 ? RELAXED : SHARPENED);
         return true;
     }
-    if (!is_short(piece))
-        return count_piece(run, piece);
-    run->tried[piece->config] |= piece->result.plan_count > 0;
-    propose_put_back(piece, TRIED);
-    return propose_keep(run, piece, false);
+    if (!is_short(job))
+        return count_job(run, job);
+    run->tried[job->config] |= job->result.plan_count > 0;
+    propose_put_back(job, TRIED);
+    return propose_keep(run, job, false);
 }
 
 /* Of those whose sharpened bound lies so far below the best plan that a plan near it would rule out much, the least. */
-static const struct piece *deepest(const struct run *run, const struct piece *pieces, int count)
+static const struct job *deepest(const struct run *run, const struct job *jobs, int count)
 {
-    const struct piece *least = NULL;
+    const struct job *least = NULL;
     int64_t below_ns = run->best_ns - run->best_ns / DIVE_SHARE;
     for (int i = 0; i < count; i++) {
-        bool open = propose_is_open(&pieces[i]) && pieces[i].halves > 0;
-        if (open && pieces[i].result.bound_ns < (least ? least->result.bound_ns : below_ns))
-            least = &pieces[i];
+        bool open = propose_is_open(&jobs[i]) && jobs[i].halves > 0;
+        if (open && jobs[i].result.bound_ns < (least ? least->result.bound_ns : below_ns))
+            least = &jobs[i];
     }
     return least;
 }
 
 /* It is solved at once, not in its turn. */
-static bool dive(struct run *run, const struct piece *pieces, int count)
+static bool dive(struct run *run, const struct job *jobs, int count)
 {
-    const struct piece *least = deepest(run, pieces, count);
+    const struct job *least = deepest(run, jobs, count);
     if (!least)
         return true;
-    struct piece piece = { .config = least->config,
-                           .bound_ns = least->result.bound_ns,
-                           .enough_ns = least->enough_ns,
-                           .queue = least->queue };
-    propose_take_out(piece.queue, place_in_queue(piece.queue, piece.config));
-    return propose_solve(run, &piece, 1, reach(run), 0) && settle(run, &piece);
+    struct job job = { .config = least->config,
+                       .bound_ns = least->result.bound_ns,
+                       .enough_ns = least->enough_ns,
+                       .queue = least->queue };
+    propose_take_out(job.queue, place_in_queue(job.queue, job.config));
+    return propose_solve(run, &job, 1, reach(run), 0) && settle(run, &job);
 }
 
-static bool solve_wave(struct run *run, struct piece *pieces, int count)
+static bool solve_wave(struct run *run, struct job *jobs, int count)
 {
     const struct search_calls *calls = &run->options->calls;
-    if (!propose_solve(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
+    if (!propose_solve(run, jobs, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
         return false;
     for (int i = 0; i < count; i++)
-        if (!settle(run, &pieces[i]))
+        if (!settle(run, &jobs[i]))
             return false;
-    if (!dive(run, pieces, count))
+    if (!dive(run, jobs, count))
         return false;
     if (calls->progress)
         calls->progress(calls->watcher, (int)run->result->certificate.solved, run->config_count, run->best_ns);
@@ -315,16 +315,16 @@ static bool sharded_comfortable(struct run *run, const struct ordered *at, bool 
 }
 
 /* A scout with a plan is near its best: that it is not better can be proven later. */
-static bool send_out(struct run *run, struct piece *piece)
+static bool send_out(struct run *run, struct job *job)
 {
-    if (!propose_solve(run, piece, 1, INT64_MAX, FAMILY_GAP_PPM))
+    if (!propose_solve(run, job, 1, INT64_MAX, FAMILY_GAP_PPM))
         return false;
-    if (!piece->table || !piece->result.feasible)
-        return settle(run, piece);
-    count_work(run, &piece->result);
-    propose_put_back(piece, SHARPENED);
-    run->tried[piece->config] = true;
-    return propose_keep(run, piece, true);
+    if (!job->table || !job->result.feasible)
+        return settle(run, job);
+    count_work(run, &job->result);
+    propose_put_back(job, SHARPENED);
+    run->tried[job->config] = true;
+    return propose_keep(run, job, true);
 }
 
 typedef bool comfort_function(struct run *run, const struct ordered *at, bool *out);
@@ -336,18 +336,18 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
         bool good = false;
         if (scouts == SCOUTS)
             return true;
-        if (search_stops(run))
+        if (run_stops(run))
             return true;
         if (!is_comfortable(run, &queue->list[i].at, &good))
             return false;
         if (!good)
             continue;
         struct waiting taken = propose_take_out(queue, i--);
-        struct piece piece = { .config = taken.at.index, .bound_ns = taken.at.bound_ns, .queue = queue };
-        if (!send_out(run, &piece))
+        struct job job = { .config = taken.at.index, .bound_ns = taken.at.bound_ns, .queue = queue };
+        if (!send_out(run, &job))
             return false;
         scouts++;
-        if (piece.result.feasible)
+        if (job.result.feasible)
             return true;
     }
     return true;
@@ -355,12 +355,12 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
 
 /* When time is over: of a small model, whose plans are soon judged, with stages as well, since first bounds know how
  * full the pipeline is. */
-static bool plainly_fits(struct run *run, const struct ordered *at, bool *out)
+static bool fits_easily(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
     if (!sharded_comfortable(run, at, out))
         return false;
-    return *out || !search_is_small(run) || config->meshes > 0 || leaves_room(run, config, 1, out);
+    return *out || !run_is_small(run) || config->meshes > 0 || leaves_room(run, config, 1, out);
 }
 
 /* Where all are short of micro-batches. */
@@ -371,7 +371,7 @@ static bool has_room(struct run *run, const struct ordered *at, bool *out)
     return config->meshes > 0 || leaves_room(run, config, 1, out);
 }
 
-/* While there is time, or of a space without a plain part, where none is comfortable, any. */
+/* While there is time, or of a space without a narrower part, where none is comfortable, any. */
 static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out)
 {
     (void)at;
@@ -382,21 +382,21 @@ static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out
 /* The configuration, which nobody has solved. Where it has a plan that is a candidate; nothing is proven of it. */
 static bool scout_one(struct run *run, int config, bool *found)
 {
-    struct piece piece = { .config = config };
+    struct job job = { .config = config };
     run->tried[config] = true;
     run->scouted++;
-    if (!propose_solve(run, &piece, 1, INT64_MAX, FAMILY_GAP_PPM) || !propose_keep(run, &piece, true))
+    if (!propose_solve(run, &job, 1, INT64_MAX, FAMILY_GAP_PPM) || !propose_keep(run, &job, true))
         return false;
-    count_work(run, &piece.result);
-    *found = piece.result.plan_count > 0;
+    count_work(run, &job.result);
+    *found = job.result.plan_count > 0;
     return true;
 }
 
 /* MOST_SCOUTED: so many are solved while there is time; when it is over, until one is found. */
-bool search_scout_on(struct run *run, bool *found)
+bool propose_scout_on(struct run *run, bool *found)
 {
     enum { MOST_SCOUTED = 256 };
-    static comfort_function *const kinds[] = { plainly_fits, propose_comfortable, has_room, is_all_there_is };
+    static comfort_function *const kinds[] = { fits_easily, propose_comfortable, has_room, is_all_there_is };
     int count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
         for (; run->scout_at < run->config_count && (run->stopped || run->scouted < MOST_SCOUTED); run->scout_at++) {
@@ -423,29 +423,29 @@ static void close_queue(struct run *run, const struct queue *queue)
         if (!left && relaxed && waiting->known < TRIED)
             run->close[run->close_count++] = waiting->at;
         if (left || relaxed)
-            propose_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
+            first_bounds_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
     }
 }
 
-static struct piece piece_of(const struct run *run, struct queue *queue, const struct waiting *next)
+static struct job piece_of(const struct run *run, struct queue *queue, const struct waiting *next)
 {
     bool relaxed = next->known < SHARPENED && !next->at.late && run->best_ns < INT64_MAX && !run->options->keep_all;
-    return (struct piece){ .config = next->at.index,
-                           .bound_ns = next->at.bound_ns,
-                           .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
-                           .queue = queue,
-                           .halves = next->known == RELAXED || search_is_small(run) ? PARTITION_HALVES : 0,
-                           .to_the_end = next->known == TRIED,
-                           .bound_only = relaxed };
+    return (struct job){ .config = next->at.index,
+                         .bound_ns = next->at.bound_ns,
+                         .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
+                         .queue = queue,
+                         .halves = next->known == RELAXED || run_is_small(run) ? PARTITION_HALVES : 0,
+                         .to_the_end = next->known == TRIED,
+                         .bound_only = relaxed };
 }
 
 /* The next ones that are worth it, out of the queue; their number, WAVE at most. */
-static int take_wave(const struct run *run, struct queue *queue, struct piece *pieces)
+static int take_wave(const struct run *run, struct queue *queue, struct job *jobs)
 {
     int count = 0;
     for (int place; count < WAVE && (place = next_worth(run, queue)) < queue->count;) {
         struct waiting next = propose_take_out(queue, place);
-        pieces[count++] = piece_of(run, queue, &next);
+        jobs[count++] = piece_of(run, queue, &next);
     }
     return count;
 }
@@ -465,10 +465,10 @@ static bool pauses(const struct run *run)
 /* Until no bound lies below what is already known. */
 static bool solve_all(struct run *run, struct queue *queue)
 {
-    for (int count = 1; count > 0 && !search_stops(run) && !pauses(run);) {
-        struct piece pieces[WAVE];
-        count = take_wave(run, queue, pieces);
-        if (count > 0 && !solve_wave(run, pieces, count))
+    for (int count = 1; count > 0 && !run_stops(run) && !pauses(run);) {
+        struct job jobs[WAVE];
+        count = take_wave(run, queue, jobs);
+        if (count > 0 && !solve_wave(run, jobs, count))
             return false;
     }
     return true;
@@ -494,7 +494,7 @@ static bool scout_large(struct run *run, struct queue *queue)
 static bool scout_small(struct run *run, struct queue *queue)
 {
     raise_bounds(run, queue);
-    return run->options->keep_all || scout(run, queue, plainly_fits);
+    return run->options->keep_all || scout(run, queue, fits_easily);
 }
 
 /* Opens the queue, and finds a first plan. */
@@ -504,8 +504,8 @@ static bool open_proof(struct run *run)
     run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
     if (!run->queue || !run->close)
         return fail_memory(run->err);
-    return propose_open_queue(run, run->queue) &&
-           (search_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue));
+    return first_bounds_open_queue(run, run->queue) &&
+           (run_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue));
 }
 
 static bool solve(struct run *run)
@@ -514,26 +514,26 @@ static bool solve(struct run *run)
     if ((!run->queue && !open_proof(run)) || !solve_all(run, run->queue))
         return false;
     if (pauses(run)) {
-        propose_list(run);
+        first_bounds_list(run);
         return true;
     }
-    if (!propose_enter_bounds(run))
+    if (!first_bounds_enter(run))
         return false;
-    propose_list(run);
-    if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
+    first_bounds_list(run);
+    if (run->stopped && run->best_ns == INT64_MAX && !propose_scout_on(run, &found))
         return false;
     close_queue(run, run->queue);
     run->proof_ended = true;
     return true;
 }
 
-bool search_solve(struct run *run)
+bool propose_all(struct run *run)
 {
     run->may_pause = true;
     return solve(run);
 }
 
-bool search_solve_on(struct run *run)
+bool propose_on(struct run *run)
 {
     run->may_pause = false;
     return run->proof_ended || solve(run);

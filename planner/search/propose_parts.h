@@ -1,7 +1,7 @@
-/* What solving best first and solving for families share: pieces of a wave, and queues of what is not settled. */
+/* What solving best first and solving for families share: jobs of a wave, and queues of what is not settled. */
 #ifndef CLEAVE_SEARCH_PROPOSE_PARTS_H
 #define CLEAVE_SEARCH_PROPOSE_PARTS_H
-#include "planner/pool/run.h"
+#include "planner/search/search_parts.h"
 
 enum {
     SLACK_PERMILLE = 10, /* plans this much longer than the best by the formula are candidates too: the judge sees what
@@ -14,7 +14,7 @@ struct queue;
 /* What the bound of a configuration that waits is: its first, or what proved it. */
 enum knowledge { FIRST, RELAXED, SHARPENED, TRIED };
 /* One configuration's problem, solved beside the others of its wave. */
-struct piece {
+struct job {
     int config; /* index */
     int64_t bound_ns;
     int64_t enough_ns;               /* the problem's */
@@ -36,35 +36,35 @@ struct waiting {
     enum knowledge known;
 };
 struct queue {
-    int count, plain_count; /* plain_count: those that are not late */
+    int count, early_count; /* early_count: those that are not late */
     struct waiting *list;   /* ascending; late ones behind all others; with room before it for who was taken out */
 };
 
 /* first_bounds.c: into the certificate, which has room for every configuration. */
-void propose_record(struct run *run, int config, enum config_fate fate);
+void first_bounds_record(struct run *run, int config, enum config_fate fate);
 /* Of struct ordered. */
-int propose_compare(const void *a, const void *b);
-void propose_sort(struct queue *queue);
+int first_bounds_compare(const void *a, const void *b);
+void first_bounds_sort(struct queue *queue);
 /* All configurations that have a first bound and a program, by paths. */
-bool propose_open_queue(struct run *run, struct queue *queue);
+bool first_bounds_open_queue(struct run *run, struct queue *queue);
 /* run->order, by what is known. */
-void propose_list(struct run *run);
+void first_bounds_list(struct run *run);
 /* What first bounds say of all plans, into the certificate. */
-bool propose_enter_bounds(struct run *run);
+bool first_bounds_enter(struct run *run);
 
 /* Solves them side by side, for plans shorter than below_ns, to a gap of at least gap_ppm. */
-bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm);
-/* The piece's plans become candidates. rough: by a loose gap, until their configuration is solved. */
-bool propose_keep(struct run *run, const struct piece *piece, bool rough);
+bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_ns, int64_t gap_ppm);
+/* The job's plans become candidates. rough: by a loose gap, until their configuration is solved. */
+bool propose_keep(struct run *run, const struct job *job, bool rough);
 struct waiting propose_take_out(struct queue *queue, int place);
-/* The piece's configuration, by the bound that is proven of it now, into the queue that it came from. */
-void propose_put_back(const struct piece *piece, enum knowledge known);
+/* The job's configuration, by the bound that is proven of it now, into the queue that it came from. */
+void propose_put_back(const struct job *job, enum knowledge known);
 /* Relaxed, which did not rule it out. */
-bool propose_is_open(const struct piece *piece);
+bool propose_is_open(const struct job *job);
 /* run->busy_ns[index]: no plan of the configuration is simulated shorter; as much as can be said, or at least below_ns.
  * Into the bound of all. */
-bool propose_bound_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns);
-/* A configuration that plainly fits: the least of its weights takes less than two thirds, and the pipeline is mostly
+bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns);
+/* A configuration that fits easily: the least of its weights takes less than two thirds, and the pipeline is mostly
  * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);
 #endif

@@ -4,8 +4,8 @@
 #include "planner/search/advice.h"
 #include "planner/estimate/assemble.h"
 #include "planner/space/config_name.h"
-#include "planner/search/plain.h"
-#include "planner/pool/run.h"
+#include "planner/search/narrower.h"
+#include "planner/search/search_parts.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +18,19 @@ static void drop_candidates(struct run *run)
 }
 
 /* Plans that fit, or were beaten before anyone knew, go to the result. */
-static bool hand_over_heard(struct run *run)
+static bool hand_over_simulated(struct run *run)
 {
     struct search_result *result = run->result;
-    result->heard = arena_alloc(&result->arena, (size_t)run->candidate_count + 1, sizeof *result->heard);
-    if (!result->heard)
+    result->simulated = arena_alloc(&result->arena, (size_t)run->candidate_count + 1, sizeof *result->simulated);
+    if (!result->simulated)
         return fail_memory(run->err);
     for (int i = 0; i < run->candidate_count; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->heard || !c->plan)
+        if (!c->simulated || !c->plan)
             continue;
         plan_join_atoms(c->plan);
-        result->heard[result->heard_count++] =
-            (struct heard_plan){ c->plan, search_told_ns(c), c->solution.step_ns, c->peak_bytes };
+        result->simulated[result->simulated_count++] =
+            (struct simulated_plan){ c->plan, judge_simulated_ns(c), c->solution.step_ns, c->peak_bytes };
         c->plan = NULL;
     }
     return true;
@@ -39,47 +39,43 @@ static bool hand_over_heard(struct run *run)
 /* None of the plans by the formula fits after layout: others may, which they had ruled out. */
 static bool judge_scouts(struct run *run)
 {
-    for (bool found = true; found && run->result->plan_count == 0 && !search_has_any(run);)
-        if (!search_scout_on(run, &found) || (found && (!search_rank(run) || !search_judge(run))))
+    for (bool found = true; found && run->result->plan_count == 0 && !run_has_any(run);)
+        if (!propose_scout_on(run, &found) || (found && (!rank_candidates(run) || !judge_candidates(run))))
             return false;
     return true;
-}
-
-/* By the walk, which sees what the formula does not; then what leads is improved by it. */
-static bool rank_candidates(struct run *run)
-{
-    return search_pass(run, PART_RANKING, search_rank) && search_pass(run, PART_CLIMB, search_climb_all);
 }
 
 /* What the proof left undone when it paused. A plan that it finds now has its turn with the judge. */
 static bool end_proof(struct run *run)
 {
     int before = run->candidate_count;
-    if (!search_pass(run, PART_PROOF, search_solve_on))
+    if (!run_pass(run, PART_PROOF, propose_on))
         return false;
     return run->candidate_count == before ||
-           (search_rank_more(run, before, INT64_MAX) && search_pass(run, PART_CLIMB, search_climb_all) &&
-            search_pass(run, PART_JUDGE, search_judge_more));
+           (rank_more(run, before, INT64_MAX) && run_pass(run, PART_CLIMB, climb_all) &&
+            run_pass(run, PART_JUDGE, judge_more));
 }
 
 /* Bound, solve, rank, judge, improve. */
 static bool propose_and_judge(struct run *run)
 {
     run->best_ns = INT64_MAX;
-    if (!search_pass(run, PART_BOUNDS, search_order) || !search_pass(run, PART_PROOF, search_solve) ||
-        !search_list_beside(run) || !search_pass(run, PART_FAMILIES, search_solve_families))
+    if (!run_pass(run, PART_BOUNDS, first_bounds_open) || !run_pass(run, PART_PROOF, propose_all) ||
+        !unbounded_list(run) || !run_pass(run, PART_FAMILIES, families_solve))
         return false;
+    /* ranked by the walk, which sees what the formula does not; then what leads is improved by it */
     if (run->candidate_count > 0 &&
-        (!rank_candidates(run) || !search_pass(run, PART_JUDGE, search_judge) || !judge_scouts(run)))
+        (!run_pass(run, PART_RANKING, rank_candidates) || !run_pass(run, PART_CLIMB, climb_all) ||
+         !run_pass(run, PART_JUDGE, judge_candidates) || !judge_scouts(run)))
         return false;
     /* what is tried under other schedules or with joined ends may lead elsewhere, so neighbours are looked at after
      * both */
-    if (!search_has_any(run) &&
-        (!search_bound_beside(run) || !search_pass(run, PART_UNBOUNDED, search_try_beside) ||
-         !search_pass(run, PART_POLISH, search_polish) || !search_pass(run, PART_JOINED, search_try_joined) ||
-         !search_pass(run, PART_POLISH, search_polish)))
+    if (!run_has_any(run) &&
+        (!unbounded_bound(run) || !run_pass(run, PART_UNBOUNDED, unbounded_try) ||
+         !run_pass(run, PART_POLISH, polish_best) || !run_pass(run, PART_JOINED, unbounded_try_joined) ||
+         !run_pass(run, PART_POLISH, polish_best)))
         return false;
-    if (!end_proof(run) || !search_enter_beside(run) || !search_settle(run))
+    if (!end_proof(run) || !unbounded_enter(run) || !judge_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
@@ -173,19 +169,19 @@ static bool fill_certificate(struct run *run)
     if (run->result->plan_count == 0)
         return true;
     const struct search_plan *first = &run->result->plans[0];
-    bool beside = run->beside_count > 0 && !config_is_bounded(&first->config), known = run->best_ns < INT64_MAX;
-    bool solved = beside ? known : run->best_ns <= first->formula_ns; /* else a second look found a shorter one within
-                                                                         the gap */
+    bool unbounded = run->unbounded_count > 0 && !config_is_bounded(&first->config), known = run->best_ns < INT64_MAX;
+    bool solved = unbounded ? known : run->best_ns <= first->formula_ns; /* else a second look found a shorter one
+                                                                         within the gap */
     c->best_ns = solved ? run->best_ns : first->formula_ns;
     const struct config *best = solved ? &run->configs[run->best_config] : listed_config(run, &first->config);
     c->best = arena_strdup(&run->result->arena, config_name(name, best));
     if (!c->best)
         return fail_memory(run->err);
-    if (solved && (beside || c->best_ns != first->formula_ns) && !show_best(run))
+    if (solved && (unbounded || c->best_ns != first->formula_ns) && !show_best(run))
         return false;
     if (c->bound_ns > 0)
         c->proof_gap = (double)(c->best_ns - c->bound_ns) / (double)c->bound_ns;
-    certificate_measure(c, first->formula_ns, first->estimate->prediction.step_ns);
+    search_report_measure(c, first->formula_ns, first->estimate->prediction.step_ns);
     return true;
 }
 
@@ -204,46 +200,46 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
     return run->result->why || fail_memory(run->err);
 }
 
-/* All configurations; when time is over before they are listed, or there are very many, and the space has a plain part,
- * those of that part: of these there are fewer, and some plan is to be found among them. */
+/* All configurations; when time is over before they are listed, or there are very many, and the space has a narrower
+ * part, those of that part: of these there are fewer, and some plan is to be found among them. */
 static bool stops(void *self)
 {
-    return search_stops(self);
+    return run_stops(self);
 }
 
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
     const struct space_stop stop = { stops, run, SPACE_MOST_LISTED };
     const struct graph *graph = run->bench.graph;
-    struct space plain = *run->space;
-    bool ended = false, narrows = plain_narrow(&plain) && space_count(&plain, graph, cluster) > 0;
+    struct space narrower = *run->space;
+    bool ended = false, narrows = narrower_space(&narrower) && space_count(&narrower, graph, cluster) > 0;
     if (!space_configs_until(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster,
                              narrows ? &stop : NULL, &ended, run->err))
         return false;
     if (!ended)
         return true;
-    *run->space = plain;
-    run->result->certificate.plain_only = true;
-    run->result->certificate.crowded = !search_stops(run);
+    *run->space = narrower;
+    run->result->certificate.narrower_only = true;
+    run->result->certificate.crowded = !run_stops(run);
     return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
 }
 
 static bool find_nearest_only(struct run *run)
 {
     run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
-    return run->busy_ns ? search_list_beside(run) && search_find_nearest(run) : fail_memory(run->err);
+    return run->busy_ns ? unbounded_list(run) && nearest_find(run) : fail_memory(run->err);
 }
 
-/* What the plain part has is looked for, too: before all else, for half of the time, where that is limited and the
+/* What the narrower part has is looked for, too: before all else, for half of the time, where that is limited and the
  * space is so large that it may be over before anything good is found. */
-static bool propose_beside_plain(struct run *run, const struct model *model, const struct facts *facts)
+static bool propose_beside_narrower(struct run *run, const struct model *model, const struct facts *facts)
 {
     enum { LARGE = 20000 };
     int64_t limit_ns = run->options->time_limit_ns;
     bool first = limit_ns > 0 && run->config_count > LARGE;
-    return (!first || find_plain(run->result, model, facts, run->options, run->start_ns, limit_ns / 2, run->err)) &&
+    return (!first || narrower_find(run->result, model, facts, run->options, run->start_ns, limit_ns / 2, run->err)) &&
            propose_and_judge(run) &&
-           (first || find_plain(run->result, model, facts, run->options, run->start_ns, limit_ns, run->err));
+           (first || narrower_find(run->result, model, facts, run->options, run->start_ns, limit_ns, run->err));
 }
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
@@ -264,18 +260,18 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return fail_memory(run->err);
-    if (!propose_beside_plain(run, model, facts))
+    if (!propose_beside_narrower(run, model, facts))
         return false;
-    if (run->result->plan_count == 0 && !run->options->thrifty && !search_has_any(run) &&
-        !find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
+    if (run->result->plan_count == 0 && !run->options->thrifty && !run_has_any(run) &&
+        !advice_find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
         return false;
     run->result->feasible = run->result->plan_count > 0;
-    if (!fill_certificate(run) || !search_fold(run))
+    if (!fill_certificate(run) || !certificate_ranges_make(run))
         return false;
     if (run->result->feasible || run->options->no_advice)
         return true;
-    return search_find_nearest(run) &&
-           (!run->result->nearest.plan || advise(run->result, model, facts, run->options, run->start_ns, run->err));
+    return nearest_find(run) && (!run->result->nearest.plan ||
+                                 advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
 }
 
 int64_t search_time_left(const struct search_options *options, int64_t start_ns)
@@ -298,7 +294,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     struct run run = { .options = &own, .space = &own.space, .result = result, .err = err };
     if (options->calls.now_ns)
         run.start_ns = options->calls.now_ns(options->calls.self);
-    bool good = run_all(&run, model, facts) && hand_over_heard(&run);
+    bool good = run_all(&run, model, facts) && hand_over_simulated(&run);
     drop_candidates(&run);
     workbench_close(&run.bench);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
@@ -319,8 +315,8 @@ void search_result_free(struct search_result *result)
         plan_free(result->plans[i].plan);
         estimate_free(result->plans[i].estimate);
     }
-    for (int i = 0; i < result->heard_count; i++)
-        plan_free(result->heard[i].plan);
+    for (int i = 0; i < result->simulated_count; i++)
+        plan_free(result->simulated[i].plan);
     plan_free(result->certificate.best_plan);
     plan_free(result->nearest.plan);
     for (int kind = 0; kind < ADVICE_COUNT; kind++)

@@ -1,7 +1,7 @@
 /* What a search has to say beside its plans: the certificate, and why nothing fits. */
 #include "base/num.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/plain.h"
+#include "planner/search/narrower.h"
 #include "planner/space/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +133,7 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     return false;
 }
 
-void certificate_measure(struct certificate *c, int64_t formula_ns, int64_t step_ns)
+void search_report_measure(struct certificate *c, int64_t formula_ns, int64_t step_ns)
 {
     c->formula_ns = formula_ns;
     if (c->bound_ns > 0) {
@@ -271,7 +271,7 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     write_int(w, "refused", c->refused);
     write_int(w, "left", c->left);
     write_int(w, "unseen", c->unseen);
-    write_int(w, "beside", c->beside);
+    write_int(w, "beside", c->unbounded);
     if (c->ideals >= 0)
         write_int(w, "ideals", c->ideals);
     if (c->ideals == 0)
@@ -313,11 +313,11 @@ static void write_search(struct json_writer *w, const struct certificate *c)
     json_end_object(w);
 }
 
-void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space)
+void search_report_certificate(struct json_writer *w, const struct search_result *result, const struct space *space)
 {
     struct space about = *space;
-    if (result->certificate.plain_only)
-        plain_narrow(&about);
+    if (result->certificate.narrower_only)
+        narrower_space(&about);
     write_search(w, &result->certificate);
     json_write_key(w, "certificate");
     json_begin_object(w);

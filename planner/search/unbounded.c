@@ -1,18 +1,17 @@
-/* Schedules beside those that the closed form bounds (space_configs_beside()). What they have to do at least belongs to
+/* Schedules that the closed form does not bound (space_configs_unbounded()). What they have to do at least belongs to
  * the bound of the simulated step; and what the judge found best is tried with them too: most differ from others in how
  * long stages idle, little in which degrees and strategies are good. */
-#include "planner/search/unbounded.h"
 #include "base/num.h"
 #include "planner/search/propose_parts.h"
 #include <string.h>
 
-bool search_list_beside(struct run *run)
+bool unbounded_list(struct run *run)
 {
-    struct config *beside = NULL;
+    struct config *unbounded = NULL;
     int count = 0, own = run->config_count;
-    run->beside_first = own;
-    if (own == 0 || !space_configs_beside(&beside, &count, &run->arena, run->space, run->bench.graph,
-                                          run->bench.facts->cluster, run->err))
+    run->unbounded_first = own;
+    if (own == 0 || !space_configs_unbounded(&unbounded, &count, &run->arena, run->space, run->bench.graph,
+                                             run->bench.facts->cluster, run->err))
         return own == 0;
     if (count == 0)
         return true;
@@ -21,11 +20,11 @@ bool search_list_beside(struct run *run)
     if (!all || !busy_ns)
         return fail_memory(run->err);
     memcpy(all, run->configs, (size_t)own * sizeof *all);
-    memcpy(all + own, beside, (size_t)count * sizeof *all);
+    memcpy(all + own, unbounded, (size_t)count * sizeof *all);
     memcpy(busy_ns, run->busy_ns, (size_t)own * sizeof *busy_ns);
     run->configs = all;
     run->busy_ns = busy_ns;
-    run->beside_count = count;
+    run->unbounded_count = count;
     return true;
 }
 
@@ -45,36 +44,36 @@ static bool bound_one(struct run *run, int index)
         return false;
     if (!table)
         return true;
-    if (index > run->beside_first && unbounded_works_alike(config, config - 1)) {
+    if (index > run->unbounded_first && unbounded_works_alike(config, config - 1)) {
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
-    return propose_bound_simulation(run, index, table, INT64_MAX);
+    return first_bounds_simulation(run, index, table, INT64_MAX);
 }
 
-bool search_bound_beside(struct run *run)
+bool unbounded_bound(struct run *run)
 {
-    if (search_stops(run) && run->beside_count > 0) { /* then nothing is known of them */
-        run->beside_count = 0;
-        run->beside_unseen = true;
+    if (run_stops(run) && run->unbounded_count > 0) { /* then nothing is known of them */
+        run->unbounded_count = 0;
+        run->unbounded_unseen = true;
     }
-    for (int i = 0; i < run->beside_count; i++)
-        if (!bound_one(run, run->beside_first + i))
+    for (int i = 0; i < run->unbounded_count; i++)
+        if (!bound_one(run, run->unbounded_first + i))
             return false;
-    run->beside_bounded = true;
+    run->unbounded_bounded = true;
     return true;
 }
 
 /* Behind what the certificate says of the others, as whoever checks it lists them. */
-bool search_enter_beside(struct run *run)
+bool unbounded_enter(struct run *run)
 {
     struct certificate *c = &run->result->certificate;
-    if (!run->beside_bounded)
+    if (!run->unbounded_bounded)
         return true;
-    c->beside = run->beside_count;
-    if (run->beside_unseen)
+    c->unbounded = run->unbounded_count;
+    if (run->unbounded_unseen)
         c->simulated_bound_ns = 0;
-    for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++) {
+    for (int i = run->unbounded_first; i < run->unbounded_first + run->unbounded_count; i++) {
         const struct price_table *table = NULL;
         if (!workbench_table(&run->bench, &run->configs[i], true, &table, run->err))
             return false;

@@ -3,7 +3,6 @@
 #include "base/num.h"
 #include "planner/program/clock.h"
 #include "planner/search/propose_parts.h"
-#include "planner/search/unbounded.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,27 +52,27 @@ static int64_t step_of(const struct candidate *c)
 
 static bool takes_others(const struct config *config)
 {
-    return unbounded_is_plain(config) || config->meshes > 0;
+    return unbounded_is_usual(config) || config->meshes > 0;
 }
 
 /* Stages may have the same meshes. */
 static bool same_meshes(const struct config *a, const struct config *b)
 {
-    size_t bytes = (size_t)a->turn_count * sizeof *a->turns;
-    return a->meshes == b->meshes && a->turn_count == b->turn_count &&
-           (a->turn_count == 0 || !memcmp(a->turns, b->turns, bytes));
+    size_t bytes = (size_t)a->shape_count * sizeof *a->turns;
+    return a->meshes == b->meshes && a->shape_count == b->shape_count &&
+           (a->shape_count == 0 || !memcmp(a->turns, b->turns, bytes));
 }
 
 static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, bool small)
 {
     const struct config *config = &run->configs[c->config];
     int family = 0, alike = 0;
-    if (c->is_far || !takes_others(config) || step_of(c) >= search_with_idle_ns(config, t->below_ns))
+    if (c->is_far || !takes_others(config) || step_of(c) >= run_with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
         if (t->leaders[i].config == c->config)
             return false;
-        bool akin = search_same_family(run, t->leaders[i].config, c->config);
+        bool akin = run_same_family(run, t->leaders[i].config, c->config);
         family += akin;
         alike += akin && run->configs[t->leaders[i].config].micro == config->micro;
     }
@@ -83,7 +82,7 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
 /* Of the configurations of several stages that could win, those of the least step, and not too many of a family. */
 static void find_leaders(const struct run *run, struct trial *t)
 {
-    bool small = search_is_small(run);
+    bool small = run_is_small(run);
     int most = small ? MANY_LEADERS : LEADERS;
     while (t->leader_count < most) {
         const struct candidate *next = NULL;
@@ -116,17 +115,17 @@ static bool adopt(struct run *run, const struct candidate *from, struct candidat
         config_pieces(&run->configs[c->config]) != config_pieces(&run->configs[from->config]))
         return true;
     c->solution = from->solution;
-    if (!search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns))
+    if (!rank_formula(run, c, c->capacity_bytes, &c->solution.step_ns))
         return false;
     *fits = c->solution.step_ns < INT64_MAX;
-    return !*fits || search_add_candidate(run, c);
+    return !*fits || run_add_candidate(run, c);
 }
 
 /* Of small models with a weight in the first and the last layer more solutions are looked for, since the closed form
  * does not know what it costs to have them on two stages. */
 static bool shares(const struct run *run)
 {
-    return run->bench.chain.tied_first >= 0 && search_is_small(run);
+    return run->bench.chain.tied_first >= 0 && run_is_small(run);
 }
 
 /* Of the leader, or of what was found for another schedule. */
@@ -145,12 +144,11 @@ static bool adopt_any(struct run *run, const struct candidate *leader, struct ca
 /* Of small models all plans that are found; those that fit. */
 static bool add_found(struct run *run, struct candidate *c, const struct partition_result *result)
 {
-    int plans = search_is_small(run) ? result->plan_count : (int)min_i64(result->plan_count, 1);
+    int plans = run_is_small(run) ? result->plan_count : (int)min_i64(result->plan_count, 1);
     for (int i = 0; i < plans; i++) {
         int64_t step_ns = 0;
         c->solution = result->plans[i];
-        if (!search_evaluate(run, c, c->capacity_bytes, &step_ns) ||
-            (step_ns < INT64_MAX && !search_add_candidate(run, c)))
+        if (!rank_formula(run, c, c->capacity_bytes, &step_ns) || (step_ns < INT64_MAX && !run_add_candidate(run, c)))
             return false;
     }
     return true;
@@ -162,13 +160,13 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 {
     struct partition_problem problem;
     struct partition_result result;
-    if (!search_promised(run, c, c->capacity_bytes, &problem))
+    if (!reserve_problem(run, c, c->capacity_bytes, &problem))
         return false;
     problem.gap_ppm = max_i64(problem.gap_ppm, FAMILY_GAP_PPM);
-    problem.below_ns = search_with_idle_ns(&run->configs[c->config], below_ns);
+    problem.below_ns = run_with_idle_ns(&run->configs[c->config], below_ns);
     if (!partition_solve(&problem, &run->arena, &result, run->err))
         return false;
-    if (result.plan_count == 0 && search_is_small(run) && config_shares_devices(&run->configs[c->config])) {
+    if (result.plan_count == 0 && run_is_small(run) && config_shares_devices(&run->configs[c->config])) {
         problem.capacity_bytes = c->capacity_bytes;
         if (!partition_solve(&problem, &run->arena, &result, run->err))
             return false;
@@ -216,11 +214,11 @@ static bool without_gathers(struct run *run, const struct price_table *table, co
 static bool solve_gatherless(struct run *run, const struct candidate *like, int64_t below_ns)
 {
     struct candidate c = *like;
-    if (!search_is_small(run))
+    if (!run_is_small(run))
         return true;
     if (!without_gathers(run, like->table, &c.table))
         return false;
-    return !c.table || (search_tighten(run, &c, like->kept_bytes) && solve(run, &c, below_ns));
+    return !c.table || (reserve_set(run, &c, like->reserve_bytes) && solve(run, &c, below_ns));
 }
 
 /* The candidate gets the memory that the leader has, which says nothing of micro-batches of another size. */
@@ -229,7 +227,7 @@ static bool promise_as(struct run *run, const struct candidate *leader, struct c
     if (run->configs[c->config].micro != run->configs[leader->config].micro)
         return true;
     c->capacity_bytes = leader->capacity_bytes;
-    return search_tighten(run, c, leader->kept_bytes);
+    return reserve_set(run, c, leader->reserve_bytes);
 }
 
 /* leader: NULL, there is none. */
@@ -299,7 +297,7 @@ static bool add_proposal(struct trial *t, int config, int leader)
     const struct candidate *led = &t->leaders[leader];
     struct proposal pair = { config, leader, (double)step_of(led) };
     double own = 1, other = 1;
-    if (unbounded_is_plain(&t->run->configs[config]) &&
+    if (unbounded_is_usual(&t->run->configs[config]) &&
         (!stretch_of(t, &t->run->configs[config], &own) || !stretch_of(t, &t->run->configs[led->config], &other)))
         return false;
     pair.step_ns *= own / other;
@@ -334,7 +332,7 @@ static bool list_proposals(struct trial *t)
 {
     const struct run *run = t->run;
     for (int leader = 0; leader < t->leader_count; leader++)
-        for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++)
+        for (int i = run->unbounded_first; i < run->unbounded_first + run->unbounded_count; i++)
             if (run->busy_ns[i] < t->below_ns && is_akin(&run->configs[i], &run->configs[t->leaders[leader].config]) &&
                 !has_like(t, i, leader) && !add_proposal(t, i, leader))
                 return false;
@@ -365,7 +363,7 @@ static bool share_solutions(struct trial *t, int tried)
             shared += fits;
         }
     }
-    return search_rank_more(run, before, INT64_MAX);
+    return rank_more(run, before, INT64_MAX);
 }
 
 /* In waves, which are walked, as long as what a proposal would take is not much above the best that was walked. */
@@ -376,7 +374,7 @@ static bool try_proposals(struct trial *t)
     if (!list_proposals(t))
         return false;
     int at = 0;
-    while (at < t->proposal_count && !search_stops(run)) {
+    while (at < t->proposal_count && !run_stops(run)) {
         int before = run->candidate_count, end = (int)min_i64(at + WAVE, t->proposal_count);
         if (t->proposals[at].step_ns > (double)(best_ns + best_ns / NEAR_SHARE))
             break;
@@ -384,7 +382,7 @@ static bool try_proposals(struct trial *t)
             if (!try_config(t, t->proposals[at].config, &t->leaders[t->proposals[at].leader]))
                 return false;
         int64_t far_ns = run->bench.chain.tied_first < 0 ? best_ns + best_ns / FAR_SHARE : INT64_MAX;
-        if (!search_rank_more(run, before, far_ns))
+        if (!rank_more(run, before, far_ns))
             return false;
         pass_over(run, far_ns - 1); /* whose walk was ended early */
         best_ns = min_i64(best_ns, best_walked(run));
@@ -399,10 +397,10 @@ static int next_joined(const struct trial *t, const bool *passed)
     const struct run *run = t->run;
     int next = -1;
     int64_t least_ns = INT64_MAX;
-    for (int i = run->beside_first; i < run->beside_first + run->beside_count; i++) {
-        if (passed[i - run->beside_first] || run->busy_ns[i] >= t->below_ns || !joined_ends_are(&run->configs[i]))
+    for (int i = run->unbounded_first; i < run->unbounded_first + run->unbounded_count; i++) {
+        if (passed[i - run->unbounded_first] || run->busy_ns[i] >= t->below_ns || !joined_ends_are(&run->configs[i]))
             continue;
-        int64_t ns = search_with_idle_ns(&run->configs[i], run->busy_ns[i]);
+        int64_t ns = run_with_idle_ns(&run->configs[i], run->busy_ns[i]);
         if (ns < least_ns) {
             least_ns = ns;
             next = i;
@@ -414,12 +412,12 @@ static int next_joined(const struct trial *t, const bool *passed)
 static bool try_joined(struct trial *t)
 {
     struct run *run = t->run;
-    bool *passed = arena_alloc(&run->arena, (size_t)run->beside_count, sizeof *passed);
+    bool *passed = arena_alloc(&run->arena, (size_t)run->unbounded_count, sizeof *passed);
     if (!passed)
         return fail_memory(run->err);
-    for (int tried = 0, next; tried < JOINED && (next = next_joined(t, passed)) >= 0 && !search_stops(run); tried++) {
-        for (int i = 0; i < run->beside_count; i++)
-            passed[i] |= unbounded_works_alike(&run->configs[run->beside_first + i], &run->configs[next]);
+    for (int tried = 0, next; tried < JOINED && (next = next_joined(t, passed)) >= 0 && !run_stops(run); tried++) {
+        for (int i = 0; i < run->unbounded_count; i++)
+            passed[i] |= unbounded_works_alike(&run->configs[run->unbounded_first + i], &run->configs[next]);
         if (!try_config(t, next, NULL))
             return false;
     }
@@ -429,8 +427,8 @@ static bool try_joined(struct trial *t)
 static bool try_blindly(const struct trial *t)
 {
     struct run *run = t->run;
-    for (int i = 0; i < run->beside_count && i < BLIND && !search_stops(run); i++)
-        if (!try_config(t, run->beside_first + i, NULL))
+    for (int i = 0; i < run->unbounded_count && i < BLIND && !run_stops(run); i++)
+        if (!try_config(t, run->unbounded_first + i, NULL))
             return false;
     return true;
 }
@@ -441,28 +439,28 @@ static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
     if (run->candidate_count == before)
         return true;
-    int first = run->beside_first;
-    if (!joined_ends_make(run) || !search_join_all_tied(run))
+    int first = run->unbounded_first;
+    if (!joined_ends_make(run) || !joined_ends_try_all(run))
         return false;
     if (most_ns < INT64_MAX)
         pass_over(run, most_ns + most_ns / FAR_SHARE);
-    if (!search_climb(run, first))
+    if (!climb_from(run, first))
         return false;
     pass_over(run, most_ns);
-    return search_judge_more(run);
+    return judge_more(run);
 }
 
-bool search_try_beside(struct run *run)
+bool unbounded_try(struct run *run)
 {
     struct trial t = { .run = run, .below_ns = INT64_MAX };
     t.first = run->candidate_count;
-    if (run->beside_count == 0 || run->options->keep_all)
+    if (run->unbounded_count == 0 || run->options->keep_all)
         return true;
     end_turns(run);
     if (run->result->plan_count > 0) {
         t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
         find_leaders(run, &t);
-    } else if (!try_blindly(&t) || !search_rank_more(run, t.first, INT64_MAX)) {
+    } else if (!try_blindly(&t) || !rank_more(run, t.first, INT64_MAX)) {
         return false;
     }
     if (t.leader_count > 0 && !try_proposals(&t))
@@ -470,13 +468,13 @@ bool search_try_beside(struct run *run)
     return judge_new(run, t.first, t.below_ns < INT64_MAX ? t.below_ns + t.below_ns / DOUBT_SHARE : INT64_MAX);
 }
 
-bool search_try_joined(struct run *run)
+bool unbounded_try_joined(struct run *run)
 {
     struct trial t = { .run = run, .first = run->candidate_count };
-    if (run->beside_count == 0 || run->options->keep_all || run->result->plan_count == 0 ||
-        run->bench.chain.tied_first < 0 || !search_is_small(run))
+    if (run->unbounded_count == 0 || run->options->keep_all || run->result->plan_count == 0 ||
+        run->bench.chain.tied_first < 0 || !run_is_small(run))
         return true;
     t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
     end_turns(run);
-    return try_joined(&t) && search_rank_more(run, t.first, INT64_MAX) && judge_new(run, t.first, t.below_ns);
+    return try_joined(&t) && rank_more(run, t.first, INT64_MAX) && judge_new(run, t.first, t.below_ns);
 }

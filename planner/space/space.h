@@ -66,8 +66,8 @@ struct config {
 #include "planner/space/choices.def"
 #undef CHOICE
     int micro_batch_count;
-    int turn_count;           /* with meshes: */
-    const int *turns;         /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
+    int shape_count;          /* with meshes: */
+    const int *turns;         /* (shape_count) meshes that a stage may have, ascending; in the arena of the list */
     struct group_order order; /* of the cluster's groups, and so of its types of devices, in the pipeline */
 };
 /* Its value of a choice of scope PLAN. */
@@ -185,8 +185,8 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
  * such, configurations of several stages with other synchronous schedules, or with more in flight, stand beside them:
  * candidates for the judge, of which the closed form proves nothing. */
 bool config_is_bounded(const struct config *config);
-bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,
-                          const struct graph *graph, const struct cluster *cluster, struct error *err);
+bool space_configs_unbounded(struct config **out, int *count, struct arena *arena, const struct space *space,
+                             const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* When to end a listing before it is whole: it is time, or there are more than so many. */
 struct space_stop {
     bool (*stops)(void *self);

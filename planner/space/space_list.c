@@ -7,7 +7,7 @@
 
 struct listing {
     struct making making;
-    bool beside;        /* of schedules that the closed form does not bound (space_configs_beside()) */
+    bool unbounded;     /* of schedules that the closed form does not bound (space_configs_unbounded()) */
     bool keeps;         /* else the configurations are only counted */
     struct config *out; /* (count) */
     int count, capacity;
@@ -46,8 +46,8 @@ static bool offers(const struct listing *l, const struct schedule *schedule)
 {
     const struct space *space = l->making.space;
     if (schedule->asynchronous)
-        return !l->beside && space->schedule.count > 0;
-    return l->beside || schedule->bounded || !has_bounded(space);
+        return !l->unbounded && space->schedule.count > 0;
+    return l->unbounded || schedule->bounded || !has_bounded(space);
 }
 
 /* The chunks that are asked for; where nobody asks as few as the schedule takes, and more beside what is bounded. */
@@ -55,7 +55,7 @@ static const struct allowed *chunks_of(const struct listing *l, const struct sch
 {
     static const struct allowed usual = { 3, { 1, 2, 4 } }, least[] = { [1] = { 1, { 1 } }, [2] = { 1, { 2 } } };
     const struct allowed *asked = &l->making.space->chunks;
-    return asked->count > 0 ? asked : l->beside ? &usual : &least[schedule_least_chunks(schedule)];
+    return asked->count > 0 ? asked : l->unbounded ? &usual : &least[schedule_least_chunks(schedule)];
 }
 
 /* What a replica does depends on nothing but the replicas from it on: there stages have one chunk. */
@@ -88,7 +88,7 @@ static bool takes_extra(const struct listing *l)
     bool differs = schedule->takes_extra && stages > 1 && extra < m->config.micro_batch_count && m->config.meshes == 0,
          bounded = stages == 1 || (schedule->bounded && extra == 0);
     return (extra == 0 || differs) &&
-           (l->beside ? !bounded : bounded || !has_bounded(m->space) || schedule->asynchronous);
+           (l->unbounded ? !bounded : bounded || !has_bounded(m->space) || schedule->asynchronous);
 }
 
 /* ---- where the search looks ---- */
@@ -181,7 +181,7 @@ static struct looks looks_of(struct listing *l, enum space_choice choice)
     case CHOICE_INTERLEAVE:
         return listed(chunks_of(l, schedules[value[CHOICE_SCHEDULE]]));
     case CHOICE_EXTRA:
-        return listed(range->count > 0 && value[CHOICE_PP] != 1 ? range : l->beside ? &usual_extras : &none);
+        return listed(range->count > 0 && value[CHOICE_PP] != 1 ? range : l->unbounded ? &usual_extras : &none);
     case CHOICE_LOSS_CHUNKS: /* want a loss, and a backward pass that sees the same weights */
         if (m->graph->loss_value < 0 || schedules[value[CHOICE_SCHEDULE]]->asynchronous)
             return only(choice_facts[choice].usual);
@@ -229,7 +229,7 @@ static bool set_turns(struct listing *l)
 {
     struct config *config = &l->making.config;
     int turns[SPACE_MOST_TURNS], count = config->meshes > 0 ? space_turns_of(&l->making, turns) : 0;
-    config->turn_count = count;
+    config->shape_count = count;
     config->turns = count > 0 && l->keeps ? arena_alloc(l->arena, (size_t)count, sizeof *turns) : NULL;
     l->out_of_memory = l->out_of_memory || (count > 0 && l->keeps && !config->turns);
     if (config->turns)
@@ -392,11 +392,11 @@ bool space_configs_until(struct config **out, int *count, struct arena *arena, c
     return true;
 }
 
-bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,
-                          const struct graph *graph, const struct cluster *cluster, struct error *err)
+bool space_configs_unbounded(struct config **out, int *count, struct arena *arena, const struct space *space,
+                             const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
     struct listing l = list_of(space, graph, cluster);
-    l.beside = true;
+    l.unbounded = true;
     *out = NULL;
     *count = 0;
     if (!has_bounded(space))

@@ -6,7 +6,7 @@
 
 /* Whether so many stages of these numbers of meshes, ascending, can have all of them together; 0: any number, up to the
  * layers. Of many more meshes than stages nothing is said: true. */
-static bool share_out(int layers, const int *turns, int turn_count, int stages, int meshes)
+static bool share_out(int layers, const int *turns, int shape_count, int stages, int meshes)
 {
     enum { MOST_LEFT = 128 };
     int fewest[MOST_LEFT + 1] = { 0 }, most = stages > 0 ? stages : layers, least = stages > 0 ? turns[0] : 0,
@@ -15,7 +15,7 @@ static bool share_out(int layers, const int *turns, int turn_count, int stages, 
         return left > 0;
     for (int sum = 1; sum <= left; sum++) { /* stages that need more than the least, to have so many more */
         fewest[sum] = most + 1;
-        for (int i = 0; i < turn_count; i++)
+        for (int i = 0; i < shape_count; i++)
             if (turns[i] > least && turns[i] - least <= sum)
                 fewest[sum] = (int)min_i64(fewest[sum], fewest[sum - turns[i] + least] + 1);
     }

@@ -55,7 +55,7 @@ void certificate_hash_add(struct certificate_hash *hash, const struct config *co
     for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
         hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, price_of_stage(table, k)));
     /* replicas on one type add their exchange alone */
-    for (int i = 0; table && table->by_place && i < table->mesh_count * table->turn_count; i++)
+    for (int i = 0; table && table->by_place && i < table->mesh_count * table->shape_count; i++)
         if (table->by_place[i])
             hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, table->by_place[i]));
 }

@@ -70,7 +70,7 @@ struct making {
     struct made {
         const struct price_table *from, *table;
         int shape;
-    } * made; /* (meshes * turn_count) */
+    } * made; /* (meshes * shape_count) */
     struct error *err;
 };
 
@@ -125,27 +125,27 @@ static bool make(struct making *m, const struct price_table **out)
     const struct config *c = m->config;
     struct arena *arena = &m->bench->arena;
     bool typed = m->bench->type_facts != NULL;
-    size_t places = (size_t)(c->meshes * c->turn_count);
+    size_t places = (size_t)(c->meshes * c->shape_count);
     const struct price_table **by_place = arena_alloc(arena, places, sizeof *by_place),
-                             **by_turns = arena_alloc(arena, (size_t)c->turn_count, sizeof *by_turns);
+                             **by_turns = arena_alloc(arena, (size_t)c->shape_count, sizeof *by_turns);
     m->made = arena_alloc(arena, places, sizeof *m->made);
     *out = NULL;
     if (arena_failed(arena))
         return fail_memory(m->err);
-    for (int shape = 0; shape < c->turn_count; shape++)
+    for (int shape = 0; shape < c->shape_count; shape++)
         for (int before = 0; before < (typed ? c->meshes : 1) && before + c->turns[shape] <= c->meshes && !m->refused;
              before++)
-            if (!table_at(m, before, shape, &by_place[before * c->turn_count + shape]))
+            if (!table_at(m, before, shape, &by_place[before * c->shape_count + shape]))
                 return false;
     if (m->refused)
         return true;
     struct price_table *table = least_of(m, -1);
-    for (int shape = 0; shape < c->turn_count; shape++)
+    for (int shape = 0; shape < c->shape_count; shape++)
         if (!(by_turns[shape] = typed ? least_of(m, shape) : by_place[shape]))
             return fail_memory(m->err);
     if (!table)
         return fail_memory(m->err);
-    table->turn_count = c->turn_count;
+    table->shape_count = c->shape_count;
     table->turns = c->turns;
     table->by_turns = by_turns;
     table->by_place = typed ? by_place : NULL;
@@ -186,7 +186,7 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
 int *turns_in_flight(struct arena *arena, const struct config *config)
 {
     const struct schedule *schedule = schedules[config->schedule];
-    int count = config->turn_count,
+    int count = config->shape_count,
         *in_flight = arena_alloc(arena, ((size_t)config->meshes + 1) * (size_t)count, sizeof *in_flight);
     for (int i = 0; in_flight && i < count; i++)
         for (int left = 1; left <= config->meshes; left++) {

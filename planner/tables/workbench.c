@@ -375,7 +375,7 @@ struct partition_problem workbench_problem(const struct workbench *bench, const 
                                        .in_flight = in_flight,
                                        .phases = config->stages != 1 && schedules[config->schedule]->phases,
                                        .mesh_count = config->meshes,
-                                       .turn_count = config->turn_count,
+                                       .shape_count = config->shape_count,
                                        .turns = config->turns,
                                        .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
                                        .below_ns = INT64_MAX };

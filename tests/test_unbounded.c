@@ -116,7 +116,7 @@ START_TEST(others_shorten_plans_and_leave_the_proof)
     ck_assert_int_eq(all->certificate.best_ns, bounded->certificate.best_ns);
     ck_assert_int_eq(all->certificate.configurations, bounded->certificate.configurations);
     ck_assert_int_le(all->certificate.simulated_bound_ns, bounded->certificate.simulated_bound_ns);
-    ck_assert_int_eq(bounded->certificate.beside, 0);
+    ck_assert_int_eq(bounded->certificate.unbounded, 0);
     double schedule = compare_schedules(&world, options, all, &turn),
            other = compare_others(&world, &options, all, &turn);
     printf("world %d: %.1f %% of the step without others, at most %.1f %% above any schedule alone, and %.1f %% above "
@@ -149,7 +149,7 @@ START_TEST(named_together_the_proof_stands)
     options.space.schedule = (struct allowed){ 2, { schedule_find("1f1b"), schedule_find("zb-h1") } };
     struct search_result *result = run_search(&world, &options);
     ck_assert_int_gt(result->certificate.bound_ns, 0);
-    ck_assert_int_gt(result->certificate.beside, 0);
+    ck_assert_int_gt(result->certificate.unbounded, 0);
     search_result_free(result);
     world_close(&world);
 }
@@ -157,7 +157,7 @@ END_TEST
 
 static Suite *beside_suite(void)
 {
-    Suite *suite = suite_create("beside");
+    Suite *suite = suite_create("unbounded");
     CHECK_ADD_LOOP(suite, others_shorten_plans_and_leave_the_proof, WORLDS);
     CHECK_ADD(suite, short_pipelines_idle_less);
     CHECK_ADD(suite, named_together_the_proof_stands);

@@ -1,14 +1,14 @@
-/* A second look at the plain part of a space. */
-#ifndef CLEAVE_SEARCH_PLAIN_H
-#define CLEAVE_SEARCH_PLAIN_H
+/* A second look at the narrower part of a space: what is chosen without `turns`, or by default. */
+#ifndef CLEAVE_SEARCH_NARROWER_H
+#define CLEAVE_SEARCH_NARROWER_H
 #include "planner/search/search.h"
 
 /* Only what has one mesh for each stage. False: the space has no such part, or nothing else, and stays as it is. */
-bool plain_narrow(struct space *space);
+bool narrower_space(struct space *space);
 /* Where the space has such plans and others beside them, or allows what is restricted by default: adds the best plans
  * without these by themselves to the result's. By the formula the others may keep them from being looked at although
  * they are simulated shorter; so allowing more makes no plan longer. Ends with the search's time, or after limit_ns (0:
  * there is none). Fails for want of memory. */
-bool find_plain(struct search_result *result, const struct model *model, const struct facts *facts,
-                const struct search_options *options, int64_t start_ns, int64_t limit_ns, struct error *err);
+bool narrower_find(struct search_result *result, const struct model *model, const struct facts *facts,
+                   const struct search_options *options, int64_t start_ns, int64_t limit_ns, struct error *err);
 #endif

@@ -1,6 +1,6 @@
-#include "planner/search/plain.h"
+#include "planner/search/narrower.h"
 #include "base/num.h"
-#include "planner/pool/run.h"
+#include "planner/search/search_parts.h"
 #include "planner/space/choice.h"
 
 /* Whether it allows all that it does by default, and more. */
@@ -24,7 +24,7 @@ static bool narrow_to_default(struct space *space)
     return more;
 }
 
-bool plain_narrow(struct space *space)
+bool narrower_space(struct space *space)
 {
     bool narrower = allows(&space->turns, 1) && names_several(&space->turns);
     if (narrower)
@@ -32,38 +32,39 @@ bool plain_narrow(struct space *space)
     return narrower;
 }
 
-static void add_up(struct search_result *result, const struct search_result *plain)
+static void add_up(struct search_result *result, const struct search_result *narrower)
 {
     struct certificate *all = &result->certificate;
-    all->candidates += plain->certificate.candidates;
-    all->ranked += plain->certificate.ranked;
-    all->judged += plain->certificate.judged;
-    all->rejected += plain->certificate.rejected;
+    all->candidates += narrower->certificate.candidates;
+    all->ranked += narrower->certificate.ranked;
+    all->judged += narrower->certificate.judged;
+    all->rejected += narrower->certificate.rejected;
     for (int part = 0; part < SEARCH_PARTS; part++) {
         struct part_statistics *into = &result->parts[part];
-        const struct part_statistics *from = &plain->parts[part];
+        const struct part_statistics *from = &narrower->parts[part];
         *into = (struct part_statistics){ into->spent_ns + from->spent_ns, into->candidates + from->candidates,
                                           into->simulated + from->simulated, into->led + from->led };
     }
 }
 
-bool find_plain(struct search_result *result, const struct model *model, const struct facts *facts,
-                const struct search_options *options, int64_t start_ns, int64_t limit_ns, struct error *err)
+bool narrower_find(struct search_result *result, const struct model *model, const struct facts *facts,
+                   const struct search_options *options, int64_t start_ns, int64_t limit_ns, struct error *err)
 {
-    struct search_options plain = *options;
+    struct search_options narrower = *options;
     struct search_result *found = NULL;
     struct error why = { 0 };
     int64_t left_ns = search_time_left(options, start_ns);
-    if (options->keep_all || left_ns == 0 || !(plain_narrow(&plain.space) || narrow_to_default(&plain.space)))
+    if (options->keep_all || left_ns == 0 || !(narrower_space(&narrower.space) || narrow_to_default(&narrower.space)))
         return true;
-    plain.time_limit_ns = limit_ns > 0 ? min_i64(left_ns, limit_ns) : 0;
-    plain.no_advice = plain.thrifty = true;
-    plain.calls.progress = NULL;
-    if (!search_run(&found, model, facts, &plain, &why)) /* no plain configuration has such degrees, or time is over */
+    narrower.time_limit_ns = limit_ns > 0 ? min_i64(left_ns, limit_ns) : 0;
+    narrower.no_advice = narrower.thrifty = true;
+    narrower.calls.progress = NULL;
+    if (!search_run(&found, model, facts, &narrower,
+                    &why)) /* no narrower configuration has such degrees, or time is over */
         return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||
                fail_kind(err, why.kind, "%s", why.message);
     for (int i = 0; i < found->plan_count; i++)
-        if (search_list_plan(result, &found->plans[i], (int)max_i64(options->top, 1)))
+        if (judge_list_plan(result, &found->plans[i], (int)max_i64(options->top, 1)))
             found->plans[i] = (struct search_plan){ 0 }; /* handed over */
     add_up(result, found);
     search_result_free(found);

@@ -1,6 +1,6 @@
 /* The certificate's records as ranges of the space's enumeration, so that a certificate stays small
  * however many configurations a search leaves. */
-#include "planner/pool/run.h"
+#include "planner/search/search_parts.h"
 #include <stdlib.h>
 
 /* With 14 bytes each a small part of a certificate's megabyte. */
@@ -71,7 +71,7 @@ static void count_fates(struct certificate *c)
     c->unseen = counts[FATE_UNSEEN];
 }
 
-bool search_fold(struct run *run)
+bool certificate_ranges_make(struct run *run)
 {
     struct certificate *c = &run->result->certificate;
     c->ranges = arena_alloc(&run->result->arena, (size_t)c->record_count + 1, sizeof *c->ranges);
@@ -85,6 +85,6 @@ bool search_fold(struct run *run)
         fold_all(c);
     }
     count_fates(c);
-    c->complete = c->left + c->unseen == 0 && !run->beside_unseen;
+    c->complete = c->left + c->unseen == 0 && !run->unbounded_unseen;
     return true;
 }

@@ -1,7 +1,7 @@
 /* Memory that the layout needs beyond what the formula counts, charged to the stages that lack it: a table whose stages
  * keep that much more for themselves, so that its solutions leave as much free there and nothing elsewhere. */
 #include "base/num.h"
-#include "planner/pool/run.h"
+#include "planner/pool/pool_parts.h"
 
 enum { STEPS = 1024 }; /* of a device's memory: few tables differ */
 
@@ -33,31 +33,31 @@ static const struct price_table *table_of_piece(struct arena *arena, const struc
     return bytes > 0 ? keep_more(arena, own, bytes) : own;
 }
 
-bool search_tighten(struct run *run, struct candidate *c, const int64_t *kept_bytes)
+bool reserve_set(struct run *run, struct candidate *c, const int64_t *reserve_bytes)
 {
     const struct config *config = &run->configs[c->config];
     int count = config_pieces(config);
-    c->kept_bytes = kept_bytes;
-    c->tight = NULL;
-    if (!kept_bytes)
+    c->reserve_bytes = reserve_bytes;
+    c->reserve_table = NULL;
+    if (!reserve_bytes)
         return true;
     const struct price_table **pieces = arena_alloc(&run->arena, (size_t)count, sizeof *pieces);
     struct price_table *table = keep_more(&run->arena, c->table, 0);
     if (!pieces || !table)
         return fail_memory(run->err);
     for (int k = 0; k < count; k++) {
-        int64_t bytes = ceil_div(kept_bytes[config_stage(config, k)], config_chunks(config));
+        int64_t bytes = ceil_div(reserve_bytes[config_stage(config, k)], config_chunks(config));
         if (!(pieces[k] = table_of_piece(&run->arena, c->table, pieces, k, bytes)))
             return fail_memory(run->err);
     }
     table->by_stage = pieces;
-    c->tight = table;
+    c->reserve_table = table;
     return true;
 }
 
-bool search_promised(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out)
+bool reserve_problem(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out)
 {
-    return search_problem(run, c->config, c->tight ? c->tight : c->table, capacity_bytes, out);
+    return run_problem(run, c->config, c->reserve_table ? c->reserve_table : c->table, capacity_bytes, out);
 }
 
 /* By so many times what stages lack. */
@@ -65,7 +65,7 @@ static const int64_t *keep_what_lacks(struct run *run, const struct candidate *c
 {
     int64_t *bytes = arena_alloc(&run->arena, (size_t)p->stage_count, sizeof *bytes);
     for (int k = 0; bytes && k < p->stage_count; k++)
-        bytes[k] = (c->kept_bytes ? c->kept_bytes[k] : 0) + times * lacks_bytes(p, k);
+        bytes[k] = (c->reserve_bytes ? c->reserve_bytes[k] : 0) + times * lacks_bytes(p, k);
     return bytes;
 }
 
@@ -75,10 +75,10 @@ static bool tighten_stages(struct run *run, struct candidate *c, const struct pr
     struct candidate tight = *c;
     int64_t step_ns = 0;
     for (int times = 1; step_ns < INT64_MAX; times++) {
-        const int64_t *kept_bytes = keep_what_lacks(run, c, p, times);
-        if (!kept_bytes)
+        const int64_t *reserve_bytes = keep_what_lacks(run, c, p, times);
+        if (!reserve_bytes)
             return fail_memory(run->err);
-        if (!search_tighten(run, &tight, kept_bytes) || !search_evaluate(run, &tight, c->capacity_bytes, &step_ns))
+        if (!reserve_set(run, &tight, reserve_bytes) || !rank_formula(run, &tight, c->capacity_bytes, &step_ns))
             return false;
     }
     *c = tight;
@@ -94,14 +94,14 @@ static bool shrink_all(struct run *run, struct candidate *c, const struct predic
         permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
     c->capacity_bytes = c->capacity_bytes / permille * 1000;
     for (;; c->capacity_bytes -= c->capacity_bytes / STEP_SHARE + 1) {
-        if (!search_evaluate(run, c, c->capacity_bytes, &step_ns))
+        if (!rank_formula(run, c, c->capacity_bytes, &step_ns))
             return false;
         if (step_ns == INT64_MAX)
             return true;
     }
 }
 
-bool search_promise_less(struct run *run, struct candidate *c, const struct prediction *p)
+bool reserve_more(struct run *run, struct candidate *c, const struct prediction *p)
 {
     bool by_stage = run->configs[c->config].meshes == 0; /* else which stage has which meshes is decided with the cut */
     return (by_stage ? tighten_stages : shrink_all)(run, c, p);
