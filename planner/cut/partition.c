@@ -21,7 +21,7 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
         return max_i64(s->span.from_ns + s->span.rest_ns, mean_of_turns(p, s->least_ns, 0) - stage_slack_ns(s));
     sum = max_i64(s->least_ns, sum);
     for (int i = 0; i < s->level_count; i++)
-        period = min_i64(period, s->period_ns[i]);
+        period = min_i64(period, s->levels[i].period_ns);
     return max_i64(s->span.from_ns + s->span.rest_ns,
                    (p->micro_batch_count - 1) * (ceil_div(sum, p->stage_count) + period) - stage_slack_ns(s));
 }
@@ -340,71 +340,52 @@ static bool descend(struct solver *s)
     return true;
 }
 
-bool solver_start(struct solver *s)
-{
-    size_t rows = (size_t)s->row_count, spots = rows * (s->problem->chain->branches ? 1 : (size_t)s->places);
-    s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
-    s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
-    s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
-    s->cut_shape = arena_alloc(s->arena, spots, sizeof *s->cut_shape);
-    s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
-    s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
-    s->near = arena_alloc(s->arena, (size_t)s->shape_count, sizeof *s->near);
-    s->legs = arena_alloc(s->arena, (size_t)s->shape_count, sizeof *s->legs);
-    s->reach = arena_alloc(s->arena, s->problem->chain->branches ? 1 : (size_t)s->shape_count * (size_t)s->places,
-                           sizeof *s->reach);
-    return stage_start(s) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers",
-                                       s->row_count - 1, s->layers);
-}
-
-/* Stages in order; or meshes, for each number of stages where that is given. */
-static int count_rows(const struct partition_problem *problem)
+/* Rows are stages in order; or meshes, for each number of stages where that is given. */
+static struct solver solver_of(const struct partition_problem *problem, struct forward_span span, struct arena *scratch,
+                               struct arena *kept, struct partition_result *result, struct error *err)
 {
     int meshes = problem->mesh_count;
-    return meshes > 0 ? (meshes + 1) * (problem->stage_count + 1) : problem->stage_count + 1;
-}
-
-struct solver solver_of(const struct partition_problem *problem, struct arena *scratch, struct partition_result *result,
-                        struct error *err)
-{
     return (struct solver){ .problem = problem,
+                            .result = result,
+                            .err = err,
                             .arena = scratch,
+                            .kept = kept,
+                            .span = span,
+                            .nearest_ns = INT64_MAX,
                             .classes = problem->table->class_count,
                             .strategies = problem->table->strategy_count,
                             .layers = problem->chain->layer_count,
+                            .stages = problem->stage_count,
                             .places = problem->chain->place_count,
                             .last = chain_last(problem->chain),
                             .sums = chain_sums(problem->chain),
-                            .stages = problem->stage_count,
-                            .row_count = count_rows(problem),
-                            .shape_count = problem->mesh_count > 0 ? problem->shape_count : 1,
-                            .nearest_ns = INT64_MAX,
-                            .result = result,
-                            .err = err };
+                            .row_count = (meshes > 0 ? meshes + 1 : 1) * (problem->stage_count + 1),
+                            .shape_count = meshes > 0 ? problem->shape_count : 1 };
 }
 
-void solver_close(struct solver *s)
+static bool solver_start(struct solver *s)
 {
-    ideals_close(s);
-    arena_free(s->arena);
-}
-
-bool solver_try_cap(struct solver *s, int64_t cap_ns, int64_t slack_ns, int64_t *sum)
-{
-    int64_t upper = INT64_MAX, high;
-    double slope;
-    set_cap(s, cap_ns);
-    return cut_refine(s, EFFORT_RELAX, slack_ns, sum) &&
-           (*sum == INT64_MAX || s->stopped || take_plan(s, solutions, &upper, &high, &slope));
+    bool branches = s->problem->chain->branches != NULL;
+    size_t rows = (size_t)s->row_count, shapes = (size_t)s->shape_count, places = branches ? 1 : (size_t)s->places;
+    struct cutting *c = &s->cutting;
+    *c = (struct cutting){ .best_ns = arena_alloc(s->arena, rows * places, sizeof *c->best_ns),
+                           .best_high = arena_alloc(s->arena, rows * places, sizeof *c->best_high),
+                           .end = arena_alloc(s->arena, rows * places, sizeof *c->end),
+                           .shape = arena_alloc(s->arena, rows * places, sizeof *c->shape),
+                           .first_from = arena_alloc(s->arena, rows, sizeof *c->first_from),
+                           .first_to = arena_alloc(s->arena, rows, sizeof *c->first_to),
+                           .reach = arena_alloc(s->arena, branches ? 1 : shapes * places, sizeof *c->reach),
+                           .near = arena_alloc(s->arena, shapes, sizeof *c->near),
+                           .legs = arena_alloc(s->arena, shapes, sizeof *c->legs) };
+    return stage_start(s) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers",
+                                       s->row_count - 1, s->layers);
 }
 
 bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
                 struct partition_result *result, struct solved_span *out, struct error *err)
 {
     struct arena scratch = { 0 };
-    struct solver s = solver_of(problem, &scratch, result, err);
-    s.kept = arena;
-    s.span = span;
+    struct solver s = solver_of(problem, span, &scratch, arena, result, err);
     result->bound_ns = problem->below_ns;
     bool good = true;
     if (s.stages <= s.layers) {
@@ -418,7 +399,8 @@ bool solve_span(const struct partition_problem *problem, struct forward_span spa
     *out = (struct solved_span){ .bound_ns = result->bound_ns,
                                  .forward_ns = s.nearest_ns < INT64_MAX ? s.nearest_forward_ns : INT64_MIN,
                                  .stopped = s.stopped };
-    solver_close(&s);
+    ideals_close(&s);
+    arena_free(&scratch);
     return good;
 }
 

@@ -45,7 +45,7 @@ bool bands_open(struct solver *s)
     for (int at = 1; at < s->sums; at++) {
         int64_t least = INT64_MAX;
         for (int level = 0; level < s->level_count; level++)
-            least = min_i64(least, s->least_bytes[level][at] - s->least_bytes[level][at - 1]);
+            least = min_i64(least, s->levels[level].least_bytes[at] - s->levels[level].least_bytes[at - 1]);
         c->least_bytes[at] = chain_sum_layer(s->problem->chain, at) < 0 ? 0 : c->least_bytes[at - 1] + least;
     }
     for (int place = 0; place < s->places; place++)
@@ -74,8 +74,9 @@ void bands_close(struct solver *s)
 static struct room row_room(const struct solver *s, int row)
 {
     int level = s->level[row];
-    return (struct room){ s->cap_ns + stage_slack_ns(s) - (s->micro_batches[level] - 1) * s->period_ns[level],
-                          s->problem->capacity_bytes - s->tables[level]->base_bytes };
+    return (struct room){ s->cap_ns + stage_slack_ns(s) -
+                              (s->levels[level].micro_batches - 1) * s->levels[level].period_ns,
+                          s->problem->capacity_bytes - s->levels[level].table->base_bytes };
 }
 
 static bool fits(const struct room *need, const struct room *room)
@@ -296,9 +297,9 @@ static void hand_down_leg(struct solver *s, int row, int shape)
     if (after < 0 || c->band[after].count == 0)
         return;
     memset(c->own, 0, (size_t)band->count * sizeof *c->own);
-    hand_down(s, row, after, &(struct slope){ .sum = s->own_path_ns[level], .bins = 1 });
-    for (int v = 0; v < s->vectors[level].count; v++) {
-        const struct vector *vector = &s->vectors[level].at[v];
+    hand_down(s, row, after, &(struct slope){ .sum = s->levels[level].path_ns, .bins = 1 });
+    for (int v = 0; v < s->levels[level].vectors.count; v++) {
+        const struct vector *vector = &s->levels[level].vectors.at[v];
         hand_down(s, row, after,
                   &(struct slope){ vector->sum, vector->peak_part, BINS, VECTOR_SUM_BITS, vector->cap_part });
     }

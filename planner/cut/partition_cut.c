@@ -9,16 +9,16 @@ static bool set_band_of_stages(struct solver *s)
 {
     int reach = 0, need = s->layers;
     for (int k = 0; k <= s->stages; k++) {
-        s->first_to[k] = reach = (int)min_i64(reach, s->layers - (s->stages - k));
-        while (k < s->stages && reach < s->layers && !stage_too_long(s, s->level[k], s->first_to[k], reach + 1))
+        s->cutting.first_to[k] = reach = (int)min_i64(reach, s->layers - (s->stages - k));
+        while (k < s->stages && reach < s->layers && !stage_too_long(s, s->level[k], s->cutting.first_to[k], reach + 1))
             reach++;
     }
     for (int k = s->stages; k >= 0; k--) {
-        s->first_from[k] = (int)max_i64(need, k);
-        while (k > 0 && need > k - 1 && !stage_too_long(s, s->level[k - 1], need - 1, s->first_from[k]))
+        s->cutting.first_from[k] = (int)max_i64(need, k);
+        while (k > 0 && need > k - 1 && !stage_too_long(s, s->level[k - 1], need - 1, s->cutting.first_from[k]))
             need--;
     }
-    return s->first_from[0] == 0 && s->first_to[s->stages] == s->layers;
+    return s->cutting.first_from[0] == 0 && s->cutting.first_to[s->stages] == s->layers;
 }
 
 /* The farthest end of a stage that begins at `first`; quick where `near` is near it. */
@@ -46,14 +46,14 @@ static int earliest_first(const struct solver *s, int level, int end, int near)
 static void reach_forward(struct solver *s)
 {
     for (int shape = 0; shape < s->shape_count; shape++)
-        s->near[shape] = 0;
+        s->cutting.near[shape] = 0;
     for (int row = 0; row + 1 < s->row_count; row++)
-        for (int shape = 0; shape < s->shape_count && s->first_to[row] >= 0; shape++) {
+        for (int shape = 0; shape < s->shape_count && s->cutting.first_to[row] >= 0; shape++) {
             int after = row_after(s, row, shape), level = s->level[row * s->shape_count + shape];
             if (after < 0)
                 continue;
-            s->near[shape] = farthest_end(s, level, s->first_to[row], s->near[shape]);
-            s->first_to[after] = (int)max_i64(s->first_to[after], s->near[shape]);
+            s->cutting.near[shape] = farthest_end(s, level, s->cutting.first_to[row], s->cutting.near[shape]);
+            s->cutting.first_to[after] = (int)max_i64(s->cutting.first_to[after], s->cutting.near[shape]);
         }
 }
 
@@ -61,14 +61,15 @@ static void reach_forward(struct solver *s)
 static void reach_backward(struct solver *s)
 {
     for (int shape = 0; shape < s->shape_count; shape++)
-        s->near[shape] = s->layers;
+        s->cutting.near[shape] = s->layers;
     for (int row = s->row_count - 2; row >= 0; row--)
         for (int shape = 0; shape < s->shape_count; shape++) {
             int after = row_after(s, row, shape), level = s->level[row * s->shape_count + shape];
-            if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
+            if (after < 0 || s->cutting.first_from[after] > s->layers ||
+                s->cutting.first_from[after] > s->cutting.first_to[after])
                 continue;
-            s->near[shape] = earliest_first(s, level, s->first_from[after], s->near[shape]);
-            s->first_from[row] = (int)min_i64(s->first_from[row], s->near[shape]);
+            s->cutting.near[shape] = earliest_first(s, level, s->cutting.first_from[after], s->cutting.near[shape]);
+            s->cutting.first_from[row] = (int)min_i64(s->cutting.first_from[row], s->cutting.near[shape]);
         }
 }
 
@@ -79,12 +80,12 @@ static bool set_band_of_turns(struct solver *s)
 {
     int final = s->row_count - 1;
     for (int row = 0; row <= final; row++) {
-        s->first_to[row] = row == 0 ? 0 : -1;
-        s->first_from[row] = row == final ? s->layers : s->layers + 1;
+        s->cutting.first_to[row] = row == 0 ? 0 : -1;
+        s->cutting.first_from[row] = row == final ? s->layers : s->layers + 1;
     }
     reach_forward(s);
     reach_backward(s);
-    return s->first_from[0] == 0 && s->first_to[final] == s->layers;
+    return s->cutting.first_from[0] == 0 && s->cutting.first_to[final] == s->layers;
 }
 
 /* What is best from a place on. */
@@ -104,7 +105,7 @@ static bool try_end(struct solver *s, const struct leg *leg, int first, int end,
         return true;
     int64_t total = cell->lower + rest,
             high = cell->solution >= 0 ? record_high_ns(s, &cell->records[cell->solution]) : s->cap_ns;
-    high = max_i64(high, s->best_high[spot_index(s, leg->after, end)]);
+    high = max_i64(high, s->cutting.best_high[spot_index(s, leg->after, end)]);
     if (total < best->ns || high < best->high_ns)
         *best = (struct best){ total, high, leg->shape, end };
     return true;
@@ -113,7 +114,7 @@ static bool try_end(struct solver *s, const struct leg *leg, int first, int end,
 /* farthest_end(), which rows of one level share and those of others are near. */
 static int reach_from(struct solver *s, const struct leg *leg, int first)
 {
-    struct reach *reach = &s->reach[leg->shape * s->places + first];
+    struct reach *reach = &s->cutting.reach[leg->shape * s->places + first];
     int near = reach->pass > 0 || first == 0 ? reach->end : reach[-1].end;
     if (reach->pass != s->result->passes || reach->level != leg->level)
         *reach = (struct reach){ s->result->passes, leg->level, farthest_end(s, leg->level, first, near) };
@@ -124,7 +125,8 @@ static int reach_from(struct solver *s, const struct leg *leg, int first)
  * its layers' least. */
 static bool try_ends(struct solver *s, const struct leg *leg, int first, struct best *best)
 {
-    const int64_t *path_ns = s->own_path_ns[leg->level], *rest_ns = &s->best_ns[spot_index(s, leg->after, 0)];
+    const int64_t *path_ns = s->levels[leg->level].path_ns,
+                  *rest_ns = &s->cutting.best_ns[spot_index(s, leg->after, 0)];
     int end = (int)max_i64(first + 1, leg->first_end), last = leg->last_end;
     if (end <= last)
         last = (int)min_i64(last, reach_from(s, leg, first));
@@ -150,8 +152,8 @@ static int list_legs(const struct solver *s, int row, struct leg *legs)
                                           shape,
                                           after,
                                           s->level[row * s->shape_count + shape],
-                                          s->first_from[after],
-                                          s->first_to[after],
+                                          s->cutting.first_from[after],
+                                          s->cutting.first_to[after],
                                           stage_end_ns(s->problem, row_meshes(s, row), shape) };
     }
     return count;
@@ -165,10 +167,10 @@ static bool best_from(struct solver *s, const struct leg *legs, int count, int r
     for (int i = 0; i < count; i++)
         if (!try_ends(s, &legs[i], first, &best))
             return false;
-    s->best_ns[at] = best.ns;
-    s->best_high[at] = best.high_ns;
-    s->cut[at] = best.end;
-    s->cut_shape[at] = (int8_t)best.shape;
+    s->cutting.best_ns[at] = best.ns;
+    s->cutting.best_high[at] = best.high_ns;
+    s->cutting.end[at] = best.end;
+    s->cutting.shape[at] = (int8_t)best.shape;
     return true;
 }
 
@@ -181,15 +183,15 @@ bool cut_sweep(struct solver *s, int64_t *sum)
         return ideals_sweep(s, sum);
     if (!(s->problem->mesh_count > 0 ? set_band_of_turns(s) : set_band_of_stages(s)))
         return true;
-    s->best_ns[spot_index(s, final, s->last)] = 0;
-    s->best_high[spot_index(s, final, s->last)] = INT64_MIN;
+    s->cutting.best_ns[spot_index(s, final, s->last)] = 0;
+    s->cutting.best_high[spot_index(s, final, s->last)] = INT64_MIN;
     for (int row = final - 1; row >= 0; row--) {
-        int count = list_legs(s, row, s->legs);
-        for (int first = s->first_from[row]; first <= s->first_to[row]; first++)
-            if (!best_from(s, s->legs, count, row, first))
+        int count = list_legs(s, row, s->cutting.legs);
+        for (int first = s->cutting.first_from[row]; first <= s->cutting.first_to[row]; first++)
+            if (!best_from(s, s->cutting.legs, count, row, first))
                 return false;
     }
-    *sum = s->best_ns[spot_index(s, 0, 0)];
+    *sum = s->cutting.best_ns[spot_index(s, 0, 0)];
     return true;
 }
 

@@ -119,10 +119,10 @@ static bool look_at(struct solver *s, const struct spot *at, int index, int64_t 
 {
     int first = at->first, end = at->end;
     int64_t lower = 0, ends_ns = stage_ends_ns(s->problem, row_meshes(s, at->row), at->shape, first, end);
-    int64_t path = chain_between(s->problem->chain, s->own_path_ns[at->level], first, end);
-    int64_t least = path + ends_ns + rest, waiting_ns = s->period_ns[at->level];
+    int64_t path = chain_between(s->problem->chain, s->levels[at->level].path_ns, first, end);
+    int64_t least = path + ends_ns + rest, waiting_ns = s->levels[at->level].period_ns;
     struct cell *cell = NULL;
-    if ((s->micro_batches[at->level] - 1) * (path + waiting_ns) > s->cap_ns + stage_slack_ns(s))
+    if ((s->levels[at->level].micro_batches - 1) * (path + waiting_ns) > s->cap_ns + stage_slack_ns(s))
         return true; /* stage_too_long(), sooner */
     if (least > limit_ns)
         *open = min_i64(*open, least);
@@ -261,8 +261,8 @@ static void set_cut(struct solver *s)
 {
     for (int row = 0, first = 0; first < s->last;) {
         const struct known *known = find_known(s->ideal_cut, spot_key(s, row, first));
-        s->cut[row] = known->end;
-        s->cut_shape[row] = (int8_t)known->shape;
+        s->cutting.end[row] = known->end;
+        s->cutting.shape[row] = (int8_t)known->shape;
         row = row_after(s, row, known->shape);
         first = known->end;
     }

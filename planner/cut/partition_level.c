@@ -128,7 +128,7 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
 /* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
 static int64_t tie_break(const struct solver *s, int level, const struct layer_price *p, int64_t worst)
 {
-    int64_t asks = s->micro_batches[level] * lane_ns(p) + once_ns(p),
+    int64_t asks = s->levels[level].micro_batches * lane_ns(p) + once_ns(p),
             share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
     return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
 }
@@ -137,29 +137,30 @@ static struct knapsack_option make_option(const struct solver *s, int level, con
                                           int64_t tie)
 {
     struct knapsack_option option = { .cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
-    stage_rows(option.row, p, s->micro_batches[level], s->in_flight[level], joined, s->span.apart);
+    stage_rows(option.row, p, s->levels[level].micro_batches, s->levels[level].in_flight, joined, s->span.apart);
     return option;
 }
 
 bool stage_set_options(struct solver *s, int level)
 {
-    const struct price_table *table = s->tables[level];
-    int64_t m = s->micro_batches[level], worst = 0, tied_bytes = 0;
+    struct stage_level *own = &s->levels[level];
+    const struct price_table *table = own->table;
+    int64_t worst = 0, tied_bytes = 0;
     int block = s->classes * s->strategies;
-    if (s->options[2 * level + 1])
+    if (own->options[1])
         return true;
     for (int i = 0; i < block; i++) {
         const struct layer_price *p = &table->prices[i];
-        worst = max_i64(worst, m * lane_ns(p) + once_ns(p));
+        worst = max_i64(worst, own->micro_batches * lane_ns(p) + once_ns(p));
         tied_bytes = max_i64(tied_bytes, p->tied_bytes);
     }
     for (int joined = 0; joined < 2; joined++) {
         if (joined && tied_bytes == 0) { /* alike */
-            s->options[2 * level + 1] = s->options[2 * level];
+            own->options[1] = own->options[0];
             break;
         }
         struct knapsack_option *options = arena_alloc(s->arena, (size_t)block, sizeof *options);
-        s->options[2 * level + joined] = options;
+        own->options[joined] = options;
         if (!options)
             return false;
         for (int i = 0; i < block; i++)
@@ -181,7 +182,7 @@ static bool same_table(const struct price_table *a, const struct price_table *b)
 static int64_t rounded_in_flight(const struct solver *s, int level)
 {
     enum { STEPS = 16 };
-    int64_t n = s->in_flight[level], step = 1;
+    int64_t n = s->levels[level].in_flight, step = 1;
     while (n / step >= STEPS)
         step *= 2;
     return s->problem->mesh_count > 0 ? n / step * step : n;
@@ -192,11 +193,11 @@ static int64_t *make_least_bytes(struct solver *s, int level)
     const struct chain *chain = s->problem->chain;
     int64_t n = rounded_in_flight(s, level);
     for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
-        if (rounded_in_flight(s, like) == n && (s->turns_alike || s->tables[like] == s->tables[level]))
-            return s->least_bytes[like];
-    int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least), *of_class = s->class_price;
+        if (rounded_in_flight(s, like) == n && (s->turns_alike || s->levels[like].table == s->levels[level].table))
+            return s->levels[like].least_bytes;
+    int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least), *of_class = s->scratch.class_price;
     for (int c = 0; c < s->classes; c++)
-        of_class[c] = stage_least_bytes(s->tables[level], c, n);
+        of_class[c] = stage_least_bytes(s->levels[level].table, c, n);
     for (int at = 1; least && at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
         least[at] = layer < 0 ? 0 : least[at - 1] + of_class[chain->class_of[layer]];
@@ -208,20 +209,22 @@ static int64_t *make_least_bytes(struct solver *s, int level)
 static int find_level(struct solver *s, const struct stage_place *place, int from)
 {
     int64_t period = stage_period_ns(place->table, place->in_flight, place->micro_batches);
-    int level = from;
-    while (level < s->level_count &&
-           (s->in_flight[level] != place->in_flight || s->period_ns[level] != period ||
-            s->micro_batches[level] != place->micro_batches || !same_table(s->tables[level], place->table)))
-        level++;
-    if (level == s->level_count) {
-        s->tables[level] = place->table;
-        s->in_flight[level] = place->in_flight;
-        s->micro_batches[level] = place->micro_batches;
-        s->period_ns[level] = period;
-        s->least_bytes[level] = make_least_bytes(s, level);
+    int at = from;
+    for (; at < s->level_count; at++) {
+        const struct stage_level *level = &s->levels[at];
+        if (level->in_flight == place->in_flight && level->period_ns == period &&
+            level->micro_batches == place->micro_batches && same_table(level->table, place->table))
+            break;
+    }
+    if (at == s->level_count) {
+        s->levels[at] = (struct stage_level){ .table = place->table,
+                                              .in_flight = place->in_flight,
+                                              .micro_batches = place->micro_batches,
+                                              .period_ns = period };
+        s->levels[at].least_bytes = make_least_bytes(s, at);
         s->level_count++;
     }
-    return s->least_bytes[level] ? level : -1;
+    return s->levels[at].least_bytes ? at : -1;
 }
 
 static bool set_levels_of_stages(struct solver *s)
@@ -256,7 +259,7 @@ static bool set_levels_of_turns(struct solver *s)
 static void sum_least(const struct solver *s, const struct price_table *table, int64_t *path_ns_to, int64_t *step_ns_to)
 {
     const struct chain *chain = s->problem->chain;
-    int64_t *path = s->class_price, *step = &s->class_price[s->classes];
+    int64_t *path = s->scratch.class_price, *step = &s->scratch.class_price[s->classes];
     for (int c = 0; c < s->classes; c++) {
         path[c] = step[c] = INT64_MAX;
         for (int i = 0; i < s->strategies; i++) {
@@ -275,35 +278,26 @@ static void sum_least(const struct solver *s, const struct price_table *table, i
 /* The level's own sums: those of all, unless tables differ in what a stage's number of meshes makes of it. */
 static bool set_own_least(struct solver *s, int level)
 {
+    struct stage_level *own = &s->levels[level];
     int like = 0;
-    while (like < level && s->tables[like] != s->tables[level])
+    while (like < level && s->levels[like].table != own->table)
         like++;
-    s->own_path_ns[level] = like < level ? s->own_path_ns[like] : s->least_path_ns;
-    s->own_step_ns[level] = like < level ? s->own_step_ns[like] : s->least_step_ns;
+    own->path_ns = like < level ? s->levels[like].path_ns : s->least_path_ns;
+    own->step_ns = like < level ? s->levels[like].step_ns : s->least_step_ns;
     if (s->problem->mesh_count == 0 || s->turns_alike || like < level)
         return true;
-    s->own_path_ns[level] = arena_alloc(s->arena, (size_t)s->sums, sizeof **s->own_path_ns);
-    s->own_step_ns[level] = arena_alloc(s->arena, (size_t)s->sums, sizeof **s->own_step_ns);
-    if (s->own_path_ns[level] && s->own_step_ns[level])
-        sum_least(s, s->tables[level], s->own_path_ns[level], s->own_step_ns[level]);
-    return s->own_path_ns[level] && s->own_step_ns[level];
-}
-
-static bool set_least(struct solver *s)
-{
-    bool good = true;
-    sum_least(s, s->problem->table, s->least_path_ns, s->least_step_ns);
-    s->least_ns = chain_between(s->problem->chain, s->least_path_ns, 0, s->last);
-    for (int level = 0; good && level < s->level_count; level++)
-        good = set_own_least(s, level);
-    return good;
+    own->path_ns = arena_alloc(s->arena, (size_t)s->sums, sizeof *own->path_ns);
+    own->step_ns = arena_alloc(s->arena, (size_t)s->sums, sizeof *own->step_ns);
+    if (own->path_ns && own->step_ns)
+        sum_least(s, own->table, own->path_ns, own->step_ns);
+    return own->path_ns && own->step_ns;
 }
 
 /* What of a level's prices does not depend on the number in flight is that of an earlier one. */
 static bool repeats(const struct solver *s, int level)
 {
-    return level > 0 && s->tables[level] == s->tables[level - 1] &&
-           s->micro_batches[level] == s->micro_batches[level - 1];
+    return level > 0 && s->levels[level].table == s->levels[level - 1].table &&
+           s->levels[level].micro_batches == s->levels[level - 1].micro_batches;
 }
 
 /* Of one layer of the class. */
@@ -312,7 +306,7 @@ static void find_most(const struct solver *s, int class_index, int64_t *path, in
     *path = *high = 0;
     for (int at = 0; at < s->level_count; at++)
         for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
-            const struct layer_price *p = price_at(s->tables[at], class_index, i);
+            const struct layer_price *p = price_at(s->levels[at].table, class_index, i);
             const struct knapsack_option o = make_option(s, at, p, false, 0);
             *path = max_i64(*path, path_ns(p));
             *high = max_i64(*high, max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
@@ -322,7 +316,7 @@ static void find_most(const struct solver *s, int class_index, int64_t *path, in
 static void set_most(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
-    int64_t *path = s->class_price, *high = &s->class_price[s->classes];
+    int64_t *path = s->scratch.class_price, *high = &s->scratch.class_price[s->classes];
     for (int c = 0; c < s->classes; c++)
         find_most(s, c, &path[c], &high[c]);
     for (int at = 1; at < s->sums; at++) {
@@ -347,7 +341,7 @@ static bool set_bins(struct solver *s)
     if (!peak)
         return false;
     for (int i = 0; i < count; i++)
-        peak[i] = s->tables[i / block]->prices[i % block].transient_bytes;
+        peak[i] = s->levels[i / block].table->prices[i % block].transient_bytes;
     qsort(peak, (size_t)count, sizeof *peak, compare_i64);
     s->bin_peak[0] = -1;
     for (int b = 1; b <= BINS; b++)
@@ -358,34 +352,30 @@ static bool set_bins(struct solver *s)
 bool stage_start(struct solver *s)
 {
     bool meshes = s->problem->mesh_count > 0;
-    int most = meshes ? s->problem->mesh_count * s->problem->shape_count : s->problem->stage_count;
-    size_t sums = (size_t)s->sums, levels = (size_t)most, classes = (size_t)s->classes,
-           block = (size_t)(s->classes * s->strategies);
+    int levels = meshes ? s->problem->mesh_count * s->problem->shape_count : s->problem->stage_count;
+    size_t sums = (size_t)s->sums, classes = (size_t)s->classes;
     s->turns_alike = meshes && !s->problem->table->by_place;
-    s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->shape_count * sizeof *s->level);
-    s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
-    s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);
-    s->in_flight = arena_alloc(s->arena, levels, sizeof *s->in_flight);
-    s->micro_batches = arena_alloc(s->arena, levels, sizeof *s->micro_batches);
-    s->cells = arena_alloc(s->arena, levels, sizeof *s->cells);
-    s->options = arena_alloc(s->arena, levels, 2 * sizeof *s->options);
-    s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
-    s->least_path_ns = arena_alloc(s->arena, sums, sizeof *s->least_path_ns);
-    s->own_path_ns = arena_alloc(s->arena, levels, sizeof *s->own_path_ns);
-    s->own_step_ns = arena_alloc(s->arena, levels, sizeof *s->own_step_ns);
-    s->most_path_ns = arena_alloc(s->arena, sums, sizeof *s->most_path_ns);
-    s->least_step_ns = arena_alloc(s->arena, sums, sizeof *s->least_step_ns);
-    s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
     s->most_sum_ns = s->open_sum_ns = INT64_MAX;
     s->vector_level = -1;
-    s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
-    s->groups = arena_alloc(s->arena, classes, sizeof *s->groups);
-    s->group_first = arena_alloc(s->arena, classes, sizeof *s->group_first);
-    s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
-    s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
-    if (arena_failed(s->arena) || !(meshes ? set_levels_of_turns : set_levels_of_stages)(s) || !set_bins(s) ||
-        !set_least(s))
+    s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->shape_count * sizeof *s->level);
+    s->levels = arena_alloc(s->arena, (size_t)levels, sizeof *s->levels);
+    s->least_path_ns = arena_alloc(s->arena, sums, sizeof *s->least_path_ns);
+    s->least_step_ns = arena_alloc(s->arena, sums, sizeof *s->least_step_ns);
+    s->most_path_ns = arena_alloc(s->arena, sums, sizeof *s->most_path_ns);
+    s->scratch = (struct knapsack_scratch){
+        .groups = arena_alloc(s->arena, classes, sizeof *s->scratch.groups),
+        .group_first = arena_alloc(s->arena, classes, sizeof *s->scratch.group_first),
+        .class_count = arena_alloc(s->arena, classes, sizeof *s->scratch.class_count),
+        .class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->scratch.class_price),
+        .counts = arena_alloc(s->arena, classes, (size_t)s->strategies * sizeof *s->scratch.counts),
+    };
+    if (arena_failed(s->arena) || !(meshes ? set_levels_of_turns : set_levels_of_stages)(s) || !set_bins(s))
         return false;
+    sum_least(s, s->problem->table, s->least_path_ns, s->least_step_ns);
+    s->least_ns = chain_between(s->problem->chain, s->least_path_ns, 0, s->last);
+    for (int level = 0; level < s->level_count; level++)
+        if (!set_own_least(s, level))
+            return false;
     set_most(s);
     return true;
 }

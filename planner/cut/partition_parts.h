@@ -105,53 +105,61 @@ struct keyed_cells {
     size_t size, used; /* size: a power of two */
     struct keyed_cell *slots;
 };
+/* Stages that differ in their layers alone: one number in flight, of micro-batches, and one price table. */
+struct stage_level {
+    const struct price_table *table;
+    int64_t period_ns, in_flight, micro_batches; /* p, n, m */
+    /* made when the level is first asked for: */
+    struct cell_chunk **cells;          /* (interval_count / CHUNK_CELLS + 1), all made on demand */
+    struct knapsack_option *options[2]; /* (class_count, strategy_count); the second: tied layers joined */
+    int64_t *path_ns, *step_ns;         /* (sums) of each layer's smallest C and O by the level's own table */
+    int64_t *least_bytes;               /* (sums); may be less than the least */
+    struct vectors vectors;
+};
+/* The best cut under the present cap, from each place behind the stages before it. */
+struct cutting {
+    int64_t *best_ns, *best_high; /* (rows, places) */
+    int *end;                     /* (rows, places) of the stage; with branches (rows), of the best cut alone */
+    int8_t *shape;                /* (rows, places) index of its number of meshes */
+    int *first_from, *first_to;   /* (rows) places where a stage can begin */
+    struct reach *reach;          /* (shapes, places) */
+    int *near;                    /* (shapes) scratch: where the row before led to */
+    struct leg *legs;             /* (shapes) scratch: of one row */
+};
+/* What one knapsack at a time is stated in. */
+struct knapsack_scratch {
+    struct knapsack_group *groups;
+    int *group_first, *counts, *class_count; /* group_first: index of its first option */
+    int64_t *class_price;                    /* (class_count, BINS), at the start of other sums too */
+};
 struct solver {
     const struct partition_problem *problem;
+    struct partition_result *result;
+    struct error *err;
+    struct arena *arena; /* as long as the solver works */
+    struct arena *kept;  /* the caller's: plans */
     struct forward_span span;
     int64_t nearest_ns, nearest_forward_ns; /* of the plans met: the shortest by the rows, and its X */
-    struct arena *arena;                    /* as long as the solver works */
-    struct arena *kept;                     /* the caller's: plans */
     int classes, strategies, layers, stages;
-    int places, last; /* of the chain; last: behind all layers */
-    int sums;         /* chain_sums() */
+    int places, last, sums; /* of the chain; last: behind all layers; sums: chain_sums() */
     /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
      * given both, (stage, meshes). */
     int row_count, shape_count;
-    bool turns_alike; /* replicas that take turns have the same prices wherever they are, but for their exchange */
-    int level_count, *level;           /* (rows, turns) index of the distinct in-flight count and price table */
-    const struct price_table **tables; /* (level_count) */
-    int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
-    /* made when the level is first asked for: */
-    struct cell_chunk ***cells; /* (level_count) of (interval_count / CHUNK_CELLS + 1), all made on demand */
+    int level_count, *level;    /* (rows, shapes) index of the stage's level */
+    struct stage_level *levels; /* (level_count) */
+    bool turns_alike;           /* replicas that take turns cost the same wherever they are, but for their exchange */
     struct keyed_cells keyed;   /* of all levels */
-    struct knapsack_option *
-        *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
+    int vector_level;           /* that got the latest vector; -1: none */
+    int64_t bin_peak[BINS + 1]; /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t *least_path_ns, *least_step_ns; /* (sums) of each layer's smallest C, O */
-    int64_t least_ns;                       /* the former of all layers */
-    int64_t **own_path_ns, **own_step_ns;   /* (level_count) of (sums) the same by the level's own table */
-    int64_t *most_path_ns;                  /* of its largest C of any table */
-    int64_t most_high_ns;                   /* no plan's Y is larger */
-    int64_t **least_bytes;                  /* (level_count) of (sums); may be less than the least */
-    int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
-    int *near;                              /* (turns) scratch: where the row before led to */
-    struct leg *legs;                       /* (turns) scratch: of one row */
-    struct reach *reach;                    /* (turns, places) */
-    struct vectors *vectors;                /* (level_count) */
-    int vector_level;                       /* that got the latest vector; -1: none */
-    int64_t *class_price;                   /* (class_count, BINS) scratch, at the start of other sums too */
-    int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
+    int64_t *most_path_ns;                  /* (sums) of its largest C of any table */
+    int64_t least_ns, most_high_ns;         /* least C of all layers; no plan's Y is larger */
     int64_t cap_ns;                         /* Y */
-    int64_t most_sum_ns,
-        open_sum_ns;              /* with branches: larger sums of C are not looked for; the least one left out so */
-    bool stopped, exhausted;      /* exhausted: by the work of ideals_sweep() */
-    int64_t *best_ns, *best_high; /* (rows, places) */
-    struct ideal_cut *ideal_cut;  /* of a chain with branches, in place of the best: partition_ideals.c */
-    int *cut;                     /* (rows, places): end of the stage; with branches (rows), of the best cut alone */
-    int8_t *cut_shape;            /* (rows, places): index of its number of meshes */
-    struct knapsack_group *groups;
-    int *group_first, *counts, *class_count; /* group_first: index of its first option */
-    struct partition_result *result;
-    struct error *err;
+    int64_t most_sum_ns, open_sum_ns;       /* with branches: larger sums of C are not looked for; the least left out */
+    bool stopped, exhausted;                /* exhausted: by the work of ideals_sweep() */
+    struct cutting cutting;
+    struct ideal_cut *ideal_cut; /* of a chain with branches, in place of the best: partition_ideals.c */
+    struct knapsack_scratch scratch;
 };
 
 static inline int64_t path_ns(const struct layer_price *p)
@@ -187,7 +195,7 @@ static inline int64_t record_high_ns(const struct solver *s, const struct record
 /* What a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
 static inline int64_t level_waiting_ns(const struct solver *s, int level)
 {
-    return (s->micro_batches[level] - 1) * s->period_ns[level] + s->span.from_ns;
+    return (s->levels[level].micro_batches - 1) * s->levels[level].period_ns + s->span.from_ns;
 }
 /* By so much may (m-1)(C + p) + O of a stage exceed the cap on Y. */
 static inline int64_t stage_slack_ns(const struct solver *s)
@@ -252,10 +260,10 @@ bool stage_start(struct solver *s);
 static inline bool stage_too_long(const struct solver *s, int level, int first, int end)
 {
     const struct chain *chain = s->problem->chain;
-    int64_t m = s->micro_batches[level], path = chain_between(chain, s->own_path_ns[level], first, end);
-    int64_t bytes = chain_between(chain, s->least_bytes[level], first, end) + s->tables[level]->base_bytes;
-    int64_t step = chain_between(chain, s->own_step_ns[level], first, end);
-    int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
+    int64_t m = s->levels[level].micro_batches, path = chain_between(chain, s->levels[level].path_ns, first, end);
+    int64_t bytes = chain_between(chain, s->levels[level].least_bytes, first, end) + s->levels[level].table->base_bytes;
+    int64_t step = chain_between(chain, s->levels[level].step_ns, first, end);
+    int64_t high = (m - 1) * (path + s->levels[level].period_ns) + step;
     return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
 }
 /* partition_vectors.c: the caps of a level's rows; of C + Y, where Y counts from nothing. (ROW_COUNT) */
@@ -319,8 +327,8 @@ static inline struct spot cut_spot(const struct solver *s, int stage, int row, i
     if (first == s->last)
         return at;
     size_t index = spot_index(s, row, first);
-    at.end = s->cut[index];
-    at.shape = s->cut_shape[index];
+    at.end = s->cutting.end[index];
+    at.shape = s->cutting.shape[index];
     at.level = s->level[row * s->shape_count + at.shape];
     return at;
 }
@@ -344,7 +352,7 @@ bool ideals_sweep(struct solver *s, int64_t *sum);
 bool ideals_rest(struct solver *s, int64_t *sum);
 void ideals_close(struct solver *s);
 /* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in
- * s->cut. */
+ * s->cutting.end. */
 bool cut_sweep(struct solver *s, int64_t *sum);
 /* Sweeps and solves the stages of the best cut until none of them is open, or all their bounds together rise by no more
  * than slack_ns. *sum is proven in any case. */
@@ -358,30 +366,6 @@ struct choice {
 /* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
 bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
                   double *slope);
-/* A solver of the problem, its memory in scratch; to be started, and closed. */
-struct solver solver_of(const struct partition_problem *problem, struct arena *scratch, struct partition_result *result,
-                        struct error *err);
-bool solver_start(struct solver *s);
-void solver_close(struct solver *s);
-/* The best cut under a cap, by relaxations to within slack_ns, is taken as a plan where each of its stages has a
- * solution. *sum as cut_refine(). */
-bool solver_try_cap(struct solver *s, int64_t cap_ns, int64_t slack_ns, int64_t *sum);
-
-/* Plans whose longest forward passes are in [from_ns, to_ns], the longest other passes above above_ns and at most
- * most_ns. */
-struct box {
-    int64_t from_ns, to_ns, above_ns, most_ns;
-    int64_t sum_ns;   /* C of all stages come to at least so much; INT64_MAX: there are none of interest */
-    int64_t bound_ns; /* none of these plans is shorter */
-};
-enum { MOST_BOXES = 256 };
-struct box_list {
-    int count;
-    struct box at[MOST_BOXES];
-};
-/* Halves boxes of `all` until relaxations prove no more; out has what became of them. */
-bool solve_boxes(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
-                 const struct box *all, struct box_list *out, struct error *err);
 /* Of the best plan so far; else what plans must be below. */
 static inline int64_t best_known_ns(const struct partition_problem *problem, const struct partition_result *result)
 {

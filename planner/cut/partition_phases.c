@@ -5,10 +5,8 @@
  *
  * which is one maximum again, under one cap more, and solved like any other. What the shortest plan by that measure
  * lacks is no more than its X lies above `from`. So the range with the least bound is cut at its X until none is left
- * whose bound is below the best plan. Relaxations rule out most of X before (partition_boxes.c), but where there are
- * branches. */
+ * whose bound is below the best plan. */
 #include "base/num.h"
-#include <stdlib.h>
 #include "planner/cut/partition_parts.h"
 
 enum { MOST_SPANS = 256 }; /* solved; then the bound so far */
@@ -19,7 +17,7 @@ struct part {
 };
 struct phases {
     int count;
-    struct part at[MOST_BOXES + 2 * MOST_SPANS];
+    struct part at[2 + 3 * MOST_SPANS];
     int64_t floor_ns; /* of what cannot be cut further */
     int64_t rest_ns;  /* least_passes_ns() of backward ones */
 };
@@ -96,43 +94,6 @@ static bool close_parts(struct phases *p, const struct partition_problem *proble
     }
 }
 
-static int compare_boxes(const void *a, const void *b)
-{
-    const struct box *x = a, *y = b;
-    return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
-}
-
-/* Boxes that share some X become one range of it. In the order of X. */
-static void add_box(struct phases *p, const struct box *box)
-{
-    struct part *last = p->count > 0 ? &p->at[p->count - 1] : NULL;
-    if (!last || box->from_ns > last->span.to_ns) {
-        p->at[p->count++] = (struct part){ { true, box->from_ns, box->to_ns, box->above_ns + 1 }, box->bound_ns };
-        return;
-    }
-    last->span.to_ns = max_i64(last->span.to_ns, box->to_ns);
-    last->span.rest_ns = min_i64(last->span.rest_ns, box->above_ns + 1);
-    last->bound_ns = min_i64(last->bound_ns, box->bound_ns);
-}
-
-/* What the boxes leave. */
-static bool open_boxes(struct phases *p, const struct partition_problem *problem, struct arena *arena,
-                       struct partition_result *result, const struct box *all, struct error *err)
-{
-    struct box_list *boxes = calloc(1, sizeof *boxes);
-    if (!boxes)
-        return fail_memory(err);
-    bool good = solve_boxes(problem, arena, result, all, boxes, err);
-    qsort(boxes->at, (size_t)boxes->count, sizeof *boxes->at, compare_boxes);
-    for (int i = 0; i < boxes->count; i++)
-        if (good_enough(problem, result, boxes->at[i].bound_ns))
-            p->floor_ns = min_i64(p->floor_ns, boxes->at[i].bound_ns);
-        else
-            add_box(p, &boxes->at[i]);
-    free(boxes);
-    return good;
-}
-
 bool solve_phases(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
                   const struct solved_span *all, struct error *err)
 {
@@ -141,13 +102,8 @@ bool solve_phases(const struct partition_problem *problem, struct arena *arena, 
     if (result->no_memory || best_known_ns(problem, result) == INT64_MAX || good_enough(problem, result, bound_ns))
         return true;
     struct phases p = { .floor_ns = INT64_MAX, .rest_ns = least_passes_ns(problem, false) };
-    struct box whole = { least, INT64_MAX / 4, p.rest_ns - 1, INT64_MAX / 4, 0, bound_ns };
-    if (problem->chain->branches) {
-        add_part(&p, least, cut - 1, bound_ns);
-        add_part(&p, cut, INT64_MAX, bound_ns);
-    } else if (!open_boxes(&p, problem, arena, result, &whole, err)) {
-        return false;
-    }
+    add_part(&p, least, cut - 1, bound_ns);
+    add_part(&p, cut, INT64_MAX, bound_ns);
     if (!close_parts(&p, problem, arena, result, &bound_ns, err))
         return false;
     result->bound_ns = min_i64(bound_ns, best_known_ns(problem, result));

@@ -12,13 +12,13 @@ enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, BEAM_NODES = 2 };
 
 static bool open_level(struct solver *s, int level)
 {
-    if (s->cells[level])
+    if (s->levels[level].cells)
         return true;
     size_t chunks = (size_t)s->problem->chain->interval_count / CHUNK_CELLS + 1;
-    s->cells[level] = arena_alloc(s->arena, chunks, sizeof **s->cells);
-    if (!s->cells[level])
+    s->levels[level].cells = arena_alloc(s->arena, chunks, sizeof *s->levels[level].cells);
+    if (!s->levels[level].cells)
         return false;
-    const struct vectors *known = s->vector_level >= 0 ? &s->vectors[s->vector_level] : NULL;
+    const struct vectors *known = s->vector_level >= 0 ? &s->levels[s->vector_level].vectors : NULL;
     for (int v = 0; known && v < known->count; v++)
         if (!stage_put_vector(s, level, known->at[v].multiplier))
             return false;
@@ -33,7 +33,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
     cell->caps = caps;
     cell->tried = false;
     cell->solution = -1;
-    cell->seen = s->vectors[level].total;
+    cell->seen = s->levels[level].vectors.total;
     cell->lower = empty ? INT64_MAX : stage_quick_bound(s, level, first, end, 0, INT64_MAX);
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
@@ -54,7 +54,7 @@ static void look_again(struct solver *s, struct cell *cell, int level, int first
         cell->lower = max_i64(cell->lower, stage_quick_bound(s, level, first, end, cell->seen, INT64_MAX));
     if (cell->solution >= 0)
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
-    cell->seen = s->vectors[level].total;
+    cell->seen = s->levels[level].vectors.total;
 }
 
 static const struct stage_times nothing = { INT64_MIN, INT64_MIN, INT64_MIN };
@@ -71,7 +71,7 @@ static struct cell *new_cell(struct solver *s)
 static struct cell *find_cell(struct solver *s, int level, int first, int end)
 {
     int index = chain_interval(s->problem->chain, first, end);
-    struct cell_chunk **chunk = &s->cells[level][index / CHUNK_CELLS];
+    struct cell_chunk **chunk = &s->levels[level].cells[index / CHUNK_CELLS];
     if (!*chunk && !(*chunk = arena_alloc(s->arena, 1, sizeof **chunk)))
         return NULL;
     struct cell **cell = &(*chunk)->at[index % CHUNK_CELLS];
@@ -135,20 +135,20 @@ static bool same_caps(const struct solver *s, const struct cell *cell)
 
 struct cell *stage_cell(struct solver *s, int level, int first, int end)
 {
-    if (!s->cells[level] && !open_level(s, level))
+    if (!s->levels[level].cells && !open_level(s, level))
         return NULL;
     struct cell *cell =
         s->problem->chain->branches ? find_keyed_cell(s, level, first, end) : find_cell(s, level, first, end);
     if (cell && !same_caps(s, cell))
         look_up(s, cell, level, first, end);
-    else if (cell && cell->seen != s->vectors[level].total)
+    else if (cell && cell->seen != s->levels[level].vectors.total)
         look_again(s, cell, level, first, end);
     return cell;
 }
 
 bool stage_known(struct solver *s, int level, int first, int end, int64_t enough, struct cell **cell, int64_t *lower)
 {
-    if (!s->cells[level] && !open_level(s, level))
+    if (!s->levels[level].cells && !open_level(s, level))
         return false;
     bool none = !has_keyed_cell(s, level, first, end);
     *cell = none ? NULL : stage_cell(s, level, first, end);
@@ -171,30 +171,30 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
 static void count_classes(struct solver *s, int first, int end)
 {
     const struct chain *chain = s->problem->chain;
-    memset(s->class_count, 0, (size_t)s->classes * sizeof *s->class_count);
+    memset(s->scratch.class_count, 0, (size_t)s->classes * sizeof *s->scratch.class_count);
     for (int l = 0; chain->branches && l < s->layers; l++)
-        s->class_count[chain->class_of[l]] += chain_holds(chain, first, end, l);
+        s->scratch.class_count[chain->class_of[l]] += chain_holds(chain, first, end, l);
     for (int l = first; !chain->branches && l < end; l++)
-        s->class_count[chain->class_of[l]]++;
+        s->scratch.class_count[chain->class_of[l]]++;
 }
 
 /* A group for the layers of each class. */
 static struct knapsack make_knapsack(struct solver *s, int level, int first, int end)
 {
     int groups = 0;
-    const struct knapsack_option *options = s->options[2 * level + chain_holds_both(s->problem->chain, first, end)];
+    const struct knapsack_option *options = s->levels[level].options[chain_holds_both(s->problem->chain, first, end)];
     count_classes(s, first, end);
     for (int c = 0; c < s->classes; c++) {
-        if (s->class_count[c] == 0)
+        if (s->scratch.class_count[c] == 0)
             continue;
-        s->group_first[groups] = c * s->strategies;
-        s->groups[groups++] = (struct knapsack_group){ .count = s->class_count[c],
-                                                       .option_count = s->strategies,
-                                                       .options = &options[c * s->strategies] };
+        s->scratch.group_first[groups] = c * s->strategies;
+        s->scratch.groups[groups++] = (struct knapsack_group){ .count = s->scratch.class_count[c],
+                                                               .option_count = s->strategies,
+                                                               .options = &options[c * s->strategies] };
     }
     struct knapsack knapsack = { .group_count = groups,
                                  .row_count = ROW_COUNT,
-                                 .groups = s->groups,
+                                 .groups = s->scratch.groups,
                                  .tie_bits = TIE_BITS,
                                  .gap_ppm = s->problem->gap_ppm };
     stage_row_caps(s, level, knapsack.cap);
@@ -221,7 +221,7 @@ static struct record *new_record(struct solver *s, struct cell *cell)
 static void set_values(const struct solver *s, struct record *record, int level, int first, int end)
 {
     const struct chain *chain = s->problem->chain;
-    struct stage_place place = { s->tables[level], s->micro_batches[level], s->in_flight[level] };
+    struct stage_place place = { s->levels[level].table, s->levels[level].micro_batches, s->levels[level].in_flight };
     struct stage_sums sums = stage_sum(&place, s->span.apart, chain, first, end, record->counts);
     record->path = sums.path_ns;
     record->rows = sums.times;
@@ -243,7 +243,7 @@ static void list_counts(const struct solver *s, const struct knapsack *knapsack,
     for (int g = 0; g < knapsack->group_count; count += knapsack->groups[g++].option_count)
         for (int i = 0; i < knapsack->groups[g].option_count; i++)
             if (count[i] > 0)
-                *out++ = (struct layer_count){ s->group_first[g] + i, count[i] };
+                *out++ = (struct layer_count){ s->scratch.group_first[g] + i, count[i] };
     *out = (struct layer_count){ 0 };
 }
 
@@ -299,7 +299,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     if (!stage_set_options(s, level))
         return fail_memory(s->err);
     struct knapsack knapsack = make_knapsack(s, level, first, end);
-    struct knapsack_result answer = { .counts = s->counts };
+    struct knapsack_result answer = { .counts = s->scratch.counts };
     knapsack.node_limit = node_limit(s, effort);
     s->result->knapsacks++;
     if (!knapsack_solve(&knapsack, &answer, s->err))
@@ -331,7 +331,7 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     if (!stage_set_options(s, level))
         return fail_memory(s->err);
     struct knapsack knapsack = make_knapsack(s, level, first, end);
-    struct knapsack_result answer = { .counts = s->counts };
+    struct knapsack_result answer = { .counts = s->scratch.counts };
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
     knapsack.excess_first = ROW_PATH;
     stage_whole_caps(s, level, knapsack.cap);

@@ -13,7 +13,7 @@ __extension__ typedef __int128 int128;
 void stage_row_caps(const struct solver *s, int level, int64_t *cap)
 {
     int64_t waiting_ns = level_waiting_ns(s, level);
-    cap[ROW_MEMORY] = s->problem->capacity_bytes - s->tables[level]->base_bytes;
+    cap[ROW_MEMORY] = s->problem->capacity_bytes - s->levels[level].table->base_bytes;
     cap[ROW_FORWARD] = s->span.to_ns;
     cap[ROW_PATH] = s->cap_ns - waiting_ns;
     cap[ROW_LAST] = s->cap_ns - waiting_ns;
@@ -40,8 +40,8 @@ static void set_cap_part(const struct solver *s, struct vector *v, int level)
 void stage_cap_changed(struct solver *s)
 {
     for (int level = 0; level < s->level_count; level++)
-        for (int v = 0; v < s->vectors[level].count; v++)
-            set_cap_part(s, &s->vectors[level].at[v], level);
+        for (int v = 0; v < s->levels[level].vectors.count; v++)
+            set_cap_part(s, &s->levels[level].vectors.at[v], level);
 }
 
 /* In 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
@@ -56,7 +56,7 @@ static int64_t priced(const struct vector *v, const struct knapsack_option *opti
 /* Least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
 static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int64_t *out)
 {
-    const struct knapsack_option *options = &s->options[2 * level + 1][class_index * s->strategies];
+    const struct knapsack_option *options = &s->levels[level].options[1][class_index * s->strategies];
     const int64_t limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
     for (int b = 0; b < BINS; b++)
         out[b] = limit;
@@ -79,12 +79,12 @@ static bool set_sums(struct solver *s, struct vector *v, int level)
     for (int b = 0; b < BINS; b++)
         v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
     for (int c = 0; c < s->classes; c++)
-        least_prices(s, v, level, c, &s->class_price[c * BINS]);
+        least_prices(s, v, level, c, &s->scratch.class_price[c * BINS]);
     for (int at = 1; at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
         for (int b = 0; b < BINS; b++)
             v->sum[at * BINS + b] =
-                layer < 0 ? 0 : v->sum[(at - 1) * BINS + b] + s->class_price[chain->class_of[layer] * BINS + b];
+                layer < 0 ? 0 : v->sum[(at - 1) * BINS + b] + s->scratch.class_price[chain->class_of[layer] * BINS + b];
     }
     return true;
 }
@@ -119,8 +119,8 @@ static int64_t vector_bound(const struct solver *s, const struct vector *v, int 
 
 int64_t stage_quick_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough)
 {
-    const struct vectors *vectors = &s->vectors[level];
-    int64_t bound = chain_between(s->problem->chain, s->own_path_ns[level], first, end),
+    const struct vectors *vectors = &s->levels[level].vectors;
+    int64_t bound = chain_between(s->problem->chain, s->levels[level].path_ns, first, end),
             most = chain_between(s->problem->chain, s->most_path_ns, first, end);
     for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total && bound < enough; i++)
         bound = max_i64(bound, vector_bound(s, &vectors->at[i % VECTORS], first, end));
@@ -131,19 +131,19 @@ int64_t stage_quick_bound(const struct solver *s, int level, int first, int end,
 static struct vector *like_vector(const struct solver *s, int level, const struct vector *v)
 {
     for (int like = level - 1; like <= level + 1 && v->multiplier[ROW_MEMORY] == 0; like += 2) {
-        if (like < 0 || like >= s->level_count || s->tables[like] != s->tables[level] ||
-            s->micro_batches[like] != s->micro_batches[level])
+        if (like < 0 || like >= s->level_count || s->levels[like].table != s->levels[level].table ||
+            s->levels[like].micro_batches != s->levels[level].micro_batches)
             continue;
-        for (int i = 0; i < s->vectors[like].count; i++)
-            if (!memcmp(s->vectors[like].at[i].multiplier, v->multiplier, sizeof v->multiplier))
-                return &s->vectors[like].at[i];
+        for (int i = 0; i < s->levels[like].vectors.count; i++)
+            if (!memcmp(s->levels[like].vectors.at[i].multiplier, v->multiplier, sizeof v->multiplier))
+                return &s->levels[like].vectors.at[i];
     }
     return NULL;
 }
 
 bool stage_put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
 {
-    struct vectors *vectors = &s->vectors[level];
+    struct vectors *vectors = &s->levels[level].vectors;
     struct vector *v = &vectors->at[vectors->next], *like;
     memcpy(v->multiplier, multiplier, sizeof v->multiplier);
     if ((like = like_vector(s, level, v))) {
@@ -169,7 +169,7 @@ static int64_t multiplier_of(double multiplier)
  * like stages and no price meets the limit of its sums. */
 static double ray_scale(const struct solver *s, int level, const double *multipliers)
 {
-    const struct knapsack_option *options = s->options[2 * level + 1];
+    const struct knapsack_option *options = s->levels[level].options[1];
     double largest = 0;
     for (int i = 0; i < s->classes * s->strategies; i++) {
         double price = 0;
@@ -211,7 +211,8 @@ bool stage_add_vector(struct solver *s, int level, const double *multipliers)
     for (int r = 0; r < ROW_COUNT; r++)
         multiplier[r] = multiplier_of(multipliers[r] * scale);
     for (int to = 0; to < s->level_count; to++)
-        if (s->cells[to] && (to == level || s->vectors[to].count == 0) && !stage_put_vector(s, to, multiplier))
+        if (s->levels[to].cells && (to == level || s->levels[to].vectors.count == 0) &&
+            !stage_put_vector(s, to, multiplier))
             return false;
     s->vector_level = level;
     return true;
