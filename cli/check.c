@@ -104,7 +104,7 @@ static bool check_file(const struct cli *cli, const struct check_arguments *a, s
     claim->predicted = in->plan_file->predicted;
     progress_begin(&progress, cli, "check");
     bool checked =
-        certificate_check(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress, &progress, err);
+        check_certificate(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress, &progress, err);
     progress_clear(&progress);
     if (!checked)
         return strncmp(err->message, path, strlen(path)) == 0 ? false : error_within(err, "%s", path);

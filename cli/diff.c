@@ -45,7 +45,8 @@ static bool price_side(struct side *side, const char *path, const struct source_
 {
     return inputs_plan(&side->in, path, source->model, source->cluster, &source->profiles, err) &&
            explained_open(&side->explained, side->in.model, side->file->plan, err) &&
-           explained_lower(side->explained, NULL, err) && account_open(&side->account, side->explained, &side->in.facts, err);
+           explained_lower(side->explained, NULL, err) &&
+           account_open(&side->account, side->explained, &side->in.facts, err);
 }
 
 /* Both, if they are of one model and can be priced; else why says why not. */
@@ -168,7 +169,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct error why = { 0 };
     (void)operand_count;
     if (read_side(&sides[0], operands[0], err) && read_side(&sides[1], operands[1], err) &&
-        plan_differences(&differences, sides[0].file->plan, sides[1].file->plan, err)) {
+        diff_plans(&differences, sides[0].file->plan, sides[1].file->plan, err)) {
         bool priced = price_both(sides, operands, &o->source, &why);
         if (o->json) {
             write_json(cli, &differences, sides, &why, err);

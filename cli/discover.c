@@ -55,11 +55,11 @@ struct view {
 static bool find_device(struct inputs *in, const char *name, struct device_type *out, struct error *err)
 {
     const struct catalogue *catalogue = in->catalogue;
-    const struct catalogue_entry *entry = catalogue_find(catalogue->entries, catalogue->count, name);
+    const struct catalogue_entry *entry = cluster_catalogue_find(catalogue->entries, catalogue->count, name);
     struct text hint = { 0 };
     if (entry)
         return device_type_read(out, &in->arena, entry->name, entry->json, entry->length, err);
-    catalogue_add_hint(&hint, catalogue->entries, catalogue->count, name);
+    cluster_catalogue_hint(&hint, catalogue->entries, catalogue->count, name);
     fail(err, "--device: expected a device of `cleave devices`, found \"%s\"%s", name, hint.data ? hint.data : "");
     text_free(&hint);
     return false;

@@ -144,7 +144,7 @@ static bool add_values(struct allowed *into, const struct allowed *more)
 {
     bool added = false;
     for (int i = 0; into->count > 0 && i < more->count && into->count < SPACE_VALUES; i++)
-        if (!allows(into, more->values[i])) {
+        if (!allowed_has(into, more->values[i])) {
             into->values[into->count++] = more->values[i];
             added = true;
         }
@@ -193,7 +193,7 @@ static void list_narrower(struct text *out, const struct space *own, const struc
         struct allowed given = values_of(space, choice), had = values_of(own, choice);
         bool more = had.count > 0 && given.count == 0;
         for (int k = 0; had.count > 0 && k < given.count; k++)
-            more = more || !allows(&had, given.values[k]);
+            more = more || !allowed_has(&had, given.values[k]);
         if (more)
             print_values(out, choice, &had);
     }

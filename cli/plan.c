@@ -379,7 +379,7 @@ static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct e
         (answer->a->pareto && answer->resource == PARETO_DEVICES))
         return true;
     int64_t compute_ns = p->breakdown_ns[TIME_COMPUTE] + p->breakdown_ns[TIME_RECOMPUTE];
-    if (!cluster_likely_part(in->cluster, answer->space->dtype, compute_ns, p->step_ns, &part))
+    if (!parts_likely(in->cluster, answer->space->dtype, compute_ns, p->step_ns, &part))
         return true;
     if (!varied_open(&varied, &in->facts, &part, err))
         return false;

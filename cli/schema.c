@@ -48,7 +48,7 @@ static int collect(struct table tables[MAX_TABLES])
     add(tables, &count, "cluster.level", "One level of links in a cluster file.", fields, n);
     fields = cluster_between_fields(&n);
     add(tables, &count, "cluster.between", "The network between groups in a cluster file.", fields, n);
-    fields = device_fields(&n);
+    fields = device_type_fields(&n);
     add(tables, &count, "device", "A device of the catalogue, or inside a cluster file.", fields, n);
     fields = device_measured_fields(&n);
     add(tables, &count, "device.measured", "How a device's measured numbers came about.", fields, n);

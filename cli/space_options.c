@@ -62,7 +62,7 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
         return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, choice_facts[key].name);
     if (!space_value(where, (enum space_choice)key, word, &value, err))
         return false;
-    if (allowed->count == 0 || !allows(allowed, value)) /* twice is once */
+    if (allowed->count == 0 || !allowed_has(allowed, value)) /* twice is once */
         allowed->values[allowed->count++] = value;
     return true;
 }

@@ -9,7 +9,7 @@
 
 static int64_t vocab_multiple(int64_t vocab_size, int tensor)
 {
-    return vocab_multiple_of(&(struct graph){ .vocab_size = vocab_size }, tensor);
+    return space_vocab_multiple(&(struct graph){ .vocab_size = vocab_size }, tensor);
 }
 
 /* ---- one case ---- */
@@ -87,7 +87,7 @@ static bool is_offered(const struct graph *graph, int tensor, int d, const bool 
     if (dims && dims[d])
         return true;
     return d != DIM_none && dimensions[d]->lane == LANE_TP && !dimensions[d]->splits_batch &&
-           tensor_legal(graph, tensor) && (d != DIM_tp_sp || graph->sequence % tensor == 0);
+           legal_tensor(graph, tensor) && (d != DIM_tp_sp || graph->sequence % tensor == 0);
 }
 
 /* Plans hold batch = micro x data ranks x micro-batches: any divisor of the batch may be a micro-batch. Large ones are

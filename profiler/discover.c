@@ -42,7 +42,7 @@ static void set_link(struct discovered_level *level, struct link_level link)
 
 static void own_link(struct discovered_level *level, const struct device_type *device)
 {
-    set_link(level, device_link(device));
+    set_link(level, device_type_link(device));
     say(level->comment, "the link of %s in the catalogue", device->name);
 }
 
@@ -110,7 +110,7 @@ static void add_nodes(struct discovery *out, const struct device_type *device, c
     if (nodes < 2)
         return;
     struct discovered_level *level = add_level(out, "cluster", nodes);
-    set_link(level, device_nic(device));
+    set_link(level, device_type_nic(device));
     if (!topology || topology->rates.network == 0) {
         say(level->comment, "the network of %s in the catalogue, for each device", device->name);
         return;

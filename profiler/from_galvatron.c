@@ -31,7 +31,7 @@ static struct plan *whole_plan(const struct graph *graph)
         return NULL;
     plan->batch = graph->batch;
     plan->sequence = graph->sequence;
-    plan->vocab_multiple = vocab_multiple_of(graph, 1);
+    plan->vocab_multiple = space_vocab_multiple(graph, 1);
     plan->dtype = DTYPE_BF16;
     plan->micro_batch_count = plan->atom_count = plan->rank_count = 1;
     plan->stages[0].layer_count = graph->layer_count;
@@ -43,7 +43,7 @@ static bool step_open(struct step *out, const struct model *model, int64_t sampl
 {
     struct graph vocabulary = { .vocab_size = model->vocab_size };
     *out = (struct step){ 0 };
-    if (!graph_build(&out->graph, model, samples, sequence, vocab_multiple_of(&vocabulary, 1), err))
+    if (!graph_build(&out->graph, model, samples, sequence, space_vocab_multiple(&vocabulary, 1), err))
         return false;
     out->plan = whole_plan(out->graph);
     if (out->plan && plan_check(out->plan, out->graph, err) && program_lower(&out->program, out->graph, out->plan, err))

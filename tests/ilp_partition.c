@@ -179,7 +179,7 @@ static void state_limits(struct whole *w, int stage, const struct price_table *t
 {
     const struct partition_problem *problem = w->problem;
     int64_t m = problem->micro_batch_count, n = problem->in_flight[stage], row[ROW_COUNT];
-    double after = -(double)((m - 1) * stage_period_ns(table, n, m)) / w->time_unit;
+    double after = -(double)((m - 1) * level_period_ns(table, n, m)) / w->time_unit;
     int first = glp_add_rows(w->lp, ROW_COUNT);
     for (int r = 0; r < ROW_COUNT; r++) {
         double most = r == ROW_LANE ? 0 : after;
@@ -199,7 +199,7 @@ static void state_limits(struct whole *w, int stage, const struct price_table *t
         for (int s = 0; s < w->strategies; s++) {
             const struct layer_price *p = price_at(table, c, s);
             int column = w->first_count + option_at(w, stage, c, s);
-            stage_rows(row, p, m, n, false, problem->phases);
+            level_rows(row, p, m, n, false, problem->phases);
             glp_set_obj_coef(w->lp, column, (double)path_ns(p) / w->time_unit);
             for (int r = 0; r < ROW_COUNT; r++)
                 put(w, first + r, column, (double)row[r] / (r == ROW_MEMORY ? w->byte_unit : w->time_unit));
@@ -257,7 +257,7 @@ static void set_units(struct whole *w)
         const struct price_table *table = price_of_stage(w->problem->table, k);
         for (int i = 0; i < w->classes * w->strategies; i++) {
             int64_t row[ROW_COUNT];
-            stage_rows(row, &table->prices[i], w->problem->micro_batch_count, w->problem->in_flight[k], false,
+            level_rows(row, &table->prices[i], w->problem->micro_batch_count, w->problem->in_flight[k], false,
                        w->problem->phases);
             for (int r = 0; r < ROW_COUNT; r++)
                 largest[r == ROW_MEMORY] = fmax(largest[r == ROW_MEMORY], fabs((double)row[r]));

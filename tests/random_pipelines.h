@@ -173,7 +173,7 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
     ck_assert_msg(workbench_open(&c->bench, c->model, &c->facts, &c->space, &err), "%s", err.message);
     ck_assert_msg(workbench_table(&c->bench, &c->config, false, &c->table, &err), "%s", err.message);
     ck_assert_ptr_nonnull(c->table);
-    c->problem = workbench_problem(&c->bench, &c->config, c->table, config_in_flight(&c->arena, &c->config));
+    c->problem = workbench_problem(&c->bench, &c->config, c->table, workbench_in_flight(&c->arena, &c->config));
     pipeline_plan(c);
     return c;
 }

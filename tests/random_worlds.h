@@ -211,7 +211,7 @@ static inline void draw_offloads(struct random_world *w)
 static inline void draw_reshards(struct random_world *w)
 {
     struct random_world own = { .state = mix64(w->state + 3), .full = w->full };
-    if (!allows(&w->space.zero, 3) || world_draw(&own, 2))
+    if (!allowed_has(&w->space.zero, 3) || world_draw(&own, 2))
         return;
     w->space.reshard = draw_allowed(&own, RESHARD_COUNT, 2);
     if (w->space.reshard.count > 1)

@@ -198,14 +198,14 @@ START_TEST(other_buckets_are_refused)
             struct written_claim read = written_claim_open(written.result, &written.w.space);
             struct plan *plan = written.result->plans[0].plan;
             struct check_report report;
-            ck_assert(allows(&read.claim.space.bucket_bytes, plan->bucket_bytes));
+            ck_assert(allowed_has(&read.claim.space.bucket_bytes, plan->bucket_bytes));
             plan->bucket_bytes = INT64_C(1) << 40;
-            ck_assert(!certificate_check(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
+            ck_assert(!check_certificate(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
                                          NULL, NULL, &err));
             ck_assert_msg(err.kind == ERROR_GATE && strstr(err.message, "about gradient buckets"), "%s", err.message);
             read.claim.space.bucket_bytes.values[0]++;
             err = (struct error){ 0 };
-            ck_assert(!certificate_check(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
+            ck_assert(!check_certificate(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
                                          NULL, NULL, &err));
             ck_assert_msg(err.kind == ERROR_GATE, "%s", err.message);
             refused_count++;
@@ -223,7 +223,7 @@ static bool checks_as(const struct written *written, const struct claim *claim, 
                       struct error *err)
 {
     *err = (struct error){ 0 };
-    return certificate_check(report, claim, written->w.world.model, &written->w.world.facts,
+    return check_certificate(report, claim, written->w.world.model, &written->w.world.facts,
                              written->result->plans[0].plan, NULL, NULL, err);
 }
 

@@ -301,7 +301,7 @@ static bool holds_with(const struct written *written, const struct claim *claim,
             other.configs[other.config_count++] = places[i];
     add_to_count(&other, (int)places[at].fate, -1);
     add_to_count(&other, fate, 1);
-    bool good = certificate_check(&report, &other, written->w.world.model, &written->w.world.facts,
+    bool good = check_certificate(&report, &other, written->w.world.model, &written->w.world.facts,
                                   written->result->plans[0].plan, NULL, NULL, &err);
     ck_assert_msg(good || err.kind == ERROR_GATE, "%s", err.message);
     free(other.configs);

@@ -69,7 +69,7 @@ static bool accepts(const struct towers *towers, const struct claim *claim, int6
 {
     struct check_report report = { 0 };
     struct error err = { 0 };
-    bool good = certificate_check(&report, claim, towers->model, &towers->facts, towers->result->plans[0].plan, NULL,
+    bool good = check_certificate(&report, claim, towers->model, &towers->facts, towers->result->plans[0].plan, NULL,
                                   NULL, &err);
     ck_assert_msg(good || strstr(err.message, what), "%s", err.message);
     *undecided = report.undecided;

@@ -54,7 +54,8 @@ static void check_value(struct toy *toy, const struct cut_problem *problem, int6
     int strategy[CHAIN_LAYERS];
     ck_assert(partition_solve(&toy->problem, &toy->arena, &result, &err));
     list_strategies(toy, &result.plans[0], strategy);
-    ck_assert_int_eq(cut_value(problem, toy->problem.stage_count, result.plans[0].first_layer, NULL, strategy), want);
+    ck_assert_int_eq(value_of_cut(problem, toy->problem.stage_count, result.plans[0].first_layer, NULL, strategy),
+                     want);
 }
 
 /* The optimum is never refuted as a bound, more than it never held, and few are left undecided. */
@@ -76,16 +77,16 @@ START_TEST(verdicts_are_those_of_enumeration)
         struct cut_problem problem = cut_of(&toy, stages);
         int64_t bound_ns = want < INT64_MAX ? want : INT64_C(1000000000000);
         bound_ns -= bound_ns / 1000000; /* what the checker leaves to the tolerance of whole counts */
-        ck_assert(cut_check(&problem, bound_ns, &verdict, &witness_ns, &err));
+        ck_assert(phases_check(&problem, bound_ns, &verdict, &witness_ns, &err));
         ck_assert_msg(verdict != CUT_REFUTED, "instance %d: refuted a bound that holds, %lld", n, (long long)bound_ns);
         undecided += verdict == CUT_UNDECIDED;
         if (want < INT64_MAX) {
             feasible++;
-            ck_assert(cut_quick_bound(&problem) <= want);
-            ck_assert(!cut_lacks_memory(&problem));
+            ck_assert(value_quick_bound(&problem) <= want);
+            ck_assert(!value_lacks_memory(&problem));
             check_value(&toy, &problem, want);
             int64_t more_ns = want + want / 1000 + 3;
-            ck_assert(cut_check(&problem, more_ns, &verdict, &witness_ns, &err));
+            ck_assert(phases_check(&problem, more_ns, &verdict, &witness_ns, &err));
             ck_assert_msg(verdict != CUT_HOLDS, "instance %d: optimum %lld, but the bound %lld is said to hold", n,
                           (long long)want, (long long)more_ns);
             ck_assert(verdict == CUT_UNDECIDED || (witness_ns >= want && witness_ns < more_ns));

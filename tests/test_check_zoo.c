@@ -82,7 +82,7 @@ static bool check_job(const struct job *job)
         struct facts facts = { .cluster = cluster };
         struct written_claim written = written_claim_open(result, &space);
         ck_assert_msg(
-            certificate_check(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
+            check_certificate(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
             "%s on %s, %lld sequences, pp %d tp %d zero %d, turns %d: %s", job->model, job->cluster,
             (long long)job->batch, job->stages, job->tensor, job->zero, job->turns, err.message);
         ck_assert_int_le(result->certificate.simulated_bound_ns, result->plans[0].estimate->prediction.step_ns);

@@ -55,7 +55,7 @@ START_TEST(certificates_are_of_these_prices)
                       json_parse(&doc, path, data, length, &err),
                   "%s", err.message);
     bool holds = claim_read(&claim, json_root(doc), &c.options.space, &err) &&
-                 certificate_check(&report, &claim, c.model, &c.facts, c.result->plans[0].plan, NULL, NULL, &err);
+                 check_certificate(&report, &claim, c.model, &c.facts, c.result->plans[0].plan, NULL, NULL, &err);
     ck_assert_msg(holds, "%s: %s; renew it with `build/tests/test_corpus tests/fuzz/corpus`", path, err.message);
     ck_assert_int_eq(claim.best_plan != NULL, _i == 1);
     claim_free(&claim);

@@ -305,7 +305,7 @@ START_TEST(missing_bytes_suffice)
     ck_assert_int_eq(none.kind, SOLUTION_NO_MEMORY);
     ck_assert(explain_missing(&e, &options.space, &world.facts, &missing, &err));
     ck_assert_int_gt(missing, 0);
-    v.memory = 1 + 1.1 * (double)missing / (double)available_bytes(&world.facts);
+    v.memory = 1 + 1.1 * (double)missing / (double)facts_most_bytes(&world.facts);
     ck_assert(varied_open(&varied, &world.facts, &v, &err));
     ck_assert(explainer_solve(&e, &options.space, &varied.facts, &some, &err));
     ck_assert_int_eq(some.kind, SOLUTION_PLAN);
@@ -374,7 +374,7 @@ START_TEST(regret_is_none_without_noise)
     /* On devices that the plan fills to the last byte, it fits in the draws that leave more. */
     struct variation v = variation_none();
     struct varied full;
-    v.memory = (double)explained_peak_bytes(plan) / (double)available_bytes(&world.facts);
+    v.memory = (double)explained_peak_bytes(plan) / (double)facts_most_bytes(&world.facts);
     ck_assert(varied_open(&full, &world.facts, &v, &err));
     e.facts = &full.facts;
     ck_assert(explain_regret(&e, plan, 0.2, draws, 1, &wide, &err));

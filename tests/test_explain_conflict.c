@@ -32,7 +32,7 @@ START_TEST(filter_equals_brute_force)
         struct error err = { 0 };
         for (int i = 0; i < family.count; i++)
             family.conflicts[i] = 1 + (uint32_t)(mix64(seed++) % all);
-        ck_assert(irreducible_set(all, contains_none, &family, &found, &err));
+        ck_assert(filter_irreducible(all, contains_none, &family, &found, &err));
         for (uint32_t set = 1; set <= all; set++) {
             bool solved = false, minimal = true;
             contains_none(&family, set, &solved, &err);

@@ -45,7 +45,7 @@ START_TEST(rates_scale_times)
     CHECK_NEAR(varied.cluster->types[0].device.matmul_flops_per_s[DTYPE_BF16], 2e14, 1);
     CHECK_NEAR(varied.cluster->types[0].levels[1].bytes_per_s, 2e10, 1);
     CHECK_NEAR(varied.cluster->types[0].levels[0].bytes_per_s, 1e11, 1);
-    CHECK_NEAR((double)available_bytes(&varied.facts), 1.5 * (double)available_bytes(&facts), 1);
+    CHECK_NEAR((double)facts_most_bytes(&varied.facts), 1.5 * (double)facts_most_bytes(&facts), 1);
     varied_free(&varied);
     profile_free(copy);
     arena_free(&profile.arena);
@@ -124,12 +124,12 @@ START_TEST(parts_are_clusters)
                                             "1x1:toy",
                                             "1x2:toy@memory=4e10",
                                             "1x1:toy@memory=4e10" };
-    ck_assert_int_eq(cluster_parts(one.cluster, list), 5); /* 6, 4, 3, 2, 1 */
+    ck_assert_int_eq(parts_of_cluster(one.cluster, list), 5); /* 6, 4, 3, 2, 1 */
     ck_assert_int_eq(list[1].units, 4);
-    ck_assert_int_eq(cluster_parts(even.cluster, list), 9);
+    ck_assert_int_eq(parts_of_cluster(even.cluster, list), 9);
     for (int i = 0; i < 8; i++)
         check_part(&even, &list[i + 1], of_even[i]);
-    ck_assert_int_eq(cluster_parts(mixed.cluster, list), 10);
+    ck_assert_int_eq(parts_of_cluster(mixed.cluster, list), 10);
     for (int i = 0; i < 9; i++)
         check_part(&mixed, &list[i + 1], of_mixed[i]);
     struct varied varied;
@@ -179,13 +179,13 @@ START_TEST(likely_parts_could_be_faster)
     struct world mixed = world_open("1x3:toy+1x1:toy@memory=4e10", 80000000000, 2),
                  even = world_open("2x2:toy", 80000000000, 2), odd = world_open("3x2:toy", 80000000000, 2);
     struct variation v;
-    ck_assert(cluster_likely_part(mixed.cluster, DTYPE_BF16, 74, 100, &v));
+    ck_assert(parts_likely(mixed.cluster, DTYPE_BF16, 74, 100, &v));
     ck_assert(v.types == 1 && v.units == 0);
-    ck_assert(!cluster_likely_part(mixed.cluster, DTYPE_BF16, 76, 100, &v)); /* 4/3 of it */
-    ck_assert(cluster_likely_part(even.cluster, DTYPE_BF16, 49, 100, &v));
+    ck_assert(!parts_likely(mixed.cluster, DTYPE_BF16, 76, 100, &v)); /* 4/3 of it */
+    ck_assert(parts_likely(even.cluster, DTYPE_BF16, 49, 100, &v));
     ck_assert(v.types == 0 && v.units == 1);
-    ck_assert(!cluster_likely_part(even.cluster, DTYPE_BF16, 50, 100, &v));
-    ck_assert(!cluster_likely_part(odd.cluster, DTYPE_BF16, 1, 100, &v));
+    ck_assert(!parts_likely(even.cluster, DTYPE_BF16, 50, 100, &v));
+    ck_assert(!parts_likely(odd.cluster, DTYPE_BF16, 1, 100, &v));
     world_close(&mixed);
     world_close(&even);
     world_close(&odd);

@@ -24,25 +24,25 @@ START_TEST(trifles_are_trifles)
     ck_assert(graph_build(&graph, world.model, 8, 0, 1, &err));
     ck_assert_int_eq(a->layer_count, 23);
     b = plan_copy(a);
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && !distinct);
     for (int l = 1; l <= 7; l++)
         b->layers[l].zero = 1;
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && !distinct);
     b->layers[8].zero = 1; /* eight of 23 */
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && distinct);
     for (int l = 11; l <= 18; l++)
         a->layers[l].zero = 1; /* the same, elsewhere in the same classes */
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && !distinct);
     b->schedule = 1;
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && distinct);
     b->schedule = 0;
     a->stages[0].atom[0] = a->stages[1].atom[0] = b->stages[0].atom[0] = b->stages[1].atom[0] = 1;
     b->layers[4].zero = b->layers[9].zero = b->layers[10].zero = 3; /* nobody to share shards with */
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && !distinct);
     b->stages[0].layer_count += 7, b->stages[1].first_layer += 7, b->stages[1].layer_count -= 7;
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && !distinct);
     b->stages[0].layer_count += 1, b->stages[1].first_layer += 1, b->stages[1].layer_count -= 1;
-    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && distinct);
+    ck_assert(several_distinct(graph, a, b, &distinct, &err) && distinct);
     graph_free(graph);
     plan_free(a);
     plan_free(b);
@@ -76,7 +76,7 @@ START_TEST(rankings_are_distinct)
             ck_assert(ranking.plans[i].estimate->prediction.fits);
             for (int k = 0; k < i; k++) {
                 bool distinct = false;
-                ck_assert(plans_distinct(graph, ranking.plans[k].plan, ranking.plans[i].plan, &distinct, &err));
+                ck_assert(several_distinct(graph, ranking.plans[k].plan, ranking.plans[i].plan, &distinct, &err));
                 ck_assert_msg(distinct, "%d and %d", k, i);
             }
         }
@@ -110,7 +110,7 @@ START_TEST(memory_frontier_falls)
     /* with less than the last point's memory by a third, nothing fits */
     struct variation v = variation_none();
     struct varied varied;
-    v.memory = (double)f.points[f.count - 1].peak_bytes * 0.66 / (double)available_bytes(&world.facts);
+    v.memory = (double)f.points[f.count - 1].peak_bytes * 0.66 / (double)facts_most_bytes(&world.facts);
     ck_assert(varied_open(&varied, &world.facts, &v, &err));
     ck_assert(explainer_solve(&e, &options.space, &varied.facts, &free_one, &err));
     ck_assert_int_eq(free_one.kind, SOLUTION_NO_MEMORY);
@@ -186,7 +186,7 @@ START_TEST(differences_are_where_they_are)
             layer->slices = (int16_t)(1 + mix64(seed++) % 2);
         }
         b->prefetch = n % 2 ? a->prefetch : a->prefetch + 1;
-        ck_assert_msg(plan_differences(&d, a, b, &err), "%s", err.message);
+        ck_assert_msg(diff_plans(&d, a, b, &err), "%s", err.message);
         for (int l = 0; l < a->layer_count; l++) {
             ck_assert_int_eq(mentions(&d, l, "zero"), a->layers[l].zero != b->layers[l].zero);
             ck_assert_int_eq(mentions(&d, l, "recompute"), a->layers[l].recompute != b->layers[l].recompute);
@@ -219,7 +219,7 @@ START_TEST(differences_name_what_is_unsaid)
     ck_assert(fixed_choices_plan(&a, &u, &space, world.model, &world.facts, &err));
     struct plan *b = plan_copy(a);
     b->clock = CLOCK_WORK, b->loss_chunks = 2;
-    ck_assert_msg(plan_differences(&d, a, b, &err), "%s", err.message);
+    ck_assert_msg(diff_plans(&d, a, b, &err), "%s", err.message);
     ck_assert_int_eq(d.count, 2);
     for (int i = 0; i < d.count; i++) {
         bool clock = !strcmp(d.list[i].what, "clock");

@@ -98,7 +98,7 @@ static void check_ranking(const struct job *job, const struct alternatives *list
         const struct solution *s = &list->list[i].solution;
         bool distinct = s->kind == SOLUTION_PLAN && s->step_ns < last_ns;
         for (int k = 0; k < WANTED && distinct && ranking.plans[k].estimate->prediction.step_ns <= s->step_ns; k++)
-            ck_assert(plans_distinct(graph, ranking.plans[k].plan, s->explained->plan, &distinct, &err));
+            ck_assert(several_distinct(graph, ranking.plans[k].plan, s->explained->plan, &distinct, &err));
         ck_assert_msg(!distinct, "%s: %lld is left out", list->list[i].kind, (long long)s->step_ns);
     }
     graph_free(graph);
@@ -186,7 +186,7 @@ START_TEST(missing_bytes_are_those_of_the_layout)
     ck_assert(explain_missing(&e, &options.space, &facts, &missing, &err));
     ck_assert_int_eq(missing, search_missing_bytes(result));
     ck_assert_int_eq(result->nearest.needed_bytes, laid_out_bytes(model, result->nearest.plan, &facts));
-    v.memory = (double)(result->nearest.needed_bytes / 128 * 129) / (double)available_bytes(&facts);
+    v.memory = (double)(result->nearest.needed_bytes / 128 * 129) / (double)facts_most_bytes(&facts);
     ck_assert(varied_open(&varied, &facts, &v, &err));
     ck_assert(explainer_solve(&e, &options.space, &varied.facts, &found, &err));
     ck_assert_int_eq(found.kind, SOLUTION_PLAN);

@@ -15,9 +15,9 @@ static struct search_result *search_chunks(const struct world *world, const stru
         struct check_report report;
         struct error err = { 0 };
         ck_assert_msg(
-            certificate_check(&report, &written.claim, world->model, &world->facts, best->plan, NULL, NULL, &err), "%s",
+            check_certificate(&report, &written.claim, world->model, &world->facts, best->plan, NULL, NULL, &err), "%s",
             err.message);
-        ck_assert(allows(&chunks, best->plan->loss_chunks));
+        ck_assert(allowed_has(&chunks, best->plan->loss_chunks));
         ck_assert_int_le(result->certificate.simulated_bound_ns, best->estimate->prediction.step_ns);
         written_claim_close(&written);
     }

@@ -187,14 +187,14 @@ START_TEST(verdicts_are_those_of_enumeration)
         struct cut_problem problem = cut_of(&b, &orders, stages);
         int64_t bound_ns = want < INT64_MAX ? want : INT64_C(1000000000000);
         bound_ns -= bound_ns / 1000000; /* what the checker leaves to the tolerance of whole counts */
-        ck_assert(cut_check(&problem, bound_ns, &verdict, &witness_ns, &err));
+        ck_assert(phases_check(&problem, bound_ns, &verdict, &witness_ns, &err));
         ck_assert_msg(verdict != CUT_REFUTED, "instance %d: refuted a bound that holds, %lld", n, (long long)bound_ns);
         undecided += verdict == CUT_UNDECIDED;
         if (want < INT64_MAX) {
             int64_t more_ns = want + want / 1000 + 3;
             feasible++;
-            ck_assert(cut_quick_bound(&problem) <= want && !cut_lacks_memory(&problem));
-            ck_assert(cut_check(&problem, more_ns, &verdict, &witness_ns, &err));
+            ck_assert(value_quick_bound(&problem) <= want && !value_lacks_memory(&problem));
+            ck_assert(phases_check(&problem, more_ns, &verdict, &witness_ns, &err));
             ck_assert_msg(verdict != CUT_HOLDS, "instance %d: optimum %lld, but the bound %lld is said to hold", n,
                           (long long)want, (long long)more_ns);
             ck_assert(verdict == CUT_UNDECIDED || (witness_ns >= want && witness_ns < more_ns));
@@ -441,7 +441,7 @@ static int64_t best_line_ns(const struct model *model, const struct facts *facts
     ck_assert_int_eq(count, 1);
     ck_assert(workbench_table(&bench, &configs[0], false, &table, &err));
     struct partition_problem problem =
-        workbench_problem(&bench, &configs[0], table, config_in_flight(&arena, &configs[0]));
+        workbench_problem(&bench, &configs[0], table, workbench_in_flight(&arena, &configs[0]));
     problem.chain = &bench.line;
     ck_assert(partition_solve(&problem, &arena, &result, &err) && result.feasible);
     workbench_close(&bench);

@@ -98,7 +98,7 @@ static void prices_open(struct prices *p, const struct osdp *o)
                   err.message);
     ck_assert_int_eq(count, 1);
     ck_assert_msg(workbench_table(&p->bench, configs, false, &p->table, &err), "%s", err.message);
-    p->problem = workbench_problem(&p->bench, configs, p->table, config_in_flight(&p->arena, configs));
+    p->problem = workbench_problem(&p->bench, configs, p->table, workbench_in_flight(&p->arena, configs));
 }
 
 static void prices_close(struct prices *p)
@@ -299,7 +299,7 @@ static int64_t best_of_batch(const struct osdp *o, int64_t batch)
     ck_assert(space_configs(&configs, &count, &p.arena, &space, p.bench.graph, o->cluster, &err));
     for (int i = 0; i < count; i++) {
         ck_assert_msg(workbench_table(&p.bench, &configs[i], false, &p.table, &err), "%s", err.message);
-        p.problem = workbench_problem(&p.bench, &configs[i], p.table, config_in_flight(&p.arena, &configs[i]));
+        p.problem = workbench_problem(&p.bench, &configs[i], p.table, workbench_in_flight(&p.arena, &configs[i]));
         int64_t ns = enumerate(&p, p.problem.capacity_bytes, 0, &least, &most);
         best = ns < best ? ns : best;
     }

@@ -156,26 +156,27 @@ START_TEST(curves_between_and_beyond_points)
     struct profile *p = profile_open(sample);
     const struct collective_curve *c = profile_curve(p, "all-reduce", 2, 1, 0);
     bool outside;
-    ck_assert_int_eq(curve_ns(c, 1024, &outside), 2000);
+    ck_assert_int_eq(collective_curve_ns(c, 1024, &outside), 2000);
     ck_assert(!outside);
-    ck_assert_int_eq(curve_ns(c, 2048, &outside), 4000); /* the middle in both logarithms */
+    ck_assert_int_eq(collective_curve_ns(c, 2048, &outside), 4000); /* the middle in both logarithms */
     ck_assert(!outside);
-    ck_assert_int_eq(curve_ns(c, 4096, &outside), 8000);
-    ck_assert_int_eq(curve_ns(c, 512, &outside), 1512); /* the fit */
+    ck_assert_int_eq(collective_curve_ns(c, 4096, &outside), 8000);
+    ck_assert_int_eq(collective_curve_ns(c, 512, &outside), 1512); /* the fit */
     ck_assert(outside);
-    ck_assert_int_eq(curve_ns(c, 5000, &outside), 8000); /* the fit says 6000: never below a smaller message */
-    ck_assert_int_eq(curve_ns(c, 100000, &outside), 101000);
+    ck_assert_int_eq(collective_curve_ns(c, 5000, &outside),
+                     8000); /* the fit says 6000: never below a smaller message */
+    ck_assert_int_eq(collective_curve_ns(c, 100000, &outside), 101000);
     ck_assert(outside);
     int64_t before = 0;
     for (int64_t bytes = 0; bytes < 20000; bytes += 7) {
-        int64_t ns = curve_ns(c, bytes, &outside);
+        int64_t ns = collective_curve_ns(c, bytes, &outside);
         ck_assert_int_ge(ns, before);
         before = ns;
     }
-    ck_assert_int_eq(curve_ns(c, INT64_MAX, &outside), MAX_TIME_NS);
+    ck_assert_int_eq(collective_curve_ns(c, INT64_MAX, &outside), MAX_TIME_NS);
     c = profile_curve(p, "all-reduce", 4, 2, 0); /* one point, no fit: its rate above, itself below */
-    ck_assert_int_eq(curve_ns(c, 1000, &outside), 500);
-    ck_assert_int_eq(curve_ns(c, 10, &outside), 50);
+    ck_assert_int_eq(collective_curve_ns(c, 1000, &outside), 500);
+    ck_assert_int_eq(collective_curve_ns(c, 10, &outside), 50);
     profile_free(p);
 }
 END_TEST

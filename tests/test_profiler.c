@@ -291,7 +291,7 @@ static struct plan *plan_of_shape(const struct graph *graph, const struct shape 
 {
     struct plan *plan = plan_new(shape->stages, graph->layer_count);
     plan->batch = graph->batch, plan->sequence = graph->sequence;
-    plan->vocab_multiple = vocab_multiple_of(graph, shape->tensor);
+    plan->vocab_multiple = space_vocab_multiple(graph, shape->tensor);
     plan->dtype = DTYPE_FP32;
     plan->micro_batch_count = micro_batches;
     plan->atom_count = 2;
@@ -319,7 +319,7 @@ static int check_covered(const struct facts *facts, const struct model *model, c
     struct program *program;
     int checked = 0;
     struct graph *graph = graph_of(
-        model, batch, 16, vocab_multiple_of(&(struct graph){ .vocab_size = model->vocab_size }, shape->tensor));
+        model, batch, 16, space_vocab_multiple(&(struct graph){ .vocab_size = model->vocab_size }, shape->tensor));
     struct plan *plan = plan_of_shape(graph, shape, micro_batches);
     ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err), "%s", err.message);
     for (int s = 0; s < program->stage_count; s++)

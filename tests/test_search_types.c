@@ -110,11 +110,11 @@ static void check_verdict(const struct toy *toy, int64_t want, bool *tight)
                                    .tied_second = -1,
                                    .stages = stages,
                                    .once_ns = once_ns };
-    ck_assert_int_le(cut_quick_bound(&problem), want);
-    ck_assert_int_ge(cut_quick_bound(&problem), partition_quick_bound(&toy->problem));
-    ck_assert(cut_check(&problem, want, &verdict, &witness_ns, &err) && verdict != CUT_REFUTED);
+    ck_assert_int_le(value_quick_bound(&problem), want);
+    ck_assert_int_ge(value_quick_bound(&problem), partition_quick_bound(&toy->problem));
+    ck_assert(phases_check(&problem, want, &verdict, &witness_ns, &err) && verdict != CUT_REFUTED);
     *tight = verdict == CUT_HOLDS;
-    ck_assert(cut_check(&problem, want + want / 1000 + 3, &verdict, &witness_ns, &err) && verdict != CUT_HOLDS);
+    ck_assert(phases_check(&problem, want + want / 1000 + 3, &verdict, &witness_ns, &err) && verdict != CUT_HOLDS);
 }
 
 START_TEST(cuts_with_prices_by_stage_are_exact)

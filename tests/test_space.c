@@ -43,7 +43,7 @@ static bool draw_turns_of(struct random_world *w, const struct config *config, i
 static void check_in_flight(const struct plan *plan, const struct config *config, const struct partition_plan *solution,
                             struct arena *arena)
 {
-    const int *in_flight = config_in_flight(arena, config);
+    const int *in_flight = workbench_in_flight(arena, config);
     for (int k = 0, at = 0; k < solution->stage_count; at += config->turns[solution->shape[k++]]) {
         struct schedule_place place = schedule_place_of(plan, at);
         ck_assert_int_eq(schedule_held(schedules[plan->schedule], &place),
@@ -151,7 +151,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         if (!table)
             continue;
         ck_assert_int_le(table->strategy_count, WORLD_STRATEGIES);
-        int *in_flight = config_in_flight(&arena, &configs[i]);
+        int *in_flight = workbench_in_flight(&arena, &configs[i]);
         struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
         int64_t own = enumerate_orders(&problem, reads, &plans);
         ck_assert_int_le(partition_quick_bound(&problem), own);

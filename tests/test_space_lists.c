@@ -98,7 +98,7 @@ static void draw_choices(struct random_world *w, struct space *space)
     if (world_draw(w, 2))
         space->schedule = (struct allowed){ 0 };
     for (int s = 0; s < all && world_draw(w, 2); s++)
-        if (world_draw(w, 3) == 0 && !allows(&space->schedule, s))
+        if (world_draw(w, 3) == 0 && !allowed_has(&space->schedule, s))
             space->schedule.values[space->schedule.count++] = s;
 }
 

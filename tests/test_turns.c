@@ -19,7 +19,7 @@ static void certificate_holds(const char *model_name, const char *cluster_text, 
     struct check_report report;
     struct error err = { 0 };
     struct written_claim written = written_claim_open(result, space);
-    ck_assert_msg(certificate_check(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
+    ck_assert_msg(check_certificate(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
                   "%s on %s: %s", model_name, cluster_text, err.message);
     written_claim_close(&written);
     cluster_free(cluster);

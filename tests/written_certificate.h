@@ -59,7 +59,7 @@ static inline bool holds_as(const struct written *written, const struct json *ce
     const struct plan *plan = written->result->plans[0].plan;
     bool good =
         claim_read(&claim, certificate, &written->w.space, err) &&
-        certificate_check(report, &claim, written->w.world.model, &written->w.world.facts, plan, NULL, NULL, err);
+        check_certificate(report, &claim, written->w.world.model, &written->w.world.facts, plan, NULL, NULL, err);
     claim_free(&claim);
     return good;
 }

@@ -45,7 +45,7 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
                                      struct arena *arena, struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
-    int turns = config->shape_count, rows = config->meshes + 1, *in_flight = config_in_flight(arena, config);
+    int turns = config->shape_count, rows = config->meshes + 1, *in_flight = workbench_in_flight(arena, config);
     bool by_place = table->by_turns && table->by_place;
     struct stage_kind *stages = arena_alloc(arena, (size_t)rows * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
@@ -77,7 +77,7 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
     const struct chain *chain = &c->bench.chain;
     if (config->meshes > 0)
         return make_problem_with_meshes(c, config, table, arena, out);
-    int *in_flight = config_in_flight(arena, config), pieces = config_pieces(config);
+    int *in_flight = workbench_in_flight(arena, config), pieces = config_pieces(config);
     struct stage_kind *stages = arena_alloc(arena, (size_t)pieces, sizeof *stages);
     if (!stages || !in_flight)
         return fail_memory(c->err);
@@ -133,7 +133,7 @@ static bool check_patiently(struct checker *c, const struct config *config, cons
     struct arena arena = { 0 };
     c->patient = true;
     bool good = check_problem(c, config, table, &arena, &problem) &&
-                cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, verdict, witness_ns, c->err);
+                phases_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, verdict, witness_ns, c->err);
     c->patient = false;
     arena_free(&arena);
     return good;
@@ -145,7 +145,7 @@ static bool lacks_memory(struct checker *c, const struct config *config, const s
     struct arena arena = { 0 };
     struct cut_problem problem;
     bool good = !table || check_problem(c, config, table, &arena, &problem);
-    *out = table && good && cut_lacks_memory(&problem);
+    *out = table && good && value_lacks_memory(&problem);
     arena_free(&arena);
     return good;
 }
@@ -185,8 +185,8 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     bool good = check_problem(c, config, table, &arena, &problem);
     if (good) {
         c->report->by_cut++;
-        good = cut_lacks_memory(&problem) ||
-               cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);
+        good = value_lacks_memory(&problem) ||
+               phases_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);
         if (good && verdict == CUT_UNDECIDED)
             good = check_patiently(c, config, table, bound_ns, &verdict, &witness_ns);
     }
@@ -269,7 +269,7 @@ static bool check_simulated(struct checker *c, const struct config *config, cons
 static bool check_other_orders(struct checker *c, const struct config *config, const char *name,
                                const struct cut_problem *problem, int64_t first_bound_ns)
 {
-    return config->stages == 1 || c->claim->orders_bound_ns <= first_bound_ns || cut_lacks_memory(problem) ||
+    return config->stages == 1 || c->claim->orders_bound_ns <= first_bound_ns || value_lacks_memory(problem) ||
            fail_kind(c->err, ERROR_GATE,
                      "the certificate does not hold: its bound of all orders, %lld ns, is not one of %s",
                      (long long)c->claim->orders_bound_ns, name);
@@ -290,7 +290,7 @@ static bool check_unseen(struct checker *c, const struct config *config, const s
     if (!workbench_table(&c->bench, config, true, &table, c->err))
         return false;
     bool good = !table || check_problem(c, config, table, &arena, &problem);
-    if (good && table && cut_quick_bound(&problem) < c->claim->bound_ns)
+    if (good && table && value_quick_bound(&problem) < c->claim->bound_ns)
         good = check_bound(c, config, name, claimed, c->claim->bound_ns);
     arena_free(&arena);
     return good;
@@ -316,7 +316,7 @@ static bool check_config(struct checker *c, const struct config *config, const s
     if (refused)
         return wrong_fate(c, claimed, name, "it has a program");
     bool good = check_simulated(c, config, name, table) && check_problem(c, config, table, &arena, &problem);
-    int64_t first_bound_ns = good ? cut_quick_bound(&problem) : 0;
+    int64_t first_bound_ns = good ? value_quick_bound(&problem) : 0;
     good = good && check_other_orders(c, config, name, &problem, first_bound_ns) &&
            check_priced(c, config, name, claimed, first_bound_ns);
     arena_free(&arena);
@@ -449,12 +449,12 @@ static bool open_orders(struct checker *c)
 
 static bool checker_open(struct checker *c, const struct model *model)
 {
-    int64_t usable = available_bytes(c->facts);
+    int64_t usable = facts_most_bytes(c->facts);
     if (c->claim->memory_bytes != usable)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it is for %lld usable bytes per device, but there are %lld",
                          (long long)c->claim->memory_bytes, (long long)usable);
-    if (!allows(&c->claim->space.bucket_bytes, c->plan->bucket_bytes))
+    if (!allowed_has(&c->claim->space.bucket_bytes, c->plan->bucket_bytes))
         return fail_kind(
             c->err, ERROR_GATE,
             "the certificate does not hold: it is not about gradient buckets of %lld bytes, which the plan "
@@ -469,7 +469,7 @@ static bool checker_open(struct checker *c, const struct model *model)
     return check_fates(c) && open_orders(c);
 }
 
-bool certificate_check(struct check_report *out, const struct claim *claim, const struct model *model,
+bool check_certificate(struct check_report *out, const struct claim *claim, const struct model *model,
                        const struct facts *facts, const struct plan *plan,
                        void (*progress)(void *self, int done, int total), void *self, struct error *err)
 {

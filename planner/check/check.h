@@ -25,7 +25,7 @@ struct check_report {
  *
  * progress(self, done, total) may be NULL. Also fails for want of memory.
  */
-bool certificate_check(struct check_report *out, const struct claim *claim, const struct model *model,
+bool check_certificate(struct check_report *out, const struct claim *claim, const struct model *model,
                        const struct facts *facts, const struct plan *plan,
                        void (*progress)(void *self, int done, int total), void *self, struct error *err);
 #endif

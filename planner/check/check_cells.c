@@ -11,7 +11,7 @@ static bool same_kind(const struct stage_kind *a, const struct stage_kind *b)
            a->waiting_ns == b->waiting_ns;
 }
 
-void cut_like_kinds(const struct cut_problem *p, int *kind)
+void cells_like_kinds(const struct cut_problem *p, int *kind)
 {
     int meshes = p->mesh_count;
     for (int k = 0; k < cut_kinds(p); k++) {
@@ -127,7 +127,7 @@ bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *er
         memcpy(sum, sum - classes, classes * sizeof *sum);
         sum[p->class_of[at - 1]]++;
     }
-    cut_like_kinds(p, c->kind);
+    cells_like_kinds(p, c->kind);
     return (number_contents(c) && sum_least(c)) || fail_memory(err);
 }
 

@@ -76,7 +76,7 @@ static inline int cut_row_turns(const struct cut_problem *p)
     return p->mesh_count > 0 ? p->shape_count : 1;
 }
 /* kind: (kinds) index of the first of the same kind. */
-void cut_like_kinds(const struct cut_problem *p, int *kind);
+void cells_like_kinds(const struct cut_problem *p, int *kind);
 /* The longest of the stages, of one mesh each, is no shorter than the mean of that sum of paths. */
 int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum);
 enum cut_verdict {
@@ -105,25 +105,25 @@ static inline struct cut_witness cut_witness_of(int64_t sum, struct stage_ends e
  *
  * Where passes are in phases, check_phases.c.
  */
-bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
-               struct error *err);
+bool phases_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
+                  struct error *err);
 /* The same of kinds as they stand, and by their from_ns. */
 bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
                      struct cut_witness *witness, struct error *err);
 /* A copy where stages are apart or not, and of plans whose longest forward part is in that range; false: out of memory.
  */
-bool cut_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns);
+bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns);
 /* Where the longest forward part X of plans shorter than the bound lies: no less than the mean over stages or meshes,
  * and no more than all paths and the mean of the rest leave of the bound. Of kinds that are apart. */
-void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns);
+void value_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns);
 /* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */
-void cut_set_order(struct cut_problem *problem, const int *order, int *class_of);
+void value_set_order(struct cut_problem *problem, const int *order, int *class_of);
 /* The formula's value of given stages (first_layer, (stages); with meshes shape, (stages), else NULL) with the strategy
  * index of each layer; INT64_MAX when one does not fit. */
-int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *shape,
-                  const int *strategy);
+int64_t value_of_cut(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *shape,
+                     const int *strategy);
 /* No plan is shorter, whatever fits: what comes once, and the least compute paths spread over the stages. */
-int64_t cut_quick_bound(const struct cut_problem *problem);
+int64_t value_quick_bound(const struct cut_problem *problem);
 /* All stages taken together lack memory even for the thriftiest strategies. */
-bool cut_lacks_memory(const struct cut_problem *problem);
+bool value_lacks_memory(const struct cut_problem *problem);
 #endif

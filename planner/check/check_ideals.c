@@ -120,7 +120,7 @@ static bool walk_open(struct walk *w, const struct cut_problem *p, struct error 
     w->row = arena_alloc(&w->arena, rows, sizeof *w->row);
     bool good = !arena_failed(&w->arena) && set_keys(w);
     if (good)
-        cut_like_kinds(p, w->kind);
+        cells_like_kinds(p, w->kind);
     for (int what = 0; good && what <= LIMIT_COUNT; what++)
         good = sum_up(w, what);
     return good || fail_memory(w->err);

@@ -14,7 +14,7 @@ struct spans {
     struct span at[2 * MOST_SPANS + 1];
 };
 
-bool cut_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns)
+bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns)
 {
     int kinds = cut_kinds(problem);
     struct stage_kind *own = arena_alloc(arena, (size_t)kinds, sizeof *own);
@@ -33,7 +33,7 @@ static bool check_span(const struct cut_problem *problem, bool apart, struct spa
 {
     struct cut_problem own = *problem;
     struct arena arena = { 0 };
-    bool good = cut_set_kinds(&own, &arena, apart, span.from_ns, span.to_ns)
+    bool good = phases_set_kinds(&own, &arena, apart, span.from_ns, span.to_ns)
                     ? cut_check_kinds(&own, bound_ns, verdict, witness, err)
                     : fail_memory(err);
     arena_free(&arena);
@@ -75,8 +75,8 @@ static bool check_spans(struct spans *spans, const struct cut_problem *problem, 
     return true;
 }
 
-bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
-               struct error *err)
+bool phases_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
+                  struct error *err)
 {
     struct cut_witness witness = { 0 };
     struct spans spans = { .count = 0 };
@@ -90,7 +90,7 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
     if (*verdict == CUT_HOLDS)
         return true;
     struct span all;
-    cut_forward_range(problem, bound_ns, &all.from_ns, &all.to_ns);
+    value_forward_range(problem, bound_ns, &all.from_ns, &all.to_ns);
     add_span(&spans, all.from_ns, all.to_ns);
     bool good = check_spans(&spans, problem, bound_ns, verdict, &witness, err);
     *witness_ns = witness.value_ns;

@@ -102,8 +102,8 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     }
     if (good && fits &&
         (good = check_problem(c, config, table, &arena, &problem) && share_devices(c, config, &arena, &problem))) {
-        cut_set_order(&problem, plan->order, class_of);
-        *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? shape : NULL, strategy);
+        value_set_order(&problem, plan->order, class_of);
+        *value_ns = value_of_cut(&problem, stages, first, config->meshes > 0 ? shape : NULL, strategy);
     }
     arena_free(&arena);
     return good;
@@ -242,9 +242,9 @@ static bool look_for_best(struct checker *c, const struct config *config)
     int64_t witness_ns = 0;
     if (!workbench_table(&c->bench, config, false, &table, c->err))
         return false;
-    bool good =
-        table && check_problem(c, config, table, &arena, &problem) &&
-        cut_check(&problem, c->claim->best_ns + c->claim->best_ns / TOLERANCE_PARTS + 1, &verdict, &witness_ns, c->err);
+    bool good = table && check_problem(c, config, table, &arena, &problem) &&
+                phases_check(&problem, c->claim->best_ns + c->claim->best_ns / TOLERANCE_PARTS + 1, &verdict,
+                             &witness_ns, c->err);
     arena_free(&arena);
     if (good && verdict == CUT_HOLDS)
         return fail_kind(

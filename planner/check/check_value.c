@@ -27,7 +27,7 @@ static struct stage_use sum_stage(const struct cut_problem *p, const struct stag
     return use;
 }
 
-void cut_set_order(struct cut_problem *p, const int *order, int *class_of)
+void value_set_order(struct cut_problem *p, const int *order, int *class_of)
 {
     int first = -1, second = -1;
     for (int place = 0; place < p->layer_count; place++) {
@@ -51,8 +51,8 @@ static bool has_room(const struct cut_problem *p, int stage, const struct stage_
     return p->held_bytes[p->device_of[stage]] <= p->device_bytes;
 }
 
-int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *shape,
-                  const int *strategy)
+int64_t value_of_cut(const struct cut_problem *p, int stage_count, const int *first_layer, const int *shape,
+                     const int *strategy)
 {
     int64_t sum = p->once_ns;
     struct stage_ends ends = no_ends;
@@ -127,7 +127,7 @@ static int64_t mean_of(const struct cut_problem *p, int what)
     return ceil_div(least_of_all(p, what, p->mesh_count > 0), p->mesh_count > 0 ? p->mesh_count : p->stage_count);
 }
 
-void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns)
+void value_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns)
 {
     *from_ns = mean_of(p, LIMIT_FORWARD);
     *to_ns = bound_ns - p->once_ns - 1 - least_of_all(p, USE_PATH, false) - mean_of(p, LIMIT_PATH);
@@ -177,7 +177,7 @@ static int64_t mixed_bound(const struct cut_problem *p, int64_t micro_batches)
     return (int64_t)(sum >> WEIGHT_BITS);
 }
 
-int64_t cut_quick_bound(const struct cut_problem *p)
+int64_t value_quick_bound(const struct cut_problem *p)
 {
     int64_t sum = least_of_all(p, USE_PATH, false), steps = least_of_all(p, USE_STEP, false), longest = 0,
             micro_batches = p->stages[0].micro_batches;
@@ -196,7 +196,7 @@ static bool same_needs(const struct stage_kind *a, const struct stage_kind *b)
     return a->table == b->table && a->in_flight == b->in_flight;
 }
 
-bool cut_lacks_memory(const struct cut_problem *p)
+bool value_lacks_memory(const struct cut_problem *p)
 {
     int64_t least = INT64_MAX, room = 0;
     int kinds = cut_kinds(p);

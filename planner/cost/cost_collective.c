@@ -298,7 +298,7 @@ static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes
         curve = profile_curve_nearest(profile, name, group->ranks, part->concurrent, group->level);
     if (!curve)
         return false;
-    double ns = (double)curve_ns(curve, buffer_bytes, &outside);
+    double ns = (double)collective_curve_ns(curve, buffer_bytes, &outside);
     if (!exact) {
         struct group near = resized(group, curve->ranks, curve->concurrent);
         double there = analytic_ns(facts->cluster, op, (double)op_wire_bytes(op, buffer_bytes, near.ranks), &near);

@@ -32,14 +32,14 @@ int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns)
     return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
 }
 
-int64_t gap_ns(const struct partition_problem *problem, int64_t step_ns)
+int64_t partition_tolerance_ns(const struct partition_problem *problem, int64_t step_ns)
 {
     return partition_gap_ns(problem->gap_ppm, step_ns);
 }
 
 static int64_t step_of_sum(const struct solver *s, int64_t sum)
 {
-    return stage_once_ns(s->problem) + sum + mean_high(s, sum);
+    return partition_once_ns(s->problem) + sum + mean_high(s, sum);
 }
 
 /* With branches very many cuts are alike. Those whose sum of C alone makes a step of `wanted_ns` are not looked for. */
@@ -61,7 +61,7 @@ static void set_most_sum(struct solver *s, int64_t wanted_ns)
 static void set_cap(struct solver *s, int64_t cap_ns)
 {
     s->cap_ns = cap_ns;
-    stage_cap_changed(s);
+    vectors_cap_changed(s);
 }
 
 /* The largest Y of a plan that is shorter than `upper` when all C come to at least `sum`. */
@@ -69,7 +69,7 @@ static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int
 {
     if (upper == INT64_MAX)
         return s->most_high_ns;
-    return min_i64(s->most_high_ns, upper - tolerance_ns - stage_once_ns(s->problem) - sum - 1);
+    return min_i64(s->most_high_ns, upper - tolerance_ns - partition_once_ns(s->problem) - sum - 1);
 }
 
 /* The plan of the best cut's solutions, where each stage has one. *high: its Y. *upper is what its rows say, which may
@@ -81,8 +81,8 @@ static bool take_plan(struct solver *s, struct choice choice, int64_t *upper, in
     struct stage_times times;
     if (!cut_solution(s, choice, &path, high, &times, slope))
         return true;
-    int64_t least_ns = stage_once_ns(s->problem) + path + *high,
-            step_ns = stage_once_ns(s->problem) + path + stage_times_ns(&times);
+    int64_t least_ns = partition_once_ns(s->problem) + path + *high,
+            step_ns = partition_once_ns(s->problem) + path + stage_times_ns(&times);
     if (least_ns < s->nearest_ns) {
         s->nearest_ns = least_ns;
         s->nearest_forward_ns = times.forward_ns;
@@ -164,7 +164,7 @@ static bool is_one_stage(const struct solver *s)
  * decides: there C and Y may be traded one for one, and no cap rules anything out. */
 static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
 {
-    int64_t once = stage_once_ns(s->problem), high;
+    int64_t once = partition_once_ns(s->problem), high;
     bool alone = is_one_stage(s);
     double slope;
     *left_out = false;
@@ -197,7 +197,7 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
 /* One cap: the plan of its best cut, and the next cap. *bound: no plan between the two is shorter. */
 static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *done)
 {
-    int64_t sum = 0, high = s->cap_ns, once = stage_once_ns(s->problem);
+    int64_t sum = 0, high = s->cap_ns, once = partition_once_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
         set_most_sum(s, *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX);
@@ -251,7 +251,7 @@ static int64_t span_bound(const struct solver *s, const struct span *span)
 {
     if (span->sum == INT64_MAX)
         return INT64_MAX;
-    return stage_once_ns(s->problem) + span->sum + max_i64(span->low + 1, mean_high(s, span->sum));
+    return partition_once_ns(s->problem) + span->sum + max_i64(span->low + 1, mean_high(s, span->sum));
 }
 
 /* S(Y) + Y of the relaxation between the present cap, with its sum, and the least Y: the span with the least bound is
@@ -282,7 +282,7 @@ static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound
  * shows it; for a bound alone, under caps that fall as long as they fall far. *bound: no plan is shorter. */
 static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done)
 {
-    int64_t sum = 0, next, once = stage_once_ns(s->problem);
+    int64_t sum = 0, next, once = partition_once_ns(s->problem);
     if (upper == INT64_MAX)
         return true;
     next = cap_below(s, upper, s->least_ns, 0);
@@ -302,7 +302,7 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
 /* Where cuts were too many to look at: what their places alone prove of plans shorter than `upper`. */
 static bool bound_left(struct solver *s, int64_t upper, int64_t *bound)
 {
-    int64_t sum = s->least_ns, once = stage_once_ns(s->problem), cap_ns = INT64_MAX;
+    int64_t sum = s->least_ns, once = partition_once_ns(s->problem), cap_ns = INT64_MAX;
     for (int64_t next = cap_below(s, upper, sum, 0); next < cap_ns - max_i64(cap_ns, 0) / (4 * NEAR);) {
         cap_ns = next;
         set_cap(s, cap_ns);
@@ -377,12 +377,12 @@ static bool solver_start(struct solver *s)
                            .reach = arena_alloc(s->arena, branches ? 1 : shapes * places, sizeof *c->reach),
                            .near = arena_alloc(s->arena, shapes, sizeof *c->near),
                            .legs = arena_alloc(s->arena, shapes, sizeof *c->legs) };
-    return stage_start(s) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers",
-                                       s->row_count - 1, s->layers);
+    return levels_start(s) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers",
+                                        s->row_count - 1, s->layers);
 }
 
-bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
-                struct partition_result *result, struct solved_span *out, struct error *err)
+bool partition_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
+                    struct partition_result *result, struct solved_span *out, struct error *err)
 {
     struct arena scratch = { 0 };
     struct solver s = solver_of(problem, span, &scratch, arena, result, err);
@@ -393,7 +393,7 @@ bool solve_span(const struct partition_problem *problem, struct forward_span spa
         result->no_memory = good && partition_lacks_memory(problem);
         if (span.apart) /* T is at least that sum, X and what is left of the longest stage */
             s.span.to_ns =
-                min_i64(span.to_ns, problem->below_ns - stage_once_ns(problem) - s.least_ns - span.rest_ns - 1);
+                min_i64(span.to_ns, problem->below_ns - partition_once_ns(problem) - s.least_ns - span.rest_ns - 1);
         good = good && (result->no_memory || s.span.to_ns < s.span.from_ns || descend(&s));
     }
     *out = (struct solved_span){ .bound_ns = result->bound_ns,
@@ -412,8 +412,8 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
     struct partition_result result = { 0 };
     struct solved_span all;
     bool good =
-        solve_span(problem, (struct forward_span){ 0 }, arena, &result, &all, err) &&
-        (!problem->phases || all.stopped || problem->bound_only || solve_phases(problem, arena, &result, &all, err));
+        partition_span(problem, (struct forward_span){ 0 }, arena, &result, &all, err) &&
+        (!problem->phases || all.stopped || problem->bound_only || phases_solve(problem, arena, &result, &all, err));
     *out = result;
     return good;
 }

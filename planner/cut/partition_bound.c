@@ -42,13 +42,13 @@ static int64_t bound_by_mean(const struct partition_problem *problem, bool updat
     step = updates ? step : 0;
     if (problem->mesh_count > 0) /* as mean_high() */
         return sum + mean_of_turns(problem, sum, step);
-    return sum + stage_once_ns(problem) + mean_beyond_first(problem, sum, step);
+    return sum + partition_once_ns(problem) + mean_beyond_first(problem, sum, step);
 }
 
 static int64_t quick_bound(const struct partition_problem *problem, bool updates)
 {
     if (problem->table->by_stage)
-        return partition_mixed_bound(problem, updates) + stage_once_ns(problem);
+        return partition_mixed_bound(problem, updates) + partition_once_ns(problem);
     return bound_by_mean(problem, updates);
 }
 

@@ -154,7 +154,7 @@ static int list_legs(const struct solver *s, int row, struct leg *legs)
                                           s->level[row * s->shape_count + shape],
                                           s->cutting.first_from[after],
                                           s->cutting.first_to[after],
-                                          stage_end_ns(s->problem, row_meshes(s, row), shape) };
+                                          level_end_ns(s->problem, row_meshes(s, row), shape) };
     }
     return count;
 }
@@ -256,7 +256,7 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
         *slope += cell->tried ? cell->slope : 0;
         complete = complete && record;
         *sum +=
-            (record ? record->path : 0) + stage_ends_ns(s->problem, row_meshes(s, at.row), at.shape, at.first, at.end);
+            (record ? record->path : 0) + level_ends_ns(s->problem, row_meshes(s, at.row), at.shape, at.first, at.end);
         *high = max_i64(*high, record ? record_high_ns(s, record) : 0);
         if (record)
             *times = stage_longer(times, &record->times);

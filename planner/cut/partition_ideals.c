@@ -118,7 +118,7 @@ static bool gives_up(const struct solver *s)
 static bool look_at(struct solver *s, const struct spot *at, int index, int64_t rest, int64_t limit_ns, int64_t *open)
 {
     int first = at->first, end = at->end;
-    int64_t lower = 0, ends_ns = stage_ends_ns(s->problem, row_meshes(s, at->row), at->shape, first, end);
+    int64_t lower = 0, ends_ns = level_ends_ns(s->problem, row_meshes(s, at->row), at->shape, first, end);
     int64_t path = chain_between(s->problem->chain, s->levels[at->level].path_ns, first, end);
     int64_t least = path + ends_ns + rest, waiting_ns = s->levels[at->level].period_ns;
     struct cell *cell = NULL;

@@ -15,30 +15,30 @@ static int64_t once_ns(const struct layer_price *p)
     return p->gather_once_ns + p->reduce_last_ns + p->step_ns;
 }
 
-int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
+int64_t level_period_ns(const struct price_table *table, int64_t n, int64_t m)
 {
     return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
 }
 
-int64_t stage_end_ns(const struct partition_problem *problem, int before, int shape)
+int64_t level_end_ns(const struct partition_problem *problem, int before, int shape)
 {
     return problem->mesh_count > 0 ? price_of_meshes(problem->table, before, shape)->send_ns : 0;
 }
 
-int64_t stage_ends_ns(const struct partition_problem *problem, int before, int shape, int first, int end)
+int64_t level_ends_ns(const struct partition_problem *problem, int before, int shape, int first, int end)
 {
-    return stage_end_ns(problem, before, shape) * ((first > 0) + (end < chain_last(problem->chain)));
+    return level_end_ns(problem, before, shape) * ((first > 0) + (end < chain_last(problem->chain)));
 }
 
-int64_t stage_once_ns(const struct partition_problem *problem)
+int64_t partition_once_ns(const struct partition_problem *problem)
 {
     int64_t sum = problem->table->norm_exchange_ns;
-    for (int k = 0; problem->mesh_count == 0 && k + 1 < problem->stage_count; k++) /* else stage_ends_ns() */
+    for (int k = 0; problem->mesh_count == 0 && k + 1 < problem->stage_count; k++) /* else level_ends_ns() */
         sum += 2 * price_send_ns(problem->table, k);
     return sum;
 }
 
-void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
+void level_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
                 bool apart)
 {
     int64_t forward = apart ? p->forward_ns : 0, rest = path_ns(p) - forward;
@@ -59,15 +59,15 @@ struct stage_totals {
 static void add_layers(struct stage_totals *totals, const struct layer_price *p, int count)
 {
     int64_t row[ROW_COUNT];
-    stage_rows(row, p, totals->m, totals->in_flight, totals->joined, totals->apart);
+    level_rows(row, p, totals->m, totals->in_flight, totals->joined, totals->apart);
     for (int r = 0; r < ROW_COUNT; r++)
         totals->row[r] += count * row[r];
     totals->path_ns += count * path_ns(p);
     totals->peak_bytes = max_i64(totals->peak_bytes, p->transient_bytes);
 }
 
-struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain, int first, int end,
-                            const struct layer_count *counts)
+struct stage_sums level_sums(const struct stage_place *place, bool phases, const struct chain *chain, int first,
+                             int end, const struct layer_count *counts)
 {
     const struct price_table *table = place->table;
     int64_t m = place->micro_batches;
@@ -76,7 +76,7 @@ struct stage_sums stage_sum(const struct stage_place *place, bool phases, const 
     };
     for (; counts->count > 0; counts++)
         add_layers(&totals, &table->prices[counts->at], counts->count);
-    const int64_t *row = totals.row, waiting_ns = (m - 1) * stage_period_ns(table, place->in_flight, m);
+    const int64_t *row = totals.row, waiting_ns = (m - 1) * level_period_ns(table, place->in_flight, m);
     struct stage_times times = { row[ROW_FORWARD], max_i64(row[ROW_PATH], row[ROW_LAST]) + waiting_ns, row[ROW_LANE] };
     return (struct stage_sums){ totals.path_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes, times };
 }
@@ -105,7 +105,7 @@ static bool has_room(const struct partition_problem *problem, int stage, int64_t
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     const struct chain *chain = problem->chain;
-    int64_t sum = stage_once_ns(problem);
+    int64_t sum = partition_once_ns(problem);
     struct stage_times times = { INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
     int left = problem->mesh_count;
     int stages = partition_stages(problem, plan);
@@ -113,10 +113,10 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
         int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain),
             shape = plan->shape ? plan->shape[k] : 0;
         struct stage_place place = stage_place_of(problem, k, shape, left);
-        struct stage_sums sums = stage_sum(&place, problem->phases, chain, first, end, plan->counts[k]);
+        struct stage_sums sums = level_sums(&place, problem->phases, chain, first, end, plan->counts[k]);
         if (!has_room(problem, k, sums.bytes))
             return INT64_MAX;
-        sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, shape, first, end);
+        sum += sums.path_ns + level_ends_ns(problem, problem->mesh_count - left, shape, first, end);
         times = stage_longer(&times, &sums.times);
         left -= plan->shape ? problem->turns[shape] : 0;
     }
@@ -137,11 +137,11 @@ static struct knapsack_option make_option(const struct solver *s, int level, con
                                           int64_t tie)
 {
     struct knapsack_option option = { .cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
-    stage_rows(option.row, p, s->levels[level].micro_batches, s->levels[level].in_flight, joined, s->span.apart);
+    level_rows(option.row, p, s->levels[level].micro_batches, s->levels[level].in_flight, joined, s->span.apart);
     return option;
 }
 
-bool stage_set_options(struct solver *s, int level)
+bool level_set_options(struct solver *s, int level)
 {
     struct stage_level *own = &s->levels[level];
     const struct price_table *table = own->table;
@@ -208,7 +208,7 @@ static int64_t *make_least_bytes(struct solver *s, int level)
 /* -1: out of memory. */
 static int find_level(struct solver *s, const struct stage_place *place, int from)
 {
-    int64_t period = stage_period_ns(place->table, place->in_flight, place->micro_batches);
+    int64_t period = level_period_ns(place->table, place->in_flight, place->micro_batches);
     int at = from;
     for (; at < s->level_count; at++) {
         const struct stage_level *level = &s->levels[at];
@@ -349,7 +349,7 @@ static bool set_bins(struct solver *s)
     return true;
 }
 
-bool stage_start(struct solver *s)
+bool levels_start(struct solver *s)
 {
     bool meshes = s->problem->mesh_count > 0;
     int levels = meshes ? s->problem->mesh_count * s->problem->shape_count : s->problem->stage_count;

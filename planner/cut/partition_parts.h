@@ -89,7 +89,7 @@ struct forward_span {
 struct leg {
     int row, shape, after, level;
     int first_end, last_end;
-    int64_t cut_ns; /* stage_end_ns() */
+    int64_t cut_ns; /* level_end_ns() */
 };
 /* The farthest end of a level's stages from one layer on, as of one pass. */
 struct reach {
@@ -203,17 +203,17 @@ static inline int64_t stage_slack_ns(const struct solver *s)
     return s->span.to_ns - s->span.from_ns;
 }
 /* So much above the bound is good enough: of a step, or of a part of it. */
-int64_t gap_ns(const struct partition_problem *problem, int64_t step_ns);
+int64_t partition_tolerance_ns(const struct partition_problem *problem, int64_t step_ns);
 static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 {
-    return gap_ns(s->problem, step_ns);
+    return partition_tolerance_ns(s->problem, step_ns);
 }
 /* What a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
-int64_t stage_once_ns(const struct partition_problem *problem);
+int64_t partition_once_ns(const struct partition_problem *problem);
 /* What the cuts at a stage's ends, or one of them, add to it where the number of cuts is free, or what they cost: the
  * stage's half. before: meshes of the stages before it. */
-int64_t stage_end_ns(const struct partition_problem *problem, int before, int shape);
-int64_t stage_ends_ns(const struct partition_problem *problem, int before, int shape, int first, int end);
+int64_t level_end_ns(const struct partition_problem *problem, int before, int shape);
+int64_t level_ends_ns(const struct partition_problem *problem, int before, int shape, int first, int end);
 /* C, times and bytes of a stage of given counts. */
 struct stage_sums {
     int64_t path_ns, bytes;
@@ -226,16 +226,16 @@ struct stage_place {
 };
 /* With meshes: a stage of turns[shape] meshes, from which on so many are left. */
 struct stage_place stage_place_of(const struct partition_problem *problem, int stage, int shape, int meshes_left);
-struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain, int first, int end,
-                            const struct layer_count *counts);
+struct stage_sums level_sums(const struct stage_place *place, bool phases, const struct chain *chain, int first,
+                             int end, const struct layer_count *counts);
 /* partition_counts.c: of the same solution, in the same order; a list in the arena, NULL: out of memory. */
 bool counts_equal(const struct layer_count *a, const struct layer_count *b);
 struct layer_count *counts_copy(struct arena *arena, const struct layer_count *counts);
 /* Makes the level's options, unless it has them; false: out of memory. */
-bool stage_set_options(struct solver *s, int level);
+bool level_set_options(struct solver *s, int level);
 /* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that
  * share a weight. apart: forward passes have a row of their own. */
-void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
+void level_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
                 bool apart);
 /* What a layer holds of the stage's memory; joined as above. */
 static inline int64_t stage_layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
@@ -253,9 +253,9 @@ static inline int64_t stage_least_bytes(const struct price_table *table, int cla
     return least;
 }
 /* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */
-int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m);
+int64_t level_period_ns(const struct price_table *table, int64_t n, int64_t m);
 /* Levels, bins; false: out of memory. */
-bool stage_start(struct solver *s);
+bool levels_start(struct solver *s);
 /* What no choice of strategies can undercut: the stage does not fit under the cap. */
 static inline bool stage_too_long(const struct solver *s, int level, int first, int end)
 {
@@ -267,19 +267,19 @@ static inline bool stage_too_long(const struct solver *s, int level, int first, 
     return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
 }
 /* partition_vectors.c: the caps of a level's rows; of C + Y, where Y counts from nothing. (ROW_COUNT) */
-void stage_row_caps(const struct solver *s, int level, int64_t *cap);
-void stage_whole_caps(const struct solver *s, int level, int64_t *cap);
+void vectors_row_caps(const struct solver *s, int level, int64_t *cap);
+void vectors_whole_caps(const struct solver *s, int level, int64_t *cap);
 /* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
  * `enough` is asked for. */
-int64_t stage_quick_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough);
+int64_t vectors_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough);
 /* One more vector of a level; one that a relaxation ended with, which levels that have none yet take as well. False:
  * out of memory. */
-bool stage_put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
-bool stage_add_vector(struct solver *s, int level, const double *multipliers);
+bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
+bool vectors_add(struct solver *s, int level, const double *multipliers);
 /* Where already the least of one row is too much, nothing was relaxed: then that row alone is the vector. */
-void stage_single_row(const struct knapsack *knapsack, double *multipliers);
+void vectors_single_row(const struct knapsack *knapsack, double *multipliers);
 /* To be called when s->cap_ns has changed. */
-void stage_cap_changed(struct solver *s);
+void vectors_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */
 struct cell *stage_cell(struct solver *s, int level, int first, int end);
 /* The same of a chain with branches, but no cell is made: *cell NULL where there is none. *lower: what is proven at the
@@ -376,7 +376,8 @@ static inline bool good_enough(const struct partition_problem *problem, const st
                                int64_t bound_ns)
 {
     int64_t best = best_known_ns(problem, result);
-    return bound_ns >= best - gap_ns(problem, best) || (problem->enough_ns > 0 && bound_ns >= problem->enough_ns);
+    return bound_ns >= best - partition_tolerance_ns(problem, best) ||
+           (problem->enough_ns > 0 && bound_ns >= problem->enough_ns);
 }
 /* What is known of the plans of a span. */
 struct solved_span {
@@ -385,10 +386,10 @@ struct solved_span {
     bool stopped;
 };
 /* Adds its plans to *result. Of a span that is apart below_ns is given. */
-bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
-                struct partition_result *result, struct solved_span *out, struct error *err);
+bool partition_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
+                    struct partition_result *result, struct solved_span *out, struct error *err);
 /* Where passes are in phases: after all plans were solved at once, closes what the rows left open. */
-bool solve_phases(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+bool phases_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
                   const struct solved_span *all, struct error *err);
 bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns);
 #endif

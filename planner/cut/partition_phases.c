@@ -80,7 +80,7 @@ static bool close_parts(struct phases *p, const struct partition_problem *proble
         struct partition_problem shorter = *problem;
         struct solved_span span;
         shorter.below_ns = best_known_ns(problem, result);
-        if (!solve_span(&shorter, part->span, arena, result, &span, err))
+        if (!partition_span(&shorter, part->span, arena, result, &span, err))
             return false;
         if (span.stopped)
             return true;
@@ -94,7 +94,7 @@ static bool close_parts(struct phases *p, const struct partition_problem *proble
     }
 }
 
-bool solve_phases(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+bool phases_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
                   const struct solved_span *all, struct error *err)
 {
     bool ruled_out = result->ruled_out;

@@ -20,7 +20,7 @@ static bool open_level(struct solver *s, int level)
         return false;
     const struct vectors *known = s->vector_level >= 0 ? &s->levels[s->vector_level].vectors : NULL;
     for (int v = 0; known && v < known->count; v++)
-        if (!stage_put_vector(s, level, known->at[v].multiplier))
+        if (!vectors_put(s, level, known->at[v].multiplier))
             return false;
     return true;
 }
@@ -34,7 +34,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
     cell->tried = false;
     cell->solution = -1;
     cell->seen = s->levels[level].vectors.total;
-    cell->lower = empty ? INT64_MAX : stage_quick_bound(s, level, first, end, 0, INT64_MAX);
+    cell->lower = empty ? INT64_MAX : vectors_bound(s, level, first, end, 0, INT64_MAX);
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
         if (stage_times_within(&caps, &r->asked))
@@ -51,7 +51,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
 static void look_again(struct solver *s, struct cell *cell, int level, int first, int end)
 {
     if (cell->lower < INT64_MAX)
-        cell->lower = max_i64(cell->lower, stage_quick_bound(s, level, first, end, cell->seen, INT64_MAX));
+        cell->lower = max_i64(cell->lower, vectors_bound(s, level, first, end, cell->seen, INT64_MAX));
     if (cell->solution >= 0)
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
     cell->seen = s->levels[level].vectors.total;
@@ -152,7 +152,7 @@ bool stage_known(struct solver *s, int level, int first, int end, int64_t enough
         return false;
     bool none = !has_keyed_cell(s, level, first, end);
     *cell = none ? NULL : stage_cell(s, level, first, end);
-    *lower = *cell ? (*cell)->lower : none ? stage_quick_bound(s, level, first, end, 0, enough) : 0;
+    *lower = *cell ? (*cell)->lower : none ? vectors_bound(s, level, first, end, 0, enough) : 0;
     return none || *cell;
 }
 
@@ -197,7 +197,7 @@ static struct knapsack make_knapsack(struct solver *s, int level, int first, int
                                  .groups = s->scratch.groups,
                                  .tie_bits = TIE_BITS,
                                  .gap_ppm = s->problem->gap_ppm };
-    stage_row_caps(s, level, knapsack.cap);
+    vectors_row_caps(s, level, knapsack.cap);
     return knapsack;
 }
 
@@ -222,10 +222,10 @@ static void set_values(const struct solver *s, struct record *record, int level,
 {
     const struct chain *chain = s->problem->chain;
     struct stage_place place = { s->levels[level].table, s->levels[level].micro_batches, s->levels[level].in_flight };
-    struct stage_sums sums = stage_sum(&place, s->span.apart, chain, first, end, record->counts);
+    struct stage_sums sums = level_sums(&place, s->span.apart, chain, first, end, record->counts);
     record->path = sums.path_ns;
     record->rows = sums.times;
-    record->times = stage_sum(&place, s->problem->phases, chain, first, end, record->counts).times;
+    record->times = level_sums(&place, s->problem->phases, chain, first, end, record->counts).times;
 }
 
 /* Room for the solution's list: of each group no more than its layers, or its options, take part. */
@@ -296,7 +296,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     note_end(s);
     if (s->stopped)
         return true;
-    if (!stage_set_options(s, level))
+    if (!level_set_options(s, level))
         return fail_memory(s->err);
     struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->scratch.counts };
@@ -316,9 +316,9 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
     cell->slope = ldexp(cell->slope, -TIE_BITS);
     if (answer.status == KNAPSACK_INFEASIBLE)
-        stage_single_row(&knapsack, answer.multipliers);
+        vectors_single_row(&knapsack, answer.multipliers);
     bool tells = effort == EFFORT_RELAX && (cell->lower == INT64_MAX || cell->lower - before > before / 10000);
-    return !tells || stage_add_vector(s, level, answer.multipliers) || fail_memory(s->err);
+    return !tells || vectors_add(s, level, answer.multipliers) || fail_memory(s->err);
 }
 
 bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record)
@@ -328,13 +328,13 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     *record = -1;
     if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
         return true;
-    if (!stage_set_options(s, level))
+    if (!level_set_options(s, level))
         return fail_memory(s->err);
     struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->scratch.counts };
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
     knapsack.excess_first = ROW_PATH;
-    stage_whole_caps(s, level, knapsack.cap);
+    vectors_whole_caps(s, level, knapsack.cap);
     knapsack.node_limit = node_limit(s, effort);
     s->result->knapsacks++;
     if (!knapsack_solve(&knapsack, &answer, s->err))

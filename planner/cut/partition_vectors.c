@@ -10,7 +10,7 @@
 enum { MULTIPLIER_BITS = 30, RAY_BITS = 36, DIGITS = 52 };
 __extension__ typedef __int128 int128;
 
-void stage_row_caps(const struct solver *s, int level, int64_t *cap)
+void vectors_row_caps(const struct solver *s, int level, int64_t *cap)
 {
     int64_t waiting_ns = level_waiting_ns(s, level);
     cap[ROW_MEMORY] = s->problem->capacity_bytes - s->levels[level].table->base_bytes;
@@ -31,13 +31,13 @@ static void set_cap_part(const struct solver *s, struct vector *v, int level)
 {
     int64_t cap[ROW_COUNT];
     int128 total = 0;
-    stage_row_caps(s, level, cap);
+    vectors_row_caps(s, level, cap);
     for (int r = 0; r < ROW_COUNT; r++)
         total += (int128)v->multiplier[r] * cap[r];
     v->cap_part = price_limited(total) + 1;
 }
 
-void stage_cap_changed(struct solver *s)
+void vectors_cap_changed(struct solver *s)
 {
     for (int level = 0; level < s->level_count; level++)
         for (int v = 0; v < s->levels[level].vectors.count; v++)
@@ -74,7 +74,7 @@ static bool set_sums(struct solver *s, struct vector *v, int level)
     if (!v->sum || v->shared)
         v->sum = arena_alloc(s->arena, BINS * (size_t)s->sums, sizeof *v->sum);
     v->shared = false;
-    if (!v->sum || !stage_set_options(s, level))
+    if (!v->sum || !level_set_options(s, level))
         return false;
     for (int b = 0; b < BINS; b++)
         v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
@@ -117,7 +117,7 @@ static int64_t vector_bound(const struct solver *s, const struct vector *v, int 
     return (least - v->cap_part) >> VECTOR_SUM_BITS;
 }
 
-int64_t stage_quick_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough)
+int64_t vectors_bound(const struct solver *s, int level, int first, int end, int seen, int64_t enough)
 {
     const struct vectors *vectors = &s->levels[level].vectors;
     int64_t bound = chain_between(s->problem->chain, s->levels[level].path_ns, first, end),
@@ -141,7 +141,7 @@ static struct vector *like_vector(const struct solver *s, int level, const struc
     return NULL;
 }
 
-bool stage_put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
+bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
 {
     struct vectors *vectors = &s->levels[level].vectors;
     struct vector *v = &vectors->at[vectors->next], *like;
@@ -180,7 +180,7 @@ static double ray_scale(const struct solver *s, int level, const double *multipl
     return fmin(1, ldexp(1, RAY_BITS + TIE_BITS) / fmax(largest, 1));
 }
 
-void stage_single_row(const struct knapsack *knapsack, double *multipliers)
+void vectors_single_row(const struct knapsack *knapsack, double *multipliers)
 {
     for (int r = 0; r < ROW_COUNT; r++)
         if (multipliers[r] > 0)
@@ -201,7 +201,7 @@ void stage_single_row(const struct knapsack *knapsack, double *multipliers)
     }
 }
 
-bool stage_add_vector(struct solver *s, int level, const double *multipliers)
+bool vectors_add(struct solver *s, int level, const double *multipliers)
 {
     int64_t multiplier[ROW_COUNT];
     double scale = ray_scale(s, level, multipliers), most = 0;
@@ -211,16 +211,15 @@ bool stage_add_vector(struct solver *s, int level, const double *multipliers)
     for (int r = 0; r < ROW_COUNT; r++)
         multiplier[r] = multiplier_of(multipliers[r] * scale);
     for (int to = 0; to < s->level_count; to++)
-        if (s->levels[to].cells && (to == level || s->levels[to].vectors.count == 0) &&
-            !stage_put_vector(s, to, multiplier))
+        if (s->levels[to].cells && (to == level || s->levels[to].vectors.count == 0) && !vectors_put(s, to, multiplier))
             return false;
     s->vector_level = level;
     return true;
 }
 
-void stage_whole_caps(const struct solver *s, int level, int64_t *cap)
+void vectors_whole_caps(const struct solver *s, int level, int64_t *cap)
 {
-    stage_row_caps(s, level, cap);
+    vectors_row_caps(s, level, cap);
     cap[ROW_PATH] = cap[ROW_LAST] = -level_waiting_ns(s, level);
     cap[ROW_LANE] = 0;
 }

@@ -213,6 +213,6 @@ struct frontier {
 /* Step against peak memory: what is known, with the alternatives to the whole space's plan; and re-solved with ever
  * less memory, each time at least 1/32 below the last peak. */
 bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
-/* Step against devices of each type: the cluster_parts(), downwards until nothing fits. */
+/* Step against devices of each type: the parts_of_cluster(), downwards until nothing fits. */
 bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err);
 #endif

@@ -137,7 +137,7 @@ static bool stage_memory(const struct program *program, int stage, const struct 
     return ok;
 }
 
-bool program_memory(const struct program *program, struct stage_memory *stages, struct error *err)
+bool account_program_memory(const struct program *program, struct stage_memory *stages, struct error *err)
 {
     struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
     if (!lives)
@@ -171,7 +171,7 @@ static bool measure(struct explained *e, struct error *err)
     const struct program *program = e->pace->pace.few.program;
     int64_t *bytes = arena_alloc(&scratch, (size_t)e->plan->stage_count, sizeof *bytes);
     bool good = bytes || fail_memory(err);
-    good = good && program_memory(program, e->memory, err) &&
+    good = good && account_program_memory(program, e->memory, err) &&
            estimate_program_bytes(bytes, program, e->model, e->plan, err);
     for (int s = 0; good && s < e->plan->stage_count; s++) {
         e->memory[s].bytes[MEMORY_GAPS] += bytes[s] - e->memory[s].peak_bytes;

@@ -30,7 +30,7 @@ struct stage_memory {
 };
 /* What fills each stage's arena; stages has stage_count entries. The program must be laid out. Fails for want of
  * memory. */
-bool program_memory(const struct program *program, struct stage_memory *stages, struct error *err);
+bool account_program_memory(const struct program *program, struct stage_memory *stages, struct error *err);
 
 /* A plan taken apart. Its program, laid out, can be timed under any facts, since what it does depends on none. */
 struct explained {

@@ -54,7 +54,7 @@ static struct allowed others(const struct allowed *base, int64_t n, int64_t most
 {
     struct allowed all = { 0 };
     for (int64_t d = 1; d <= n && d <= most; d++) {
-        if (n % d != 0 || d == own || !allows(base, d))
+        if (n % d != 0 || d == own || !allowed_has(base, d))
             continue;
         if (all.count == SPACE_VALUES) { /* the list ascends: drop the first while own is above it */
             if (d > own * own / max_i64(1, all.values[0]))
@@ -69,7 +69,7 @@ static struct allowed others(const struct allowed *base, int64_t n, int64_t most
 
 static bool fix(struct allowed *allowed, int64_t value)
 {
-    if (!allows(allowed, value))
+    if (!allowed_has(allowed, value))
         return false;
     *allowed = (struct allowed){ 1, { value } };
     return true;
@@ -86,7 +86,7 @@ static bool other_schedules(struct space *space, int own)
 {
     struct allowed list = { 0 };
     for (int s = 0; schedules[s] && list.count < SPACE_VALUES; s++)
-        if (s != own && !schedules[s]->asynchronous && allows(&space->schedule, s))
+        if (s != own && !schedules[s]->asynchronous && allowed_has(&space->schedule, s))
             list.values[list.count++] = s;
     return restrict_to(&space->schedule, list);
 }
@@ -95,7 +95,7 @@ static bool other_schedules(struct space *space, int own)
  * ranks may do so, too. */
 static bool with_shards(struct space *space, const struct cluster *cluster)
 {
-    if (names_several(&space->context))
+    if (allowed_several(&space->context))
         return true;
     return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
 }
@@ -181,13 +181,13 @@ struct contest {
 /* Whether so much of the plan as choices tell lies in the space. */
 static bool is_among(const struct choice *c, const struct space *space)
 {
-    bool among = allows(&space->stages, c->pipeline) && allows(&space->tensor, c->tensor) &&
-                 allows(&space->micro, c->micro) && allows(&space->schedule, c->schedule) &&
-                 (c->tensor == 1 || allows(&space->sequence_parallel, c->sequence_parallel));
+    bool among = allowed_has(&space->stages, c->pipeline) && allowed_has(&space->tensor, c->tensor) &&
+                 allowed_has(&space->micro, c->micro) && allowed_has(&space->schedule, c->schedule) &&
+                 (c->tensor == 1 || allowed_has(&space->sequence_parallel, c->sequence_parallel));
     for (int zero = 0; zero < 4; zero++)
-        among = among && (c->zero[zero] == 0 || allows(&space->zero, zero));
+        among = among && (c->zero[zero] == 0 || allowed_has(&space->zero, zero));
     for (int mode = 0; mode < RECOMPUTE_COUNT; mode++)
-        among = among && (c->recompute[mode] == 0 || allows(&space->recompute, mode));
+        among = among && (c->recompute[mode] == 0 || allowed_has(&space->recompute, mode));
     return among;
 }
 

@@ -15,7 +15,7 @@ enum {
 
 static void narrow(struct allowed *allowed, int64_t value)
 {
-    if (allows(allowed, value))
+    if (allowed_has(allowed, value))
         *allowed = (struct allowed){ 1, { value } };
 }
 
@@ -123,7 +123,7 @@ static bool is_alone(const struct explainer *e)
 
 static int64_t nodes_of(const struct explainer *e)
 {
-    return is_alone(e) ? 1 : cluster_units(e->facts->cluster);
+    return is_alone(e) ? 1 : variation_units(e->facts->cluster);
 }
 
 static struct variation with_nodes(const struct explainer *e, int64_t nodes)
@@ -154,7 +154,7 @@ static int fixed_products(const struct space *space, int64_t out[MAX_PRODUCTS])
     out[0] = 1;
     int count = times_each(out, 1, &space->tensor);
     count = times_each(out, count, &space->context);
-    count = !names_several(&space->turns) ? times_each(out, count, &space->stages) : count;
+    count = !allowed_several(&space->turns) ? times_each(out, count, &space->stages) : count;
     return times_each(out, count, space->data.count > 0 ? &space->data : &space->expert);
 }
 
@@ -199,7 +199,7 @@ static void add_multiples(const struct explainer *e, const struct space *space, 
 static void sizes_of(const struct explainer *e, const struct space *space, uint32_t set, struct sizes *s)
 {
     bool free_devices = !(set >> CONSTRAINT_DEVICES & 1);
-    int units = cluster_units(e->facts->cluster);
+    int units = variation_units(e->facts->cluster);
     s->base = variation_none();
     s->base.memory = set >> CONSTRAINT_MEMORY & 1 ? 1 : ROOMY;
     s->count = 0;
@@ -380,7 +380,7 @@ static bool more_devices(struct explainer *e, const struct graph *graph, bool le
 static bool fewer_devices(struct explainer *e, const struct graph *graph, struct change *c, struct error *err)
 {
     struct variation v = variation_none();
-    for (v.units = cluster_units(e->facts->cluster) - 1; v.units >= 1 && !c->plan && !explainer_ends(e); v.units--)
+    for (v.units = variation_units(e->facts->cluster) - 1; v.units >= 1 && !c->plan && !explainer_ends(e); v.units--)
         if (varies_legally(e, graph, &v) && !solve(e, &e->options.space, &v, &c->plan, err))
             return false;
     return true;
@@ -574,13 +574,13 @@ static bool find_conflict(struct explainer *e, struct conflict *out, struct erro
 {
     uint32_t all = constraints_in_force(e);
     bool has_solution = false;
-    *out = (struct conflict){ .available_bytes = available_bytes(e->facts) };
+    *out = (struct conflict){ .available_bytes = facts_most_bytes(e->facts) };
     if (!has_plan(e, all, &has_solution, err))
         return false;
     out->exists = !has_solution && !e->ended;
     if (!out->exists)
         return true;
-    if (!irreducible_set(all, has_plan, e, &out->set, err))
+    if (!filter_irreducible(all, has_plan, e, &out->set, err))
         return false;
     out->irreducible = !e->ended;
     return find_missing(e, out, err) && find_changes(e, out, err);

@@ -23,8 +23,8 @@ const char *constraint_name(enum constraint constraint);
  * is a solution (Chinneck and Dravnieks 1991, "Locating minimal infeasible constraint sets in linear programs").
  * has_solution(self, set): where fewer constraints have none, more must not have one. Fails when has_solution does.
  */
-bool irreducible_set(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
-                     void *self, uint32_t *out, struct error *err);
+bool filter_irreducible(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
+                        void *self, uint32_t *out, struct error *err);
 
 struct change {
     const char *name;           /* "memory per device", "devices", "batch", "sequence", or "--fix" and the choice */

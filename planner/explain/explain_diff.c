@@ -222,7 +222,7 @@ static bool parse_plan(const struct plan *plan, struct json_doc **doc, struct er
     return good;
 }
 
-bool plan_differences(struct differences *out, const struct plan *a, const struct plan *b, struct error *err)
+bool diff_plans(struct differences *out, const struct plan *a, const struct plan *b, struct error *err)
 {
     struct json_doc *left = NULL, *right = NULL;
     struct comparing c = { out, err };

@@ -16,6 +16,6 @@ struct differences {
 };
 /* *out is to be freed: differences_free(). Neighbouring layers that differ alike are one range. Fails for want of
  * memory. */
-bool plan_differences(struct differences *out, const struct plan *a, const struct plan *b, struct error *err);
+bool diff_plans(struct differences *out, const struct plan *a, const struct plan *b, struct error *err);
 void differences_free(struct differences *differences);
 #endif

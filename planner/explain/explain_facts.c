@@ -44,16 +44,16 @@ struct variation variation_noise(uint64_t seed, double amount)
     return v;
 }
 
-int cluster_unit_devices(const struct cluster *cluster, int type)
+int variation_unit_devices(const struct cluster *cluster, int type)
 {
     return cluster->level_count > 1 ? cluster_unit(cluster, type, cluster->level_count - 2) : 1;
 }
 
-int cluster_units(const struct cluster *cluster)
+int variation_units(const struct cluster *cluster)
 {
     int units = 0;
     for (int g = 0; g < cluster->group_count; g++)
-        units += cluster->groups[g].device_count / cluster_unit_devices(cluster, cluster->groups[g].type);
+        units += cluster->groups[g].device_count / variation_unit_devices(cluster, cluster->groups[g].type);
     return units;
 }
 
@@ -108,7 +108,7 @@ static bool set_units(struct cluster *c, int units, struct error *err)
     int kept = 0, types = 0;
     for (int g = 0; g < c->group_count && units > 0; g++) {
         struct node_group *group = &c->groups[g];
-        int size = cluster_unit_devices(c, group->type), own = group->device_count / size;
+        int size = variation_unit_devices(c, group->type), own = group->device_count / size;
         own = own > units || g == c->group_count - 1 ? units : own;
         if (own > MAX_DEVICES / size)
             return fail(err, "%s: expected at most %d devices in all, found more", c->name, (int)MAX_DEVICES);

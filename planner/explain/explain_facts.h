@@ -39,18 +39,18 @@ struct varied {
 bool varied_open(struct varied *out, const struct facts *facts, const struct variation *variation, struct error *err);
 void varied_free(struct varied *varied);
 /* Units of the outermost level: nodes, or devices where there is one node only. */
-int cluster_units(const struct cluster *cluster);
+int variation_units(const struct cluster *cluster);
 /* Devices of one such unit of a type. */
-int cluster_unit_devices(const struct cluster *cluster, int type);
+int variation_unit_devices(const struct cluster *cluster, int type);
 enum { MOST_PARTS = 64 };
 /**
  * The parts of a cluster that are worth a look, as variations: all of it, with fewer and fewer of its units; then the
  * same of each two of three types, and of each type alone. The last unit of one type goes on with fewer devices. Counts
  * are 2^k and 3 x 2^k, and all. The whole comes first; parts that follow each other with equal `types` fall.
  */
-int cluster_parts(const struct cluster *cluster, struct variation out[MOST_PARTS]);
+int parts_of_cluster(const struct cluster *cluster, struct variation out[MOST_PARTS]);
 /* The part that a step which computes for compute_ns of step_ns may be faster on, since there is less to exchange: half
  * of the units, or of several types the one that multiplies most. False: that would compute for longer. */
-bool cluster_likely_part(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
-                         struct variation *out);
+bool parts_likely(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
+                  struct variation *out);
 #endif

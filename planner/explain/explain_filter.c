@@ -11,8 +11,8 @@ const char *constraint_name(enum constraint constraint)
                                               : "memory";
 }
 
-bool irreducible_set(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
-                     void *self, uint32_t *out, struct error *err)
+bool filter_irreducible(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
+                        void *self, uint32_t *out, struct error *err)
 {
     uint32_t set = all;
     for (int i = 0; i < 32; i++) {

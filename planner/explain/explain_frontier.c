@@ -135,7 +135,7 @@ static const struct point *within(const struct frontier *f, int64_t most_bytes)
 static bool solve_downwards(struct explainer *e, struct frontier *f, struct error *err)
 {
     const struct point *at = within(f, INT64_MAX);
-    double usable = (double)available_bytes(e->facts);
+    double usable = (double)facts_most_bytes(e->facts);
     for (int i = 0; at && i < MOST_SOLVED && !explainer_ends(e); i++) {
         int64_t most_bytes = min_i64(at->peak_bytes - 1, at->peak_bytes / MEMORY_STEP * (MEMORY_STEP - 1));
         struct variation v = variation_none();
@@ -163,7 +163,7 @@ bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct e
 bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err)
 {
     struct variation parts[MOST_PARTS];
-    int count = cluster_parts(e->facts->cluster, parts);
+    int count = parts_of_cluster(e->facts->cluster, parts);
     struct space space = e->options.space;
     space.data.count = 0; /* a degree that names the number of devices cannot be kept */
     *out = (struct frontier){ 0 };

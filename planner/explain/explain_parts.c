@@ -26,7 +26,7 @@ static void add_part(struct parts *parts, unsigned types, int units, int devices
 
 static int units_of(const struct cluster *cluster, const struct node_group *group)
 {
-    return group->device_count / cluster_unit_devices(cluster, group->type);
+    return group->device_count / variation_unit_devices(cluster, group->type);
 }
 
 /* Whether the first units of the types have devices of all of them: what has of fewer is a part of those. */
@@ -64,12 +64,12 @@ static void add_parts_of(struct parts *parts, unsigned types, unsigned asked)
             add_part(parts, asked, u, 0);
     while (!(types >> type & 1))
         type++;
-    for (int d = cluster_unit_devices(c, type) - 1; types == 1u << type && d >= 1; d--)
+    for (int d = variation_unit_devices(c, type) - 1; types == 1u << type && d >= 1; d--)
         if (is_round(d) && divides_unit(c, type, d))
             add_part(parts, asked, 1, d);
 }
 
-int cluster_parts(const struct cluster *cluster, struct variation out[MOST_PARTS])
+int parts_of_cluster(const struct cluster *cluster, struct variation out[MOST_PARTS])
 {
     struct parts parts = { .cluster = cluster, .list = out };
     unsigned all = (1u << cluster->type_count) - 1;
@@ -87,11 +87,11 @@ static double rate_of(const struct node_type *type, enum dtype dtype)
     return type->device.matmul_flops_per_s[dtype] * type->device.matmul_efficiency * type->device_count;
 }
 
-bool cluster_likely_part(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
-                         struct variation *out)
+bool parts_likely(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
+                  struct variation *out)
 {
     double whole = 0, most = 0;
-    int units = cluster_units(cluster), best = 0;
+    int units = variation_units(cluster), best = 0;
     for (int t = 0; t < cluster->type_count; t++) {
         double own = rate_of(&cluster->types[t], dtype);
         best = own > most ? t : best;

@@ -68,7 +68,8 @@ static bool shapes_differ(const struct plan *a, const struct plan *b)
     return DISTINCT_SHARE * layers_elsewhere(a, b) >= a->layer_count;
 }
 
-bool plans_distinct(const struct graph *graph, const struct plan *a, const struct plan *b, bool *out, struct error *err)
+bool several_distinct(const struct graph *graph, const struct plan *a, const struct plan *b, bool *out,
+                      struct error *err)
 {
     *out = shapes_differ(a, b);
     if (*out)
@@ -121,7 +122,7 @@ static bool is_new(const struct shortlist *s, const struct plan *plan, int64_t s
 {
     *out = true;
     for (int i = 0; i < s->count && *out && s->list[i].step_ns <= step_ns; i++)
-        if (!plans_distinct(s->graph, plan_of(s, &s->list[i]), plan, out, s->err))
+        if (!several_distinct(s->graph, plan_of(s, &s->list[i]), plan, out, s->err))
             return false;
     return true;
 }
@@ -183,7 +184,7 @@ static bool widen(struct shortlist *s, enum space_choice choice, int64_t n, int6
         struct space space = s->e->options.space;
         struct allowed *allowed = &space.range[choice];
         struct solution found;
-        if (n % value != 0 || !allows(allowed, value))
+        if (n % value != 0 || !allowed_has(allowed, value))
             continue;
         *allowed = (struct allowed){ 1, { value } };
         if (!explainer_solve(s->e, &space, s->e->facts, &found, s->err) || !list_known(s))

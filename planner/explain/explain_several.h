@@ -8,8 +8,8 @@
  * at least a third of the layers. Layers that are alike may swap their decisions, so what counts is how many of each
  * class decide what. graph: of the model, for its classes. *out is set; fails for want of memory.
  */
-bool plans_distinct(const struct graph *graph, const struct plan *a, const struct plan *b, bool *out,
-                    struct error *err);
+bool several_distinct(const struct graph *graph, const struct plan *a, const struct plan *b, bool *out,
+                      struct error *err);
 
 struct ranking {
     int count;

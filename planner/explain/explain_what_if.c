@@ -222,7 +222,7 @@ static bool ask_parts(struct asking *a)
 {
     const struct cluster *cluster = a->e->facts->cluster;
     struct variation parts[MOST_PARTS];
-    int units = cluster_units(cluster), size = cluster_unit_devices(cluster, 0), count = 0;
+    int units = variation_units(cluster), size = variation_unit_devices(cluster, 0), count = 0;
     bool mixed = cluster->type_count > 1;
     for (int u = units / 2; u >= 1 && u >= units / 8 && !mixed; u /= 2)
         if (!ask_size(a, u, 1))
@@ -234,7 +234,7 @@ static bool ask_parts(struct asking *a)
         if (!ask_devices(a, &v))
             return false;
     }
-    count = mixed ? cluster_parts(cluster, parts) : 0;
+    count = mixed ? parts_of_cluster(cluster, parts) : 0;
     for (int i = 1; i < count; i++)
         if (parts[i].types != parts[i - 1].types && !ask_devices(a, &parts[i]))
             return false;
@@ -245,7 +245,7 @@ static bool ask_parts(struct asking *a)
 static bool ask_frontier(struct asking *a)
 {
     const struct cluster *cluster = a->e->facts->cluster;
-    if (cluster->level_count > 1 && !ask_size(a, cluster_units(cluster) + 1, 1))
+    if (cluster->level_count > 1 && !ask_size(a, variation_units(cluster) + 1, 1))
         return false;
     if (cluster->device_count <= MAX_DEVICES / 2 && !ask_size(a, 0, 2))
         return false;
@@ -258,7 +258,7 @@ static bool ask_micro(struct asking *a, const struct choice *c)
     for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
         struct space space = a->e->options.space;
         struct variation v = variation_none();
-        if (near[i] < 1 || space.batch % near[i] != 0 || !allows(&space.micro, near[i]))
+        if (near[i] < 1 || space.batch % near[i] != 0 || !allowed_has(&space.micro, near[i]))
             continue;
         space.micro = (struct allowed){ 1, { near[i] } };
         struct what_if w = { .resource = RESOURCE_MICRO,

@@ -8,7 +8,7 @@
 
 const char *const origin_names[4] = { "analytic", "fitted", "measured", NULL };
 
-struct link_level device_link(const struct device_type *device)
+struct link_level device_type_link(const struct device_type *device)
 {
     return (struct link_level){ .name = "node",
                                 .fanout = 1,
@@ -20,7 +20,7 @@ struct link_level device_link(const struct device_type *device)
                                 .shared = device->link_shared };
 }
 
-struct link_level device_nic(const struct device_type *device)
+struct link_level device_type_nic(const struct device_type *device)
 {
     return (struct link_level){ .name = "cluster",
                                 .fanout = 1,
@@ -30,7 +30,8 @@ struct link_level device_nic(const struct device_type *device)
                                 .shared = device->nic_shared };
 }
 
-const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catalogue, int count, const char *name)
+const struct catalogue_entry *cluster_catalogue_find(const struct catalogue_entry *catalogue, int count,
+                                                     const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(catalogue[i].name, name) == 0)
@@ -38,7 +39,7 @@ const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catal
     return NULL;
 }
 
-void catalogue_add_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name)
+void cluster_catalogue_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name)
 {
     const char **near = count > 0 ? malloc((size_t)count * sizeof *near) : NULL;
     int found = 0;
@@ -196,7 +197,7 @@ static bool copy_types(struct cluster *scaled, const struct cluster *cluster, bo
             return false;
         memcpy(type->levels, cluster->types[t].levels, (size_t)cluster->level_count * sizeof *type->levels);
         if (network)
-            type->levels[cluster->level_count] = device_nic(&type->device);
+            type->levels[cluster->level_count] = device_type_nic(&type->device);
     }
     return true;
 }

@@ -95,15 +95,16 @@ struct catalogue_entry {
     const char *name, *json;
     size_t length;
 };
-const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catalogue, int count, const char *name);
+const struct catalogue_entry *cluster_catalogue_find(const struct catalogue_entry *catalogue, int count,
+                                                     const char *name);
 /* Appends `, did you mean "a", "b"?` of the names that begin with this one, else of the nearest; nothing where there is
  * neither. */
 struct text;
-void catalogue_add_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name);
+void cluster_catalogue_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name);
 
 /* The links that a device brings, as levels of fanout 1. */
-struct link_level device_link(const struct device_type *device);
-struct link_level device_nic(const struct device_type *device);
+struct link_level device_type_link(const struct device_type *device);
+struct link_level device_type_nic(const struct device_type *device);
 /* Puts the level's members, as a cluster file has them, into the open object. */
 struct json_writer;
 void link_level_put(struct json_writer *w, const struct link_level *level);
@@ -136,7 +137,7 @@ bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int ty
 bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent);
 /* The field tables of a device file and of a cluster file, for `cleave schema`. */
 struct json_field;
-const struct json_field *device_fields(size_t *count);
+const struct json_field *device_type_fields(size_t *count);
 const struct json_field *device_measured_fields(size_t *count);
 const struct json_field *cluster_fields(size_t *count);
 const struct json_field *cluster_group_fields(size_t *count);

@@ -20,7 +20,7 @@ static void fill_levels(struct group_text *group, int level_count, bool apart)
             group->level[i] = alone(group->level[own - 1]);
         group->level[level_count - 1] = alone(group->between);
     } else if (own < level_count) {
-        struct link_level outer = own > 1 ? group->level[own - 1] : device_nic(&group->device);
+        struct link_level outer = own > 1 ? group->level[own - 1] : device_type_nic(&group->device);
         for (int i = own > 1 ? own - 1 : own; i < level_count - 1; i++)
             group->level[i] = alone(outer);
         group->level[level_count - 1] = outer;

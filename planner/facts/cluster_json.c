@@ -212,7 +212,7 @@ static const struct json_field cluster_table[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-const struct json_field *device_fields(size_t *count)
+const struct json_field *device_type_fields(size_t *count)
 {
     *count = COUNT(device_table);
     return device_table;
@@ -357,7 +357,7 @@ void device_type_write(struct json_writer *w, const struct device_type *device)
 /* The levels that the device's own links give when the file does not say otherwise. */
 static struct level_text default_level(const struct device_type *device, int index)
 {
-    struct level_text text = { .level = index == 0 ? device_link(device) : device_nic(device), .fanout = 1 };
+    struct level_text text = { .level = index == 0 ? device_type_link(device) : device_type_nic(device), .fanout = 1 };
     return text;
 }
 
@@ -402,11 +402,11 @@ static bool read_device(struct reader *reader, struct device_type *out, const st
     const char *name;
     if (!json_string(device, &name, err))
         return false;
-    const struct catalogue_entry *entry = catalogue_find(reader->catalogue, reader->catalogue_count, name);
+    const struct catalogue_entry *entry = cluster_catalogue_find(reader->catalogue, reader->catalogue_count, name);
     if (entry)
         return device_type_read(out, arena, entry->name, entry->json, entry->length, err);
     struct text hint = { 0 };
-    catalogue_add_hint(&hint, reader->catalogue, reader->catalogue_count, name);
+    cluster_catalogue_hint(&hint, reader->catalogue, reader->catalogue_count, name);
     json_fail(device, err, "expected a device of `cleave devices`, found \"%s\"%s", name, hint.data ? hint.data : "");
     text_free(&hint);
     return false;
@@ -431,7 +431,7 @@ static bool read_group(struct reader *reader, struct group_text *group, const st
 
 static bool read_between(struct group_text *group, const struct json *between, struct arena *arena, struct error *err)
 {
-    struct link_level level = device_nic(&group->device);
+    struct link_level level = device_type_nic(&group->device);
     level.name = "between";
     if (!json_read_fields(between, between_table, COUNT(between_table), &level, arena, err))
         return false;

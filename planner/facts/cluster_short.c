@@ -108,10 +108,10 @@ static bool scan_device(struct scan *scan, struct device_type *device, struct er
     size_t start = scan->at;
     if (!scan_word(scan, "@+", word, "a device of `cleave devices`", err))
         return false;
-    const struct catalogue_entry *entry = catalogue_find(scan->catalogue, scan->catalogue_count, word);
+    const struct catalogue_entry *entry = cluster_catalogue_find(scan->catalogue, scan->catalogue_count, word);
     if (entry)
         return device_type_read(device, scan->arena, entry->name, entry->json, entry->length, err);
-    catalogue_add_hint(&hint, scan->catalogue, scan->catalogue_count, word);
+    cluster_catalogue_hint(&hint, scan->catalogue, scan->catalogue_count, word);
     fail_at(scan, start, err, "a device of `cleave devices`", hint.data ? hint.data : "");
     text_free(&hint);
     return false;
@@ -263,11 +263,11 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
 /* A lone node has no network, unless there are others of another kind. */
 static void set_levels(struct group_text *group, int nodes, int per_node, bool alone)
 {
-    group->level[group->level_count++] = device_link(&group->device);
+    group->level[group->level_count++] = device_type_link(&group->device);
     group->level[0].fanout = per_node;
     if (nodes == 1 && alone)
         return;
-    group->level[group->level_count++] = device_nic(&group->device);
+    group->level[group->level_count++] = device_type_nic(&group->device);
     group->level[1].fanout = nodes;
 }
 

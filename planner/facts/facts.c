@@ -75,7 +75,7 @@ bool facts_check(const struct facts *facts, struct error *err)
     return true;
 }
 
-int64_t available_bytes(const struct facts *facts)
+int64_t facts_most_bytes(const struct facts *facts)
 {
     int64_t most = INT64_MIN;
     for (int type = 0; type < facts->cluster->type_count; type++)

@@ -420,7 +420,7 @@ static double beyond_ns(const struct collective_curve *c, double bytes)
     return ns > (double)last->m.ns ? ns : (double)last->m.ns;
 }
 
-int64_t curve_ns(const struct collective_curve *c, int64_t bytes, bool *extrapolated)
+int64_t collective_curve_ns(const struct collective_curve *c, int64_t bytes, bool *extrapolated)
 {
     *extrapolated = c->point_count == 0 || bytes < c->points[0].bytes || bytes > c->points[c->point_count - 1].bytes;
     if (*extrapolated) {

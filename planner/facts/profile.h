@@ -100,7 +100,7 @@ const struct collective_curve *profile_curve_nearest(const struct profile *profi
                                                      int concurrent, int level);
 /* Time at `bytes`: between points a straight line in (log bytes, log ns); outside them the fit, never crossing the end
  * points. */
-int64_t curve_ns(const struct collective_curve *curve, int64_t bytes, bool *extrapolated);
+int64_t collective_curve_ns(const struct collective_curve *curve, int64_t bytes, bool *extrapolated);
 
 /* Everything that decides a duration. */
 struct facts {
@@ -123,5 +123,5 @@ struct facts facts_of_type(const struct facts *facts, int type, const struct clu
  */
 bool facts_check(const struct facts *facts, struct error *err);
 /* Usable bytes of the type of device that has most. */
-int64_t available_bytes(const struct facts *facts);
+int64_t facts_most_bytes(const struct facts *facts);
 #endif

@@ -103,7 +103,7 @@ bool run_pass(struct run *run, enum search_part part, bool (*body)(struct run *r
 bool run_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
                  struct partition_problem *out)
 {
-    int *in_flight = config_in_flight(&run->arena, &run->configs[config]);
+    int *in_flight = workbench_in_flight(&run->arena, &run->configs[config]);
     if (!in_flight)
         return fail_memory(run->err);
     *out = workbench_problem(&run->bench, &run->configs[config], table, in_flight);

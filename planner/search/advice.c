@@ -22,7 +22,7 @@ struct adviser {
 
 static void narrow(struct allowed *allowed, int64_t value)
 {
-    if (allowed->count == 0 || allows(allowed, value))
+    if (allowed->count == 0 || allowed_has(allowed, value))
         *allowed = (struct allowed){ 1, { value } };
 }
 
@@ -167,7 +167,7 @@ bool advice_find_thrifty(struct search_result *result, const struct model *model
     if (left_ns == 0)
         return true;
     /* where nothing is sharded, its name is 0 */
-    if (allows(&options->space.zero, 0) && allows(&options->space.zero, 3))
+    if (allowed_has(&options->space.zero, 0) && allowed_has(&options->space.zero, 3))
         narrowed.space.zero = (struct allowed){ .count = 2, .values = { 0, 3 } };
     narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
     if (!search_run(&thrifty, model, facts, &narrowed, &why))

@@ -44,7 +44,7 @@ bool fixed_plan(struct plan **out, const struct search_options *options, bool re
     const struct space *space = &options->space;
     if (!check_fixed(space, err))
         return false;
-    if (!names_several(&space->turns))
+    if (!allowed_several(&space->turns))
         return baseline_plan(out, space, reversed, model, facts, err);
     if (reversed)
         return fail(err, "plan: reversed: where stages have several meshes, which of the cluster's ends comes "

@@ -7,7 +7,7 @@
 static bool is_widened(const struct allowed *allowed, const struct allowed *by_default)
 {
     for (int i = 0; i < by_default->count; i++)
-        if (!allows(allowed, by_default->values[i]))
+        if (!allowed_has(allowed, by_default->values[i]))
             return false;
     return by_default->count > 0 && allowed->count > by_default->count;
 }
@@ -26,7 +26,7 @@ static bool narrow_to_default(struct space *space)
 
 bool narrower_space(struct space *space)
 {
-    bool narrower = allows(&space->turns, 1) && names_several(&space->turns);
+    bool narrower = allowed_has(&space->turns, 1) && allowed_several(&space->turns);
     if (narrower)
         space->turns = (struct allowed){ 1, { 1 } };
     return narrower;

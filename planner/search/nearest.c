@@ -10,7 +10,7 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
                          struct plan **out)
 {
     struct arena scratch = { 0 };
-    const int *in_flight = config_in_flight(&scratch, config);
+    const int *in_flight = workbench_in_flight(&scratch, config);
     const struct workbench *bench = &run->bench;
     *out = in_flight ? plan_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
     arena_free(&scratch);
@@ -56,7 +56,7 @@ static bool list_thrifty(struct run *run, struct need *list, int *count)
             return false;
         if (!table)
             continue;
-        const int *in_flight = config_in_flight(&scratch, &run->configs[i]);
+        const int *in_flight = workbench_in_flight(&scratch, &run->configs[i]);
         if (in_flight)
             list[(*count)++] =
                 (struct need){ .bytes = thriftiest_bytes(&run->configs[i], &run->bench.chain, table, in_flight),

@@ -375,7 +375,7 @@ static bool has_room(struct run *run, const struct ordered *at, bool *out)
 static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out)
 {
     (void)at;
-    *out = !run->stopped || !allows(&run->space->turns, 1);
+    *out = !run->stopped || !allowed_has(&run->space->turns, 1);
     return true;
 }
 

@@ -250,7 +250,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return false;
     if (run->config_count == 0 || !space_check_groups(run->space, run->configs, run->config_count, NULL))
         return explain_none(run, facts->cluster);
-    run->capacity_bytes = available_bytes(facts);
+    run->capacity_bytes = facts_most_bytes(facts);
     run->result->certificate.configurations = run->config_count;
     run->result->certificate.memory_bytes = run->capacity_bytes;
     if (run->options->nearest_only)

@@ -37,7 +37,7 @@ const struct retired_choice retired_choices[] = { { "spread", ALIKE },
                                                   { "layouts", "all layers of a plan have one layout; leave it out" },
                                                   { NULL, NULL } };
 
-bool allows(const struct allowed *allowed, int64_t value)
+bool allowed_has(const struct allowed *allowed, int64_t value)
 {
     for (int i = 0; i < allowed->count; i++)
         if (allowed->values[i] == value)
@@ -45,7 +45,7 @@ bool allows(const struct allowed *allowed, int64_t value)
     return allowed->count == 0;
 }
 
-bool names_several(const struct allowed *allowed)
+bool allowed_several(const struct allowed *allowed)
 {
     for (int i = 0; i < allowed->count; i++)
         if (allowed->values[i] > 1)

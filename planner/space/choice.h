@@ -14,9 +14,9 @@ struct allowed {
     int count;
     int64_t values[SPACE_VALUES];
 };
-bool allows(const struct allowed *allowed, int64_t value);
+bool allowed_has(const struct allowed *allowed, int64_t value);
 /* Whether a value above 1 is named. */
-bool names_several(const struct allowed *allowed);
+bool allowed_several(const struct allowed *allowed);
 static inline struct allowed allowed_only(int64_t value)
 {
     return (struct allowed){ 1, { value } };

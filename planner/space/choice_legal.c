@@ -6,7 +6,8 @@
 
 struct making making_of(const struct space *space, const struct graph *graph, const struct cluster *cluster)
 {
-    return (struct making){ .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
+    return (
+        struct making){ .space = space, .graph = graph, .cluster = cluster, .expert_most = legal_most_experts(graph) };
 }
 
 int making_ranks(const struct making *m)
@@ -41,7 +42,7 @@ static bool tensor_degree_legal(struct making *m, struct error *why)
 {
     int tensor = (int)m->value[CHOICE_TP];
     return degrees_legal(m, tensor, false, why) &&
-           (tensor_legal(m->graph, tensor) ||
+           (legal_tensor(m->graph, tensor) ||
             fail(why,
                  "plan: %d tensor-parallel ranks cannot share model %s: heads and feed-forward width must be multiples "
                  "of the degree",
@@ -149,7 +150,7 @@ static bool cannot_share(struct making *m, struct error *why)
                 context, by, m->graph->model_name, (long long)m->graph->sequence);
 }
 
-/* Many configurations have the same mesh, and each time context_legal() walks the whole model. */
+/* Many configurations have the same mesh, and each time legal_context() walks the whole model. */
 static bool context_shares(struct making *m, const struct mesh *mesh)
 {
     uint64_t hash = 0;
@@ -157,7 +158,7 @@ static bool context_shares(struct making *m, const struct mesh *mesh)
         hash = mix64(hash ^ ((uint64_t)mesh->size[atom] << 8 | (uint64_t)mesh->dim[atom]));
     struct known_context *known = &m->context[hash % SPACE_MEMO];
     if (!mesh_equal(&known->mesh, mesh))
-        *known = (struct known_context){ *mesh, context_legal(m->graph, mesh) };
+        *known = (struct known_context){ *mesh, legal_context(m->graph, mesh) };
     return known->legal;
 }
 

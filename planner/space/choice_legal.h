@@ -4,7 +4,7 @@
 #include "planner/space/space.h"
 
 enum { SPACE_MEMO = 4096 };
-/* What context_legal() said of a mesh. */
+/* What legal_context() said of a mesh. */
 struct known_context {
     struct mesh mesh; /* without atoms: of none yet */
     bool legal;

@@ -57,14 +57,14 @@ bool config_shares_devices(const struct config *config)
     return config_chunks(config) > 1 && !schedules[config->schedule]->copies;
 }
 
-int64_t vocab_multiple_of(const struct graph *graph, int tensor)
+int64_t space_vocab_multiple(const struct graph *graph, int tensor)
 {
     return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * tensor : 1;
 }
 
 int64_t config_vocab_multiple(const struct config *config, const struct graph *graph)
 {
-    return vocab_multiple_of(graph, config_tensor(config));
+    return space_vocab_multiple(graph, config_tensor(config));
 }
 
 static int expert_ranks(const struct degrees *d)

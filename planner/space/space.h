@@ -122,11 +122,11 @@ static inline int config_first_rank(const struct config *config, int stage)
     return config_rank_at(config, stage, 1);
 }
 /* To what the vocabulary is padded, so that so many tensor-parallel ranks share it. */
-int64_t vocab_multiple_of(const struct graph *graph, int tensor);
+int64_t space_vocab_multiple(const struct graph *graph, int tensor);
 
 /* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows
  * divide; key and value heads may be fewer and are then replicated. */
-bool tensor_legal(const struct graph *graph, int tensor);
+bool legal_tensor(const struct graph *graph, int tensor);
 /* What they would share, and do not divide. */
 struct obstacle {
     int layer;
@@ -134,7 +134,7 @@ struct obstacle {
     int64_t size;
 };
 /* Where so many tensor ranks fail; false: they do not, or there is nothing at all to share. */
-bool tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out);
+bool legal_tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out);
 
 /* Degrees of a mesh, and the dimensions that stand for them. */
 struct degrees {
@@ -149,10 +149,10 @@ struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int
 /* Whether degrees divide and the mesh has no more than MAX_ATOMS. */
 bool mesh_legal(const struct degrees *degrees, int group);
 /* The most ranks that can share out the experts of every layer: all degrees divide it. 1: there are none. */
-int64_t expert_most(const struct graph *graph);
+int64_t legal_most_experts(const struct graph *graph);
 /* Whether context-parallel atoms find something to split in every heavy operator: else their ranks would all do the
  * same. */
-bool context_legal(const struct graph *graph, const struct mesh *mesh);
+bool legal_context(const struct graph *graph, const struct mesh *mesh);
 
 /* What the layer may choose from: its rule's values, or everybody's. */
 const struct allowed *space_layer_allowed(const struct space *space, int layer, enum space_choice choice);

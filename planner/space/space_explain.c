@@ -23,7 +23,7 @@ static bool explain_schedules(const struct space *space, const struct graph *gra
     if (space->schedule.count == 0 || space_count(&others, graph, cluster) == 0)
         return true;
     const struct schedule *schedule = schedules[space->schedule.values[0]];
-    bool extra = !schedule->takes_extra && space->extra.count > 0 && !allows(&space->extra, 0);
+    bool extra = !schedule->takes_extra && space->extra.count > 0 && !allowed_has(&space->extra, 0);
     char found[64] = "";
     if (extra)
         snprintf(found, sizeof found, ", found extra-in-flight %lld", (long long)space->extra.values[0]);
@@ -53,7 +53,7 @@ static void write_nearest_batches(char *out, size_t size, const char *before, co
 static bool tensor_possible(int64_t tensor, const struct graph *graph, const struct cluster *cluster)
 {
     return tensor <= cluster_node_size(cluster) && cluster->device_count % tensor == 0 &&
-           tensor_legal(graph, (int)tensor);
+           legal_tensor(graph, (int)tensor);
 }
 
 static void explain_tensor(struct text *out, const struct space *space, const struct graph *graph,
@@ -72,7 +72,7 @@ static void explain_tensor(struct text *out, const struct space *space, const st
             text_printf(out, ", %d", tensor);
     if (space->tensor.values[0] > node)
         text_printf(out, ", within a node of %d devices", node);
-    else if (tensor_obstacle(graph, (int)space->tensor.values[0], &obstacle))
+    else if (legal_tensor_obstacle(graph, (int)space->tensor.values[0], &obstacle))
         text_printf(out, ", which divide the %lld %s of layer %s", (long long)obstacle.size,
                     obstacle.tag == TAG_HEAD ? "heads" : "feed-forward columns", graph->layers[obstacle.layer].name);
     else
@@ -96,7 +96,7 @@ static void explain_product(struct text *out, const struct space *space, int dev
                     (long long)range->values[0]);
         ranks = min_i64(ranks, INT32_MAX) * range->values[0];
     }
-    if (!names_several(&space->turns) && (all ? ranks != devices : devices % ranks != 0))
+    if (!allowed_several(&space->turns) && (all ? ranks != devices : devices % ranks != 0))
         text_printf(out, "; %s: expected %s%d devices, found %lld", product.data ? product.data : "each degree 1",
                     all ? "" : "a divisor of ", devices, (long long)ranks);
     text_free(&product);
@@ -123,10 +123,11 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
              space->chunks.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
                                        "micro-batches that are a multiple of the stages"
                                      : "",
-             !allows(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
-             allows(&space->turns, 1) ? ""
-                                      : "; turns are at most the micro-batches, and the most of them times the stages, "
-                                        "of a layer or more each, at least the devices over tensor x data",
+             !allowed_has(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
+             allowed_has(&space->turns, 1)
+                 ? ""
+                 : "; turns are at most the micro-batches, and the most of them times the stages, "
+                   "of a layer or more each, at least the devices over tensor x data",
              degrees.data ? degrees.data : "", batches);
         text_free(&degrees);
         return false;

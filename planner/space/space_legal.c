@@ -34,13 +34,13 @@ static const struct segment *find_unshared(const struct graph *graph, int tensor
     return NULL;
 }
 
-bool tensor_legal(const struct graph *graph, int tensor)
+bool legal_tensor(const struct graph *graph, int tensor)
 {
     bool splits = tensor == 1;
     return !find_unshared(graph, tensor, &splits) && splits;
 }
 
-bool tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out)
+bool legal_tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out)
 {
     bool splits = false;
     const struct segment *segment = find_unshared(graph, tensor, &splits);
@@ -51,7 +51,7 @@ bool tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out
     return true;
 }
 
-bool context_legal(const struct graph *graph, const struct mesh *mesh)
+bool legal_context(const struct graph *graph, const struct mesh *mesh)
 {
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
@@ -72,7 +72,7 @@ bool context_legal(const struct graph *graph, const struct mesh *mesh)
     return true;
 }
 
-int64_t expert_most(const struct graph *graph)
+int64_t legal_most_experts(const struct graph *graph)
 {
     int64_t most = 0;
     for (int s = 0; s < graph->segment_count; s++)

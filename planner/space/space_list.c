@@ -34,9 +34,9 @@ bool config_is_bounded(const struct config *config)
 static bool has_bounded(const struct space *space)
 {
     int s = 0;
-    while (schedules[s] && !(schedules[s]->bounded && allows(&space->schedule, s)))
+    while (schedules[s] && !(schedules[s]->bounded && allowed_has(&space->schedule, s)))
         s++;
-    return schedules[s] && allows(&space->chunks, 1) && allows(&space->extra, 0);
+    return schedules[s] && allowed_has(&space->chunks, 1) && allowed_has(&space->extra, 0);
 }
 
 /* Synchronous schedules that are not bounded are listed where none is that is: what is asked for by name, chunks or
@@ -153,7 +153,8 @@ static struct looks looks_of(struct listing *l, enum space_choice choice)
     case CHOICE_CP:
         return between(1, devices / value[CHOICE_TP], range);
     case CHOICE_TURNS: /* one mesh for each stage, then as many as the cut decides */
-        return names_several(range) ? allows(range, 1) ? listed(&both) : only(0) : between(1, allows(range, 1), NULL);
+        return allowed_several(range) ? allowed_has(range, 1) ? listed(&both) : only(0)
+                                      : between(1, allowed_has(range, 1), NULL);
     case CHOICE_PP:
         return stages_of(m);
     case CHOICE_DP:
@@ -321,7 +322,7 @@ static void turn(struct listing *l, enum space_choice choice)
     int64_t last = looks.list ? looks.list->count - 1 : looks.last;
     for (int64_t at = looks.list ? 0 : looks.first; at <= last && !l->ended; at++) {
         int64_t value = looks.list ? looks.list->values[at] : at;
-        if (looks.within && !allows(looks.within, value))
+        if (looks.within && !allowed_has(looks.within, value))
             continue;
         l->making.value[choice] = value;
         if (choice == CHOICE_DP)

@@ -41,13 +41,13 @@ bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, 
         else
             whole = false;
     }
-    return allows(groups, group) || (whole && allows(groups, 0));
+    return allowed_has(groups, group) || (whole && allowed_has(groups, 0));
 }
 
 static bool rule_allows(const struct space *space, int layer, enum space_choice choice, int64_t value)
 {
     int rule = rule_of(space, layer, choice);
-    return rule < 0 || allows(&space->rules[rule].allowed, value);
+    return rule < 0 || allowed_has(&space->rules[rule].allowed, value);
 }
 
 /* What is allowed for all is about the plan's mesh: only rules are about single layers. One rank has nothing to share.
@@ -60,7 +60,7 @@ static bool degrees_allowed(const struct space *space, int layer, struct mesh me
            (tensor == 1 || rule_allows(space, layer, CHOICE_SP, mesh_sequence_parallel(&mesh)));
 }
 
-int64_t layer_value(const struct plan_layer *layer, enum space_choice choice)
+int64_t rules_layer_value(const struct plan_layer *layer, enum space_choice choice)
 {
     switch ((int)choice) {
     case CHOICE_ZERO:
@@ -77,7 +77,7 @@ int64_t layer_value(const struct plan_layer *layer, enum space_choice choice)
     return layer->slices;
 }
 
-void layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value)
+void rules_layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value)
 {
     switch ((int)choice) {
     case CHOICE_ZERO:
@@ -100,7 +100,7 @@ void layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value
     }
 }
 
-bool layer_choice_matters(const struct plan_layer *layer, enum space_choice choice, bool sharded)
+bool rules_choice_matters(const struct plan_layer *layer, enum space_choice choice, bool sharded)
 {
     switch ((int)choice) {
     case CHOICE_ZERO:
@@ -117,12 +117,12 @@ bool layer_choice_matters(const struct plan_layer *layer, enum space_choice choi
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
 {
     bool sharded = mesh_shards(mesh) > 1,
-         good = !layer_choice_matters(choice, CHOICE_HSDP, sharded) ||
+         good = !rules_choice_matters(choice, CHOICE_HSDP, sharded) ||
                 space_group_allowed(space_layer_allowed(space, layer, CHOICE_HSDP), mesh, choice);
     for (int c = LISTED_CHOICES; good && c < CHOICE_COUNT; c++)
-        good =
-            !layer_choice_matters(choice, (enum space_choice)c, sharded) ||
-            allows(space_layer_allowed(space, layer, (enum space_choice)c), layer_value(choice, (enum space_choice)c));
+        good = !rules_choice_matters(choice, (enum space_choice)c, sharded) ||
+               allowed_has(space_layer_allowed(space, layer, (enum space_choice)c),
+                           rules_layer_value(choice, (enum space_choice)c));
     return good && degrees_allowed(space, layer, *mesh, choice);
 }
 
@@ -131,7 +131,7 @@ struct allowed space_any_layer(const struct space *space, enum space_choice choi
     struct allowed any = space->range[choice];
     for (int r = 0; r < space->rule_count && any.count > 0; r++)
         for (int i = 0; space->rules[r].choice == choice && i < space->rules[r].allowed.count; i++)
-            if (!allows(&any, space->rules[r].allowed.values[i]) && any.count < SPACE_VALUES)
+            if (!allowed_has(&any, space->rules[r].allowed.values[i]) && any.count < SPACE_VALUES)
                 any.values[any.count++] = space->rules[r].allowed.values[i];
     return any;
 }

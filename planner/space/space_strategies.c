@@ -49,7 +49,8 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
 /* Of use where gradients at least are sharded: slices gather and reduce less at a time. */
 static bool takes_slices(const struct strategies *list, const struct plan_layer *layer, int64_t slices)
 {
-    return slices == 1 || (list->sharded && layer->zero >= 2) || list->ruled || !allows(&list->range[CHOICE_SLICES], 1);
+    return slices == 1 || (list->sharded && layer->zero >= 2) || list->ruled ||
+           !allowed_has(&list->range[CHOICE_SLICES], 1);
 }
 
 /* The choice, and then those behind it. Few possible values are tried as they ascend, of many those that are listed. */
@@ -61,14 +62,14 @@ static void choose(struct strategies *list, enum space_choice choice, struct pla
         return;
     }
     const struct allowed *range = &list->range[choice];
-    bool few = facts->most - facts->least < SPACE_VALUES, matters = layer_choice_matters(&layer, choice, list->sharded);
+    bool few = facts->most - facts->least < SPACE_VALUES, matters = rules_choice_matters(&layer, choice, list->sharded);
     for (int64_t i = 0; i < (few ? facts->most - facts->least + 1 : range->count); i++) {
         int64_t value = few ? facts->least + i : range->values[i];
         if (!matters && choice != CHOICE_ZERO)
             value = facts->usual;
-        else if (!allows(range, value) || (choice == CHOICE_SLICES && !takes_slices(list, &layer, value)))
+        else if (!allowed_has(range, value) || (choice == CHOICE_SLICES && !takes_slices(list, &layer, value)))
             continue;
-        layer_set(&layer, choice, value);
+        rules_layer_set(&layer, choice, value);
         choose(list, choice + 1, layer);
         if (!matters)
             break;

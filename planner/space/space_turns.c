@@ -28,7 +28,7 @@ int space_turns_of(const struct making *m, int turns[SPACE_MOST_TURNS])
     int64_t stages = m->value[CHOICE_PP] > 0 ? m->value[CHOICE_PP] : layers,
             most = min_i64(min_i64(meshes, m->config.micro_batch_count), SPACE_MOST_TURNS), divisor = 0;
     for (int value = 1; value <= most; value++)
-        if (allows(&m->space->turns, value)) {
+        if (allowed_has(&m->space->turns, value)) {
             turns[count++] = value;
             divisor = common_divisor(divisor, value);
         }
@@ -54,7 +54,7 @@ static void name_those_that_take(char *out, size_t size)
 
 bool space_check_turns(const struct space *space, struct error *err)
 {
-    bool asked = names_several(&space->turns), takes = space->schedule.count == 0;
+    bool asked = allowed_several(&space->turns), takes = space->schedule.count == 0;
     char known[256];
     for (int i = 0; i < space->schedule.count; i++)
         takes = takes || space_takes_turns((int)space->schedule.values[i]);

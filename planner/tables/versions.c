@@ -7,7 +7,7 @@
 /* More than any device has. */
 static int64_t too_much(const struct workbench *bench)
 {
-    return available_bytes(bench->facts) + 1;
+    return facts_most_bytes(bench->facts) + 1;
 }
 
 static struct layer_price with_versions(const struct workbench *bench, struct layer_price p, int zero, bool each,

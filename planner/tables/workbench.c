@@ -115,9 +115,9 @@ static bool check_choices(const struct space *space, struct error *err)
 {
     bool zero = false, recompute = false;
     for (int i = 0; i <= 3; i++)
-        zero = zero || allows(&space->zero, i);
+        zero = zero || allowed_has(&space->zero, i);
     for (int i = 0; i < RECOMPUTE_COUNT; i++)
-        recompute = recompute || allows(&space->recompute, i);
+        recompute = recompute || allowed_has(&space->recompute, i);
     if (space->bucket_bytes.count == 0)
         return fail(err, "plan: bucket: expected the size of buckets of gradients, such as --fix bucket=4MiB, found "
                          "none");
@@ -129,7 +129,7 @@ static bool check_offload(const struct space *space, const struct cluster *clust
 {
     struct allowed offloads = space_any_layer(space, CHOICE_OFFLOAD);
     for (int offload = OFFLOAD_NONE; offload < OFFLOAD_COUNT; offload++)
-        if (allows(&offloads, offload) && !cost_host_link(cluster, (enum offload)offload, err))
+        if (allowed_has(&offloads, offload) && !cost_host_link(cluster, (enum offload)offload, err))
             return false;
     return true;
 }
@@ -226,7 +226,7 @@ static struct layer_price forbidden(const struct workbench *bench, const struct 
         price.forward_ns = max_i64(price.forward_ns, p->forward_ns);
         price.backward_ns = max_i64(price.backward_ns, p->backward_ns);
     }
-    price.weight_bytes += available_bytes(bench->facts) + 1;
+    price.weight_bytes += facts_most_bytes(bench->facts) + 1;
     return price;
 }
 
@@ -316,7 +316,7 @@ static bool want_priced(struct workbench *bench, const struct price_key *key, st
         return fail_memory(err);
     if (!fill_priced(bench, key, priced, err))
         return false;
-    priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, key->type);
+    priced->table.base_bytes += facts_most_bytes(bench->facts) - facts_available_bytes(bench->facts, key->type);
     return true;
 }
 
@@ -346,7 +346,7 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 
 /* A stage's chunks share what it holds, which is as many times a chunk as it holds of the stage's own when they are
  * full. */
-int *config_in_flight(struct arena *arena, const struct config *config)
+int *workbench_in_flight(struct arena *arena, const struct config *config)
 {
     if (config->meshes > 0)
         return turns_in_flight(arena, config);
@@ -377,6 +377,6 @@ struct partition_problem workbench_problem(const struct workbench *bench, const 
                                        .mesh_count = config->meshes,
                                        .shape_count = config->shape_count,
                                        .turns = config->turns,
-                                       .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
+                                       .capacity_bytes = facts_most_bytes(bench->facts) / config_chunks(config),
                                        .below_ns = INT64_MAX };
 }

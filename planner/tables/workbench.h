@@ -63,7 +63,7 @@ bool workbench_versions(struct workbench *bench, const struct config *config, co
 struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only);
 /* In-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL: out of
  * memory. */
-int *config_in_flight(struct arena *arena, const struct config *config);
+int *workbench_in_flight(struct arena *arena, const struct config *config);
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
                                            const struct price_table *table, const int *in_flight);
 #endif

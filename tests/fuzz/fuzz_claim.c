@@ -18,7 +18,7 @@ static void hold_against(const struct claim *claim, const struct model *model, c
 {
     struct check_report report;
     struct error err = { 0 };
-    if (!certificate_check(&report, claim, model, facts, result->plans[0].plan, NULL, NULL, &err))
+    if (!check_certificate(&report, claim, model, facts, result->plans[0].plan, NULL, NULL, &err))
         must(err.kind == ERROR_GATE || err.kind == ERROR_INPUT);
     else if (report.undecided == 0)
         must(claim->bound_ns <= result->certificate.best_ns &&

@@ -23,7 +23,7 @@ static void ask(const struct profile *profile)
         if (profile_curve(profile, c->op, c->ranks, c->concurrent, c->level) != c)
             abort();
         for (int64_t bytes = 1; bytes < INT64_C(1) << 40; bytes *= 16)
-            if (curve_ns(c, bytes, &outside) < 0)
+            if (collective_curve_ns(c, bytes, &outside) < 0)
                 abort();
     }
 }
