@@ -1,5 +1,5 @@
 /* The checker's verdict on one configuration against enumeration. */
-#include "planner/check/check_cut.h"
+#include "planner/check/check_cut_parts.h"
 #include "tests/toy_chain.h"
 
 /* The toy as the checker sees it. */

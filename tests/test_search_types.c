@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "models/model.h"
-#include "planner/check/check_cut.h"
+#include "planner/check/check_cut_parts.h"
 #include "planner/search/baseline.h"
 #include "planner/search/search.h"
 #include "planner/tables/workbench.h"

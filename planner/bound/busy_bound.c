@@ -11,7 +11,7 @@ struct line {
     int64_t off_ns;
 };
 /* Sums over the layers before, on devices of one table. */
-struct work {
+struct busy_work {
     const struct price_table *table;
     int64_t *sum[2]; /* [with weights' gradients] (layers + 1) */
 };
@@ -21,9 +21,9 @@ struct busy {
     int layers;
     struct least_price *least; /* (classes) by the table of all stages */
     int64_t most_weight_ns;
-    struct work lowest;       /* by that table */
+    struct busy_work lowest;  /* by that table */
     int work_count, *work_of; /* (stages) */
-    struct work *works;
+    struct busy_work *works;
     int line_count;
     struct line line[MOST_LINES];
 };
@@ -44,11 +44,11 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
 
 /* ---- work ---- */
 
-static bool add_up(struct busy *b, const struct price_table *table, struct work *out)
+static bool add_up(struct busy *b, const struct price_table *table, struct busy_work *out)
 {
     const struct chain *chain = b->p->chain;
     struct least_price *least = arena_alloc(&b->arena, (size_t)chain->class_count, sizeof *least);
-    *out = (struct work){ .table = table };
+    *out = (struct busy_work){ .table = table };
     for (int weights = 0; weights < 2; weights++)
         out->sum[weights] = arena_alloc(&b->arena, (size_t)b->layers + 1, sizeof **out->sum);
     if (!least || !out->sum[0] || !out->sum[1])
@@ -253,7 +253,7 @@ static int64_t mean_bound(const struct busy *b, const struct line *line)
 /* The latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
 static int latest_end(const struct busy *b, int stage, int first, int64_t step_ns)
 {
-    const struct work *work = &b->works[b->work_of[stage]];
+    const struct busy_work *work = &b->works[b->work_of[stage]];
     int end = b->layers;
     for (int i = 0; i < b->line_count; i++) {
         const struct line *line = &b->line[i];

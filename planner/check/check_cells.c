@@ -141,9 +141,9 @@ struct stage_content cutter_content(struct cutter *c, int first, int end)
     return (struct stage_content){ .count = c->counts, .holds_both = cut_holds_both(c->p, first, end) };
 }
 
-struct cell *cell_at(struct cutter *c, int kind, int first, int end)
+struct cutter_cell *cell_at(struct cutter *c, int kind, int first, int end)
 {
-    struct cell **row = &c->cells[c->kind[kind]], *cell;
+    struct cutter_cell **row = &c->cells[c->kind[kind]], *cell;
     if (!*row)
         *row = arena_alloc(&c->arena, (size_t)c->content_count, sizeof **row);
     cell = *row ? &(*row)[c->content[first * c->width + end]] : NULL;
@@ -158,7 +158,7 @@ struct cell *cell_at(struct cutter *c, int kind, int first, int end)
     return cell;
 }
 
-bool cell_refine(struct cutter *c, struct cell *cell, int kind, int first, int end)
+bool cell_refine(struct cutter *c, struct cutter_cell *cell, int kind, int first, int end)
 {
     struct stage_content content = cutter_content(c, first, end);
     int64_t least = 0;
@@ -170,7 +170,8 @@ bool cell_refine(struct cutter *c, struct cell *cell, int kind, int first, int e
     return true;
 }
 
-bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, int first, int end, bool solve, int64_t enough_ns)
+bool cell_refine_total(struct cutter *c, struct cutter_cell *cell, int kind, int first, int end, bool solve,
+                       int64_t enough_ns)
 {
     struct stage_content content = cutter_content(c, first, end);
     int64_t least = 0, **known = &c->known[c->kind[kind]];
@@ -186,7 +187,7 @@ bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, int first,
     return true;
 }
 
-bool cell_settled(const struct cutter *c, int kind, const struct cell *cell)
+bool cell_settled(const struct cutter *c, int kind, const struct cutter_cell *cell)
 {
     return cell->least == INT64_MAX ||
            (cell->refinement == SOLVED &&

@@ -2,12 +2,12 @@
  * with one content. And what a sweep over cuts knows of the best one. */
 #ifndef CLEAVE_CHECK_CHECK_CELLS_H
 #define CLEAVE_CHECK_CHECK_CELLS_H
-#include "planner/check/check_cut.h"
+#include "planner/check/check_cut_parts.h"
 
 enum refinement { PLAIN, RELAXED, SOLVED };
 
 /* What stages of one kind with one content need at least. */
-struct cell {
+struct cutter_cell {
     int64_t least, cost; /* cost, ends: of the choice that was found, when SOLVED; cost INT64_MAX: none */
     struct stage_ends ends;
     enum refinement refinement;
@@ -23,7 +23,7 @@ struct way {
 /* A stage of the best cut. */
 struct part {
     int kind, first, end;
-    struct cell *cell;
+    struct cutter_cell *cell;
     int64_t ends_ns;   /* sends at its ends */
     int64_t behind_ns; /* paths of what follows, at least, in this cut or another */
 };
@@ -36,7 +36,7 @@ struct cutter {
     int *content;               /* (layers, layers + 1) index of the multiset of [first, end) */
     int content_count, *sample; /* (contents, 2) */
     int kind_count, *kind;      /* (kinds of the problem) index of the first of the same kind */
-    struct cell **cells;        /* (kinds) of (contents), by kind */
+    struct cutter_cell **cells; /* (kinds) of (contents), by kind */
     int64_t **least_use;        /* (kinds, LIMIT_COUNT + 1) prefix sums of each layer's least use; last: path */
     int *counts;                /* (classes) */
     int row_count;              /* where a stage begins: stages before it; with meshes those, and if need be both */
@@ -58,13 +58,13 @@ struct stage_content cutter_content(struct cutter *c, int first, int end);
 /* Of all layers between, the least that any strategy takes of a limit, or of USE_PATH. */
 int64_t cutter_least(const struct cutter *c, int kind, int what, int first, int end);
 /* The cell of stages like that one; NULL: out of memory. */
-struct cell *cell_at(struct cutter *c, int kind, int first, int end);
+struct cutter_cell *cell_at(struct cutter *c, int kind, int first, int end);
 /* A closer bound of the cell's path under the present cap. */
-bool cell_refine(struct cutter *c, struct cell *cell, int kind, int first, int end);
+bool cell_refine(struct cutter *c, struct cutter_cell *cell, int kind, int first, int end);
 /* A closer bound of path and longest time together, if it comes to enough_ns; of the relaxation also below. solve: by
  * whole counts. */
-bool cell_refine_total(struct cutter *c, struct cell *cell, int kind, int first, int end, bool solve,
+bool cell_refine_total(struct cutter *c, struct cutter_cell *cell, int kind, int first, int end, bool solve,
                        int64_t enough_ns);
 /* The cell's solution is one under the present cap too. */
-bool cell_settled(const struct cutter *c, int kind, const struct cell *cell);
+bool cell_settled(const struct cutter *c, int kind, const struct cutter_cell *cell);
 #endif

@@ -76,7 +76,7 @@ static struct stage_bounds add_stage(struct stage_bounds own, struct stage_bound
     return (struct stage_bounds){ own.path + behind.path, max_i64(own.total + behind.path, own.path + behind.total) };
 }
 
-static bool look_closer(const struct begin *b, struct cell *cell, int end, struct stage_bounds behind)
+static bool look_closer(const struct begin *b, struct cutter_cell *cell, int end, struct stage_bounds behind)
 {
     struct cutter *c = b->c;
     int64_t enough_ns = min_i64(c->step[b->at].best, c->bound_ns) - behind.path;
@@ -91,7 +91,7 @@ static bool look_closer(const struct begin *b, struct cell *cell, int end, struc
 static bool stage_least(const struct begin *b, int end, struct stage_bounds behind, struct stage_bounds *out)
 {
     struct cutter *c = b->c;
-    struct cell *cell = cell_at(c, b->kind, b->first, end);
+    struct cutter_cell *cell = cell_at(c, b->kind, b->first, end);
     if (!cell)
         return fail_memory(c->err);
     if (c->eager && !look_closer(b, cell, end, behind))

@@ -12,7 +12,7 @@ enum { MOST_PASSES = 3000 };
 #define NONE (INT64_MAX / 4)
 
 /* What stages of one kind with one content need at least. */
-struct cell {
+struct ideals_cell {
     uint64_t hash; /* 0: free */
     int kind;
     bool both, relaxed, solved;
@@ -25,7 +25,7 @@ struct row {
     int from, to, count;
     int *set;      /* (count) ascending */
     int64_t *rest; /* (to - from + 1) the paths from there on are no less; NONE: nothing begins there */
-    struct way {
+    struct ideals_way {
         int end, shape, pass; /* pass: in which rest is what this way takes */
     } * way;                  /* (to - from + 1) */
 };
@@ -34,7 +34,7 @@ try {
     int64_t least, own; /* with all that follows; the stage */
     int end, shape;
 };
-struct walk {
+struct ideals_walk {
     const struct cut_problem *p;
     const struct orders *o;
     struct error *err;
@@ -46,7 +46,7 @@ struct walk {
     int64_t *room[LIMIT_COUNT]; /* (rows) of LIMIT_BYTES, LIMIT_PATH: what the stages before hold at most */
     int64_t *key;               /* (sums) for hashes */
     struct row *row;
-    struct cell *cells; /* (size, a power of two) */
+    struct ideals_cell *cells; /* (size, a power of two) */
     size_t size, used;
     struct try *tries;
     int64_t try_count, try_capacity, work;
@@ -55,18 +55,18 @@ struct walk {
 
 /* ---- sums ---- */
 
-static int64_t of_kind(const struct walk *w, int kind, int what, int first, int end)
+static int64_t of_kind(const struct ideals_walk *w, int kind, int what, int first, int end)
 {
     return orders_between(w->o, w->least_use[w->kind[kind] * (LIMIT_COUNT + 1) + what], first, end);
 }
 
-static int64_t of_any(const struct walk *w, int what, int first, int end)
+static int64_t of_any(const struct ideals_walk *w, int what, int first, int end)
 {
     return orders_between(w->o, w->least_any[what], first, end);
 }
 
 /* Each column from its first layer on. */
-static bool sum_up(struct walk *w, int what)
+static bool sum_up(struct ideals_walk *w, int what)
 {
     const struct cut_problem *p = w->p;
     int kinds = cut_kinds(p);
@@ -92,7 +92,7 @@ static bool sum_up(struct walk *w, int what)
     return w->least_any[what] != NULL;
 }
 
-static bool set_keys(struct walk *w)
+static bool set_keys(struct ideals_walk *w)
 {
     w->key = arena_alloc(&w->arena, (size_t)w->sums, sizeof *w->key);
     for (int l = 0; w->key && l < w->o->layer_count; l++) {
@@ -102,14 +102,14 @@ static bool set_keys(struct walk *w)
     return w->key != NULL;
 }
 
-static bool walk_open(struct walk *w, const struct cut_problem *p, struct error *err)
+static bool walk_open(struct ideals_walk *w, const struct cut_problem *p, struct error *err)
 {
-    *w = (struct walk){ .p = p,
-                        .o = p->orders,
-                        .err = err,
-                        .sums = p->layer_count + p->orders->column_count,
-                        .last = cut_last(p),
-                        .rows = cut_rows(p) };
+    *w = (struct ideals_walk){ .p = p,
+                               .o = p->orders,
+                               .err = err,
+                               .sums = p->layer_count + p->orders->column_count,
+                               .last = cut_last(p),
+                               .rows = cut_rows(p) };
     size_t kinds = (size_t)cut_kinds(p), rows = (size_t)w->rows;
     w->kind = arena_alloc(&w->arena, kinds, sizeof *w->kind);
     w->count = arena_alloc(&w->arena, (size_t)p->class_count, sizeof *w->count);
@@ -126,7 +126,7 @@ static bool walk_open(struct walk *w, const struct cut_problem *p, struct error 
     return good || fail_memory(w->err);
 }
 
-static void walk_free(struct walk *w)
+static void walk_free(struct ideals_walk *w)
 {
     for (int r = 0; w->row && r < w->rows; r++) {
         free(w->row[r].set);
@@ -141,7 +141,7 @@ static void walk_free(struct walk *w)
 /* ---- rows ---- */
 
 /* Of stages of one mesh each; false: one lacks room for nothing at all. */
-static bool set_room(struct walk *w)
+static bool set_room(struct ideals_walk *w)
 {
     for (int r = 0; r + 1 < w->rows && w->p->mesh_count == 0; r++) {
         const struct stage_kind *kind = &w->p->stages[r];
@@ -154,7 +154,7 @@ static bool set_room(struct walk *w)
     return true;
 }
 
-static bool may_begin(const struct walk *w, int row, int set, const int64_t need[LIMIT_COUNT],
+static bool may_begin(const struct ideals_walk *w, int row, int set, const int64_t need[LIMIT_COUNT],
                       const int64_t all[LIMIT_COUNT])
 {
     static const int limits[] = { LIMIT_BYTES, LIMIT_PATH };
@@ -168,14 +168,14 @@ static bool may_begin(const struct walk *w, int row, int set, const int64_t need
     return true;
 }
 
-static void find_need(const struct walk *w, int set, int64_t need[LIMIT_COUNT])
+static void find_need(const struct ideals_walk *w, int set, int64_t need[LIMIT_COUNT])
 {
     need[LIMIT_BYTES] = of_any(w, LIMIT_BYTES, 0, set);
     need[LIMIT_PATH] = of_any(w, LIMIT_PATH, 0, set);
 }
 
 /* For every row: where it begins and ends, then its sets. */
-static bool open_row(struct walk *w, int row, const int64_t all[LIMIT_COUNT])
+static bool open_row(struct ideals_walk *w, int row, const int64_t all[LIMIT_COUNT])
 {
     struct row *r = &w->row[row];
     *r = (struct row){ .from = w->o->count, .to = -1 };
@@ -207,7 +207,7 @@ static bool open_row(struct walk *w, int row, const int64_t all[LIMIT_COUNT])
 }
 
 /* Under a lower cap fewer sets are left. */
-static void narrow_row(struct walk *w, int row, const int64_t all[LIMIT_COUNT])
+static void narrow_row(struct ideals_walk *w, int row, const int64_t all[LIMIT_COUNT])
 {
     struct row *r = &w->row[row];
     int kept = 0;
@@ -222,7 +222,7 @@ static void narrow_row(struct walk *w, int row, const int64_t all[LIMIT_COUNT])
 }
 
 /* *any: whether every row has a set. */
-static bool set_cap(struct walk *w, int64_t cap_ns, bool first, bool *any)
+static bool set_cap(struct ideals_walk *w, int64_t cap_ns, bool first, bool *any)
 {
     int64_t all[LIMIT_COUNT];
     find_need(w, w->last, all);
@@ -241,7 +241,7 @@ static bool set_cap(struct walk *w, int64_t cap_ns, bool first, bool *any)
 /* ---- cells ---- */
 
 /* Those of the stage, to w->count. */
-static void count_layers(struct walk *w, int first, int end)
+static void count_layers(struct ideals_walk *w, int first, int end)
 {
     const int *a = orders_heights(w->o, first), *b = orders_heights(w->o, end);
     memset(w->count, 0, (size_t)w->p->class_count * sizeof *w->count);
@@ -250,7 +250,7 @@ static void count_layers(struct walk *w, int first, int end)
             w->count[w->p->class_of[w->o->column_layer[w->o->column_first[i] + at]]]++;
 }
 
-static struct cell *find_slot(const struct walk *w, uint64_t hash, int kind, bool both)
+static struct ideals_cell *find_slot(const struct ideals_walk *w, uint64_t hash, int kind, bool both)
 {
     size_t at = hash & (w->size - 1), bytes = (size_t)w->p->class_count * sizeof *w->count;
     for (; w->cells[at].hash; at = (at + 1) & (w->size - 1))
@@ -260,29 +260,29 @@ static struct cell *find_slot(const struct walk *w, uint64_t hash, int kind, boo
     return &w->cells[at];
 }
 
-static uint64_t stage_hash(const struct walk *w, int kind, int first, int end)
+static uint64_t stage_hash(const struct ideals_walk *w, int kind, int first, int end)
 {
     uint64_t hash = mix64((uint64_t)orders_between(w->o, w->key, first, end)) + mix64((uint64_t)kind + 1);
     return hash ? hash : 1;
 }
 
 /* NULL: none; the layers are counted only where some cell may be it. */
-static struct cell *known_cell(struct walk *w, int kind, int first, int end)
+static struct ideals_cell *known_cell(struct ideals_walk *w, int kind, int first, int end)
 {
     uint64_t hash = stage_hash(w, w->kind[kind], first, end);
     if (w->used == 0 || !w->cells[hash & (w->size - 1)].hash)
         return NULL;
     count_layers(w, first, end);
-    struct cell *cell = find_slot(w, hash, w->kind[kind], cut_holds_both(w->p, first, end));
+    struct ideals_cell *cell = find_slot(w, hash, w->kind[kind], cut_holds_both(w->p, first, end));
     return cell->hash ? cell : NULL;
 }
 
-static bool grow_cells(struct walk *w)
+static bool grow_cells(struct ideals_walk *w)
 {
     if (2 * w->used < w->size)
         return true;
     size_t size = w->size ? 2 * w->size : 1024;
-    struct cell *cells = calloc(size, sizeof *cells);
+    struct ideals_cell *cells = calloc(size, sizeof *cells);
     if (!cells)
         return false;
     for (size_t i = 0; i < w->size; i++) {
@@ -299,27 +299,27 @@ static bool grow_cells(struct walk *w)
 }
 
 /* NULL: out of memory. */
-static struct cell *make_cell(struct walk *w, int kind, int first, int end)
+static struct ideals_cell *make_cell(struct ideals_walk *w, int kind, int first, int end)
 {
     bool both = cut_holds_both(w->p, first, end);
     uint64_t hash = stage_hash(w, w->kind[kind], first, end);
     if (!grow_cells(w))
         return NULL;
     count_layers(w, first, end);
-    struct cell *cell = find_slot(w, hash, w->kind[kind], both);
+    struct ideals_cell *cell = find_slot(w, hash, w->kind[kind], both);
     if (cell->hash)
         return cell;
     int *count = arena_alloc(&w->arena, (size_t)w->p->class_count, sizeof *count);
     if (!count)
         return NULL;
     memcpy(count, w->count, (size_t)w->p->class_count * sizeof *count);
-    *cell = (struct cell){ .hash = hash, .kind = w->kind[kind], .both = both, .count = count };
+    *cell = (struct ideals_cell){ .hash = hash, .kind = w->kind[kind], .both = both, .count = count };
     w->used++;
     return cell;
 }
 
 /* A closer bound under the present cap. */
-static bool refine(struct walk *w, struct cell *cell)
+static bool refine(struct ideals_walk *w, struct ideals_cell *cell)
 {
     struct stage_content content = { .count = cell->count, .holds_both = cell->both };
     int64_t least = 0;
@@ -333,7 +333,7 @@ static bool refine(struct walk *w, struct cell *cell)
 }
 
 /* Whether the cell's solution is one under the present cap too. */
-static bool settled(const struct walk *w, const struct cell *cell)
+static bool settled(const struct ideals_walk *w, const struct ideals_cell *cell)
 {
     return cell->least == INT64_MAX ||
            (cell->solved &&
@@ -342,7 +342,7 @@ static bool settled(const struct walk *w, const struct cell *cell)
 
 /* ---- the shortest cut ---- */
 
-static bool too_long(const struct walk *w, int kind, int first, int end)
+static bool too_long(const struct ideals_walk *w, int kind, int first, int end)
 {
     const struct stage_kind *k = &w->p->stages[kind];
     return of_kind(w, kind, LIMIT_BYTES, first, end) + k->table->base_bytes > k->capacity_bytes ||
@@ -350,20 +350,20 @@ static bool too_long(const struct walk *w, int kind, int first, int end)
            (k->apart && of_kind(w, kind, LIMIT_FORWARD, first, end) > k->to_ns);
 }
 
-static int64_t ends_ns(const struct walk *w, int kind, int first, int end)
+static int64_t ends_ns(const struct ideals_walk *w, int kind, int first, int end)
 {
     return cut_ends_ns(w->p, &w->p->stages[kind], first == 0, end == w->last);
 }
 
 /* The stage's path, as far as is known; INT64_MAX: nothing fits. */
-static int64_t stage_least(struct walk *w, int kind, int first, int end, int64_t plain)
+static int64_t stage_least(struct ideals_walk *w, int kind, int first, int end, int64_t plain)
 {
-    const struct cell *cell = known_cell(w, kind, first, end);
+    const struct ideals_cell *cell = known_cell(w, kind, first, end);
     return cell ? max_i64(plain, cell->least) : plain;
 }
 
 /* Keeps stages that may begin a cut of at most most_ns; *open: the least that others may take. */
-static bool list_tries(struct walk *w, int row, int shape, int first, int64_t most_ns, int64_t *open)
+static bool list_tries(struct ideals_walk *w, int row, int shape, int first, int64_t most_ns, int64_t *open)
 {
     int behind = cut_row_behind(w->p, row, shape), kind = cut_row_kind(w->p, row, shape);
     const struct row *r = behind < 0 ? NULL : &w->row[behind];
@@ -406,11 +406,11 @@ static int by_least(const void *a, const void *b)
 }
 
 /* The least from the set on, if it is at most most_ns; else a bound above that. */
-static bool shortest(struct walk *w, int row, int first, int64_t most_ns, int64_t *least)
+static bool shortest(struct ideals_walk *w, int row, int first, int64_t most_ns, int64_t *least)
 {
     struct row *r = &w->row[row];
     int64_t base = w->try_count, open = NONE, best = NONE, *rest = &r->rest[first - r->from];
-    struct way way = { 0 };
+    struct ideals_way way = { 0 };
     *least = first == w->last ? 0 : *rest;
     if (first == w->last || *rest > most_ns || r->way[first - r->from].pass == w->pass || w->work > MOST_WORK)
         return true;
@@ -436,7 +436,7 @@ static bool shortest(struct walk *w, int row, int first, int64_t most_ns, int64_
         }
         best = total;
         most_ns = total - 1;
-        way = (struct way){ t.end, t.shape, w->pass };
+        way = (struct ideals_way){ t.end, t.shape, w->pass };
     }
     w->try_count = base;
     *least = min_i64(best, open);
@@ -448,7 +448,7 @@ static bool shortest(struct walk *w, int row, int first, int64_t most_ns, int64_
 }
 
 /* The least sum of paths; INT64_MAX: none is short enough. */
-static bool sweep(struct walk *w, int64_t *sum)
+static bool sweep(struct ideals_walk *w, int64_t *sum)
 {
     int64_t least = NONE;
     w->pass++;
@@ -461,15 +461,15 @@ static bool sweep(struct walk *w, int64_t *sum)
 
 /* Refines what is on the shortest cut; *moved false: nothing could be, and *witness is the plan that its solutions
  * make; all INT64_MAX where there is none. */
-static bool refine_cut(struct walk *w, bool *moved, struct cut_witness *witness)
+static bool refine_cut(struct ideals_walk *w, bool *moved, struct cut_witness *witness)
 {
     int64_t sum = w->p->once_ns, from_ns = 0;
     struct stage_ends ends = no_ends;
     *moved = false;
     for (int row = 0, first = 0; first < w->last;) {
-        const struct way *way = &w->row[row].way[first - w->row[row].from];
+        const struct ideals_way *way = &w->row[row].way[first - w->row[row].from];
         int kind = cut_row_kind(w->p, row, way->shape);
-        struct cell *cell = make_cell(w, kind, first, way->end);
+        struct ideals_cell *cell = make_cell(w, kind, first, way->end);
         if (!cell)
             return fail_memory(w->err);
         if (!settled(w, cell)) {
@@ -504,7 +504,7 @@ static int64_t most_sum(const struct cut_problem *p, int64_t bound_ns)
 }
 
 /* Down from cap to cap. *sum INT64_MAX: nothing is shorter. */
-static bool fall(struct walk *w, int64_t bound_ns, int64_t *sum)
+static bool fall(struct ideals_walk *w, int64_t bound_ns, int64_t *sum)
 {
     int64_t least = of_any(w, LIMIT_COUNT, 0, w->last);
     int64_t cap_ns = w->pass == 0 ? bound_ns - 1 - w->p->once_ns - least : w->cap_ns;
@@ -524,7 +524,7 @@ static bool fall(struct walk *w, int64_t bound_ns, int64_t *sum)
     return true;
 }
 
-static bool descend(struct walk *w, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
+static bool descend(struct ideals_walk *w, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
 {
     int64_t sum = 0;
     bool moved = true;
@@ -546,7 +546,7 @@ static bool descend(struct walk *w, int64_t bound_ns, enum cut_verdict *verdict,
 bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
                   struct cut_witness *witness, struct error *err)
 {
-    struct walk w;
+    struct ideals_walk w;
     bool good = walk_open(&w, problem, err);
     w.cap_ns = INT64_MAX;
     w.most_ns = most_sum(problem, bound_ns);

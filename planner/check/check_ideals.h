@@ -1,7 +1,7 @@
-/* The same questions as in check_cut.h of layers that may come in any order: stages between sets of layers. */
+/* The same questions as in check_cut_parts.h of layers that may come in any order: stages between sets of layers. */
 #ifndef CLEAVE_CHECK_CHECK_IDEALS_H
 #define CLEAVE_CHECK_CHECK_IDEALS_H
-#include "planner/check/check_cut.h"
+#include "planner/check/check_cut_parts.h"
 
 /* cut_check_kinds() of a problem with orders and several stages. */
 bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,

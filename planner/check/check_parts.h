@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CHECK_CHECK_PARTS_H
 #define CLEAVE_CHECK_CHECK_PARTS_H
 #include "planner/check/check.h"
-#include "planner/check/check_cut.h"
+#include "planner/check/check_cut_parts.h"
 #include "planner/tables/certificate_hash.h"
 #include "planner/tables/workbench.h"
 

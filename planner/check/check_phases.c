@@ -2,16 +2,16 @@
  * the longest rest. Times that have both passes underestimate that, and settle most bounds. Else plans are taken apart
  * by X: of those in a range the rows say what they would take if X were where it begins. What refutes the bound by its
  * rows does so in truth, or the range is cut at its X. */
-#include "planner/check/check_cut.h"
+#include "planner/check/check_cut_parts.h"
 
 enum { MOST_SPANS = 2000 };
 
-struct span {
+struct forward_range {
     int64_t from_ns, to_ns;
 };
-struct spans {
+struct forward_ranges {
     int count;
-    struct span at[2 * MOST_SPANS + 1];
+    struct forward_range at[2 * MOST_SPANS + 1];
 };
 
 bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns)
@@ -28,7 +28,7 @@ bool phases_set_kinds(struct cut_problem *problem, struct arena *arena, bool apa
     return own != NULL;
 }
 
-static bool check_span(const struct cut_problem *problem, bool apart, struct span span, int64_t bound_ns,
+static bool check_span(const struct cut_problem *problem, bool apart, struct forward_range span, int64_t bound_ns,
                        enum cut_verdict *verdict, struct cut_witness *witness, struct error *err)
 {
     struct cut_problem own = *problem;
@@ -40,20 +40,20 @@ static bool check_span(const struct cut_problem *problem, bool apart, struct spa
     return good;
 }
 
-static void add_span(struct spans *spans, int64_t from_ns, int64_t to_ns)
+static void add_span(struct forward_ranges *spans, int64_t from_ns, int64_t to_ns)
 {
     if (from_ns <= to_ns)
-        spans->at[spans->count++] = (struct span){ from_ns, to_ns };
+        spans->at[spans->count++] = (struct forward_range){ from_ns, to_ns };
 }
 
 /* Each way on makes at most two spans more. */
-static bool check_spans(struct spans *spans, const struct cut_problem *problem, int64_t bound_ns,
+static bool check_spans(struct forward_ranges *spans, const struct cut_problem *problem, int64_t bound_ns,
                         enum cut_verdict *verdict, struct cut_witness *witness, struct error *err)
 {
     *verdict = CUT_HOLDS;
     for (int checked = 0; spans->count > 0; checked++) {
         enum cut_verdict own = CUT_UNDECIDED;
-        struct span span = spans->at[--spans->count];
+        struct forward_range span = spans->at[--spans->count];
         if (checked < MOST_SPANS && !check_span(problem, true, span, bound_ns, &own, witness, err))
             return false;
         if (own == CUT_UNDECIDED)
@@ -79,17 +79,17 @@ bool phases_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_
                   struct error *err)
 {
     struct cut_witness witness = { 0 };
-    struct spans spans = { .count = 0 };
+    struct forward_ranges spans = { .count = 0 };
     if (!problem->phases) {
         bool good = cut_check_kinds(problem, bound_ns, verdict, &witness, err);
         *witness_ns = witness.value_ns;
         return good;
     }
-    if (!check_span(problem, false, (struct span){ 0 }, bound_ns, verdict, &witness, err))
+    if (!check_span(problem, false, (struct forward_range){ 0 }, bound_ns, verdict, &witness, err))
         return false;
     if (*verdict == CUT_HOLDS)
         return true;
-    struct span all;
+    struct forward_range all;
     value_forward_range(problem, bound_ns, &all.from_ns, &all.to_ns);
     add_span(&spans, all.from_ns, all.to_ns);
     bool good = check_spans(&spans, problem, bound_ns, verdict, &witness, err);

@@ -14,7 +14,7 @@ enum { FIXED_BITS = 30, TIME_LIMIT_MS = 500, PATIENT_MS = 2000 };
 #define MARGIN 1e-6 /* of the largest use: more than GLPK's tolerance of rows */
 __extension__ typedef __int128 wide;
 
-struct option {
+struct stage_option {
     int group;
     int64_t cost, use[LIMIT_COUNT], peak;
 };
@@ -25,7 +25,7 @@ struct stage_solver {
     struct arena arena;
     int group_count, *count;  /* (groups) layers of a class */
     int option_count, *first; /* (groups + 1) into option */
-    struct option *option;
+    struct stage_option *option;
     int64_t *peaks; /* (options) the distinct ones, ascending */
     int peak_count;
     int64_t limit[LIMIT_COUNT], peak; /* the threshold; limit[LIMIT_BYTES] is smaller by it */
@@ -109,7 +109,7 @@ static void take_multipliers(struct stage_solver *s)
     }
 }
 
-static wide priced(const struct stage_solver *s, const struct option *o)
+static wide priced(const struct stage_solver *s, const struct stage_option *o)
 {
     wide price = (wide)o->cost << FIXED_BITS;
     for (int r = 0; r < LIMIT_COUNT; r++)
@@ -261,8 +261,8 @@ static int64_t solve_relaxed(struct stage_solver *s)
 
 static void add_option(struct stage_solver *s, int group, const struct layer_price *price, bool holds_both)
 {
-    struct option *o = &s->option[s->option_count++];
-    *o = (struct option){ .group = group, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
+    struct stage_option *o = &s->option[s->option_count++];
+    *o = (struct stage_option){ .group = group, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
     stage_layer_use(s->kind, price, holds_both, o->use);
 }
 
@@ -310,7 +310,7 @@ static void make_program(struct stage_solver *s)
     for (int c = 0; c < s->group_count; c++)
         glp_set_row_bnds(s->program, LIMIT_COUNT + c + 1, GLP_FX, s->count[c], s->count[c]);
     for (int i = 0; i < s->option_count; i++) {
-        const struct option *o = &s->option[i];
+        const struct stage_option *o = &s->option[i];
         for (int r = 0; r < LIMIT_COUNT; r++) {
             index[r + 1] = r + 1;
             value[r + 1] = (double)o->use[r] / s->scale[r];

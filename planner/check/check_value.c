@@ -1,6 +1,6 @@
 /* What is said of a configuration without a search. */
 #include "base/num.h"
-#include "planner/check/check_cut.h"
+#include "planner/check/check_cut_parts.h"
 
 /* Of a stage so far. */
 struct stage_use {

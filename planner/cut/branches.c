@@ -24,7 +24,7 @@ int chain_list(const struct chain *chain, int first, int end, int *out)
 }
 
 /* While they are made. */
-struct making {
+struct branches_making {
     struct branches *out;
     struct arena *arena;
     const struct dag *dag;
@@ -34,7 +34,7 @@ struct making {
 };
 
 /* The tower that the layer goes on: best the one of a layer that it reads. -1: a new one. */
-static int choose_tower(const struct making *m, int layer)
+static int choose_tower(const struct branches_making *m, int layer)
 {
     const uint64_t *before = &m->before[(size_t)layer * (size_t)m->ideals->words];
     for (int k = m->dag->first_in[layer]; k < m->dag->first_in[layer + 1]; k++)
@@ -47,7 +47,7 @@ static int choose_tower(const struct making *m, int layer)
 }
 
 /* Towers of layers each of which comes after the one before it. */
-static bool set_towers(struct making *m, struct error *err)
+static bool set_towers(struct branches_making *m, struct error *err)
 {
     int layers = m->dag->node_count;
     m->tower_of = arena_alloc(m->arena, (size_t)layers, sizeof *m->tower_of);
@@ -67,7 +67,7 @@ static bool set_towers(struct making *m, struct error *err)
 }
 
 /* Sums stand tower by tower, each from nothing on. */
-static bool set_sums(struct making *m)
+static bool set_sums(struct branches_making *m)
 {
     int layers = m->dag->node_count, towers = m->out->tower_count;
     int *first = arena_alloc(m->arena, (size_t)towers + 1, sizeof *first),
@@ -87,7 +87,7 @@ static bool set_sums(struct making *m)
 
 /* Of a place with one layer more than another, by that: what is before it, and what crosses a cut there. A layer that
  * has come last has no reader yet; those that it reads may have no other one left. */
-static void add_layer(struct making *m, uint64_t *at, int *crossing, int place, int below, int layer)
+static void add_layer(struct branches_making *m, uint64_t *at, int *crossing, int place, int below, int layer)
 {
     const struct dag *dag = m->dag;
     size_t words = (size_t)m->out->words;
@@ -105,7 +105,7 @@ static void add_layer(struct making *m, uint64_t *at, int *crossing, int place, 
 }
 
 /* Ideals first appear as covers in the order of their numbers, so that what is below a place is known before it. */
-static bool set_places(struct making *m)
+static bool set_places(struct branches_making *m)
 {
     const struct ideals *ideals = m->ideals;
     size_t places = (size_t)ideals->count;
@@ -130,7 +130,7 @@ static void *keep(struct arena *arena, const void *from, size_t count, size_t si
 }
 
 /* Steps from place to place; of the sets themselves nothing is kept. */
-static bool keep_steps(struct making *m)
+static bool keep_steps(struct branches_making *m)
 {
     const struct ideals *ideals = m->ideals;
     struct branches *out = m->out;
@@ -154,7 +154,7 @@ static bool take_branches(struct chain *chain, struct arena *arena, const struct
                           struct error *err)
 {
     struct branches *out = arena_alloc(arena, 1, sizeof *out);
-    struct making making = { .out = out, .arena = arena, .dag = dag, .ideals = ideals };
+    struct branches_making making = { .out = out, .arena = arena, .dag = dag, .ideals = ideals };
     if (!out || !set_towers(&making, err) || !set_sums(&making) || !set_places(&making) || !keep_steps(&making))
         return false;
     chain->branches = out;

@@ -3,7 +3,7 @@
 #include "base/num.h"
 #include "planner/cut/chain.h"
 
-struct table {
+struct chain_table {
     struct interval_slot {
         uint64_t key;
         int index;
@@ -34,7 +34,7 @@ bool chain_set_keys(struct chain *chain, struct arena *arena)
     return key != NULL;
 }
 
-static int find(struct table *table, uint64_t key, int *count)
+static int find(struct chain_table *table, uint64_t key, int *count)
 {
     size_t at = key & (table->size - 1);
     while (table->slots[at].used && table->slots[at].key != key)
@@ -54,7 +54,7 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
                            .tied_first = tied_first,
                            .tied_second = tied_second };
     size_t layers = (size_t)layer_count, pairs = layers * (layers + 1) / 2;
-    struct table table = { .size = 16 };
+    struct chain_table table = { .size = 16 };
     while (table.size < 2 * pairs)
         table.size *= 2;
     int *interval = arena_alloc(arena, layers * (layers + 1), sizeof *interval),

@@ -74,8 +74,8 @@ static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int
 
 /* The plan of the best cut's solutions, where each stage has one. *high: its Y. *upper is what its rows say, which may
  * be less than its step where passes are in phases. */
-static const struct choice solutions = { -1, -1 };
-static bool take_plan(struct solver *s, struct choice choice, int64_t *upper, int64_t *high, double *slope)
+static const struct spot_choice solutions = { -1, -1 };
+static bool take_plan(struct solver *s, struct spot_choice choice, int64_t *upper, int64_t *high, double *slope)
 {
     int64_t path = 0;
     struct stage_times times;
@@ -143,7 +143,7 @@ static bool probe(struct solver *s, int64_t *upper)
 static bool block_unsolved(struct solver *s)
 {
     bool blocked = false;
-    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+    for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         if (cell->solution < 0) {
             stage_set_empty(s, cell);
@@ -168,7 +168,7 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
     bool alone = is_one_stage(s);
     double slope;
     *left_out = false;
-    for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
+    for (struct stage_spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
         int record = -1;
         struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         int64_t others = once + sum - cell->lower;
@@ -178,7 +178,7 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
                 break;
             if (!stage_solve_whole(s, at.level, at.first, at.end, (enum effort)e, &record))
                 return false;
-            struct choice choice = { at.stage, record };
+            struct spot_choice choice = { at.stage, record };
             if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
                 return false;
         }
@@ -243,11 +243,11 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
 }
 
 /* Plans with Y in (low, high], whose C come to at least sum. */
-struct span {
+struct cap_span {
     int64_t low, high, sum;
 };
 
-static int64_t span_bound(const struct solver *s, const struct span *span)
+static int64_t span_bound(const struct solver *s, const struct cap_span *span)
 {
     if (span->sum == INT64_MAX)
         return INT64_MAX;
@@ -258,12 +258,12 @@ static int64_t span_bound(const struct solver *s, const struct span *span)
  * halved, a few times. */
 static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound, bool *done)
 {
-    struct span spans[PARTITION_HALVES + 1] = { { mean_high(s, sum) - 1, s->cap_ns, sum } };
+    struct cap_span spans[PARTITION_HALVES + 1] = { { mean_high(s, sum) - 1, s->cap_ns, sum } };
     for (int count = 1;; count++) {
         int worst = 0;
         for (int i = 1; i < count; i++)
             worst = span_bound(s, &spans[i]) < span_bound(s, &spans[worst]) ? i : worst;
-        struct span *span = &spans[worst];
+        struct cap_span *span = &spans[worst];
         int64_t least = span_bound(s, span), middle = span->low + (span->high - span->low) / 2;
         *done = least >= upper - step_tolerance(s, upper);
         if (*done || count > s->problem->halves || middle <= span->low || s->stopped) {
@@ -273,7 +273,7 @@ static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound
         set_cap(s, middle);
         if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
             return false;
-        spans[count] = (struct span){ span->low, middle, sum };
+        spans[count] = (struct cap_span){ span->low, middle, sum };
         span->low = middle;
     }
 }

@@ -114,10 +114,10 @@ static bool try_end(struct solver *s, const struct leg *leg, int first, int end,
 /* farthest_end(), which rows of one level share and those of others are near. */
 static int reach_from(struct solver *s, const struct leg *leg, int first)
 {
-    struct reach *reach = &s->cutting.reach[leg->shape * s->places + first];
+    struct stage_reach *reach = &s->cutting.reach[leg->shape * s->places + first];
     int near = reach->pass > 0 || first == 0 ? reach->end : reach[-1].end;
     if (reach->pass != s->result->passes || reach->level != leg->level)
-        *reach = (struct reach){ s->result->passes, leg->level, farthest_end(s, leg->level, first, near) };
+        *reach = (struct stage_reach){ s->result->passes, leg->level, farthest_end(s, leg->level, first, near) };
     return reach->end;
 }
 
@@ -196,7 +196,7 @@ bool cut_sweep(struct solver *s, int64_t *sum)
 }
 
 /* Relaxes a stage that was not yet, or else spends the effort on it. */
-static bool refine_stage(struct solver *s, const struct spot *at, enum effort effort, int64_t *raised)
+static bool refine_stage(struct solver *s, const struct stage_spot *at, enum effort effort, int64_t *raised)
 {
     struct cell *cell = stage_cell(s, at->level, at->first, at->end);
     int64_t before = cell->lower;
@@ -221,7 +221,7 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
         if (*sum == INT64_MAX)
             return true;
         bool dead = false; /* one of its stages does not fit: there is no plan with this cut */
-        for (struct spot at = cut_first(s); !spot_ends(s, &at) && !dead; at = cut_next(s, at)) {
+        for (struct stage_spot at = cut_first(s); !spot_ends(s, &at) && !dead; at = cut_next(s, at)) {
             if (!refine_stage(s, &at, effort, &raised))
                 return false;
             dead = stage_cell(s, at.level, at.first, at.end)->lower == INT64_MAX;
@@ -233,7 +233,7 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
 
 bool cut_polish(struct solver *s)
 {
-    for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
+    for (struct stage_spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
         const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         if (stage_open(s, cell, EFFORT_BEAM) && !stage_solve(s, at.level, at.first, at.end, EFFORT_BEAM))
             return false;
@@ -241,7 +241,7 @@ bool cut_polish(struct solver *s)
     return true;
 }
 
-bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
+bool cut_solution(struct solver *s, struct spot_choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
                   double *slope)
 {
     bool complete = true;
@@ -249,7 +249,7 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
     *high = INT64_MIN;
     *slope = 0;
     *times = (struct stage_times){ INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
-    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+    for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         int chosen = at.stage == choice.stage ? choice.record : cell->solution;
         const struct record *record = chosen >= 0 ? &cell->records[chosen] : NULL;
@@ -265,18 +265,18 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
 }
 
 /* The strategies that the choice takes in a stage of the best cut. */
-static const struct layer_count *chosen_counts(struct solver *s, struct choice choice, const struct spot *at)
+static const struct layer_count *chosen_counts(struct solver *s, struct spot_choice choice, const struct stage_spot *at)
 {
     const struct cell *cell = stage_cell(s, at->level, at->first, at->end);
     return cell->records[at->stage == choice.stage ? choice.record : cell->solution].counts;
 }
 
-static bool is_plan(struct solver *s, const struct partition_plan *plan, struct choice choice, int64_t step_ns)
+static bool is_plan(struct solver *s, const struct partition_plan *plan, struct spot_choice choice, int64_t step_ns)
 {
     int stages = 0;
     if (plan->step_ns != step_ns)
         return false;
-    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at), stages++)
+    for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at), stages++)
         if (at.stage >= plan->stage_count || plan->first_layer[at.stage] != at.first ||
             (plan->shape && plan->shape[at.stage] != at.shape) ||
             !counts_equal(plan->counts[at.stage], chosen_counts(s, choice, &at)))
@@ -284,9 +284,9 @@ static bool is_plan(struct solver *s, const struct partition_plan *plan, struct 
     return stages == plan->stage_count;
 }
 
-static bool make_plan(struct solver *s, struct choice choice, struct partition_plan *plan)
+static bool make_plan(struct solver *s, struct spot_choice choice, struct partition_plan *plan)
 {
-    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at))
+    for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at))
         plan->stage_count++;
     size_t stages = (size_t)plan->stage_count;
     plan->first_layer = arena_alloc(s->kept, stages, sizeof *plan->first_layer);
@@ -295,7 +295,7 @@ static bool make_plan(struct solver *s, struct choice choice, struct partition_p
         plan->shape = arena_alloc(s->kept, stages, sizeof *plan->shape);
     if (arena_failed(s->kept))
         return fail_memory(s->err);
-    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+    for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         plan->first_layer[at.stage] = at.first;
         if (plan->shape)
             plan->shape[at.stage] = at.shape;
@@ -306,7 +306,7 @@ static bool make_plan(struct solver *s, struct choice choice, struct partition_p
     return true;
 }
 
-bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns)
+bool cut_keep_plan(struct solver *s, struct spot_choice choice, int64_t step_ns)
 {
     struct partition_result *result = s->result;
     struct partition_plan plan = { .step_ns = step_ns };

@@ -115,7 +115,8 @@ static bool gives_up(const struct solver *s)
 }
 
 /* A stage that may be on a cut of at most limit_ns from where it begins; else *open is what it was bounded by. */
-static bool look_at(struct solver *s, const struct spot *at, int index, int64_t rest, int64_t limit_ns, int64_t *open)
+static bool look_at(struct solver *s, const struct stage_spot *at, int index, int64_t rest, int64_t limit_ns,
+                    int64_t *open)
 {
     int first = at->first, end = at->end;
     int64_t lower = 0, ends_ns = level_ends_ns(s->problem, row_meshes(s, at->row), at->shape, first, end);
@@ -178,7 +179,7 @@ static bool look_at_all(struct solver *s, int row, int shape, int first, int64_t
     if (after < 0)
         return true;
     const struct band *band = &s->ideal_cut->band[after];
-    struct spot at = { .row = row, .shape = shape, .level = s->level[row * s->shape_count + shape] };
+    struct stage_spot at = { .row = row, .shape = shape, .level = s->level[row * s->shape_count + shape] };
     for (int i = first_behind(band, first); i < band->count && !gives_up(s); i += 64) {
         spend(s, 64);
         for (uint64_t bits = holders(s->problem->chain->branches, band, i, first); bits; bits &= bits - 1) {

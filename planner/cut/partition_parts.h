@@ -92,7 +92,7 @@ struct leg {
     int64_t cut_ns; /* level_end_ns() */
 };
 /* The farthest end of a level's stages from one layer on, as of one pass. */
-struct reach {
+struct stage_reach {
     int64_t pass;
     int level, end;
 };
@@ -122,7 +122,7 @@ struct cutting {
     int *end;                     /* (rows, places) of the stage; with branches (rows), of the best cut alone */
     int8_t *shape;                /* (rows, places) index of its number of meshes */
     int *first_from, *first_to;   /* (rows) places where a stage can begin */
-    struct reach *reach;          /* (shapes, places) */
+    struct stage_reach *reach;    /* (shapes, places) */
     int *near;                    /* (shapes) scratch: where the row before led to */
     struct leg *legs;             /* (shapes) scratch: of one row */
 };
@@ -312,7 +312,7 @@ static inline int row_after(const struct solver *s, int row, int shape)
     return after < s->row_count ? after : -1;
 }
 /* A stage of the best cut. */
-struct spot {
+struct stage_spot {
     int stage, row, shape, level, first, end;
 };
 static inline size_t spot_index(const struct solver *s, int row, int first)
@@ -321,9 +321,9 @@ static inline size_t spot_index(const struct solver *s, int row, int first)
         return (size_t)row;
     return (size_t)row * (size_t)s->places + (size_t)first;
 }
-static inline struct spot cut_spot(const struct solver *s, int stage, int row, int first)
+static inline struct stage_spot cut_spot(const struct solver *s, int stage, int row, int first)
 {
-    struct spot at = { .stage = stage, .row = row, .first = first, .end = first };
+    struct stage_spot at = { .stage = stage, .row = row, .first = first, .end = first };
     if (first == s->last)
         return at;
     size_t index = spot_index(s, row, first);
@@ -332,16 +332,16 @@ static inline struct spot cut_spot(const struct solver *s, int stage, int row, i
     at.level = s->level[row * s->shape_count + at.shape];
     return at;
 }
-static inline bool spot_ends(const struct solver *s, const struct spot *at)
+static inline bool spot_ends(const struct solver *s, const struct stage_spot *at)
 {
     return at->first == s->last;
 }
-/* for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) */
-static inline struct spot cut_first(const struct solver *s)
+/* for (struct stage_spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) */
+static inline struct stage_spot cut_first(const struct solver *s)
 {
     return cut_spot(s, 0, 0, 0);
 }
-static inline struct spot cut_next(const struct solver *s, struct spot at)
+static inline struct stage_spot cut_next(const struct solver *s, struct stage_spot at)
 {
     return cut_spot(s, at.stage + 1, row_after(s, at.row, at.shape), at.end);
 }
@@ -360,11 +360,11 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
 /* Looks for better solutions of the stages on the best cut. */
 bool cut_polish(struct solver *s);
 /* The solutions on the best cut, but for one stage another record of its cell. */
-struct choice {
+struct spot_choice {
     int stage, record; /* stage -1: the solutions of all */
 };
 /* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
-bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
+bool cut_solution(struct solver *s, struct spot_choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
                   double *slope);
 /* Of the best plan so far; else what plans must be below. */
 static inline int64_t best_known_ns(const struct partition_problem *problem, const struct partition_result *result)
@@ -391,5 +391,5 @@ bool partition_span(const struct partition_problem *problem, struct forward_span
 /* Where passes are in phases: after all plans were solved at once, closes what the rows left open. */
 bool phases_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
                   const struct solved_span *all, struct error *err);
-bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns);
+bool cut_keep_plan(struct solver *s, struct spot_choice choice, int64_t step_ns);
 #endif

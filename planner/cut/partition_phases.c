@@ -11,13 +11,13 @@
 
 enum { MOST_SPANS = 256 }; /* solved; then the bound so far */
 
-struct part {
+struct phase_part {
     struct forward_span span;
     int64_t bound_ns; /* INT64_MAX: nothing is left of it */
 };
 struct phases {
     int count;
-    struct part at[2 + 3 * MOST_SPANS];
+    struct phase_part at[2 + 3 * MOST_SPANS];
     int64_t floor_ns; /* of what cannot be cut further */
     int64_t rest_ns;  /* least_passes_ns() of backward ones */
 };
@@ -43,13 +43,13 @@ static int64_t least_passes_ns(const struct partition_problem *problem, bool for
 static void add_part(struct phases *p, int64_t from_ns, int64_t to_ns, int64_t bound_ns)
 {
     if (from_ns <= to_ns)
-        p->at[p->count++] = (struct part){ { true, from_ns, to_ns, p->rest_ns }, bound_ns };
+        p->at[p->count++] = (struct phase_part){ { true, from_ns, to_ns, p->rest_ns }, bound_ns };
 }
 
 /* NULL: there is none. */
-static struct part *least_part(struct phases *p)
+static struct phase_part *least_part(struct phases *p)
 {
-    struct part *least = NULL;
+    struct phase_part *least = NULL;
     for (int i = 0; i < p->count; i++)
         least = !least || p->at[i].bound_ns < least->bound_ns ? &p->at[i] : least;
     return least;
@@ -57,7 +57,7 @@ static struct part *least_part(struct phases *p)
 
 /* Cuts the part at X of its shortest plan, which from there on is measured as it is; what lies `open_ns` and more above
  * its beginning is likely to be ruled out at once. */
-static void cut_part(struct phases *p, struct part part, int64_t forward_ns, int64_t open_ns)
+static void cut_part(struct phases *p, struct phase_part part, int64_t forward_ns, int64_t open_ns)
 {
     int64_t from = part.span.from_ns, near = min_i64(forward_ns, from + open_ns);
     if (forward_ns <= from) { /* limits of the knapsacks keep its bound low */
@@ -73,7 +73,7 @@ static bool close_parts(struct phases *p, const struct partition_problem *proble
                         struct partition_result *result, int64_t *bound_ns, struct error *err)
 {
     for (int solved = 0;; solved++) {
-        struct part *part = least_part(p);
+        struct phase_part *part = least_part(p);
         *bound_ns = min_i64(p->floor_ns, part ? part->bound_ns : INT64_MAX);
         if (!part || good_enough(problem, result, part->bound_ns) || solved == MOST_SPANS)
             return true;
@@ -87,7 +87,7 @@ static bool close_parts(struct phases *p, const struct partition_problem *proble
         part->bound_ns = max_i64(part->bound_ns, span.bound_ns);
         if (good_enough(problem, result, part->bound_ns))
             continue;
-        struct part taken = *part;
+        struct phase_part taken = *part;
         int64_t best = best_known_ns(problem, result);
         part->bound_ns = INT64_MAX;
         cut_part(p, taken, span.forward_ns, best - taken.bound_ns);

@@ -98,7 +98,7 @@ void ranking_free(struct ranking *ranking)
     *ranking = (struct ranking){ 0 };
 }
 
-struct ranked {
+struct ranked_plan {
     int known; /* index in the explainer's store */
     int64_t step_ns;
 };
@@ -107,12 +107,12 @@ struct shortlist {
     const struct graph *graph; /* of the model, for its classes */
     int wanted, seen;          /* seen: of the store */
     int fit_count, capacity, count;
-    struct ranked *fit;  /* (fit_count) all that fit, by step; behind plans of equal step what came later */
-    struct ranked *list; /* (count), at most `wanted` of them: each distinct from all before it */
+    struct ranked_plan *fit;  /* (fit_count) all that fit, by step; behind plans of equal step what came later */
+    struct ranked_plan *list; /* (count), at most `wanted` of them: each distinct from all before it */
     struct error *err;
 };
 
-static const struct plan *plan_of(const struct shortlist *s, const struct ranked *ranked)
+static const struct plan *plan_of(const struct shortlist *s, const struct ranked_plan *ranked)
 {
     return s->e->known[ranked->known].explained->plan;
 }
@@ -129,14 +129,14 @@ static bool is_new(const struct shortlist *s, const struct plan *plan, int64_t s
 
 static bool add_fit(struct shortlist *s, int known, int64_t step_ns)
 {
-    struct ranked *fit = arena_more(&s->e->arena, s->fit, s->fit_count, &s->capacity, sizeof *fit);
+    struct ranked_plan *fit = arena_more(&s->e->arena, s->fit, s->fit_count, &s->capacity, sizeof *fit);
     if (!fit)
         return fail_memory(s->err);
     s->fit = fit;
     int place = s->fit_count++;
     for (; place > 0 && s->fit[place - 1].step_ns > step_ns; place--)
         s->fit[place] = s->fit[place - 1];
-    s->fit[place] = (struct ranked){ known, step_ns };
+    s->fit[place] = (struct ranked_plan){ known, step_ns };
     return true;
 }
 

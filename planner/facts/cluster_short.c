@@ -117,7 +117,7 @@ static bool scan_device(struct scan *scan, struct device_type *device, struct er
     return false;
 }
 
-enum option {
+enum short_option {
     OPTION_INTER,
     OPTION_INTRA,
     OPTION_LATENCY,
@@ -174,7 +174,7 @@ static bool scan_number(struct scan *scan, const struct option_facts *facts, dou
     return true;
 }
 
-static void apply_option(struct group_text *group, enum option option, double value, bool percent)
+static void apply_option(struct group_text *group, enum short_option option, double value, bool percent)
 {
     struct link_level *inner = &group->level[0], *outer = &group->level[group->level_count - 1];
     switch (option) {
@@ -210,12 +210,12 @@ static void apply_option(struct group_text *group, enum option option, double va
     }
 }
 
-static enum option find_option(const char *word)
+static enum short_option find_option(const char *word)
 {
     int i = 0;
     while (i < OPTION_COUNT && strcmp(option_table[i].key, word) != 0)
         i++;
-    return (enum option)i;
+    return (enum short_option)i;
 }
 
 /* memory= is applied before reserve=, whatever their order, since a share is of the memory. */
@@ -231,7 +231,7 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
         size_t start = scan->at;
         if (!scan_word(scan, "=,", word, keys, err))
             return false;
-        enum option option = find_option(word);
+        enum short_option option = find_option(word);
         if (option == OPTION_COUNT)
             return fail_at(scan, start, err, keys, "");
         if (given[option])
@@ -255,7 +255,7 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
     } while (scan->at < scan->length && scan->text[scan->at] == ',' && scan->at++ < scan->length);
     for (int i = 0; i < OPTION_COUNT; i++)
         if (given[i])
-            apply_option(group, (enum option)i, values[i], percents[i]);
+            apply_option(group, (enum short_option)i, values[i], percents[i]);
     return group->device.reserve_bytes < group->device.memory_bytes ||
            fail_at(scan, reserve_at, err, "a reserve below the device's memory", "");
 }
@@ -360,7 +360,7 @@ static void write_device(struct text *out, const char *group, bool alone)
         length = 1 + strcspn(at + 1, ",");
         length = at + length > end ? (size_t)(end - at) : length;
         snprintf(key, sizeof key, "%.*s", (int)strcspn(at + 1, "="), at + 1);
-        enum option option = find_option(key);
+        enum short_option option = find_option(key);
         if (alone && option != OPTION_COUNT && option_table[option].outer)
             continue;
         text_add(out, first ? "@" : ",");

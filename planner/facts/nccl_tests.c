@@ -9,7 +9,7 @@
 
 /* ---- what both forms say ---- */
 
-struct reading {
+struct nccl_reading {
     const char *name;
     struct nccl_tests *out;
     uint64_t host[NCCL_RANKS]; /* (ranks) hash of each one's host */
@@ -18,7 +18,7 @@ struct reading {
     double algorithm, bus; /* bandwidths of the last row */
 };
 
-static bool add_rank(struct reading *reading, const char *host, struct error *err)
+static bool add_rank(struct nccl_reading *reading, const char *host, struct error *err)
 {
     struct nccl_tests *out = reading->out;
     if (out->ranks == NCCL_RANKS)
@@ -27,7 +27,7 @@ static bool add_rank(struct reading *reading, const char *host, struct error *er
     return true;
 }
 
-static bool add_row(struct reading *reading, double bytes, double us, struct error *err)
+static bool add_row(struct nccl_reading *reading, double bytes, double us, struct error *err)
 {
     struct nccl_tests *out = reading->out;
     if (bytes <= 0)
@@ -38,7 +38,7 @@ static bool add_row(struct reading *reading, double bytes, double us, struct err
     return true;
 }
 
-static int ranks_of(const struct reading *reading, uint64_t host)
+static int ranks_of(const struct nccl_reading *reading, uint64_t host)
 {
     int count = 0;
     for (int i = 0; i < reading->out->ranks; i++)
@@ -46,7 +46,7 @@ static int ranks_of(const struct reading *reading, uint64_t host)
     return count;
 }
 
-static bool count_hosts(struct reading *reading, struct error *err)
+static bool count_hosts(struct nccl_reading *reading, struct error *err)
 {
     struct nccl_tests *out = reading->out;
     if (out->ranks < 2)
@@ -65,7 +65,7 @@ static bool is_near(double a, double b)
     return fabs(a - b) <= 0.02 * b;
 }
 
-static bool find_passes(struct reading *reading, struct error *err)
+static bool find_passes(struct nccl_reading *reading, struct error *err)
 {
     struct nccl_tests *out = reading->out;
     if (out->row_count < 2)
@@ -89,16 +89,16 @@ double nccl_tests_bus_bytes(const struct nccl_tests *tests, double bytes)
 
 /* ---- text ---- */
 
-enum column { SIZE, REDOP, ROOT, TIME, ALGBW, BUSBW, COLUMN_COUNT };
+enum nccl_column { SIZE, REDOP, ROOT, TIME, ALGBW, BUSBW, COLUMN_COUNT };
 static const char *const column_names[COLUMN_COUNT] = { "size", "redop", "root", "time", "algbw", "busbw" };
 enum { LINE_WORDS = 64 };
-struct table {
+struct nccl_table {
     int at[COLUMN_COUNT]; /* index of its first column of the name */
     int width;            /* 0: no header yet */
 };
 
 /* The words behind `size`, the first of the header. */
-static bool read_header(struct words *r, struct table *t)
+static bool read_header(struct words *r, struct nccl_table *t)
 {
     char word[WORD_BYTES] = "size";
     for (int c = 0; c < COLUMN_COUNT; c++)
@@ -119,7 +119,7 @@ static bool read_header(struct words *r, struct table *t)
 }
 
 /* "Rank 0 Group 0 Pid 1 on HOST device 0 [0000:17:00] NVIDIA H200", behind its first word. */
-static bool read_rank(struct words *r, struct reading *reading)
+static bool read_rank(struct words *r, struct nccl_reading *reading)
 {
     char word[WORD_BYTES], host[WORD_BYTES] = "";
     bool any = words_next_word(r, word), first = reading->out->ranks == 0;
@@ -137,7 +137,7 @@ static bool read_rank(struct words *r, struct reading *reading)
     return add_rank(reading, host, r->err);
 }
 
-static bool read_comment(struct words *r, struct reading *reading, struct table *t)
+static bool read_comment(struct words *r, struct nccl_reading *reading, struct nccl_table *t)
 {
     char word[WORD_BYTES];
     if (!words_next_word(r, word))
@@ -147,7 +147,7 @@ static bool read_comment(struct words *r, struct reading *reading, struct table 
     return strcmp(word, "size") != 0 || read_header(r, t);
 }
 
-static bool read_number(const struct words *r, const char *word, enum column column, double min, double *out)
+static bool read_number(const struct words *r, const char *word, enum nccl_column column, double min, double *out)
 {
     double value;
     if (!text_read_double(word, strlen(word), &value) || value < min || value > 1e18)
@@ -158,7 +158,8 @@ static bool read_number(const struct words *r, const char *word, enum column col
 }
 
 /* first: its first word, already read. */
-static bool read_row(struct words *r, const char first[WORD_BYTES], struct reading *reading, const struct table *t)
+static bool read_row(struct words *r, const char first[WORD_BYTES], struct nccl_reading *reading,
+                     const struct nccl_table *t)
 {
     static const double least[COLUMN_COUNT] = { 0, 0, -1, 1e-3, 0, 0 };
     char cell[COLUMN_COUNT][WORD_BYTES] = { "" }, word[WORD_BYTES];
@@ -175,7 +176,7 @@ static bool read_row(struct words *r, const char first[WORD_BYTES], struct readi
         return fail(r->err, "%s:%d: expected a row of %d columns as in the header, found %d", r->name, r->line,
                     t->width, width);
     for (int c = 0; c < COLUMN_COUNT; c++)
-        if (c != REDOP && !read_number(r, cell[c], (enum column)c, least[c], &value[c]))
+        if (c != REDOP && !read_number(r, cell[c], (enum nccl_column)c, least[c], &value[c]))
             return false;
     reading->root = (int)value[ROOT];
     reading->reduces = strcmp(cell[REDOP], "none") != 0;
@@ -184,10 +185,10 @@ static bool read_row(struct words *r, const char first[WORD_BYTES], struct readi
 }
 
 /* A line that begins with "#" is one of the tool's own; others before the header are a launcher's. */
-static bool read_text(struct reading *reading, const char *text, size_t length, struct error *err)
+static bool read_text(struct nccl_reading *reading, const char *text, size_t length, struct error *err)
 {
     struct words r = { .name = reading->name, .at = text, .end = text + length, .line = 1, .err = err };
-    struct table t = { .width = 0 };
+    struct nccl_table t = { .width = 0 };
     char word[WORD_BYTES];
     bool ok = true;
     do {
@@ -206,7 +207,7 @@ static bool read_text(struct reading *reading, const char *text, size_t length, 
 
 /* ---- JSON ---- */
 
-static bool read_devices(struct reading *reading, const struct json *devices, struct error *err)
+static bool read_devices(struct nccl_reading *reading, const struct json *devices, struct error *err)
 {
     for (int i = 0; i < json_count(devices); i++) {
         const struct json *at = json_at(devices, i), *value;
@@ -220,7 +221,7 @@ static bool read_devices(struct reading *reading, const struct json *devices, st
     return true;
 }
 
-static bool read_result(struct reading *reading, const struct json *at, struct error *err)
+static bool read_result(struct nccl_reading *reading, const struct json *at, struct error *err)
 {
     const struct json *value, *half;
     double bytes, us;
@@ -241,7 +242,7 @@ static bool read_result(struct reading *reading, const struct json *at, struct e
     return add_row(reading, bytes, us, err);
 }
 
-static bool read_json(struct reading *reading, const char *text, size_t length, struct error *err)
+static bool read_json(struct nccl_reading *reading, const char *text, size_t length, struct error *err)
 {
     struct json_doc *doc;
     const struct json *config, *devices, *results;
@@ -259,14 +260,14 @@ static bool read_json(struct reading *reading, const char *text, size_t length, 
 bool nccl_tests_read(struct nccl_tests *out, const char *name, const char *text, size_t length, struct error *err)
 {
     struct nccl_tests *made = calloc(1, sizeof *made);
-    struct reading *reading = calloc(1, sizeof *reading);
+    struct nccl_reading *reading = calloc(1, sizeof *reading);
     size_t start = 0;
     while (start < length && strchr(" \t\r\n", text[start]) && text[start])
         start++;
     bool ok = (made && reading) || fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
     if (ok) {
         made->name = name;
-        *reading = (struct reading){ .name = name, .out = made };
+        *reading = (struct nccl_reading){ .name = name, .out = made };
         ok = (start < length && text[start] == '{' ? read_json : read_text)(reading, text, length, err) &&
              count_hosts(reading, err) && find_passes(reading, err);
     }

@@ -6,7 +6,7 @@
 /* ---- the table ---- */
 
 enum { COLUMNS = TOPOLOGY_DEVICES + TOPOLOGY_NICS };
-struct table {
+struct topology_table {
     int count;
     char column[COLUMNS][WORD_BYTES];
     struct topology_pair cell[COLUMNS][COLUMNS];
@@ -21,7 +21,7 @@ static int number_behind(const char *word, const char *prefix)
     return (int)strtol(word + length, NULL, 10);
 }
 
-static bool read_header(struct words *r, struct topology *out, struct table *t)
+static bool read_header(struct words *r, struct topology *out, struct topology_table *t)
 {
     char word[WORD_BYTES];
     bool any = words_next_row(r, word);
@@ -66,7 +66,7 @@ static bool read_cell(struct words *r, struct topology_pair *out, const char *wo
                 r->line, word);
 }
 
-static bool read_row(struct words *r, struct table *t, int row)
+static bool read_row(struct words *r, struct topology_table *t, int row)
 {
     char word[WORD_BYTES] = "";
     bool any = row == 0 ? words_next_line(r) && words_next_row(r, word) : words_next_row(r, word);
@@ -91,7 +91,7 @@ static bool read_row(struct words *r, struct table *t, int row)
 bool topology_read(struct topology *out, const char *name, const char *text, size_t length, struct error *err)
 {
     struct words r = { .name = name, .at = text, .end = text + length, .line = 1, .err = err };
-    struct table *table = calloc(1, sizeof *table);
+    struct topology_table *table = calloc(1, sizeof *table);
     struct topology *made = calloc(1, sizeof *made);
     bool ok = (table && made) || fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
     ok = ok && read_header(&r, made, table);

@@ -5,7 +5,7 @@
 struct node {
     int stage, index;
 };
-struct search {
+struct stall_search {
     const struct program *program;
     const struct pairing *pairing;
     bool (*finished)(const void *self, int stage, int index);
@@ -13,7 +13,7 @@ struct search {
 };
 
 /* What the instruction waits for inside its stage: its lane, then its waits. False: it is ready. */
-static bool blocker_inside(const struct search *s, struct node at, struct node *next)
+static bool blocker_inside(const struct stall_search *s, struct node at, struct node *next)
 {
     const struct stage_program *list = &s->program->stages[at.stage];
     const struct instr *instr = &list->instrs[at.index];
@@ -32,7 +32,7 @@ static bool blocker_inside(const struct search *s, struct node at, struct node *
     return false;
 }
 
-static bool blocker_outside(const struct search *s, struct node at, struct node *next)
+static bool blocker_outside(const struct stall_search *s, struct node at, struct node *next)
 {
     const struct instr *instr = &s->program->stages[at.stage].instrs[at.index];
     struct node inside;
@@ -51,7 +51,7 @@ static bool blocker_outside(const struct search *s, struct node at, struct node 
     return false;
 }
 
-static bool first_blocked(const struct search *s, struct node *out)
+static bool first_blocked(const struct stall_search *s, struct node *out)
 {
     for (int stage = 0; stage < s->program->stage_count; stage++)
         for (int i = 0; i < s->program->stages[stage].instr_count; i++)
@@ -62,7 +62,7 @@ static bool first_blocked(const struct search *s, struct node *out)
     return false;
 }
 
-static struct node step(const struct search *s, struct node at)
+static struct node step(const struct stall_search *s, struct node at)
 {
     struct node next = at;
     if (!blocker_inside(s, at, &next) && !blocker_outside(s, at, &next))
@@ -76,7 +76,7 @@ static bool same(struct node a, struct node b)
 }
 
 /* Floyd's two runners: every unfinished instruction has one blocker, so the walk must come around. */
-static struct node on_cycle(const struct search *s, struct node start)
+static struct node on_cycle(const struct stall_search *s, struct node start)
 {
     struct node slow = step(s, start), fast = step(s, slow);
     while (!same(slow, fast)) {
@@ -91,7 +91,7 @@ enum { STALL_SHOWN = 8 };
 bool stall_fail(const struct program *program, const struct pairing *pairing,
                 bool (*finished)(const void *self, int stage, int index), const void *self, struct error *err)
 {
-    const struct search s = { program, pairing, finished, self };
+    const struct stall_search s = { program, pairing, finished, self };
     struct node start;
     if (!first_blocked(&s, &start))
         return fail_kind(err, ERROR_BUG, "program: reported as stalled, but everything finished");

@@ -164,7 +164,7 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
     if (family == f->count)
         first[f->count++] = at->index;
     f->of[at->index] = family;
-    f->queue.list[f->queue.count++] = (struct waiting){ .at = *at };
+    f->queue.list[f->queue.count++] = (struct waiting_config){ .at = *at };
     f->queue.early_count += !at->late;
 }
 
@@ -191,12 +191,12 @@ static bool open_families(struct run *run, struct families *f)
     return !arena_failed(&run->arena) || fail_memory(run->err);
 }
 
-static bool may_look(const struct families *f, const struct waiting *at)
+static bool may_look(const struct families *f, const struct waiting_config *at)
 {
     return at->known == FIRST && f->looks_left > 0;
 }
 
-static bool may_step(const struct run *run, const struct families *f, const struct waiting *at)
+static bool may_step(const struct run *run, const struct families *f, const struct waiting_config *at)
 {
     int config = at->at.index, family = f->of[config];
     return !f->stepped[family] && f->tries[family] < f->tries_each && (may_look(f, at) || f->solves_left > 0) &&
@@ -240,7 +240,7 @@ static int step_families(const struct run *run, struct families *f)
             i++;
             continue;
         }
-        struct waiting next = propose_take_out(&f->queue, i);
+        struct waiting_config next = propose_take_out(&f->queue, i);
         bool look = may_look(f, &next);
         f->jobs[count++] = (struct job){ .config = next.at.index,
                                          .bound_ns = next.at.bound_ns,

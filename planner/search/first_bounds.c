@@ -25,7 +25,7 @@ int first_bounds_compare(const void *a, const void *b)
 
 static int compare_waiting(const void *a, const void *b)
 {
-    const struct waiting *x = a, *y = b;
+    const struct waiting_config *x = a, *y = b;
     return first_bounds_compare(&x->at, &y->at);
 }
 
@@ -104,7 +104,7 @@ bool first_bounds_open_queue(struct run *run, struct queue *queue)
     for (int i = 0; i < run->config_count; i++) {
         if (!run->is_bounded[i] || run->path_ns[i] == INT64_MAX)
             continue;
-        queue->list[queue->count++] = (struct waiting){ { run->path_ns[i], i, false }, FIRST };
+        queue->list[queue->count++] = (struct waiting_config){ { run->path_ns[i], i, false }, FIRST };
         queue->early_count++;
     }
     first_bounds_sort(queue);

@@ -123,9 +123,9 @@ static void raise_bounds(const struct run *run, struct queue *queue)
     first_bounds_sort(queue);
 }
 
-struct waiting propose_take_out(struct queue *queue, int place)
+struct waiting_config propose_take_out(struct queue *queue, int place)
 {
-    struct waiting taken = queue->list[place];
+    struct waiting_config taken = queue->list[place];
     queue->early_count -= !taken.at.late;
     queue->count--;
     memmove(&queue->list[1], &queue->list[0], (size_t)place * sizeof taken);
@@ -152,11 +152,11 @@ void propose_put_back(const struct job *job, enum knowledge known)
     memmove(&queue->list[0], &queue->list[1], (size_t)place * sizeof *queue->list);
     queue->count++;
     queue->early_count += !at.late;
-    queue->list[place] = (struct waiting){ .at = at, .known = known };
+    queue->list[place] = (struct waiting_config){ .at = at, .known = known };
 }
 
 /* What was tried is looked at again for the proof alone. */
-static bool worth_solving(const struct run *run, const struct waiting *waiting)
+static bool worth_solving(const struct run *run, const struct waiting_config *waiting)
 {
     int64_t below_ns = reach(run);
     if (waiting->known == TRIED)
@@ -342,7 +342,7 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
             return false;
         if (!good)
             continue;
-        struct waiting taken = propose_take_out(queue, i--);
+        struct waiting_config taken = propose_take_out(queue, i--);
         struct job job = { .config = taken.at.index, .bound_ns = taken.at.bound_ns, .queue = queue };
         if (!send_out(run, &job))
             return false;
@@ -416,7 +416,7 @@ bool propose_scout_on(struct run *run, bool *found)
 static void close_queue(struct run *run, const struct queue *queue)
 {
     for (int i = 0; i < queue->count; i++) {
-        const struct waiting *waiting = &queue->list[i];
+        const struct waiting_config *waiting = &queue->list[i];
         bool left = worth_solving(run, waiting);
         bool relaxed = waiting->known > FIRST;
         run->open_bound_ns = min_i64(run->open_bound_ns, waiting->at.bound_ns);
@@ -427,7 +427,7 @@ static void close_queue(struct run *run, const struct queue *queue)
     }
 }
 
-static struct job piece_of(const struct run *run, struct queue *queue, const struct waiting *next)
+static struct job piece_of(const struct run *run, struct queue *queue, const struct waiting_config *next)
 {
     bool relaxed = next->known < SHARPENED && !next->at.late && run->best_ns < INT64_MAX && !run->options->keep_all;
     return (struct job){ .config = next->at.index,
@@ -444,7 +444,7 @@ static int take_wave(const struct run *run, struct queue *queue, struct job *job
 {
     int count = 0;
     for (int place; count < WAVE && (place = next_worth(run, queue)) < queue->count;) {
-        struct waiting next = propose_take_out(queue, place);
+        struct waiting_config next = propose_take_out(queue, place);
         jobs[count++] = piece_of(run, queue, &next);
     }
     return count;

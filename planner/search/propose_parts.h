@@ -31,13 +31,13 @@ struct job {
     bool good;
 };
 /* What is not settled yet, by what is proven of it. */
-struct waiting {
+struct waiting_config {
     struct ordered at;
     enum knowledge known;
 };
 struct queue {
-    int count, early_count; /* early_count: those that are not late */
-    struct waiting *list;   /* ascending; late ones behind all others; with room before it for who was taken out */
+    int count, early_count;      /* early_count: those that are not late */
+    struct waiting_config *list; /* ascending; late ones behind all others; with room before it for who was taken out */
 };
 
 /* first_bounds.c: into the certificate, which has room for every configuration. */
@@ -56,7 +56,7 @@ bool first_bounds_enter(struct run *run);
 bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_ns, int64_t gap_ppm);
 /* The job's plans become candidates. rough: by a loose gap, until their configuration is solved. */
 bool propose_keep(struct run *run, const struct job *job, bool rough);
-struct waiting propose_take_out(struct queue *queue, int place);
+struct waiting_config propose_take_out(struct queue *queue, int place);
 /* The job's configuration, by the bound that is proven of it now, into the queue that it came from. */
 void propose_put_back(const struct job *job, enum knowledge known);
 /* Relaxed, which did not rule it out. */

@@ -12,18 +12,18 @@
 /* ---- the exchange ---- */
 
 /* Messages over one level of links, all alike. */
-struct reach {
+struct turns_reach {
     int peer, count;
 };
 
 /* Of the first replica to the others, by level; their number. */
-static int list_reaches(const struct cluster *cluster, const struct plan *plan, struct reach out[MAX_LEVELS])
+static int list_reaches(const struct cluster *cluster, const struct plan *plan, struct turns_reach out[MAX_LEVELS])
 {
     int count = 0, last = -1;
     for (int peer = 1; peer < plan->stage_count; peer++) {
         int level = cluster_level(cluster, plan->stages[0].first_rank, plan->stages[peer].first_rank);
         if (level != last)
-            out[count++] = (struct reach){ .peer = peer };
+            out[count++] = (struct turns_reach){ .peer = peer };
         out[count - 1].count++;
         last = level;
     }
@@ -47,7 +47,7 @@ static struct plan *stage_of_replicas(const struct mesh *mesh, int first, int re
 
 static void add_exchange(const struct facts *facts, const struct plan *plan, struct price_table *table)
 {
-    struct reach reach[MAX_LEVELS];
+    struct turns_reach reach[MAX_LEVELS];
     int reaches = list_reaches(facts->cluster, plan, reach);
     for (int i = 0; i < table->class_count * table->strategy_count; i++) {
         struct layer_price *price = &table->prices[i];
@@ -62,7 +62,7 @@ static void add_exchange(const struct facts *facts, const struct plan *plan, str
 /* ---- tables ---- */
 
 /* The table of a configuration in the making. */
-struct making {
+struct turns_making {
     struct workbench *bench;
     const struct config *config;
     bool refused;
@@ -76,7 +76,7 @@ struct making {
 
 /* Of a stage with so many meshes before it in the pipeline, made once for equal types: there at the first such place.
  * m->refused: there is none. */
-static bool table_at(struct making *m, int before, int shape, const struct price_table **out)
+static bool table_at(struct turns_making *m, int before, int shape, const struct price_table **out)
 {
     struct workbench *bench = m->bench;
     const struct config *c = m->config;
@@ -107,7 +107,7 @@ static bool table_at(struct making *m, int before, int shape, const struct price
 }
 
 /* Every number the least of those made for a shape, or for any (-1). NULL: out of memory. */
-static struct price_table *least_of(struct making *m, int shape)
+static struct price_table *least_of(struct turns_making *m, int shape)
 {
     struct price_table *least = NULL;
     for (int i = 0; i < m->made_count; i++) {
@@ -120,7 +120,7 @@ static struct price_table *least_of(struct making *m, int shape)
 
 /* Every number of the table is the least of all that stages may have; with by_turns, and by_place on several types.
  * *out NULL: refused. */
-static bool make(struct making *m, const struct price_table **out)
+static bool make(struct turns_making *m, const struct price_table **out)
 {
     const struct config *c = m->config;
     struct arena *arena = &m->bench->arena;
@@ -174,7 +174,7 @@ bool turns_table(struct workbench *bench, const struct config *config, bool boun
     const struct price_table **made = memo_place(&bench->made, key, sizeof key / sizeof *key, sizeof *made, &known);
     if (!made)
         return fail_memory(err);
-    struct making making = { .bench = bench, .config = config, .err = err };
+    struct turns_making making = { .bench = bench, .config = config, .err = err };
     if (!known && !make(&making, made))
         return false;
     *out = *made;

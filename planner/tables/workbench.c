@@ -200,7 +200,7 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
 }
 
 /* The table of a key. */
-struct priced {
+struct priced_strategy {
     bool refused; /* by lowering */
     bool nothing; /* rules leave a layer no strategy */
     struct price_table table;
@@ -232,7 +232,8 @@ static struct layer_price forbidden(const struct workbench *bench, const struct 
 
 /* From the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does not
  * fit. */
-static bool apply_rules(struct workbench *bench, const struct price_key *key, struct priced *priced, struct error *err)
+static bool apply_rules(struct workbench *bench, const struct price_key *key, struct priced_strategy *priced,
+                        struct error *err)
 {
     struct price_table *table = &priced->table, plain = priced->table;
     size_t count = (size_t)bench->class_count * (size_t)table->strategy_count;
@@ -257,7 +258,8 @@ static bool apply_rules(struct workbench *bench, const struct price_key *key, st
     return true;
 }
 
-static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err);
+static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy **out,
+                        struct error *err);
 
 /* What differs from the key in nothing but a prefetch of one layer, where that is priced already; of a bound, ranks
  * that share nothing. NULL: there is none. Rules change prices afterwards. */
@@ -265,7 +267,7 @@ static bool find_like(struct workbench *bench, const struct price_key *key, cons
                       struct error *err)
 {
     struct price_key like = key->bound_only ? price_key_alone(key) : *key;
-    struct priced *priced = NULL;
+    struct priced_strategy *priced = NULL;
     int64_t words[PRICED_WORDS];
     *out = NULL;
     like.prefetch = 1;
@@ -279,7 +281,8 @@ static bool find_like(struct workbench *bench, const struct price_key *key, cons
     return true;
 }
 
-static bool fill_priced(struct workbench *bench, const struct price_key *key, struct priced *priced, struct error *err)
+static bool fill_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy *priced,
+                        struct error *err)
 {
     struct error why = { 0 };
     const struct mesh *mesh = &key->mesh;
@@ -305,11 +308,13 @@ static bool fill_priced(struct workbench *bench, const struct price_key *key, st
 }
 
 /* Made when first asked for. */
-static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err)
+static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced_strategy **out,
+                        struct error *err)
 {
     int64_t words[PRICED_WORDS];
     bool known;
-    struct priced *priced = *out = memo_place(&bench->made, words, words_of(key, words), sizeof *priced, &known);
+    struct priced_strategy *priced = *out =
+        memo_place(&bench->made, words, words_of(key, words), sizeof *priced, &known);
     if (known)
         return true;
     if (!priced)
@@ -324,7 +329,7 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
                           const struct price_table **out, struct error *err)
 {
     struct price_key key = workbench_key(bench, config, type, bound_only);
-    struct priced *priced = NULL;
+    struct priced_strategy *priced = NULL;
     bool good = want_priced(bench, &key, &priced, err);
     *out = good && !priced->refused && !priced->nothing ? &priced->table : NULL;
     return good;

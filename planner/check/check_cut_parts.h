@@ -1,7 +1,7 @@
 /* Whether any plan of one configuration is shorter, by the formula, than a claimed bound: all ways to cut the chain
  * into stages, without solving them all. */
-#ifndef CLEAVE_CHECK_CHECK_CUT_H
-#define CLEAVE_CHECK_CHECK_CUT_H
+#ifndef CLEAVE_CHECK_CHECK_CUT_PARTS_H
+#define CLEAVE_CHECK_CHECK_CUT_PARTS_H
 #include "planner/check/check_orders.h"
 #include "planner/check/check_stage.h"
 
