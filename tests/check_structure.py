@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing, the program is
-linked of nothing that only tests need.
+linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing.
 
 usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
@@ -84,6 +84,111 @@ def check_choices(root, errors):
             errors.append(f"choices.def: {choice} is named in {len(files)} files: lower NAMING, now {most}")
     if not choices:
         errors.append("planner/space/choices.def has no choice: nothing was checked")
+
+
+# External symbols of a room that begin neither with the room's name, nor with words of their file's, nor with the type that the room
+# defines and they are about. They may become fewer.
+ELSEWHERE = {
+    "estimate": 6, "layout": 8, "lower": 48, "plan": 16, "program": 20, "verify": 1,
+}
+
+
+def beginnings(root, room, stem):
+    """What a symbol of the file may begin with: the room, any words of the file's name that follow each other, a type of the room."""
+    words = stem.split("_")
+    runs = {"_".join(words[first:end]) for first in range(len(words)) for end in range(first + 1, len(words) + 1)}
+    tags = {tag for path in (root / "planner" / room).rglob("*.h")
+            for tag in re.findall(r"^\s*(?:struct|enum|union) (\w+) \{", path.read_text(encoding="utf-8"), re.M)}
+    return {name for word in runs | {room} for name in (word, word + "s", word.removesuffix("s"))} | tags | {tag + "s" for tag in tags}
+
+
+def check_names(root, archives, errors):
+    seen = 0
+    for archive in archives:
+        room = pathlib.Path(archive).stem.removeprefix("libcleave-")
+        if room not in PLANNER:
+            continue
+        stems = sorted((path.stem for path in (root / "planner" / room).rglob("*.c")), key=len, reverse=True)
+        stray = []
+        for line in symbols(archive):
+            kind, symbol = line.split()[-2:]
+            if kind not in ("T", "D", "R", "B"):
+                continue
+            seen += 1
+            object_name = line.split(":")[1].removesuffix(".c.o")
+            stem = next(stem for stem in stems if object_name.endswith(stem))
+            if not any(symbol == name or symbol.startswith(name + "_") for name in beginnings(root, room, stem)):
+                stray.append(f"{symbol} ({stem}.c)")
+        most = ELSEWHERE.get(room, 0)
+        if len(stray) > most:
+            errors.append(f"planner/{room}: expected at most {most} external names that begin with neither the room nor words of their file nor "
+                          f"a type of the room, found {len(stray)}; rename what is new, as {room}_... or after its file: {', '.join(stray)}")
+        elif len(stray) < most:
+            errors.append(f"planner/{room}: {len(stray)} external names begin elsewhere: lower ELSEWHERE, now {most}")
+    if seen == 0:
+        errors.append("no external symbol of planner/ was looked at: give the archives of its rooms")
+
+
+# Headers that declare functions of more than one .c, of how many. They may become fewer. A room's own header may name all its files, one
+# that ends in _parts.h those that share it; of either at most so many functions.
+MOST_PARTS = 40
+TOLD_OF = {
+    "planner/cost/cost_group.h": 2, "planner/cut/chain.h": 2, "planner/cut/partition.h": 5, "planner/explain/explain_conflict.h": 2,
+    "planner/explain/explain_facts.h": 2, "planner/facts/cluster.h": 5, "planner/facts/profile.h": 4, "planner/layout/place_work.h": 3,
+    "planner/plan/plan_json.h": 4, "planner/sim/simulate.h": 2, "planner/sim/timeline.h": 2, "planner/tables/workbench.h": 2,
+}
+MANY_PARTS = {"planner/lower/lower_parts.h": 72}
+
+
+def bare(path):
+    return re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+
+
+def check_declared(root, errors):
+    defined = collections.defaultdict(set)
+    for path in (root / "planner").rglob("*.c"):
+        for name in re.findall(r"^(?!static)[A-Za-z][\w \*]*?\b(\w+)\([^;{}]*\)\n\{", bare(path), re.M):
+            defined[name].add(path.name)
+    if not defined:
+        errors.append("planner/ defines no function: nothing was checked")
+    for path in sorted((root / "planner").rglob("*.h")):
+        name, text = path.relative_to(root).as_posix(), bare(path)
+        for _ in range(3):
+            text = re.sub(r"\{[^{}]*\}", ";", text)
+        functions = re.findall(r"^(?!static|typedef|#)[A-Za-z][\w \*\n]*?[ \*](\w+)\(", text, re.M)
+        files = {file for function in functions for file in defined[function]}
+        if path.stem.endswith("_parts") or path.stem == path.parent.name:
+            most = MANY_PARTS.get(name, MOST_PARTS)
+            if len(functions) > most:
+                errors.append(f"{name}: expected at most {most} functions, found {len(functions)}: divide it by subject")
+            elif name in MANY_PARTS and len(functions) < most:
+                errors.append(f"{name}: declares {len(functions)} functions: lower MANY_PARTS, now {most}")
+            continue
+        most = TOLD_OF.get(name, 1)
+        if len(files) > most:
+            errors.append(f"{name}: expected functions of at most {most} file(s), found {', '.join(sorted(files))}: give each .c its header, or make "
+                          "it the _parts.h of those that share it")
+        elif name in TOLD_OF and len(files) < most:
+            errors.append(f"{name}: declares functions of {len(files)} file(s): lower TOLD_OF, now {most}")
+
+
+# Tags that mean more than one thing in planner/, in how many files. They may become fewer.
+TAGS = {"arrival": 2, "message": 2, "pending": 2, "priced": 2, "work": 2}
+
+
+def check_tags(root, errors):
+    where = collections.defaultdict(list)
+    for path in sorted((root / "planner").rglob("*.[ch]")):
+        for tag in re.findall(r"\b(?:struct|union|enum) (\w+) \{", bare(path)):
+            where[tag].append(path.relative_to(root).as_posix())
+    if not where:
+        errors.append("planner/ defines no struct: nothing was checked")
+    for tag, files in sorted(where.items()):
+        most = TAGS.get(tag, 1)
+        if len(files) > most:
+            errors.append(f"tag {tag}: expected to be defined in {most} place(s), found {', '.join(files)}: name each after what it is about")
+        elif len(files) < most:
+            errors.append(f"tag {tag}: is defined in {len(files)} place(s): lower TAGS, now {most}")
 
 
 def lacks_library(cc, path):
@@ -201,6 +306,9 @@ def main():
     check_headers(root, cc, errors)
     check_symbols(archives, errors)
     check_rooms(archives, errors)
+    check_names(root, archives, errors)
+    check_declared(root, errors)
+    check_tags(root, errors)
     check_doubles(build, errors)
     check_dead(root, build, errors)
     for error in errors:
