@@ -1,5 +1,5 @@
-/* Where a model with branches can be cut. Its layers are covered by towers, so that what is before a place is a few
- * numbers, and sums over its layers are sums along towers. */
+/* Finds where a model with branches can be cut. Its layers are covered by towers, so that what is before a place is a
+ * few numbers, and sums over its layers are sums along towers. */
 #include "planner/cut/chain.h"
 #include <string.h>
 
@@ -85,7 +85,7 @@ static bool set_sums(struct branches_making *m)
     return true;
 }
 
-/* Of a place with one layer more than another, by that: what is before it, and what crosses a cut there. A layer that
+/* Sets what is before a place that has one layer more than another, and what crosses a cut there. A layer that
  * has come last has no reader yet; those that it reads may have no other one left. */
 static void add_layer(struct branches_making *m, uint64_t *at, int *crossing, int place, int below, int layer)
 {

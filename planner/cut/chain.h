@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "planner/cut/ideals.h"
 
-/* Where a model with branches can be cut: its order ideals. Place 0 has no layer before it, the last one all. Any
- * stages that follow each other are a chain of ideals, and intervals of some topological order.
+/* The places where a model with branches can be cut: its order ideals. Place 0 has no layer before it, the last one
+ * all. Any stages that follow each other are a chain of ideals, and intervals of some topological order.
  *
  * Towers cover the layers, each a sequence of layers of which every one comes after the one before it: what is before a
  * place is a number of layers of each tower. */
@@ -73,8 +73,8 @@ static inline int branches_at(const struct branches *b, int place, int tower)
                  (PLACE_BITS * (tower % PLACE_TOWERS))) &
            PLACE_LAYERS;
 }
-/* Whether all that is before one place is before another, tower by tower: the free bits are left where nothing is
- * borrowed. Both (words). */
+/* All that is before one place is before another, tower by tower: the free bits are left where nothing is borrowed.
+ * Both (words). */
 static inline bool branches_within(const struct branches *b, const uint64_t *first, const uint64_t *end)
 {
     const uint64_t free_bits = UINT64_C(0x8000800080008000);
@@ -96,7 +96,7 @@ static inline bool chain_is_tied(const struct chain *chain, int layer)
     return chain->tied_first >= 0 &&
            (chain->tied ? chain->tied[layer] : layer == chain->tied_first || layer == chain->tied_second);
 }
-/* Whether one stage would hold both layers that share a weight. */
+/* One stage would hold both layers that share a weight. */
 static inline bool chain_holds_both(const struct chain *chain, int first, int end)
 {
     return chain->tied_first >= 0 && chain_holds(chain, first, end, chain->tied_first) &&
@@ -128,8 +128,8 @@ static inline int64_t chain_between(const struct chain *chain, const int64_t *su
     return sum;
 }
 bool chain_set_keys(struct chain *chain, struct arena *arena);
-/* Of the multiset of classes between two places, and whether it has both layers that share a weight: 64 bits, so that
- * two different ones do not meet by chance. */
+/* A key of the multiset of classes between two places, and of whether it has both layers that share a weight: 64 bits,
+ * so that two different ones do not meet by chance. */
 uint64_t chain_key(const struct chain *chain, int first, int end);
 /* Index of those, of a chain without branches. */
 static inline int chain_interval(const struct chain *chain, int first, int end)

@@ -40,7 +40,7 @@ bool dag_ancestors(const struct dag *dag, struct arena *arena, uint64_t **out, s
  */
 int dag_order_alike(const struct dag *dag, const int *kind, struct dag_edge *more);
 
-/* The same graph with fewer ideals: besides its own edges u goes before v when v stands `window` or more places after
+/* Makes the graph with fewer ideals: besides its own edges u goes before v when v stands `window` or more places after
  * u in `order`, a topological one. Window 1 is a chain, whose ideals are the prefixes of the order; with node_count
  * nothing is added. */
 bool dag_window(struct dag *out, struct arena *arena, const struct dag *dag, const int *order, int window,

@@ -299,7 +299,7 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
     return *done || !s->problem->bound_only || sharpen(s, sum, upper, bound, done);
 }
 
-/* Where cuts were too many to look at: what their places alone prove of plans shorter than `upper`. */
+/* What the places of cuts alone prove of plans shorter than `upper`, for where cuts were too many to look at. */
 static bool bound_left(struct solver *s, int64_t upper, int64_t *bound)
 {
     int64_t sum = s->least_ns, once = partition_once_ns(s->problem), cap_ns = INT64_MAX;

@@ -111,7 +111,7 @@ int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns);
 /* A bound without solving anything, for sorting and pruning: from the cheapest compute path and the shortest update of
  * each class. */
 int64_t partition_quick_bound(const struct partition_problem *problem);
-/* The same from paths alone. */
+/* A bound from paths alone. */
 int64_t partition_path_bound(const struct partition_problem *problem);
 /* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
 bool partition_lacks_memory(const struct partition_problem *problem);

@@ -84,7 +84,7 @@ static bool fits(const struct room *need, const struct room *room)
     return need->high_ns <= room->high_ns && need->bytes <= room->bytes;
 }
 
-/* Where stages may have several meshes, every row has room. False: already with no layer a stage does not fit. */
+/* Every row has room where stages may have several meshes. False: already with no layer a stage does not fit. */
 static bool set_room(struct solver *s)
 {
     struct room *before = s->ideal_cut->before;
@@ -97,7 +97,7 @@ static bool set_room(struct solver *s)
     return true;
 }
 
-/* Whether there is room for the layers before the place and for those behind it. */
+/* There is room for the layers before the place and for those behind it. */
 static bool has_room(const struct solver *s, int row, const struct room *need, const struct room *all)
 {
     const struct room *before = s->ideal_cut->before, *most = &before[s->row_count - 1];
@@ -119,7 +119,7 @@ static void find_rows(const struct solver *s, int place, const struct room *all,
         --*high;
 }
 
-/* Of all rows: counts their places, or lists them with what the layers behind take at least. */
+/* Counts the places of all rows, or lists them with what the layers behind take at least. */
 static void visit_bands(struct solver *s, bool list)
 {
     const struct branches *b = s->problem->chain->branches;
@@ -263,7 +263,8 @@ static int last_place(const struct band *band)
     return band->place[band->count - 1];
 }
 
-/* Of every place of the row a bound of the stage that begins there and all that follow: own, where that is more. */
+/* Every place of the row gets a bound of the stage that begins there and all that follow: its own, where that is more.
+ */
 static void hand_down(struct solver *s, int row, int after, const struct slope *slope)
 {
     struct ideal_cut *c = s->ideal_cut;

@@ -78,7 +78,7 @@ static int64_t least_bytes(const struct chain *chain, const struct stage_place *
     return sum;
 }
 
-/* Of places that follow each other with one table the one with the fewest in flight says it for all of them. */
+/* The place with the fewest in flight says it for all that follow each other with one table. */
 static void next_place(const struct chain *chain, struct stage_place *fewest, const struct stage_place *next,
                        int64_t *least)
 {
@@ -89,7 +89,7 @@ static void next_place(const struct chain *chain, struct stage_place *fewest, co
         *fewest = *next;
 }
 
-/* Where prices do not depend on the place, a stage may have more meshes than are left (as rows of the solver may). */
+/* A stage may have more meshes than are left (as rows of the solver may) where prices do not depend on the place. */
 static int fewest_left(const struct partition_problem *p, int shape)
 {
     return p->mesh_count == 0 ? 0 : p->table->by_place ? p->turns[shape] : 1;

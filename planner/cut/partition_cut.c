@@ -73,7 +73,7 @@ static void reach_backward(struct solver *s)
         }
 }
 
-/* The same over the ways to deal out meshes: nearly none where the cap is near the least that it can be. Rows that
+/* Reach over the ways to deal out meshes: nearly none where the cap is near the least that it can be. Rows that
  * nothing leads to, or from, have no first layers. A stage may be too long with the next layer alone where one that
  * begins earlier is not, so that not every stage need get on. */
 static bool set_band_of_turns(struct solver *s)

@@ -5,7 +5,7 @@
 
 #define OUT_OF_REACH (INT64_MAX / 4)
 
-/* Where stages of a row can begin: places in ascending order. */
+/* Places where stages of a row can begin, in ascending order. */
 struct band {
     int count;
     int *place;
@@ -49,12 +49,12 @@ struct ideal_cut {
     int64_t option_count, option_capacity;
 };
 
-/* Of (capacity) elements to at least so many; false: out of memory. */
+/* Grows an array of *capacity elements to at least so many; false: out of memory. */
 bool bands_reserve(void *array, int64_t *capacity, int64_t count, size_t size);
 /* s->ideal_cut; false: out of memory. */
 bool bands_open(struct solver *s);
 void bands_close(struct solver *s);
-/* Where stages can begin under the present cap. *any: in each row somewhere. False: out of memory. */
+/* Finds where stages can begin under the present cap. *any: in each row somewhere. False: out of memory. */
 bool bands_set(struct solver *s, bool *any);
 /* Bounds what is left from each place on, closely. False: out of memory. */
 bool bands_bound(struct solver *s);

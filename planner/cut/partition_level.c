@@ -49,7 +49,7 @@ void level_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, 
     row[ROW_LANE] = m * lane_ns(p) - path_ns(p) + once_ns(p);
 }
 
-/* Of layers of one stage. */
+/* Sums over layers of one stage. */
 struct stage_totals {
     int64_t m, in_flight;
     bool joined, apart;
@@ -300,7 +300,7 @@ static bool repeats(const struct solver *s, int level)
            s->levels[level].micro_batches == s->levels[level - 1].micro_batches;
 }
 
-/* Of one layer of the class. */
+/* The most that one layer of the class adds. */
 static void find_most(const struct solver *s, int class_index, int64_t *path, int64_t *high)
 {
     *path = *high = 0;

@@ -77,8 +77,8 @@ struct vectors { /* of one level, the oldest replaced first: the i-th of all is 
     int count, next, total;
     struct vector at[VECTORS];
 };
-/* Where passes are in phases: only plans with X in this range, whose Y all begin with from_ns; forward passes have a
- * row of their own, and none in the other times' rows. Not `apart`: whatever X, rows of both passes, which
+/* A range of X where passes are in phases: only plans with X in it, whose Y all begin with from_ns; forward passes have
+ * a row of their own, and none in the other times' rows. Not `apart`: whatever X, rows of both passes, which
  * underestimate. */
 struct forward_span {
     bool apart;
@@ -96,7 +96,7 @@ struct stage_reach {
     int64_t pass;
     int level, end;
 };
-/* Of a chain with branches, cells by a key of the layers that the stage holds. */
+/* A cell of a chain with branches, by a key of the layers that the stage holds. */
 struct keyed_cell {
     uint64_t key;
     struct cell *cell; /* NULL: free */
@@ -142,8 +142,8 @@ struct solver {
     int64_t nearest_ns, nearest_forward_ns; /* of the plans met: the shortest by the rows, and its X */
     int classes, strategies, layers, stages;
     int places, last, sums; /* of the chain; last: behind all layers; sums: chain_sums() */
-    /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
-     * given both, (stage, meshes). */
+    /* Rows say where a stage begins: the stages before it; with meshes those that they take, and where the number of
+     * stages is given both, (stage, meshes). */
     int row_count, shape_count;
     int level_count, *level;    /* (rows, shapes) index of the stage's level */
     struct stage_level *levels; /* (level_count) */
@@ -276,23 +276,23 @@ int64_t vectors_bound(const struct solver *s, int level, int first, int end, int
  * out of memory. */
 bool vectors_put(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
 bool vectors_add(struct solver *s, int level, const double *multipliers);
-/* Where already the least of one row is too much, nothing was relaxed: then that row alone is the vector. */
+/* One row alone is the vector: for where already its least is too much, so that nothing was relaxed. */
 void vectors_single_row(const struct knapsack *knapsack, double *multipliers);
 /* To be called when s->cap_ns has changed. */
 void vectors_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */
 struct cell *stage_cell(struct solver *s, int level, int first, int end);
-/* The same of a chain with branches, but no cell is made: *cell NULL where there is none. *lower: what is proven at the
+/* The cell of a chain with branches, but none is made: *cell NULL where there is none. *lower: what is proven at the
  * present cap, there no more than is enough. False: out of memory. */
 bool stage_known(struct solver *s, int level, int first, int end, int64_t enough, struct cell **cell, int64_t *lower);
-/* Whether more effort can change what is known of the cell. */
+/* More effort can change what is known of the cell. */
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
 /* Nothing fits it under the present cap. */
 void stage_set_empty(const struct solver *s, struct cell *cell);
 /* Solves the cell at the present cap. */
 bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort);
 
-/* The same for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
+/* Solves for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
 bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record);
 
 /* A row's meshes, of all before it. */
@@ -366,12 +366,12 @@ struct spot_choice {
 /* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
 bool cut_solution(struct solver *s, struct spot_choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
                   double *slope);
-/* Of the best plan so far; else what plans must be below. */
+/* The step of the best plan so far; else what plans must be below. */
 static inline int64_t best_known_ns(const struct partition_problem *problem, const struct partition_result *result)
 {
     return result->plan_count > 0 ? result->plans[0].step_ns : problem->below_ns;
 }
-/* Whether such a bound is all that is wanted. */
+/* Such a bound is all that is wanted. */
 static inline bool good_enough(const struct partition_problem *problem, const struct partition_result *result,
                                int64_t bound_ns)
 {
@@ -388,7 +388,7 @@ struct solved_span {
 /* Adds its plans to *result. Of a span that is apart below_ns is given. */
 bool partition_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
                     struct partition_result *result, struct solved_span *out, struct error *err);
-/* Where passes are in phases: after all plans were solved at once, closes what the rows left open. */
+/* Closes what the rows left open where passes are in phases, after all plans were solved at once. */
 bool phases_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
                   const struct solved_span *all, struct error *err);
 bool cut_keep_plan(struct solver *s, struct spot_choice choice, int64_t step_ns);

@@ -1,4 +1,4 @@
-/* Where all forward passes come before all backward ones the step has two maxima: X over the forward passes, and what
+/* The step has two maxima where all forward passes come before all backward ones: X over the forward passes, and what
  * the ends have beyond it. For any range of X, plans with X in it have
  *
  *   T >= sum C + ... + max_k max( from + (m-1) B_k + ..., lane )         and (m-1) F_k <= to
@@ -22,7 +22,7 @@ struct phases {
     int64_t rest_ns;  /* least_passes_ns() of backward ones */
 };
 
-/* Of the longest stage, which is no shorter than the mean; with turns mean_of_turns(). */
+/* Least passes of the longest stage, which is no shorter than the mean; with turns mean_of_turns(). */
 static int64_t least_passes_ns(const struct partition_problem *problem, bool forward)
 {
     const struct price_table *table = problem->table;

@@ -67,7 +67,7 @@ static struct cell *new_cell(struct solver *s)
     return cell;
 }
 
-/* Of layers between two places of a chain without branches. NULL: out of memory. */
+/* The cell of layers between two places of a chain without branches. NULL: out of memory. */
 static struct cell *find_cell(struct solver *s, int level, int first, int end)
 {
     int index = chain_interval(s->problem->chain, first, end);

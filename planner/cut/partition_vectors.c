@@ -89,7 +89,7 @@ static bool set_sums(struct solver *s, struct vector *v, int level)
     return true;
 }
 
-/* The same of a chain with branches, where a place's sums are those of the towers. */
+/* A vector's bound on a chain with branches, where a place's sums are those of the towers. */
 static int64_t vector_bound_of_branches(const struct solver *s, const struct vector *v, int first, int end)
 {
     const struct branches *b = s->problem->chain->branches;
@@ -165,7 +165,7 @@ static int64_t multiplier_of(double multiplier)
     return (int64_t)fmin(fmax(ldexp(multiplier, MULTIPLIER_BITS), 0), 0x1p60);
 }
 
-/* Where nothing fits multipliers grow without limit; all are scaled down together, so that they still say the same of
+/* Multipliers grow without limit where nothing fits; all are scaled down together, so that they still say the same of
  * like stages and no price meets the limit of its sums. */
 static double ray_scale(const struct solver *s, int level, const double *multipliers)
 {

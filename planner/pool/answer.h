@@ -67,7 +67,7 @@ struct search_options {
     struct pace_shelf *paces;
 };
 
-/* Of the formula, over the whole space: no plan in it is shorter than bound_ns by the formula. What this proves and
+/* What is proven by the formula over the whole space: no plan in it is shorter than bound_ns. What this proves and
  * what not: the formula counts every layer's compute path and the whole traffic of a stage, but lets gathers and
  * reductions of ZeRO hide behind any computation of the stage, wherever it is. The simulation lets them hide only where
  * they are, so plans with much ZeRO-3 traffic take longer than the formula says, and the plan chosen by the simulation
@@ -87,7 +87,7 @@ struct config_range {
     int first, last; /* indices */
 };
 
-/* Of what certificates say: 1 had further bounds of the simulated step, and hashes of further prices. */
+/* Version of what certificates say: 1 had further bounds of the simulated step, and hashes of further prices. */
 enum { CERTIFICATE_VERSION = 3 };
 struct certificate {
     int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
@@ -155,7 +155,7 @@ struct advice {
     struct plan *plan;  /* that fits then, if nothing else changes; NULL: none was found. The result's */
     bool ended;         /* by time limit or cancellation, before all were tried */
 };
-/* Where nothing fits: what the nearest plan needs on the devices of one type. */
+/* What the nearest plan needs on the devices of one type, where nothing fits. */
 struct shortage {
     const char *device;                    /* the type's; borrowed from the facts */
     int stage;                             /* of those on the type the one that needs most; -1: none lies on it */

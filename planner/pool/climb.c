@@ -1,20 +1,9 @@
 /* Plans that lead by rank are improved by the walk: other cuts, and which of like layers takes which strategy. The
  * formula knows neither the links at a cut nor what crosses it, nor that order. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
 #include "planner/estimate/swaps.h"
-
-/* LEADERS: of so many configurations the cuts are moved; of small models of MANY_LEADERS, as far as VISITS go, of one
- * configuration that the formula does not bound at most ALIKE. VISITS, MOST_VISITS, SWAP_VISITS: of layers by the walk
- * for all, for each, and for the order of each. */
-enum {
-    LEADERS = 12,
-    MANY_LEADERS = 64,
-    ALIKE = 3,
-    MOST_VISITS = 1 << 18,
-    VISITS = LEADERS * MOST_VISITS,
-    SWAP_VISITS = 1 << 15
-};
 
 /* Layers that a walk through the plan visits. */
 static int64_t visits_of(const struct candidate *c)
@@ -24,7 +13,7 @@ static int64_t visits_of(const struct candidate *c)
 
 /* ---- cuts ---- */
 
-/* Whether the one that was moved, if it has a plan, takes the other's place; the other's plan is freed. */
+/* The candidate that was moved takes the other's place if its plan is better; the worse one's plan is freed. */
 static bool take_better(struct candidate *c, struct candidate *moved)
 {
     bool better = moved->plan && moved->ranked_ns < c->ranked_ns;
@@ -110,12 +99,11 @@ static bool may_change(const struct run *run, const struct candidate *c)
     return c->table->strategy_count > 1;
 }
 
-/* Where the walk says no more than the formula, and it is the formula's kind of schedule, other cuts are no better. */
+/* Other cuts are no better where the walk says no more than the formula and the schedule is of the formula's kind. */
 static bool may_move(const struct run *run, const struct candidate *c)
 {
-    enum { ALIKE_PERCENT = 5 };
     return c->plan->stage_count > 1 &&
-           (c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * ALIKE_PERCENT ||
+           (c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * CLIMB_ALIKE_PERCENT ||
             !config_is_bounded(&run->configs[c->config]));
 }
 
@@ -127,7 +115,7 @@ static bool swap_strategies(struct run *run, struct candidate *c, int kept, int6
     (void)visits; /* it has its own */
     int64_t before_ns = c->ranked_ns;
     bool changed = false;
-    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, SWAP_VISITS, &changed, run->err))
+    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, CLIMB_SWAPS, &changed, run->err))
         return false;
     c->plan_hash = rank_plan_hash(c->plan);
     if (!changed || !rank_is_new(run, kept, c))
@@ -156,23 +144,23 @@ bool climb_leads_alike(const struct run *run, int config, int other)
     return config_equal_but(a, b, config_is_bounded(a) || config_is_bounded(b) ? 0 : BUT_PREFETCH | BUT_EXTRA);
 }
 
-/* Of one configuration a single candidate climbs, and a few where the formula does not bound it and the model is small:
- * there cuts say more than the formula does. */
+/* One candidate of a configuration climbs, and a few where the formula does not bound it and the model is small: there
+ * cuts say more than the formula does. */
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
     bool few = !config_is_bounded(&run->configs[c->config]) && run_is_small(run);
     int alike = 0;
     for (int i = 0; i < count; i++)
         alike += climb_leads_alike(run, climbed[i].config, c->config);
-    return alike >= (few ? ALIKE : 1);
+    return alike >= (few ? CLIMB_ALIKE : 1);
 }
 
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
 {
-    struct candidate climbed[MANY_LEADERS];
+    struct candidate climbed[CLIMB_SMALL_LEADERS];
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
-    int most = run_is_small(run) ? MANY_LEADERS : LEADERS;
-    int64_t left = VISITS;
+    int most = run_is_small(run) ? CLIMB_SMALL_LEADERS : CLIMB_LEADERS;
+    int64_t left = CLIMB_LEADERS * CLIMB_EACH;
     for (int i = 0; i < ranked && count < most && left > 0 && !run_stops(run); i++) {
         struct candidate c = run->candidates[i];
         if (c.config < first_config || c.judged || !rank_has_pieces(run, &c) || !climb->may(run, &c) ||
@@ -182,7 +170,7 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
         c.plan = plan_copy(c.plan);
         if (!c.plan)
             return fail_memory(run->err);
-        int64_t given = min_i64(left, MOST_VISITS), visits = given;
+        int64_t given = min_i64(left, CLIMB_EACH), visits = given;
         if (!climb->improve(run, &c, kept, &visits)) {
             plan_free(c.plan);
             return false;

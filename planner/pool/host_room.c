@@ -2,12 +2,10 @@
  * kept there, the configuration is solved again with a price for it, which is raised until what is kept is little
  * enough: a Lagrangian multiplier of the constraint that the formula lacks. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/program/schedule.h"
 #include "planner/pool/pool_parts.h"
 #include <string.h>
-
-/* PRICES: powers of two of a price of so many bytes (1 << PRICED_BITS) in ns. */
-enum { PRICES = 32, PRICED_BITS = 20, PRICED_GAP_PPM = 1000 };
 
 /* Bytes that a layer keeps on the host, with n micro-batches in flight: what a device keeps less than without. */
 static int64_t kept_bytes(const struct price_table *table, int at, int64_t n)
@@ -33,7 +31,7 @@ static int64_t in_flight(const struct partition_problem *problem, const struct p
     return problem->in_flight[meshes * problem->table->shape_count + solution->shape[k]];
 }
 
-/* Of the stage that keeps most. */
+/* Bytes of the stage that keeps most on the host. */
 static int64_t most_kept(const struct run *run, const struct partition_problem *problem, const struct candidate *c)
 {
     const struct config *config = &run->configs[c->config];
@@ -87,7 +85,7 @@ static struct price_table *with_price(struct arena *arena, const struct price_ta
     dear->prices = prices;
     for (int i = 0; i < count; i++) {
         prices[i] = table->prices[i];
-        prices[i].step_ns += (int64_t)((double)kept_bytes(table, i, n) / (1 << PRICED_BITS) * (double)price_ns);
+        prices[i].step_ns += (int64_t)((double)kept_bytes(table, i, n) / (1 << HOST_PRICED_BITS) * (double)price_ns);
     }
     const struct price_table **by_turns = NULL;
     if (table->by_turns && !(by_turns = arena_alloc(arena, (size_t)table->shape_count, sizeof *by_turns)))
@@ -110,7 +108,7 @@ static bool solve_priced(struct run *run, struct candidate *c, int64_t price_ns,
         return false;
     int64_t n = in_flight(&problem, &c->solution, 0);
     problem.table = with_price(&scratch, c->table, price_ns, n);
-    problem.gap_ppm = max_i64(problem.gap_ppm, PRICED_GAP_PPM);
+    problem.gap_ppm = max_i64(problem.gap_ppm, HOST_GAP_PPM);
     if (run->result->plan_count == 0)
         problem.stops = NULL; /* short, and without it there may be no answer at all */
     bool good = problem.table ? partition_solve(&problem, &run->arena, &result, run->err) : fail_memory(run->err);
@@ -144,7 +142,7 @@ static bool try_price(struct run *run, struct answer *answer, int64_t price_ns, 
 static bool enclose(struct run *run, struct answer *much, struct answer *little, int64_t most_bytes, bool *found)
 {
     *found = false;
-    for (int low = -1, high = PRICES; high - low > 1;) {
+    for (int low = -1, high = HOST_PRICES; high - low > 1;) {
         struct answer answer = *much;
         int middle = low + (high - low) / 2;
         bool fits = false;
@@ -217,7 +215,7 @@ static bool try_shift(struct shift *s, int *count, int from, int to, int layers,
     return true;
 }
 
-/* Of one class. *any: something was shifted. */
+/* Shifts layers of one class. *any: something was shifted. */
 static bool shift_class(struct shift *s, int *count, int first, int layers, bool *any)
 {
     int strategies = s->at->c.table->strategy_count;
@@ -237,9 +235,8 @@ static bool shift_class(struct shift *s, int *count, int first, int layers, bool
 
 static bool shift_all(struct shift *s)
 {
-    enum { MOST_LAYERS = 64 };
     const struct price_table *table = s->at->c.table;
-    for (int layers = MOST_LAYERS; layers > 0;) {
+    for (int layers = HOST_SHIFTED; layers > 0;) {
         bool any = false;
         for (int k = 0; k < s->pieces; k++)
             for (int class_index = 0; class_index < table->class_count; class_index++)

@@ -1,31 +1,10 @@
 /* The simulation judges: first the best of each family while it may still win, then what the budget allows. One after
  * the other, since each verdict may spare the next: a program is large, and few are worth lowering. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/cost/cost.h"
 #include "planner/pool/pool_parts.h"
 #include <string.h>
-
-/* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration; where it is off by more,
- * WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while
- * it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging (struct estimate,
- * effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand where that
- * lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_TRIES, DEAR_BUDGETS: see judge_more(). */
-enum {
-    JUDGED_FAMILIES = 4,
-    MAX_SHRINKS = 6,
-    LATE_JUDGED = 2, /* when time is over and there is no plan, so many more are judged */
-    SHRUNK_GAP_PPM = 1000,
-    ROOM_PERMILLE = 2,
-    DOUBT_PERCENT = 10,
-    WRONG_BUDGETS = 3,
-    FAMILY_BUDGETS = 12,
-    MORE_BUDGETS = 2,
-    DEAR = 2,
-    DEAR_TRIES = 6,
-    DEAR_BUDGETS = 16,
-};
-static const int64_t judge_budget = 700000;
-#define HOST_MARGIN 1.02 /* of what is expected to be kept on the host */
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
 bool judge_plan(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
@@ -92,7 +71,7 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     return good;
 }
 
-/* Whether the other one fits into what is promised to the candidate of the same configuration. */
+/* *fits: the other one fits into what is promised to the candidate of the same configuration. */
 static bool fits_as(struct run *run, const struct candidate *c, const struct candidate *other, bool *fits)
 {
     struct candidate tight = *other;
@@ -271,7 +250,7 @@ static int64_t worth(const struct run *run)
     return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
 }
 
-/* Of the stage that keeps most. */
+/* Bytes of the stage that keeps most on the host. */
 static int64_t host_bytes(const struct prediction *p)
 {
     int64_t most = 0;
@@ -280,7 +259,7 @@ static int64_t host_bytes(const struct prediction *p)
     return most;
 }
 
-/* Where more is expected to be kept on the host than it has, the candidate's configuration is solved anew; it is judged
+/* The candidate's configuration is solved anew where more is expected to be kept on the host than it has; it is judged
  * where that finds nothing. */
 static bool make_host_room(struct run *run, struct candidate *c, int64_t available_bytes)
 {
@@ -320,7 +299,7 @@ static bool keep_less(struct run *run, struct candidate *c, const struct predict
         return false;
     if (bytes == 0 || ++c->shrinks > MAX_SHRINKS)
         return true;
-    run->host_rate = (double)host_bytes(p) / (double)bytes * HOST_MARGIN;
+    run->host_rate = (double)host_bytes(p) / (double)bytes * (1 + HOST_MARGIN_PERCENT / 100.0);
     return make_host_room(run, c, p->host_available_bytes);
 }
 
@@ -335,7 +314,6 @@ static bool is_wrong(const struct candidate *c)
  * may, where such a plan is asked for. */
 static bool may_turn(const struct prediction *p, bool tight)
 {
-    enum { MARGIN_SHARE = 8 };
     int below = 0, above = 0;
     for (int s = 0; s < p->stage_count; s++) {
         int64_t margin = p->available_bytes[s] / MARGIN_SHARE;
@@ -400,7 +378,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
     return good;
 }
 
-/* Whether the other plan differs from it at most in cuts, layers' strategies and prefetch. */
+/* The other plan differs at most in cuts, layers' strategies and prefetch. */
 static bool is_of_shape(const struct plan *plan, const struct plan *other)
 {
     if (plan->stage_count != other->stage_count || plan->atom_count != other->atom_count ||
@@ -439,13 +417,10 @@ static bool walk_rival(struct run *run, const struct candidate *c, int64_t *step
     return good;
 }
 
-/* Whether the walk says that the rival takes at most one part in HARDLY_SHARE longer. The walk sees no waits for bytes,
- * of which a plan that was chosen by simulation has fewer than others: of 14 that were less than that shorter than
- * their rivals by the walk 13 took 0.1 to 0.7 % longer when they were simulated, and one 0.1 % less (llama-3-70b on 8x8
- * h100-sxm, draws of noise). */
+/* *out: the walk says that the rival takes at most one part in HARDLY_SHARE longer. The walk sees no waits for
+ * bytes, of which a plan that was chosen by simulation has fewer than others. */
 static bool yields(struct run *run, const struct candidate *c, bool *out)
 {
-    enum { HARDLY_SHARE = 400 };
     int64_t rival_ns = 0;
     if (!walk_rival(run, c, &rival_ns))
         return false;
@@ -453,9 +428,9 @@ static bool yields(struct run *run, const struct candidate *c, bool *out)
     return true;
 }
 
-/* Whether a plan of its configuration that was simulated takes as long by the walk, to the nanosecond: most differ in
- * what decides nothing, such as how a layer without weights shards them. Of small models such a plan may be 3 % shorter
- * all the same, and is soon simulated. */
+/* A plan of its configuration that was simulated takes as long by the walk, to the nanosecond: most differ in what
+ * decides nothing, such as how a layer without weights shards them. In small models such a plan may be 3 % shorter all
+ * the same, and is soon simulated. */
 static bool has_twin(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->candidate_count; i++) {
@@ -487,12 +462,12 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 /* One after the other until enough are simulated. */
 bool judge_candidates(struct run *run)
 {
-    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = judge_budget;
+    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = JUDGE_BUDGET;
     for (int families = 0, late = 0; !run_has_any(run);) {
         bool enough = run->result->plan_count >= top;
         if (run_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
             return true;
-        bool more = families < JUDGED_FAMILIES && on_families < FAMILY_BUDGETS * judge_budget;
+        bool more = families < JUDGED_FAMILIES && on_families < FAMILY_BUDGETS * JUDGE_BUDGET;
         struct candidate *c = more ? next_fresh(run) : NULL;
         bool fresh = c && c->ranked_ns < best_step(run);
         if (!fresh)
@@ -503,7 +478,7 @@ bool judge_candidates(struct run *run)
             return false;
         families += fresh && c->simulated;
         if (is_wrong(c))
-            budget = WRONG_BUDGETS * judge_budget;
+            budget = WRONG_BUDGETS * JUDGE_BUDGET;
     }
     return true;
 }
@@ -511,18 +486,18 @@ bool judge_candidates(struct run *run)
 /* The next one that leads by rank, whatever it takes up to DEAR_BUDGETS; NULL: none does. */
 static struct candidate *next_dear(struct run *run, bool hopeful)
 {
-    struct candidate *c = next_kind(run, hopeful, DEAR_BUDGETS * judge_budget);
+    struct candidate *c = next_kind(run, hopeful, DEAR_BUDGETS * JUDGE_BUDGET);
     return c && c->ranked_ns < best_step(run) ? c : NULL;
 }
 
-/* Of those that have come since: what may win and MORE_BUDGETS allow; then so many that lead by rank until DEAR fit, or
- * DEAR_TRIES were looked at. */
+/* Candidates that have come since are simulated: what may win and MORE_BUDGETS allow; then those that lead by rank
+ * until DEAR fit, or DEAR_TRIES were looked at. */
 bool judge_more(struct run *run)
 {
     int64_t spent = 0;
     for (int dear = 0, tries = 0; !run_stops(run);) {
         bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
-        struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * judge_budget - spent);
+        struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * JUDGE_BUDGET - spent);
         bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;
         if (is_dear)
             c = next_dear(run, hopeful);
@@ -539,8 +514,8 @@ bool judge_better(struct run *run, int64_t *spent, bool *better)
 {
     int64_t before_ns = best_step(run);
     *better = false;
-    while (!*better && *spent < judge_budget && !run_stops(run)) {
-        struct candidate *c = next_kind(run, true, judge_budget - *spent);
+    while (!*better && *spent < JUDGE_BUDGET && !run_stops(run)) {
+        struct candidate *c = next_kind(run, true, JUDGE_BUDGET - *spent);
         if (!c)
             return true;
         if (!hear(run, c, spent))

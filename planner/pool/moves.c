@@ -114,7 +114,7 @@ static void move_layer(struct plan *plan, int from, int to)
     plan->layers[to] = own;
 }
 
-/* Whether all that the layer reads is before the place. */
+/* All that the layer reads is before the place. */
 static bool may_stand(const struct graph *graph, const struct plan *plan, int layer, int place)
 {
     const struct graph_layer *own = &graph->layers[layer];
@@ -203,7 +203,7 @@ struct strategy_move strategy_move_at(int index)
     return (struct strategy_move){ index / KINDS - 1, zero ? kind : -1, zero ? -1 : kind - ZEROS };
 }
 
-/* Whether any layer is changed; those without such a strategy stay as they are. */
+/* Sets the layers' strategies; those without such a one stay as they are. True: any is changed. */
 static bool set_strategies(const struct candidate *c, const struct config *config, const struct strategy_move *move)
 {
     struct plan *plan = c->plan;

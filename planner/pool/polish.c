@@ -3,13 +3,9 @@
  * differ in one thing. The walk that ranks plans is off by a few percent, much alike for plans that differ in so
  * little, and had its say in what it moved before; so here only the simulation decides. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
-
-/* NEAR_PERCENT: what the walk finds so much longer than the best is not simulated. WALK_VISITS: of layers by the walk
- * in a round, for each kind of neighbours. ROUNDS: so many plans have their neighbours looked at, ALIKE: of each
- * configuration. MOST_NEAR: see list_near(). WORTH_SHARE: a gain of one part in so many is worth the budget anew. */
-enum { NEAR_PERCENT = 3, WALK_VISITS = 1 << 18, MOST_NEAR = 192, ROUNDS = 48, ALIKE = 8, WORTH_SHARE = 512 };
 
 static int64_t best_step(const struct run *run)
 {
@@ -28,8 +24,8 @@ static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int 
     return true;
 }
 
-/* Whether they differ in one thing: the mesh, with what follows from it, the size of micro-batches, the schedule with
- * what is in flight, or prefetch. */
+/* The two differ in one thing: the mesh, with what follows from it, the size of micro-batches, the schedule with what
+ * is in flight, or prefetch. */
 static bool is_near(const struct config *a, const struct config *b)
 {
     bool mesh = mesh_equal(&a->mesh, &b->mesh);
@@ -99,7 +95,7 @@ static int compare_index(const void *left, const void *right)
     return a->index - b->index;
 }
 
-/* Near configurations that could be simulated shorter than the best plan; of more than MOST_NEAR those with the least
+/* Near configurations that could be simulated shorter than the best plan; of more than POLISH_NEAR those with the least
  * to do, since each has to be priced. */
 static bool list_near(struct run *run, struct round *round)
 {
@@ -110,16 +106,16 @@ static bool list_near(struct run *run, struct round *round)
     for (int i = 0; i < all; i++)
         if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < best_step(run))
             near[round->near_count++] = (struct ordered){ run->busy_ns[i], i, false };
-    if (round->near_count > MOST_NEAR) {
+    if (round->near_count > POLISH_NEAR) {
         qsort(near, (size_t)round->near_count, sizeof *near, compare_busy);
-        round->near_count = MOST_NEAR;
-        qsort(near, MOST_NEAR, sizeof *near, compare_index);
+        round->near_count = POLISH_NEAR;
+        qsort(near, POLISH_NEAR, sizeof *near, compare_index);
     }
     round->near = near;
     return true;
 }
 
-/* Whether the walk may look at one more. */
+/* The walk may look at one more. */
 static bool may_visit(struct round *round)
 {
     const struct plan *plan = round->from->plan;
@@ -185,7 +181,7 @@ static bool was_polished(const struct run *run, const struct candidate *like)
     int polished = 0;
     for (int i = 0; i < run->candidate_count; i++)
         polished += run->candidates[i].polished && climb_leads_alike(run, run->candidates[i].config, like->config);
-    return polished >= ALIKE;
+    return polished >= POLISH_ALIKE;
 }
 
 /* The best plan; else of all that were judged the one that comes nearest to it, where not enough of its configuration
@@ -194,7 +190,7 @@ static struct candidate *find_next(const struct run *run)
 {
     struct candidate *best = find_best(run), *next = NULL;
     int64_t best_ns = best_step(run);
-    int64_t least_ns = best_ns + best_ns / 100 * NEAR_PERCENT;
+    int64_t least_ns = best_ns + best_ns / 100 * POLISH_NEAR_PERCENT;
     if (best && has_neighbours(run, best))
         return best;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
@@ -213,13 +209,13 @@ static bool find_neighbours(struct run *run, const struct candidate *like, bool 
     const struct candidate from = *like; /* candidates move */
     int before = (int)run->result->certificate.ranked;
     struct round round = { .from = &from,
-                           .most_ns = from.ranked_ns + from.ranked_ns / 100 * NEAR_PERCENT,
+                           .most_ns = from.ranked_ns + from.ranked_ns / 100 * POLISH_NEAR_PERCENT,
                            .kept = before };
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
     bool good = list_near(run, &round);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
-        round.visits_left = WALK_VISITS;
+        round.visits_left = POLISH_VISITS;
         good = look_around(run, &round, &kinds[i]);
     }
     free(round.near);
@@ -233,7 +229,7 @@ bool polish_best(struct run *run)
     if (run->result->plan_count == 0 || run->options->keep_all)
         return true;
     int64_t spent = 0, worth_ns = best_step(run); /* spent since the best was so long */
-    for (int round = 0; round < ROUNDS && !run_stops(run); round++) {
+    for (int round = 0; round < POLISH_ROUNDS && !run_stops(run); round++) {
         struct candidate *next = find_next(run);
         bool found;
         if (!next)
@@ -241,7 +237,7 @@ bool polish_best(struct run *run)
         next->polished = true;
         if (!find_neighbours(run, next, &found) || (found && !judge_better(run, &spent, &found)))
             return false;
-        if (best_step(run) < worth_ns - worth_ns / WORTH_SHARE) {
+        if (best_step(run) < worth_ns - worth_ns / POLISH_WORTH_SHARE) {
             worth_ns = best_step(run);
             spent = 0;
         }

@@ -6,10 +6,10 @@
 /* rank.c: turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May
  * be called again when there are more. */
 bool rank_candidates(struct run *run);
-/* The same for candidates from `first` on, beside those that are ranked. Of one that takes below_ns or longer no more
- * is known. */
+/* Ranks the candidates from `first` on, too, beside those that are ranked. No more is known of one that takes below_ns
+ * or longer. */
 bool rank_more(struct run *run, int first, int64_t below_ns);
-/* Whether stages are pieces with one mesh and layout each, of which neighbours can be made. */
+/* The candidate's stages are pieces with one mesh and layout each, so that neighbours can be made. */
 bool rank_has_pieces(const struct run *run, const struct candidate *c);
 /* The layers of a piece, a stage's chunk: chunks are cut like stages. */
 struct layer_range rank_piece(const struct config *config, const struct plan *plan, int piece);
@@ -36,7 +36,7 @@ bool rank_make_plan(struct run *run, struct candidate *c);
 /* climb.c: of the configurations from that one on that lead by rank the best plan, improved. */
 bool climb_from(struct run *run, int first_config);
 bool climb_all(struct run *run);
-/* The same configuration; beside the formula, prefetch and what is in flight make no other one to begin from. */
+/* The two are one configuration to begin from: beside the formula, prefetch and what is in flight make no other one. */
 bool climb_leads_alike(const struct run *run, int config, int other);
 
 /* moves.c. Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
@@ -63,7 +63,7 @@ struct strategy_move strategy_move_at(int index);
 /* As moves_cuts(): the cut move of that number, or the strategy move. */
 bool moves_make_cut(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
 bool moves_make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
-/* The same with another configuration of as many pieces and all its strategies. */
+/* The candidate's cuts with another configuration of as many pieces and all its strategies. */
 bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
 
 /* reserve.c: what the layout lacks is not promised again: by stages, or where these may have several meshes all get
@@ -88,7 +88,7 @@ int64_t judge_simulated_ns(const struct candidate *c);
 /* What the simulation would say of the candidate if its rank was off as for those that are most alike. Where nobody has
  * judged any of its kind it counts as a little shorter: what is alike fares alike. */
 int64_t judge_expected_ns(const struct run *run, const struct candidate *c);
-/* The same as far as its budget goes beyond *spent, until one is shorter than the best. */
+/* Simulates candidates as far as the budget goes beyond *spent, until one is shorter than the best. */
 bool judge_better(struct run *run, int64_t *spent, bool *better);
 /* Puts the plan into the result's list of at most `top`, best first. False: it is not among them, or there
  * already; then it is still the caller's. */

@@ -1,5 +1,6 @@
 /* What the formula proposed becomes plans, and the pipeline ranks them. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/program/clock.h"
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
@@ -7,8 +8,6 @@
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { DEFAULT_RANKED = 128, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2 };
 
 static int compare_formula(const void *a, const void *b)
 {
@@ -249,15 +248,14 @@ static bool keep_new(struct run *run, int first, int most, int *kept)
  * first few no more need be known, unless many plans are asked for. */
 static bool walk_ranked(struct run *run, int count)
 {
-    enum { FIRST = 16, FAR_SHARE = 4 };
     const struct search_options *options = run->options;
-    int first = (int)min_i64(count, FIRST);
+    int first = (int)min_i64(count, RANK_FIRST);
     int64_t best_ns = INT64_MAX;
     if (!walk_all(run, run->candidates, first, INT64_MAX))
         return false;
     for (int i = 0; i < first && options->top <= 1 && !options->keep_all; i++)
         best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
-    int64_t far_ns = best_ns < INT64_MAX ? best_ns + best_ns / FAR_SHARE : INT64_MAX;
+    int64_t far_ns = best_ns < INT64_MAX ? best_ns + best_ns / RANK_FAR_SHARE : INT64_MAX;
     if (!walk_all(run, run->candidates + first, count - first, far_ns))
         return false;
     for (int i = first; i < count; i++)
@@ -268,7 +266,7 @@ static bool walk_ranked(struct run *run, int count)
 /* Candidates that become plans move to the front; their number is ranked. */
 bool rank_candidates(struct run *run)
 {
-    int wanted = run->options->rank_count > 0 ? run->options->rank_count : DEFAULT_RANKED, kept = 0;
+    int wanted = run->options->rank_count > 0 ? run->options->rank_count : RANKED, kept = 0;
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
     number_families(run);
     for (int i = 0; i < run->candidate_count; i++) {

@@ -1,13 +1,12 @@
 /* Memory that the layout needs beyond what the formula counts, charged to the stages that lack it: a table whose stages
  * keep that much more for themselves, so that its solutions leave as much free there and nothing elsewhere. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
-
-enum { STEPS = 1024 }; /* of a device's memory: few tables differ */
 
 static int64_t lacks_bytes(const struct prediction *p, int stage)
 {
-    int64_t step = p->available_bytes[stage] / STEPS + 1;
+    int64_t step = p->available_bytes[stage] / RESERVE_STEPS + 1;
     return round_up(max_i64(0, p->peak_bytes[stage] - p->available_bytes[stage]), step);
 }
 
@@ -88,12 +87,11 @@ static bool tighten_stages(struct run *run, struct candidate *c, const struct pr
 /* So much less for all stages that the layout's surplus fits as well, and the same plan does not pass again. */
 static bool shrink_all(struct run *run, struct candidate *c, const struct prediction *p)
 {
-    enum { STEP_SHARE = 200 };
     int64_t permille = 1005, step_ns = 0;
     for (int k = 0; k < p->stage_count; k++)
         permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
     c->capacity_bytes = c->capacity_bytes / permille * 1000;
-    for (;; c->capacity_bytes -= c->capacity_bytes / STEP_SHARE + 1) {
+    for (;; c->capacity_bytes -= c->capacity_bytes / SHRINK_SHARE + 1) {
         if (!rank_formula(run, c, c->capacity_bytes, &step_ns))
             return false;
         if (step_ns == INT64_MAX)

@@ -1,5 +1,6 @@
 /* What the parts of a search share: its candidates, memory, threads and end. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/pool/run.h"
 #include <stdlib.h>
 
@@ -60,9 +61,8 @@ bool run_has_any(const struct run *run)
 
 bool run_is_small(const struct run *run)
 {
-    enum { FEW_LAYERS = 128, FEW_PLACES = 1 << 9 };
     const struct chain *chain = &run->bench.chain;
-    return chain->layer_count <= FEW_LAYERS && (!chain->branches || chain->place_count <= FEW_PLACES);
+    return chain->layer_count <= SMALL_LAYERS && (!chain->branches || chain->place_count <= SMALL_PLACES);
 }
 
 bool run_add_candidate(struct run *run, const struct candidate *candidate)

@@ -14,9 +14,6 @@
 #include "planner/tables/workbench.h"
 #include <stdatomic.h>
 
-/* Of each knapsack, and of all of a configuration, where plans are wanted and no proof: few have more. */
-enum { FEW_NODES = 30, ENOUGH_NODES = 300 };
-
 struct ordered {
     int64_t bound_ns;
     int index;
@@ -91,7 +88,7 @@ struct run {
     struct error *err;
 };
 
-/* Whether time limit or cancellation end the search now; run->stopped remembers it. */
+/* Time limit or cancellation end the search now; run->stopped remembers it. */
 bool run_stops(struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void run_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);

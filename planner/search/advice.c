@@ -1,10 +1,11 @@
+#include "planner/estimate/effort.h"
 #include "planner/search/advice.h"
 #include "base/num.h"
 #include "models/model.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_TIMES = 64, MOST_STEPS = 64 };
+enum { MOST_STEPS = 64 };
 
 const char *const advice_names[ADVICE_COUNT] = { [ADVICE_BATCH] = "batch",
                                                  [ADVICE_MICRO] = "micro-batch",
@@ -95,7 +96,7 @@ static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now,
 {
     int count = 0;
     int64_t shared = round_up(max_i64(now, 1), a->facts->cluster->device_count);
-    for (int64_t times = 2; kind == ADVICE_DEVICES && times <= MOST_TIMES; times *= 2)
+    for (int64_t times = 2; kind == ADVICE_DEVICES && times <= ADVICE_TIMES; times *= 2)
         out[count++] = now * times;
     for (int64_t less = now / 2; kind != ADVICE_DEVICES && less >= 1; less /= 2)
         out[count++] = less;

@@ -1,13 +1,10 @@
+#include "planner/estimate/effort.h"
 #include "planner/search/batch.h"
 #include "base/num.h"
 #include "planner/space/space_parts.h"
 #include "planner/tables/workbench.h"
 #include <math.h>
 #include <stdio.h>
-
-/* A batch must be better by so much to be taken for more sequences, and to be worth doubling on. */
-#define BETTER 1.001
-#define WORTHWHILE 1.005
 
 struct batches {
     const struct model *model;
@@ -34,11 +31,11 @@ static double best_rate(const struct batches *b)
     return best;
 }
 
-/* Of those that are as good as the best the smallest; -1: none has a plan. */
+/* The smallest of the batches that are as good as the best; -1: none has a plan. */
 static int best_try(const struct batches *b)
 {
     const struct batch_try *tries = b->choice->tries;
-    double enough = best_rate(b) / BETTER;
+    double enough = best_rate(b) / (1 + BATCH_BETTER_PPM / 1e6);
     int best = -1;
     for (int i = 0; i < b->choice->try_count; i++)
         if (tries[i].step_ns > 0 && batch_rate(&tries[i]) >= enough && (best < 0 || tries[i].batch < tries[best].batch))
@@ -46,7 +43,7 @@ static int best_try(const struct batches *b)
     return best;
 }
 
-/* Whether the space has a configuration for it. */
+/* The space has a configuration for the batch. */
 static bool takes(struct batches *b, int64_t batch)
 {
     b->space.batch = batch;
@@ -139,7 +136,7 @@ static bool try_doubled(struct batches *b, int64_t batch)
         double before = best_rate(b);
         if (!try_batch(b, batch))
             return false;
-        idle = best_rate(b) > before * WORTHWHILE || best_rate(b) == 0 ? 0 : idle + 1;
+        idle = best_rate(b) > before * (1 + BATCH_WORTH_PPM / 1e6) || best_rate(b) == 0 ? 0 : idle + 1;
     }
     b->choice->settled = idle == 2;
     return true;

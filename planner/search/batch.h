@@ -1,9 +1,9 @@
 /* The batch that makes the most of the devices: of several, the one with the most sequences per second. */
 #ifndef CLEAVE_SEARCH_BATCH_H
 #define CLEAVE_SEARCH_BATCH_H
+#include "planner/estimate/effort.h"
 #include "planner/search/search.h"
 
-enum { BATCH_TRIES = 32 };
 struct batch_try {
     int64_t batch, step_ns; /* step_ns 0: nothing fits */
 };

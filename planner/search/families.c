@@ -1,19 +1,8 @@
 /* Candidates for the judge from families (stages, tensor degree) of configurations that have none: the formula does not
  * see all that the simulation does, so the best of each whose bound is not too far away is looked at as well. */
+#include "planner/estimate/effort.h"
 #include "planner/search/propose_parts.h"
 #include <string.h>
-
-enum {
-    FAMILY_PERMILLE = 300, /* families whose bound is more than this above the best are left out; of small models: */
-    SMALL_PERMILLE = 1000,
-    CLOSE_PERMILLE = 50, /* so are configurations that are further away than this */
-    CLOSE_SOLVES = 4,    /* in all */
-    FAMILY_TRIES = 2,    /* configurations solved for a family, until one has a plan */
-    FAMILY_SOLVES = 24,  /* in all */
-    FAMILY_LOOKS = 8,    /* relaxations for each of these, where families are solved closely */
-    SMALL_MORE = 4,      /* small models, of which all are: so many times as often */
-    ORDERS_MORE = 4      /* clusters with the most orders, each of which has families of its own: likewise */
-};
 
 static bool has_candidate(const struct run *run, int config)
 {
@@ -23,7 +12,7 @@ static bool has_candidate(const struct run *run, int config)
     return false;
 }
 
-/* Whether the plan has weights to gather ahead. */
+/* The plan has weights to gather ahead. */
 static bool gathers(const struct job *job, const struct partition_plan *plan)
 {
     for (int k = 0; k < partition_stages(&job->problem, plan); k++) {
@@ -43,7 +32,7 @@ static bool any_gathers(const struct job *job)
     return false;
 }
 
-/* The same plans with more prefetch, of which the formula sees nothing but the memory. */
+/* Keeps the job's plans with more prefetch, of which the formula sees nothing but the memory. */
 static bool keep_ahead(struct run *run, const struct job *job, int config)
 {
     const struct price_table *table = NULL;
@@ -90,7 +79,7 @@ static bool solve_for_families(struct run *run, struct job *jobs, int count, int
     return true;
 }
 
-/* Where solving in all orders takes long, it is for the proof and not for the sake of families. */
+/* A family is solved in the file's order alone where all orders take long: those are for the proof. */
 static bool has_many_orders(const struct run *run)
 {
     return run->bench.chain.branches && !run_is_small(run);
@@ -210,7 +199,7 @@ static bool fails_alike(const struct run *run, const struct families *f, int con
     return failed > 0 && config_equal_but(&run->configs[failed - 1], &run->configs[config], BUT_PREFETCH);
 }
 
-/* Whether one was solved that differs from it in prefetch alone, which are neighbours in the space. */
+/* A neighbour in the space, which differs in prefetch alone, was solved. */
 static bool solved_alike(const struct run *run, const struct families *f, int config)
 {
     for (int by = -1; by <= 1; by += 2)

@@ -3,7 +3,7 @@
 #include "planner/search/search_parts.h"
 #include "planner/space/choice.h"
 
-/* Whether it allows all that it does by default, and more. */
+/* The choice allows all that it does by default, and more. */
 static bool is_widened(const struct allowed *allowed, const struct allowed *by_default)
 {
     for (int i = 0; i < by_default->count; i++)

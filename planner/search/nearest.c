@@ -1,4 +1,5 @@
-/* Where nothing fits: of the thriftiest plans the one that lacks least. */
+/* Finds, where nothing fits, the one of the thriftiest plans that lacks least. */
+#include "planner/estimate/effort.h"
 #include "planner/search/search.h"
 #include "base/num.h"
 #include "planner/cost/cost.h"
@@ -141,11 +142,10 @@ static bool try_nearest(struct run *run, int index)
     return good;
 }
 
-/* Layout may need less than was expected by one part in so many (DOUBT_SHARE); after so many in a row that came no
- * nearer (FRUITLESS) the rest is not looked at. */
+/* Layout may need less than was expected by one part in so many (NEAREST_DOUBT_SHARE); after so many in a row that came
+ * no nearer (NEAREST_FRUITLESS) the rest is not looked at. */
 bool nearest_find(struct run *run)
 {
-    enum { DOUBT_SHARE = 16, FRUITLESS = 8 };
     const struct search_result *result = run->result;
     struct need *list = arena_alloc(&run->arena, (size_t)(run->config_count + run->unbounded_count) + 1, sizeof *list);
     int count = 0, fruitless = 0;
@@ -153,9 +153,9 @@ bool nearest_find(struct run *run)
         return fail_memory(run->err);
     if (!list_thrifty(run, list, &count))
         return false;
-    for (int i = 0; i < count && fruitless < FRUITLESS; i++) {
+    for (int i = 0; i < count && fruitless < NEAREST_FRUITLESS; i++) {
         const struct plan *before = result->nearest.plan;
-        int64_t need_bytes = list[i].bytes - list[i].bytes / DOUBT_SHARE;
+        int64_t need_bytes = list[i].bytes - list[i].bytes / NEAREST_DOUBT_SHARE;
         if (before && (run_stops(run) || need_bytes > result->nearest.needed_bytes))
             return true;
         if (!try_nearest(run, list[i].index))

@@ -2,13 +2,12 @@
  * first, in waves. What a wave prunes by is what the waves before it found, so the answer does not depend on how many
  * of its members are solved at once. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/space/config_name.h"
 #include "planner/search/propose_parts.h"
 #include "planner/search/search.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { WAVE = 4, DIVE_SHARE = 20, MANY_NODES = 3000 };
 
 /* ---- one wave ---- */
 
@@ -232,7 +231,8 @@ static bool settle(struct run *run, const struct job *job)
     return propose_keep(run, job, false);
 }
 
-/* Of those whose sharpened bound lies so far below the best plan that a plan near it would rule out much, the least. */
+/* The job with the least sharpened bound, if that lies so far below the incumbent that a plan near it would rule out
+ * much; NULL: none does. */
 static const struct job *deepest(const struct run *run, const struct job *jobs, int count)
 {
     const struct job *least = NULL;
@@ -282,8 +282,8 @@ static int64_t least_weight_bytes(const struct price_table *table, int class_ind
     return least;
 }
 
-/* Whether weights and what goes with them leave a third of a device's memory, each rank holding `share` of what the
- * bound's mesh says. */
+/* Weights and what goes with them leave a third of a device's memory, each rank holding `share` of what the bound's
+ * mesh says. */
 static bool leaves_room(struct run *run, const struct config *config, double share, bool *out)
 {
     const struct price_table *table = NULL;
@@ -363,7 +363,7 @@ static bool fits_easily(struct run *run, const struct ordered *at, bool *out)
     return *out || !run_is_small(run) || config->meshes > 0 || leaves_room(run, config, 1, out);
 }
 
-/* Where all are short of micro-batches. */
+/* The configuration has room; asked where all are short of micro-batches. */
 static bool has_room(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
@@ -392,10 +392,9 @@ static bool scout_one(struct run *run, int config, bool *found)
     return true;
 }
 
-/* MOST_SCOUTED: so many are solved while there is time; when it is over, until one is found. */
+/* MOST_SCOUTED are solved while there is time; when it is over, as many as it takes until one is found. */
 bool propose_scout_on(struct run *run, bool *found)
 {
-    enum { MOST_SCOUTED = 256 };
     static comfort_function *const kinds[] = { fits_easily, propose_comfortable, has_room, is_all_there_is };
     int count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
@@ -427,7 +426,7 @@ static void close_queue(struct run *run, const struct queue *queue)
     }
 }
 
-static struct job piece_of(const struct run *run, struct queue *queue, const struct waiting_config *next)
+static struct job job_of(const struct run *run, struct queue *queue, const struct waiting_config *next)
 {
     bool relaxed = next->known < SHARPENED && !next->at.late && run->best_ns < INT64_MAX && !run->options->keep_all;
     return (struct job){ .config = next->at.index,
@@ -445,21 +444,20 @@ static int take_wave(const struct run *run, struct queue *queue, struct job *job
     int count = 0;
     for (int place; count < WAVE && (place = next_worth(run, queue)) < queue->count;) {
         struct waiting_config next = propose_take_out(queue, place);
-        jobs[count++] = piece_of(run, queue, &next);
+        jobs[count++] = job_of(run, queue, &next);
     }
     return count;
 }
 
-/* Where time is limited, a first part of it is for the proof until there is a plan by the formula: whoever waits wants
+/* The proof pauses after a first part of a limited time once there is a plan by the formula: whoever waits wants
  * a good plan before a good bound. What is left when plans are judged is for the proof again. */
 static bool pauses(const struct run *run)
 {
-    enum { FIRST_PERCENT = 25 };
     const struct search_options *options = run->options;
     int64_t left_ns = search_time_left(options, run->start_ns);
     return !run->may_pause || run->best_ns == INT64_MAX || left_ns == INT64_MAX
                ? false
-               : left_ns < options->time_limit_ns / 100 * (100 - FIRST_PERCENT);
+               : left_ns < options->time_limit_ns / 100 * (100 - PROOF_PERCENT);
 }
 
 /* Until no bound lies below what is already known. */
@@ -478,7 +476,6 @@ static bool solve_all(struct run *run, struct queue *queue)
  * makes relaxations slow, since caps so wide let stages end anywhere, so that more are sent out. */
 static bool scout_large(struct run *run, struct queue *queue)
 {
-    enum { FAR_FROM_BOUND = 2 };
     if (run->options->keep_all) {
         raise_bounds(run, queue);
         return true;

@@ -1,14 +1,8 @@
 /* What solving best first and solving for families share: jobs of a wave, and queues of what is not settled. */
 #ifndef CLEAVE_SEARCH_PROPOSE_PARTS_H
 #define CLEAVE_SEARCH_PROPOSE_PARTS_H
+#include "planner/estimate/effort.h"
 #include "planner/search/search_parts.h"
-
-enum {
-    SLACK_PERMILLE = 10, /* plans this much longer than the best by the formula are candidates too: the judge sees what
-                            the formula does not */
-    SCOUTS = 3,
-    FAMILY_GAP_PPM = 10000 /* of plans that only have to be some plan */
-};
 
 struct queue;
 /* What the bound of a configuration that waits is: its first, or what proved it. */
@@ -42,7 +36,7 @@ struct queue {
 
 /* first_bounds.c: into the certificate, which has room for every configuration. */
 void first_bounds_record(struct run *run, int config, enum config_fate fate);
-/* Of struct ordered. */
+/* Order elements of type struct ordered. */
 int first_bounds_compare(const void *a, const void *b);
 void first_bounds_sort(struct queue *queue);
 /* All configurations that have a first bound and a program, by paths. */

@@ -1,3 +1,4 @@
+#include "planner/estimate/effort.h"
 #include "planner/search/search.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
@@ -107,7 +108,7 @@ static void drop_records(struct certificate *c)
     c->record_count = kept;
 }
 
-/* Of plans in any order where the file's alone was searched: what lacks memory does so in all of them. */
+/* The bound of plans in any order where the file's alone was searched: what lacks memory does so in all of them. */
 static int64_t bound_orders(const struct run *run)
 {
     const struct certificate *c = &run->result->certificate;
@@ -131,8 +132,8 @@ static bool show_best(struct run *run)
     return c->best_plan || fail_memory(run->err);
 }
 
-/* Of the list, for a plan that was found in a narrower space, where a mesh may have fewer atoms; the plan's own where
- * there is none. */
+/* The list's configuration of a plan that was found in a narrower space, where a mesh may have fewer atoms; the plan's
+ * own where the list has none. */
 static const struct config *listed_config(const struct run *run, const struct config *found)
 {
     char wanted[CONFIG_NAME_BYTES], name[CONFIG_NAME_BYTES];
@@ -234,9 +235,8 @@ static bool find_nearest_only(struct run *run)
  * space is so large that it may be over before anything good is found. */
 static bool propose_beside_narrower(struct run *run, const struct model *model, const struct facts *facts)
 {
-    enum { LARGE = 20000 };
     int64_t limit_ns = run->options->time_limit_ns;
-    bool first = limit_ns > 0 && run->config_count > LARGE;
+    bool first = limit_ns > 0 && run->config_count > LARGE_SPACE;
     return (!first || narrower_find(run->result, model, facts, run->options, run->start_ns, limit_ns / 2, run->err)) &&
            propose_and_judge(run) &&
            (first || narrower_find(run->result, model, facts, run->options, run->start_ns, limit_ns, run->err));

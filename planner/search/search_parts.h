@@ -18,10 +18,11 @@ bool families_solve(struct run *run);
 /* joined_ends.c. Whether first and last layer lie on one stage, so that a weight which both use is exchanged with
  * nobody: then what leads under other schedules says little. */
 bool joined_ends_are(const struct config *config);
-/* Of the ranked candidates that nobody has judged those with joined ends, again with the first layer's weight on one
- * stage; ranked, too. */
+/* Ranked candidates with joined ends that nobody has judged come again with the first layer's weight on one stage,
+ * ranked, too. */
 bool joined_ends_make(struct run *run);
-/* Of the ranked candidates that nobody has judged, in a model with branches: moves_join_tied(), ranked, too. */
+/* In a model with branches moves_join_tied() makes more of the ranked candidates that nobody has judged, ranked, too.
+ */
 bool joined_ends_try_all(struct run *run);
 
 /* Neither prefetch nor how much more is in flight decides anything here. */
@@ -35,12 +36,12 @@ static inline bool unbounded_is_usual(const struct config *config)
 bool unbounded_list(struct run *run);
 /* What they have to do at least. */
 bool unbounded_bound(struct run *run);
-/* Where that was found, what the certificate says of them. */
+/* Writes into the certificate what is known of them, where that was found. */
 bool unbounded_enter(struct run *run);
 /* They are tried on what was judged best. */
 bool unbounded_try(struct run *run);
-/* Of small models that tie weights of their first and last layer: schedules that have both on one stage, whatever leads
- * with others. */
+/* Small models that tie weights of their first and last layer are tried under schedules that have both on one stage,
+ * whatever leads with others. */
 bool unbounded_try_joined(struct run *run);
 
 /* nearest.c: where nothing fits, into result->nearest the plan that lacks least of those that need least. */

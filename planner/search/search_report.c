@@ -85,7 +85,7 @@ int64_t search_missing_bytes(const struct search_result *result)
     return max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes);
 }
 
-/* Of each type of devices in turn. */
+/* Names what the nearest plan needs on each type of devices in turn. */
 static void write_needs(struct text *out, const struct search_result *result)
 {
     char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];

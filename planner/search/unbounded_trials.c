@@ -1,28 +1,11 @@
 /* What the judge found best is tried with schedules that the closed form does not bound: most differ from others in how
  * long stages idle, little in which degrees and strategies are good. */
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/program/clock.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree). Of a small model
- * MANY_LEADERS: MANY_OF_FAMILY, and more while fewer than MANY_ALIKE have the micro-batch too. BLIND: where no plan
- * fits, so many configurations are tried without any. JOINED: of a small model so many with joined ends are tried
- * besides. WAVE: so many proposals are tried before they are walked. SHARED: so many solutions of others each gets. */
-enum {
-    LEADERS = 6,
-    MANY_LEADERS = 48,
-    MANY_OF_FAMILY = 8,
-    MANY_ALIKE = 3,
-    BLIND = 16,
-    JOINED = 32,
-    WAVE = 8,
-    SHARED = 8,
-    NEAR_SHARE = 50,  /* proposals are rarely walked in less than they promise but for one part in so many */
-    FAR_SHARE = 8,    /* climbing shortens a step by one part in so many at most */
-    DOUBT_SHARE = 25, /* one part in so many the walk may be too long */
-};
 
 /* A configuration to be tried with what is known of a leader. */
 struct proposal {
@@ -35,7 +18,7 @@ struct stretch {
 };
 struct trial {
     struct run *run;
-    struct candidate leaders[MANY_LEADERS];
+    struct candidate leaders[TRIAL_SMALL_LEADERS];
     int leader_count, first; /* first: of the candidates that are added */
     int64_t below_ns;
     struct proposal *proposals; /* (proposal_count) */
@@ -76,14 +59,14 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
         family += akin;
         alike += akin && run->configs[t->leaders[i].config].micro == config->micro;
     }
-    return family == 0 || (small && (family < MANY_OF_FAMILY || alike < MANY_ALIKE));
+    return family == 0 || (small && (family < TRIAL_SMALL_FAMILY || alike < TRIAL_SMALL_ALIKE));
 }
 
-/* Of the configurations of several stages that could win, those of the least step, and not too many of a family. */
+/* Leaders are the configurations of the least step that could win, not too many of a family. */
 static void find_leaders(const struct run *run, struct trial *t)
 {
     bool small = run_is_small(run);
-    int most = small ? MANY_LEADERS : LEADERS;
+    int most = small ? TRIAL_SMALL_LEADERS : TRIAL_LEADERS;
     while (t->leader_count < most) {
         const struct candidate *next = NULL;
         for (int i = 0; i < run->result->certificate.ranked; i++) {
@@ -97,7 +80,7 @@ static void find_leaders(const struct run *run, struct trial *t)
     }
 }
 
-/* The same but for the schedule, or with micro-batches of twice the size: who idles less needs fewer. */
+/* The two are the same but for the schedule, or with micro-batches of twice the size: who idles less needs fewer. */
 static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
@@ -121,14 +104,14 @@ static bool adopt(struct run *run, const struct candidate *from, struct candidat
     return !*fits || run_add_candidate(run, c);
 }
 
-/* Of small models with a weight in the first and the last layer more solutions are looked for, since the closed form
- * does not know what it costs to have them on two stages. */
+/* More solutions are looked for where the first and the last layer of a small model share a weight, since the closed
+ * form does not know what it costs to have them on two stages. */
 static bool shares(const struct run *run)
 {
     return run->bench.chain.tied_first >= 0 && run_is_small(run);
 }
 
-/* Of the leader, or of what was found for another schedule. */
+/* The candidate takes the solution of the leader, or what was found for another schedule. */
 static bool adopt_any(struct run *run, const struct candidate *leader, struct candidate *c, bool *fits)
 {
     if (!adopt(run, leader, c, fits))
@@ -141,7 +124,7 @@ static bool adopt_any(struct run *run, const struct candidate *leader, struct ca
     return true;
 }
 
-/* Of small models all plans that are found; those that fit. */
+/* Adds all plans that are found of a small model, as far as they fit. */
 static bool add_found(struct run *run, struct candidate *c, const struct partition_result *result)
 {
     int plans = run_is_small(run) ? result->plan_count : (int)min_i64(result->plan_count, 1);
@@ -248,7 +231,7 @@ static bool try_config(const struct trial *t, int config, const struct candidate
     return (fits && !shares(run)) || (solve(run, &c, below_ns) && solve_gatherless(run, &c, below_ns));
 }
 
-/* Of the candidates of this turn those of which the walk says more. */
+/* Candidates of this round count as judged where the walk says more. */
 static void pass_over(struct run *run, int64_t most_ns)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
@@ -262,7 +245,7 @@ static void end_turns(struct run *run)
         run->candidates[i].judged = true;
 }
 
-/* Of the candidates that were proposed here. */
+/* The least step by the walk of the candidates that were proposed here. */
 static int64_t best_walked(const struct run *run)
 {
     int64_t best_ns = INT64_MAX;
@@ -316,8 +299,8 @@ static int compare_proposals(const void *a, const void *b)
     return x->leader != y->leader ? x->leader - y->leader : x->config - y->config;
 }
 
-/* Whether the leader has a proposal that differs in how much more is in flight: of these the first is tried, since what
- * is near the incumbent is looked at later (polish.c). */
+/* The leader has a proposal that differs in how much more is in flight: the first of these is tried, since what is near
+ * the incumbent is looked at later (polish.c). */
 static bool has_like(const struct trial *t, int config, int leader)
 {
     const struct config *configs = t->run->configs;
@@ -355,7 +338,7 @@ static bool share_solutions(struct trial *t, int tried)
         if (!workbench_table(&run->bench, &run->configs[c.config], false, &c.table, run->err) ||
             (c.table && !promise_as(run, &t->leaders[proposal->leader], &c)))
             return false;
-        for (int k = 0, shared = 0; c.table && k < before && shared < SHARED; k++) {
+        for (int k = 0, shared = 0; c.table && k < before && shared < TRIAL_SHARED; k++) {
             struct candidate from = run->candidates[k];
             bool fits = false;
             if (from.origin == run->part && from.config != c.config && !adopt(run, &from, &c, &fits))
@@ -375,13 +358,13 @@ static bool try_proposals(struct trial *t)
         return false;
     int at = 0;
     while (at < t->proposal_count && !run_stops(run)) {
-        int before = run->candidate_count, end = (int)min_i64(at + WAVE, t->proposal_count);
-        if (t->proposals[at].step_ns > (double)(best_ns + best_ns / NEAR_SHARE))
+        int before = run->candidate_count, end = (int)min_i64(at + TRIAL_WAVE, t->proposal_count);
+        if (t->proposals[at].step_ns > (double)(best_ns + best_ns / TRIAL_NEAR_SHARE))
             break;
         for (; at < end; at++)
             if (!try_config(t, t->proposals[at].config, &t->leaders[t->proposals[at].leader]))
                 return false;
-        int64_t far_ns = run->bench.chain.tied_first < 0 ? best_ns + best_ns / FAR_SHARE : INT64_MAX;
+        int64_t far_ns = run->bench.chain.tied_first < 0 ? best_ns + best_ns / TRIAL_FAR_SHARE : INT64_MAX;
         if (!rank_more(run, before, far_ns))
             return false;
         pass_over(run, far_ns - 1); /* whose walk was ended early */
@@ -390,7 +373,7 @@ static bool try_proposals(struct trial *t)
     return share_solutions(t, at);
 }
 
-/* Of those with joined ends that could win the one with the least to do, were it to fill and drain like others; -1:
+/* The configuration with joined ends that could win and has the least to do, were it to fill and drain like others; -1:
  * none is left that was not passed. */
 static int next_joined(const struct trial *t, const bool *passed)
 {
@@ -415,7 +398,8 @@ static bool try_joined(struct trial *t)
     bool *passed = arena_alloc(&run->arena, (size_t)run->unbounded_count, sizeof *passed);
     if (!passed)
         return fail_memory(run->err);
-    for (int tried = 0, next; tried < JOINED && (next = next_joined(t, passed)) >= 0 && !run_stops(run); tried++) {
+    for (int tried = 0, next; tried < TRIAL_JOINED && (next = next_joined(t, passed)) >= 0 && !run_stops(run);
+         tried++) {
         for (int i = 0; i < run->unbounded_count; i++)
             passed[i] |= unbounded_works_alike(&run->configs[run->unbounded_first + i], &run->configs[next]);
         if (!try_config(t, next, NULL))
@@ -427,14 +411,14 @@ static bool try_joined(struct trial *t)
 static bool try_blindly(const struct trial *t)
 {
     struct run *run = t->run;
-    for (int i = 0; i < run->unbounded_count && i < BLIND && !run_stops(run); i++)
+    for (int i = 0; i < run->unbounded_count && i < TRIAL_BLIND && !run_stops(run); i++)
         if (!try_config(t, run->unbounded_first + i, NULL))
             return false;
     return true;
 }
 
 /* The candidates from `before` on, which are ranked. most_ns: those of which the walk says more in the end are passed
- * over, and so are those that start more than one part in FAR_SHARE above it. */
+ * over, and so are those that start more than one part in TRIAL_FAR_SHARE above it. */
 static bool judge_new(struct run *run, int before, int64_t most_ns)
 {
     if (run->candidate_count == before)
@@ -443,7 +427,7 @@ static bool judge_new(struct run *run, int before, int64_t most_ns)
     if (!joined_ends_make(run) || !joined_ends_try_all(run))
         return false;
     if (most_ns < INT64_MAX)
-        pass_over(run, most_ns + most_ns / FAR_SHARE);
+        pass_over(run, most_ns + most_ns / TRIAL_FAR_SHARE);
     if (!climb_from(run, first))
         return false;
     pass_over(run, most_ns);
@@ -465,7 +449,7 @@ bool unbounded_try(struct run *run)
     }
     if (t.leader_count > 0 && !try_proposals(&t))
         return false;
-    return judge_new(run, t.first, t.below_ns < INT64_MAX ? t.below_ns + t.below_ns / DOUBT_SHARE : INT64_MAX);
+    return judge_new(run, t.first, t.below_ns < INT64_MAX ? t.below_ns + t.below_ns / TRIAL_DOUBT_SHARE : INT64_MAX);
 }
 
 bool unbounded_try_joined(struct run *run)

@@ -1,0 +1,157 @@
+/* How much work a search does, and what it takes for far, near or alike: the constants that tune the heuristics of
+ * search/ and pool/. None of them decides what is legal, priced or proven; each trades the time of a search for plans
+ * that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 23 jobs of
+ * benchmarks/run_golden; what a whole heuristic earns there stands in benchmarks/results/heuristics.json. Where nothing
+ * is said of a measurement, there was none of that constant alone. */
+#ifndef CLEAVE_ESTIMATE_EFFORT_H
+#define CLEAVE_ESTIMATE_EFFORT_H
+/* clang-format off */
+
+/* ---- what a small model is ---- */
+enum {
+    SMALL_LAYERS = 128,    /* Of so few layers solving and judging often is cheap: llama-2-13b has 83, llama-3-70b 163.
+                              */
+    SMALL_PLACES = 1 << 9, /* With branches also so few places to cut. */
+};
+
+/* ---- proposals by the formula (propose.c, first_bounds.c) ---- */
+enum {
+    WAVE = 4,               /* Jobs that are solved before their answers prune: more keeps more threads busy and prunes
+                               later. */
+    FEW_NODES = 30,         /* Nodes of a knapsack where a plan is wanted and no proof: few have more. */
+    ENOUGH_NODES = 300,     /* Nodes of all knapsacks of a configuration then, so that one that is hard does not hold
+                               up the wave. */
+    MANY_NODES = 3000,      /* Nodes of a knapsack for the proof, behind all others: hard ones take up to 50 ms each
+                               (benchmarks/solver_speed). */
+    SCOUTS = 3,             /* Plans that are found to begin with: a first incumbent prunes most of what comes. */
+    MOST_SCOUTED = 256,     /* Configurations solved while there is time where no plan fits after layout; then one by
+                               one. */
+    FAMILY_GAP_PPM = 10000, /* How near plans come to the optimum that only have to be some plan: the walk, which
+                               decides among them, is off by a few percent. */
+    SLACK_PERMILLE = 10,    /* Plans so much longer than the best by the formula are candidates too: the judge sees
+                               what it does not. */
+    DIVE_SHARE = 20,        /* A bound one part in so many below the incumbent is solved at once: a plan near it would
+                               rule out much. */
+    PROOF_PERCENT = 25,     /* Of a time limit, what the proof gets before it pauses for the judge: with all of it
+                               gpt-1t with turns took 264 s a step under limits of 0.8 to 15 s, and 68 s without a
+                               limit. */
+    FAR_FROM_BOUND = 2,     /* An incumbent so many times the least bound makes relaxations slow, since wide caps let
+                               stages end anywhere: then more scouts are sent out. */
+    LARGE_SPACE = 20000,    /* Of so many configurations the narrower part goes first where time is limited: listing
+                               and bounding them all may take the whole of it. */
+};
+
+/* ---- families (families.c): without them 5 golden jobs take longer, by up to 7.4 %, 2 less, by 0.4 %; a third of
+ * the time ---- */
+enum {
+    FAMILY_PERMILLE = 300, /* Families whose bound is further above the best are left out: trades time for what the
+                              walk might prefer. */
+    SMALL_PERMILLE = 1000, /* The same of small models, of which more is soon looked at. */
+    CLOSE_PERMILLE = 50,   /* A configuration that its relaxation ruled out is solved after all within so much of the
+                              best. */
+    CLOSE_SOLVES = 4,      /* So many of these. */
+    FAMILY_TRIES = 2,      /* Configurations solved for a family until one has a plan. */
+    FAMILY_SOLVES = 24,    /* Of all families. */
+    FAMILY_LOOKS = 8,      /* Relaxations for each of these, which cost less, where families are solved closely. */
+    SMALL_MORE = 4,        /* Small models get so many times as many solves and tries. */
+    ORDERS_MORE = 4,       /* Clusters with the most orders of groups, each of which has families of its own: likewise.
+                              */
+    FAMILY_RANKED = 2,     /* The best of each family come first into the ranking. */
+};
+
+/* ---- ranking by the walk (rank.c): by the formula alone 17 of 22 golden jobs took longer, up to 61 % ---- */
+enum {
+    RANKED = 128,          /* Candidates that become plans unless more are asked for: a walk costs little beside a
+                              simulation. */
+    LEAST_CANDIDATES = 16, /* Where there are fewer, plans with a cut moved by a layer join them. */
+    RANK_FIRST = 16,       /* After so many it is known what is far: */
+    RANK_FAR_SHARE = 4,    /* walks end when they are one part in so many above the best of these. */
+};
+
+/* ---- climbing (climb.c): without it 3 golden jobs take longer, by up to 28 %, 3 less, by up to 3.4 % ---- */
+enum {
+    CLIMB_LEADERS = 12,       /* Configurations whose cuts and strategies are moved. */
+    CLIMB_SMALL_LEADERS = 64, /* Of small models, as far as the visits go. */
+    CLIMB_ALIKE = 3,          /* Of one configuration that the formula does not bound, where cuts say more than it
+                                 does; else one. */
+    CLIMB_EACH = 1 << 18,     /* Layers visited by walks for one candidate. */
+    CLIMB_SWAPS = 1 << 15,    /* The same for the order of its strategies. */
+    CLIMB_ALIKE_PERCENT = 5,  /* Where walk and formula agree to within this, other cuts are hardly better. */
+};
+
+/* ---- the judge (judge.c) ---- */
+enum {
+    JUDGE_BUDGET = 700000, /* Effort (struct estimate) before the best plans are settled: about instructions that are
+                              lowered and simulated. */
+    JUDGED_FAMILIES = 4,   /* The best of so many families is simulated while it may still win, */
+    FAMILY_BUDGETS = 12,   /* within so many budgets. */
+    DOUBT_PERCENT = 10,    /* So far may the rank be off, much alike for plans of one configuration; */
+    WRONG_BUDGETS = 3,     /* where it is off by more the order of ranks says little: so many budgets. */
+    LATE_JUDGED = 2,       /* When time is over and there is no plan, so many more are judged. */
+    MORE_BUDGETS = 2,      /* Of candidates that came since, what may win and so many budgets allow; */
+    DEAR = 2,              /* then those that lead by rank and cost more, until so many fit */
+    DEAR_TRIES = 6,        /* or so many were looked at, */
+    DEAR_BUDGETS = 16,     /* of up to so many budgets each. */
+    MAX_SHRINKS = 6,       /* How often a candidate whose layout does not fit is solved again with less memory. */
+    SHRUNK_GAP_PPM = 1000, /* How closely. */
+    ROOM_PERMILLE = 2,     /* A plan leaves room for its layout beforehand where that lengthens it by so little. */
+    MARGIN_SHARE = 8,      /* A layout one part in so many below its device's memory, or above, may turn with more
+                              micro-batches. */
+    HARDLY_SHARE = 400,    /* A plan whose walk is not one part in so many shorter than the rival's is not simulated:
+                              of 14 such 13 took 0.1 to 0.7 % longer, one 0.1 % less (llama-3-70b on 8x8 h100-sxm,
+                              draws of noise). */
+};
+
+/* ---- plans that lack memory (reserve.c, host_room.c) ---- */
+enum {
+    RESERVE_STEPS = 1024,    /* What is kept free goes in steps of one part in so many of a device's memory: few tables
+                                differ. */
+    SHRINK_SHARE = 200,      /* Where stages have several meshes all get so much less at a time. */
+    HOST_PRICES = 32,        /* Powers of two that are tried as the price of a MiB on the host, in ns, */
+    HOST_PRICED_BITS = 20,   /* which is that MiB; */
+    HOST_GAP_PPM = 1000,     /* so closely. */
+    HOST_SHIFTED = 64,       /* Layers that are shifted at once between two such solutions, then half as many, and so
+                                on. */
+    HOST_MARGIN_PERCENT = 2, /* More is expected on the host than was found: layouts differ. */
+};
+
+/* ---- schedules that the formula does not bound (unbounded_trials.c): without them 9 golden jobs take longer, by up
+ * to 50 % ---- */
+enum {
+    TRIAL_LEADERS = 6,        /* Leaders, each of another family, whose decisions are tried under other schedules. */
+    TRIAL_SMALL_LEADERS = 48, /* Of a small model: */
+    TRIAL_SMALL_FAMILY = 8,   /* so many of a family, */
+    TRIAL_SMALL_ALIKE = 3,    /* and more while fewer than this have the micro-batch too. */
+    TRIAL_BLIND = 16,         /* Where no plan fits, so many configurations are tried without a leader. */
+    TRIAL_JOINED = 32,        /* With both ends on one stage, of a small model: without them 2 golden jobs take longer,
+                                 by up to 7.4 %. */
+    TRIAL_WAVE = 8,           /* Proposals that are tried before they are walked. */
+    TRIAL_SHARED = 8,         /* Solutions of others that each proposal gets. */
+    TRIAL_NEAR_SHARE = 50,    /* A proposal is rarely walked in less than it promises but for one part in so many:
+                                 llama-3-405b tries 24 of 124, mixtral-8x7b 128 of 942. */
+    TRIAL_FAR_SHARE = 8,      /* Climbing shortens a step by one part in so many at most. */
+    TRIAL_DOUBT_SHARE = 25,   /* The walk is too long by one part in so many at most: what is further above the
+                                 incumbent is not simulated. */
+};
+
+/* ---- neighbours of the incumbent (polish.c): without them 10 golden jobs take longer, by up to 12 % ---- */
+enum {
+    POLISH_NEAR_PERCENT = 3,  /* What the walk finds so much longer than the incumbent is not simulated. */
+    POLISH_VISITS = 1 << 18,  /* Layers visited by walks in a round, for each kind of neighbours. */
+    POLISH_NEAR = 192,        /* Configurations that differ in one thing, those with the least to do first. */
+    POLISH_ROUNDS = 48,       /* Plans whose neighbours are looked at, */
+    POLISH_ALIKE = 8,         /* of each configuration. */
+    POLISH_WORTH_SHARE = 512, /* A gain of one part in so many is worth the budget anew. */
+};
+
+/* ---- where nothing fits, and other questions (nearest.c, advice.c, batch.c) ---- */
+enum {
+    NEAREST_DOUBT_SHARE = 16, /* A layout may need one part in so many less than was expected. */
+    NEAREST_FRUITLESS = 8,    /* After so many in a row that came no nearer the rest is not looked at. */
+    ADVICE_TIMES = 64,        /* Up to so many times the devices are tried, doubled each time. */
+    BATCH_TRIES = 32,         /* Batches that are searched for --batch auto. */
+    BATCH_BETTER_PPM = 1000,  /* More sequences must make so many more per second to be taken, */
+    BATCH_WORTH_PPM = 5000,   /* and so many to be worth doubling on. */
+};
+/* clang-format on */
+#endif
