@@ -8,6 +8,15 @@
 #include "tests/toy_world.h"
 #include <string.h>
 
+/* As far as it comes until the clock has ticked so often. */
+static struct search_result *search_ticks(const struct world *world, struct search_options options, int64_t limit)
+{
+    int64_t clock = 0;
+    options.time_limit_ns = limit;
+    options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+    return run_search(world, &options);
+}
+
 /* Wherever the time ends, before the first configuration has a bound too: a plan with a bound that holds. */
 START_TEST(time_ends_anywhere)
 {
@@ -125,8 +134,8 @@ START_TEST(large_spaces_are_no_worse_than_small_ones)
 {
     if (small_share())
         return;
-    struct world world = { .model = model_of_zoo("gpt2"), .cluster = cluster_open("16x8:a100-sxm-80") };
-    struct search_options options = { .space = space_default(1024, 0, DTYPE_BF16), .top = 1 };
+    struct world world = { .model = model_of_zoo("gpt2"), .cluster = cluster_open("4x8:a100-sxm-80") };
+    struct search_options options = { .space = space_default(256, 0, DTYPE_BF16), .top = 1 };
     world.facts.cluster = world.cluster;
     struct search_result *narrower = run_search(&world, &options);
     options.space.turns = up_to(4);
@@ -134,23 +143,24 @@ START_TEST(large_spaces_are_no_worse_than_small_ones)
     options.space.shard_group = (struct allowed){ 2, { 0, 8 } };
     options.space.slices = up_to(2);
     options.space.prefetch = (struct allowed){ 5, { 1, 0, 2, 3, 4 } };
-    options.calls = (struct search_calls){ .self = &(int64_t){ 0 }, .now_ns = toy_tick };
-    options.time_limit_ns = 40000;
-    struct search_result *large = run_search(&world, &options);
+    struct search_result *large = search_ticks(&world, options, 20000);
     int64_t narrower_ns = narrower->plans[0].estimate->prediction.step_ns,
             large_ns = large->plans[0].estimate->prediction.step_ns;
-    ck_assert_int_gt(large->certificate.configurations, 20000);
+    ck_assert_int_gt(large->certificate.configurations, 10000);
     ck_assert(large->certificate.ended && !large->certificate.narrower_only);
     ck_assert_msg(large_ns <= narrower_ns + narrower_ns / 50, "%lld ns with more to choose from, %lld without",
                   (long long)large_ns, (long long)narrower_ns);
     search_result_free(large);
+    search_result_free(narrower);
+    options.space.batch = 1024;
     options.space.loss_chunks = up_to(4);
     options.space.bucket_bytes = (struct allowed){ 5, { 0, 1 << 20, 4 << 20, 25 << 20, 100 << 20 } };
-    struct search_result *crowded = run_search(&world, &options);
+    cluster_free(world.cluster);
+    world.facts.cluster = world.cluster = cluster_open("16x8:a100-sxm-80");
+    struct search_result *crowded = search_ticks(&world, options, 4000);
     ck_assert(crowded->certificate.narrower_only && crowded->certificate.crowded);
     ck_assert_int_lt(crowded->certificate.configurations, SPACE_MOST_LISTED);
     search_result_free(crowded);
-    search_result_free(narrower);
     world_close(&world);
 }
 END_TEST
@@ -161,24 +171,23 @@ START_TEST(first_bounds_choose_the_plan)
 {
     struct world world = { .model = model_of_zoo("tiny-gpt"), .cluster = cluster_open("1x8:a100-sxm-80") };
     struct search_options options = { .space = space_default(64, 0, DTYPE_BF16), .top = 1 };
-    struct search_result *result = NULL;
     world.facts = (struct facts){ .cluster = world.cluster };
-    struct search_result *whole = run_search(&world, &options);
-    int64_t best_ns = whole->certificate.best_ns, clock = 0;
+    struct search_result *whole = run_search(&world, &options), *result = NULL;
     ck_assert_ptr_nonnull(strstr(whole->certificate.best, "pp=2"));
-    for (int64_t limit = 1;; limit++) { /* the last without a scout */
-        options.time_limit_ns = limit;
-        options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
-        struct search_result *later = run_search(&world, &options);
-        clock = 0;
-        if (later->certificate.solved > 0) {
-            search_result_free(later);
-            break;
-        }
-        search_result_free(result);
-        result = later;
+    int64_t unsolved = 1, solved = INT64_MAX; /* limits: the longest without a solved one is between */
+    while (solved - unsolved > 1) {
+        int64_t limit = solved < INT64_MAX ? unsolved + (solved - unsolved) / 2 : 2 * unsolved;
+        struct search_result *next = search_ticks(&world, options, limit);
+        bool scouted = next->certificate.solved > 0;
+        if (scouted)
+            solved = limit;
+        else
+            unsolved = limit;
+        search_result_free(scouted ? next : result);
+        result = scouted ? result : next;
     }
     ck_assert(result && result->certificate.ended && result->certificate.left > 0 && result->certificate.unseen == 0);
+    int64_t best_ns = whole->certificate.best_ns;
     ck_assert_msg(result->certificate.best_ns <= best_ns + best_ns / 50, "%lld ns, the best %lld ns",
                   (long long)result->certificate.best_ns, (long long)best_ns);
     search_result_free(result);
