@@ -13,7 +13,7 @@ CLEAVE, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 failures, checks = [], 0
 SHARE = int(os.environ.get("CLEAVE_TEST_SHARE", "1"))
 ALL = SHARE == 1  # else what takes long is done once (tests/check.h)
-SMALL = SHARE > 3  # as under sanitizers: of what repeats one in three is done
+SMALL = SHARE > 8  # as under sanitizers: of what repeats one in three is done
 
 
 def run(*args, stdin=None, env=None, cwd=None, file_bytes=None):

@@ -23,7 +23,7 @@ static inline bool in_share(uint64_t number)
  * that single long cases are left out. */
 static inline bool small_share(void)
 {
-    return share_stride() > 3;
+    return share_stride() > 8;
 }
 
 /* Of cases that each cost several searches a share has one in so many, a whole run all. */

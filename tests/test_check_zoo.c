@@ -95,9 +95,10 @@ static bool check_job(const struct job *job)
     return found;
 }
 
+/* A share begins with the third, the one with many caps is for whole runs: that search takes longest. */
 START_TEST(known_certificates_hold)
 {
-    if (in_share((uint64_t)_i))
+    if (in_share((uint64_t)_i + (small_share() ? 0 : 1)))
         ck_assert(check_job(&known_jobs[_i]));
 }
 END_TEST
@@ -108,7 +109,7 @@ START_TEST(certificates_hold)
     int found = 0;
     if (small_share())
         return;
-    for (uint64_t n = 0; n < DRAWS; n += (uint64_t)share_stride() * (share_stride() > 1 ? 2 : 1)) {
+    for (uint64_t n = 0; n < DRAWS; n += (uint64_t)share_stride() * (share_stride() > 1 ? 5 : 1)) {
         struct job job = draw_job(mix64(n));
         found += check_job(&job);
     }

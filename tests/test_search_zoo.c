@@ -92,12 +92,12 @@ static void compare(const struct restricted_case *c, const struct space *space, 
 }
 
 /* By the simulated step, of which the formula knows only a part: one percent is what the judge may leave. Of shares
- * a third as many as of others, with every other restriction: each case searches thirteen times; a small one has
+ * half as many as of others, with every other restriction: each case searches thirteen times; a small one has
  * none. */
 START_TEST(no_restriction_is_shorter)
 {
     const struct restricted_case *c = &restricted_cases[_i];
-    if (small_share() || !in_turn(_i, 3 * share_stride()))
+    if (small_share() || !in_turn(_i, 2 * share_stride()))
         return;
     const struct space whole = space_default(c->batch, c->sequence, DTYPE_BF16);
     struct search_result *result = search_zoo(c->model, c->cluster, &whole);

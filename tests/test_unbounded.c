@@ -45,7 +45,7 @@ static void free_both(struct both *both, struct world *world)
     world_close(world);
 }
 
-/* What a restriction to one value comes to; nothing where there is no such plan. Shares have a third of them. */
+/* What a restriction to one value comes to; nothing where there is no such plan. Shares have some of them. */
 static void compare_one(const struct world *world, const struct search_options *options,
                         const struct search_result *all, int *turn, double *worst)
 {
