@@ -159,6 +159,8 @@ static bool open_run(struct curve_run *run, const struct crew *crew, const struc
     const struct sweep_case *c = run->c;
     int stages = c->op == OP_SEND ? 2 : 1, capacity = 1;
     run->size_count = sweep_sizes(c, o->largest_bytes, run->bytes);
+    while (o->most_bytes > 0 && run->bytes[run->size_count - 1] > o->most_bytes)
+        run->size_count--;
     for (int i = 0; i < run->size_count; i++)
         capacity += repeats_of(run->bytes[i]);
     run->size_of = calloc((size_t)capacity, sizeof *run->size_of);

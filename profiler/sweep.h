@@ -22,6 +22,7 @@ int sweep_sizes(const struct sweep_case *c, int64_t largest_bytes, int64_t bytes
 struct sweep_options {
     const struct profile *existing; /* curves that it holds are not measured again; may be NULL */
     int64_t largest_bytes; /* of what whole gradients can be: reductions and gathers are measured up to there */
+    int64_t most_bytes;    /* larger sizes are left out; 0: none */
     double budget_s;
     void *context;
     void (*on_progress)(void *context, const char *what, int done, int count);

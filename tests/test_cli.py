@@ -359,7 +359,7 @@ def discovers(folder):
     found = expect("discover", 0, "", *pairs, "-o", cluster)
     check("discover says what it found", "2 x 4 GPUs" in found.stderr and f"--cluster {cluster}" in found.stderr, found)
     check("discover twice", run(*pairs).stdout == cluster.read_text())
-    expect("plan with what was found", 0, "on 8 devices", "plan", "gpt2", "--cluster", cluster, "--batch", "8", "--seq", "64")
+    expect("plan with what was found", 0, "on 8 devices", "plan", "tiny-gpt", "--cluster", cluster, "--batch", "8", "--seq", "16")
     expect("discover another table", 2, r"cluster\.json:1: expected the column GPU0", "discover", "--nvidia-smi-topo", corpus / "cluster.json", "--device", "cpu")
     dgx = ["discover", "--nccl-topo", corpus / "dump_dgx_a100.xml", "--nodes", "2"]
     if "reads no XML" in run(*dgx).stderr:
@@ -424,7 +424,7 @@ def orders(folder):
     towers, layer = folder / "towers.json", {"kind": "opaque", "forward_us": 100, "backward_us": 200, "parameters": 1000, "activation_elements": 1000}
     for count, height, planned, checked in some([
             (2, 30, "all orders of the layers", "in all orders of the layers") if SMALL else
-            (2, 90, "all orders of the layers: 8283 order ideals", "in all orders of the layers: 8283 order ideals"),
+            (2, 45, "all orders of the layers: 2118 order ideals", "in all orders of the layers: 2118 order ideals"),
             (4, 40, "other orders were not tried.*in whatever order no plan takes less than", "in other orders no plan is shorter than")]):
         rows = [{**layer, "name": f"{k}_{i}", "inputs": [f"{k}_{i - 1}" if i else "in"]} for k in range(count) for i in range(height)]
         out = {**layer, "name": "out", "inputs": [f"{k}_{height - 1}" for k in range(count)]}
@@ -441,7 +441,7 @@ NAIVE = "pp=4,schedule=gpipe,micro-batch=8,recompute=none"
 
 def four_ranks(folder):
     """Models that are no chains, whose values skip stages, experts shared out over ranks, a parameter server, and layers on devices of which
-    one at a time computes: four ranks learn what one learns, over threads and over MPI."""
+    one at a time computes: four ranks learn what one learns, over threads and over MPI, which of shares the first, a mixture and the server have."""
     for model, fixed, shown in some((("tiny-encdec", "pp=4", "stage 3"), ("tiny-uvit", "pp=4", "stage 3"), ("tiny-towers", "pp=4", "stage 3"),
                                      ("tiny-moe", "ep=4", "ep 4"), ("tiny-moe", "pp=2,ep=2", "ep 2"),
                                      ("tiny-gpt", "tp=1,pp=1,dp-by=ps", "ps 4"), ("tiny-gpt", NAIVE, "1 micro-batch, gpipe"))):
@@ -454,7 +454,7 @@ def four_ranks(folder):
             alone, dealt = (json.loads(path.read_text())["predicted"] for path in (one, four))
             check("no overlap without micro-batches", dealt["step_s"] > alone["breakdown_s"]["compute"] > dealt["breakdown_s"]["compute"] * 2, dealt)
         wanted = losses_of(run("run", one, "--steps", 3, "--json"))
-        for transport in ("threads", "mpi"):
+        for transport in ("threads", "mpi") if ALL or (model, fixed) in (("tiny-encdec", "pp=4"), ("tiny-moe", "ep=4"), ("tiny-gpt", "tp=1,pp=1,dp-by=ps")) else ("threads",):
             result = run("run", four, "--steps", 3, "--json", "--transport", transport, "-n", 4)
             if transport == "mpi" and result.returncode == 1 and "mpi" in result.stderr.lower():
                 continue  # not built, or no launcher here

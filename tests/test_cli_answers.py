@@ -3,14 +3,14 @@
 import json
 import re
 
-from calls import SMALL, check, described, expect, main, run, some
+from calls import ALL, SMALL, check, described, expect, main, run, some
 
 
 def several(folder):
     small = ["plan", "tiny-gpt", "--cluster", "2x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
     for repeated in ("tp=1,tp=1,dp=2", "layer[0-1].zero=1,layer[1].zero=0,turns=1"):
         expect(f"--fix {repeated}: the same again, and layers' rules", 0, "step", *small, "--fix", repeated)
-    if not SMALL:
+    if ALL:
         expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
     answer = run(*small, "--top", 4, "--json")
     top = json.loads(answer.stdout)["top"]

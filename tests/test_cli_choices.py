@@ -50,9 +50,9 @@ def words(folder):
     check("half of the devices take less", re.search(f"fewer devices take less time: {step}, .* less than all 8: --cluster 1x4:rtx4090", result.stderr), result)
     if calls.SMALL:
         return
-    top = expect("plans whose lines are alike", 0, "step", "plan", "gpt2", "--cluster", "2x4:rtx4090", "--batch", 16, "--top", 4).stdout
+    top = expect("plans whose lines are alike", 0, "step", "plan", "tiny-gpt", "--cluster", "1x4:rtx4090", "--batch", 8, "--top", 6).stdout
     lines = [re.sub(r"^.*GiB: |^.*MiB: ", "", line) for line in top.splitlines() if re.match(" [2-9]\\. ", line)]
-    check("plans whose lines are alike: how they differ", len(lines) == len(set(lines)) == 3, top)
+    check("plans whose lines are alike: how they differ", len(lines) == len(set(lines)) == 5, top)
 
 
 def zero_without_shards(folder):

@@ -165,7 +165,8 @@ START_TEST(second_look_promises_the_arena)
 {
     struct model *model = model_of_text(narrow_model);
     struct world world = world_open("2x4:toy", 80000000000, 1);
-    for (int n = 0; n < 6; n += small_share() ? 3 : 1) {
+    const int every = share_stride() > 1 ? 3 : 1;
+    for (int n = 0; n < 6; n += every) {
         int64_t batch = n ? 256 : 640, promised[4];
         int recompute[] = { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL }, few = 0;
         struct space space = space_default(batch, 0, DTYPE_FP32);

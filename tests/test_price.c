@@ -60,7 +60,7 @@ static void same_tables(const struct price_table *a, const struct price_table *b
     ck_assert_msg(a->send_ns == b->send_ns && a->base_bytes == b->base_bytes, "%s: send or workspace", what);
 }
 
-/* Every few configurations, priced by one book that grows, and by a book of their own. */
+/* Every few configurations, of shares half as many, priced by one book that grows, and by a book of their own. */
 START_TEST(resized_programs_price_like_lowered_ones)
 {
     const struct instance *in = &instances[_i];
@@ -75,7 +75,8 @@ START_TEST(resized_programs_price_like_lowered_ones)
     world_start(&w);
     ck_assert(workbench_open(&cramped, w.model, &w.facts, &w.space, &err));
     cramped.book.sample_room_bytes = 1 << 20; /* of a few samples, so that the others go again and again */
-    for (int i = 0; i < w.config_count; i += in->stride) {
+    const int stride = in->stride * (share_stride() > 1 ? 2 : 1);
+    for (int i = 0; i < w.config_count; i += stride) {
         const struct price_table *kept = NULL, *fresh = NULL, *again = NULL;
         struct workbench alone;
         char what[200];
