@@ -1,5 +1,5 @@
 /* How the bodies of GPU kernels see their threads. nvcc makes a team a block of a CUDA grid; elsewhere a team is a set
- * of system threads (tests/emulated), so that the same text runs, barriers included, where there is no GPU. */
+ * of threads that tests/emulated runs, so that the same text runs, barriers included, where there is no GPU. */
 #ifndef CLEAVE_EXECUTOR_GPU_TEAM_H
 #define CLEAVE_EXECUTOR_GPU_TEAM_H
 #include "executor/gpu/work.h"

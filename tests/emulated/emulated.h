@@ -1,6 +1,6 @@
-/* A GPU made of system threads, for tests: streams run on threads of their own and in no order but that of events;
- * teams run as threads with real barriers. What a missing wait or barrier breaks, it breaks here, and the thread
- * sanitizer says where. */
+/* A GPU made of system threads, for tests: streams run on threads of their own and in no order but that of events; teams
+ * run as threads that take turns between barriers (emulated_teams.c). What a missing wait or barrier breaks, it breaks
+ * here, and the thread sanitizer, under which teams are system threads with real barriers, says where. */
 #ifndef CLEAVE_TESTS_EMULATED_H
 #define CLEAVE_TESTS_EMULATED_H
 #include "executor/gpu/gpu.h"
