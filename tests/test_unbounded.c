@@ -100,12 +100,13 @@ static double compare_others(const struct world *world, const struct search_opti
     return worst;
 }
 
+/* Of shares every other world, of small ones every twelfth. */
 START_TEST(others_shorten_plans_and_leave_the_proof)
 {
     struct world world;
     uint64_t seed = (uint64_t)_i;
     int turn = _i / 3;
-    if (small_share() && _i % 12 > 0)
+    if (!in_turn(_i, small_share() ? 12 : 2))
         return;
     struct search_options options = draw_job(&seed, &world);
     struct both both = run_both(&world, &options);
