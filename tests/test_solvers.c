@@ -207,7 +207,8 @@ END_TEST
  * the gap of it. */
 static void expect_bounds_of_gaps(const char *name, const struct knapsack *exact, const struct knapsack_result *best)
 {
-    for (int64_t gap_ppm = 500; gap_ppm<100000; gap_ppm += share_stride()> 1 ? gap_ppm : gap_ppm / 5) {
+    const int part = share_stride() == 1 ? 5 : 1;
+    for (int64_t gap_ppm = 500; gap_ppm < 100000; gap_ppm += gap_ppm / part) {
         struct knapsack problem = *exact;
         struct knapsack_result near = { .counts = NULL };
         struct error err = { 0 };
