@@ -92,7 +92,7 @@ static void compare(const struct restricted_case *c, const struct space *space, 
 }
 
 /* By the simulated step, of which the formula knows only a part: one percent is what the judge may leave. Of shares
- * a third as many as of others, with every other restriction: each case searches thirteen times; a small one has
+ * a third as many as of others, with every fourth restriction: each case searches thirteen times; a small one has
  * none. */
 START_TEST(no_restriction_is_shorter)
 {
@@ -108,23 +108,23 @@ START_TEST(no_restriction_is_shorter)
     for (int zero = 0; zero <= 3; zero++) {
         space = whole;
         space.zero = (struct allowed){ 1, { zero } };
-        if (in_turn(turn++, 2))
+        if (in_turn(turn++, 4))
             compare(c, &space, "zero", zero, free_ns);
     }
     for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_FULL; recompute += RECOMPUTE_FULL - RECOMPUTE_NONE) {
         space = whole;
         space.recompute = (struct allowed){ 1, { recompute } };
-        if (in_turn(turn++, 2))
+        if (in_turn(turn++, 4))
             compare(c, &space, "recompute", recompute, free_ns);
     }
     for (int degree = 1; degree <= 4; degree *= 2) {
         space = whole;
         space.stages = (struct allowed){ 1, { degree } };
-        if (in_turn(turn, 2))
+        if (in_turn(turn, 4))
             compare(c, &space, "pp", degree, free_ns);
         space = whole;
         space.tensor = (struct allowed){ 1, { degree } };
-        if (in_turn(turn++, 2))
+        if (in_turn(turn++, 4))
             compare(c, &space, "tp", degree, free_ns);
     }
     search_result_free(result);
