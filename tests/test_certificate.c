@@ -127,7 +127,7 @@ START_TEST(certificates_hold)
 {
     int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0, reordered = 0, shown = 0;
     int64_t by_cut = 0;
-    const int share = small_share() ? 4 : share_stride() > 1 ? 3 : 1;
+    const int share = small_share() ? 8 : share_stride() > 1 ? 3 : 1;
     for (uint64_t seed = 1; seed <= 250; seed += (uint64_t)share) {
         struct written written;
         struct json_doc *doc = NULL;

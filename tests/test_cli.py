@@ -119,7 +119,7 @@ def wrong_usages(folder):
         (["profile", "tiny-gpt", "--json", "--transport", "mpii"], "transport: expected one of .*did you mean mpi"),
     ]
     (folder / "other.json").write_text('{"sequence": 8, "format": "cleave-model", "version": 1}')
-    for arguments, pattern in cases:
+    for arguments, pattern in some(cases):
         result = expect(f"cleave {' '.join(map(str, arguments))}", 2, pattern, *arguments)
         check(f"cleave {' '.join(map(str, arguments))}: nothing on stdout", result.stdout == "", result)
     (folder / "tiny-gpt").mkdir()

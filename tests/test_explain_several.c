@@ -90,9 +90,12 @@ START_TEST(rankings_are_distinct)
 }
 END_TEST
 
-/* Less memory costs time along the frontier, and no point beats another in both; the first is the free plan's. */
+/* Less memory costs time along the frontier, and no point beats another in both; the first is the free plan's. A small
+ * share leaves it and frontiers of types to tests/test_cli_answers.py. */
 START_TEST(memory_frontier_falls)
 {
+    if (small_share())
+        return;
     struct world world = world_open("2x2:toy", 4000000, 3);
     struct search_options options = options_of(16);
     struct explainer e;
@@ -238,6 +241,8 @@ END_TEST
  * itself. The smaller type is slow beside the larger: all devices take longer than the larger type alone. */
 START_TEST(device_frontier_by_type)
 {
+    if (small_share())
+        return;
     struct world world = world_open("1x3:toy+1x1:toy@intra=1e9,inter=1e7,memory=4e10", 80000000000, 3);
     struct search_options options = options_of(12);
     struct explainer e;
