@@ -240,12 +240,6 @@ static bool check_priced(struct checker *c, const struct config *config, const c
     return check_bound(c, config, name, claimed, wanted_ns);
 }
 
-static bool check_refused(struct checker *c, const struct claimed_config *claimed, const char *name)
-{
-    c->report->refused++;
-    return (claimed && claimed->fate == FATE_REFUSED) || wrong_fate(c, claimed, name, "it has no program");
-}
-
 /* No plan of the configuration is simulated shorter than the certificate says. Certificates of version 1 may claim more
  * than kernels prove: of these the report says that it was not checked. */
 static bool check_simulated(struct checker *c, const struct config *config, const char *name,
@@ -311,8 +305,10 @@ static bool check_config(struct checker *c, const struct config *config, const s
     certificate_hash_add(&c->hash, config, table);
     if (refused && table && !workbench_table(&c->bench, config, false, &table, c->err))
         return false;
-    if (!table)
-        return check_refused(c, claimed, name);
+    if (!table) {
+        c->report->refused++;
+        return (claimed && claimed->fate == FATE_REFUSED) || wrong_fate(c, claimed, name, "it has no program");
+    }
     if (refused)
         return wrong_fate(c, claimed, name, "it has a program");
     bool good = check_simulated(c, config, name, table) && check_problem(c, config, table, &arena, &problem);

@@ -355,13 +355,6 @@ static int64_t ends_ns(const struct ideals_walk *w, int kind, int first, int end
     return cut_ends_ns(w->p, &w->p->stages[kind], first == 0, end == w->last);
 }
 
-/* The stage's path, as far as is known; INT64_MAX: nothing fits. */
-static int64_t stage_least(struct ideals_walk *w, int kind, int first, int end, int64_t plain)
-{
-    const struct ideals_cell *cell = known_cell(w, kind, first, end);
-    return cell ? max_i64(plain, cell->least) : plain;
-}
-
 /* Keeps stages that may begin a cut of at most most_ns; *open: the least that others may take. */
 static bool list_tries(struct ideals_walk *w, int row, int shape, int first, int64_t most_ns, int64_t *open)
 {
@@ -378,7 +371,11 @@ static bool list_tries(struct ideals_walk *w, int row, int shape, int first, int
             *open = min_i64(*open, plain + ends + rest);
             continue;
         }
-        int64_t own = too_long(w, kind, first, end) ? INT64_MAX : stage_least(w, kind, first, end, plain);
+        int64_t own = INT64_MAX;
+        if (!too_long(w, kind, first, end)) {
+            const struct ideals_cell *cell = known_cell(w, kind, first, end);
+            own = cell ? max_i64(plain, cell->least) : plain;
+        }
         w->work += 16;
         if (own < NONE && own + ends + rest > most_ns)
             *open = min_i64(*open, own + ends + rest);

@@ -259,13 +259,6 @@ static int64_t solve_relaxed(struct stage_solver *s)
 
 /* ---- one stage ---- */
 
-static void add_option(struct stage_solver *s, int group, const struct layer_price *price, bool holds_both)
-{
-    struct stage_option *o = &s->option[s->option_count++];
-    *o = (struct stage_option){ .group = group, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
-    stage_layer_use(s->kind, price, holds_both, o->use);
-}
-
 static bool list_options(struct stage_solver *s, const struct stage_content *content, struct error *err)
 {
     const struct price_table *table = s->kind->table;
@@ -280,8 +273,13 @@ static bool list_options(struct stage_solver *s, const struct stage_content *con
         return fail_memory(err);
     for (int g = 0; g < s->group_count; g++) {
         s->count[g] = content->count[g];
-        for (int i = 0; s->count[g] > 0 && i < table->strategy_count; i++)
-            add_option(s, g, price_at(table, g, i), content->holds_both);
+        for (int i = 0; s->count[g] > 0 && i < table->strategy_count; i++) {
+            const struct layer_price *price = price_at(table, g, i);
+            struct stage_option *o = &s->option[s->option_count++];
+            *o =
+                (struct stage_option){ .group = g, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
+            stage_layer_use(s->kind, price, content->holds_both, o->use);
+        }
         s->first[g + 1] = s->option_count;
     }
     return true;

@@ -34,11 +34,6 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* Units without a tile in the last wave wait; when tiles are fewer than units, the folded extent is cut (in pieces of
  * at least two tiles) to give all of them work. */
 static double wave_fill(const struct device_type *device, double tiles, double k)
@@ -46,7 +41,7 @@ static double wave_fill(const struct device_type *device, double tiles, double k
     double units = device->compute_units;
     if (units < 1)
         return 1;
-    double cuts = tiles < units ? smaller(rounded_down(units / tiles), rounded_down(k / (2 * device->matmul_tile))) : 1;
+    double cuts = tiles < units ? fmin(rounded_down(units / tiles), rounded_down(k / (2 * device->matmul_tile))) : 1;
     if (cuts > 1)
         return SPLIT_FOLD_RATE * tiles * cuts / units;
     return tiles / (rounded_up(tiles / units) * units);

@@ -261,18 +261,13 @@ static bool build_index(struct profile *p, struct error *err)
     return true;
 }
 
-static void name_missing(const char **text)
-{
-    if (!*text)
-        *text = "";
-}
-
 bool profile_finish(struct profile *p, struct error *err)
 {
     const char **texts[] = { &p->machine, &p->backend, &p->transport,   &p->software,
                              &p->created, &p->device,  &p->tuned_device };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        name_missing(texts[i]);
+        if (!*texts[i])
+            *texts[i] = "";
     if (!good(p->compute_under_communication, 1) || !good(p->communication_under_compute, 1))
         return fail_kind(err, ERROR_INPUT, "profile: expected interference factors of at least 1, found %g and %g",
                          p->compute_under_communication, p->communication_under_compute);

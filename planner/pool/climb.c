@@ -5,12 +5,6 @@
 #include "planner/pool/pool_parts.h"
 #include "planner/estimate/swaps.h"
 
-/* Layers that a walk through the plan visits. */
-static int64_t visits_of(const struct candidate *c)
-{
-    return (int64_t)c->plan->micro_batch_count * c->plan->layer_count;
-}
-
 /* ---- cuts ---- */
 
 /* The candidate that was moved takes the other's place if its plan is better; the worse one's plan is freed. */
@@ -61,7 +55,7 @@ static bool try_moves(struct run *run, const struct candidate *c, const struct m
  * are tried at once; those behind one that helps were in vain. */
 static bool descend(struct run *run, struct candidate *c, const struct move_kind *kind, int kept, int64_t *visits)
 {
-    int64_t each = visits_of(c);
+    int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count; /* layers that a walk visits */
     int all = kind->count(&run->configs[c->config]);
     for (int still = 0, at = 0; still < all && *visits >= each;) {
         struct candidate tried[RUN_MOST_AT_ONCE];

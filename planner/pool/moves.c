@@ -38,12 +38,6 @@ static bool copy(struct run *run, const struct candidate *from, struct candidate
     return out->plan || fail_memory(run->err);
 }
 
-static void drop_plan(struct candidate *c)
-{
-    plan_free(c->plan);
-    c->plan = NULL;
-}
-
 /* *out has a plan. That stays where it was changed, is not among the first `kept`, and fits by the formula. */
 static bool finish(struct run *run, bool changed, int kept, struct candidate *out)
 {
@@ -54,8 +48,10 @@ static bool finish(struct run *run, bool changed, int kept, struct candidate *ou
     }
     if (wanted)
         good = count_plan(run, out);
-    if (!good || !wanted || out->solution.step_ns == INT64_MAX)
-        drop_plan(out);
+    if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
+        plan_free(out->plan);
+        out->plan = NULL;
+    }
     return good;
 }
 

@@ -176,15 +176,6 @@ bool rank_keep(struct run *run, const struct candidate *c, int *kept)
     return true;
 }
 
-static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
-{
-    struct candidate c;
-    const struct cut_move move = { cut, cut, by };
-    if (!moves_cuts(run, from, &move, *kept, &c))
-        return false;
-    return !c.plan || (rank_moved(run, &c, 1, INT64_MAX) && rank_keep(run, &c, kept));
-}
-
 bool rank_has_pieces(const struct run *run, const struct candidate *c)
 {
     return run->configs[c->config].meshes == 0;
@@ -198,8 +189,10 @@ static bool add_neighbours(struct run *run, int *kept, int least)
                           rank_has_pieces(run, &run->candidates[i]);
              cut++)
             for (int by = -1; by <= 1; by += 2) {
-                struct candidate from = run->candidates[i];
-                if (!try_neighbour(run, &from, cut, by, kept))
+                struct candidate from = run->candidates[i], c;
+                const struct cut_move move = { cut, cut, by };
+                if (!moves_cuts(run, &from, &move, *kept, &c) ||
+                    (c.plan && !(rank_moved(run, &c, 1, INT64_MAX) && rank_keep(run, &c, kept))))
                     return false;
             }
     return true;

@@ -4,12 +4,6 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/pool_parts.h"
 
-static int64_t lacks_bytes(const struct prediction *p, int stage)
-{
-    int64_t step = p->available_bytes[stage] / RESERVE_STEPS + 1;
-    return round_up(max_i64(0, p->peak_bytes[stage] - p->available_bytes[stage]), step);
-}
-
 static struct price_table *keep_more(struct arena *arena, const struct price_table *from, int64_t bytes)
 {
     struct price_table *table = arena_alloc(arena, 1, sizeof *table);
@@ -59,24 +53,20 @@ bool reserve_problem(struct run *run, const struct candidate *c, int64_t capacit
     return run_problem(run, c->config, c->reserve_table ? c->reserve_table : c->table, capacity_bytes, out);
 }
 
-/* By so many times what stages lack. */
-static const int64_t *keep_what_lacks(struct run *run, const struct candidate *c, const struct prediction *p, int times)
-{
-    int64_t *bytes = arena_alloc(&run->arena, (size_t)p->stage_count, sizeof *bytes);
-    for (int k = 0; bytes && k < p->stage_count; k++)
-        bytes[k] = (c->reserve_bytes ? c->reserve_bytes[k] : 0) + times * lacks_bytes(p, k);
-    return bytes;
-}
-
 /* Until the formula, which may see less than the layout, does not let the same plan pass again. */
 static bool tighten_stages(struct run *run, struct candidate *c, const struct prediction *p)
 {
     struct candidate tight = *c;
     int64_t step_ns = 0;
     for (int times = 1; step_ns < INT64_MAX; times++) {
-        const int64_t *reserve_bytes = keep_what_lacks(run, c, p, times);
+        int64_t *reserve_bytes = arena_alloc(&run->arena, (size_t)p->stage_count, sizeof *reserve_bytes);
         if (!reserve_bytes)
             return fail_memory(run->err);
+        for (int k = 0; k < p->stage_count; k++) { /* so many times what the stage lacks */
+            int64_t step = p->available_bytes[k] / RESERVE_STEPS + 1,
+                    lack = round_up(max_i64(0, p->peak_bytes[k] - p->available_bytes[k]), step);
+            reserve_bytes[k] = (c->reserve_bytes ? c->reserve_bytes[k] : 0) + times * lack;
+        }
         if (!reserve_set(run, &tight, reserve_bytes) || !rank_formula(run, &tight, c->capacity_bytes, &step_ns))
             return false;
     }

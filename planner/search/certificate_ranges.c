@@ -12,12 +12,6 @@ static int compare_records(const void *a, const void *b)
     return (x->config > y->config) - (x->config < y->config);
 }
 
-/* What is said of these holds of all that their first bound rules out, too. */
-static bool may_take_in_others(enum config_fate fate)
-{
-    return fate == FATE_SOLVED || fate == FATE_LEFT;
-}
-
 /* Records that come within `gap` of the one before and have its fate share a range, with what lies between: that has no
  * record. */
 static void fold(struct certificate *c, int gap)
@@ -26,7 +20,8 @@ static void fold(struct certificate *c, int gap)
     c->range_count = 0;
     for (int i = 0; i < c->record_count; i++) {
         const struct config_record *record = &c->records[i];
-        int reach = open && may_take_in_others(open->fate) ? gap : 1;
+        /* what is said of solved ones and of those left holds of all that their first bound rules out, too */
+        int reach = open && (open->fate == FATE_SOLVED || open->fate == FATE_LEFT) ? gap : 1;
         if (!open || open->fate != record->fate || record->config - open->last > reach) {
             open = &c->ranges[c->range_count++];
             *open = (struct config_range){ record->fate, record->config, record->config };

@@ -192,13 +192,6 @@ static bool may_step(const struct run *run, const struct families *f, const stru
            !(f->rough && has_candidate(run, config));
 }
 
-/* What differs from it in prefetch alone hardly fits either. */
-static bool fails_alike(const struct run *run, const struct families *f, int config)
-{
-    int failed = f->failed[f->of[config]];
-    return failed > 0 && config_equal_but(&run->configs[failed - 1], &run->configs[config], BUT_PREFETCH);
-}
-
 /* A neighbour in the space, which differs in prefetch alone, was solved. */
 static bool solved_alike(const struct run *run, const struct families *f, int config)
 {
@@ -218,9 +211,9 @@ static int step_families(const struct run *run, struct families *f)
     int count = 0;
     memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
     for (int i = 0; i < f->queue.count;) {
-        int family = f->of[f->queue.list[i].at.index];
-        if (fails_alike(run, f, f->queue.list[i].at.index)) {
-            i++;
+        int config = f->queue.list[i].at.index, family = f->of[config], failed = f->failed[family] - 1;
+        if (failed >= 0 && config_equal_but(&run->configs[failed], &run->configs[config], BUT_PREFETCH)) {
+            i++; /* what differs from it in prefetch alone hardly fits either */
             continue;
         }
         bool steps = may_step(run, f, &f->queue.list[i]);

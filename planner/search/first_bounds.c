@@ -34,13 +34,6 @@ void first_bounds_sort(struct queue *queue)
     qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
 }
 
-static void copy_bounds(struct run *run, int from, int to)
-{
-    run->path_ns[to] = run->path_ns[from];
-    run->first_ns[to] = run->first_ns[from];
-    run->orders_ns[to] = run->orders_ns[from];
-}
-
 /* Prefetch decides neither the first bound nor that of the kernels. */
 static bool is_like_last(const struct run *run, int index)
 {
@@ -58,7 +51,9 @@ static bool bound_config(struct run *run, int index)
     if (!run->bound_table[index])
         return true;
     if (is_like_last(run, index)) {
-        copy_bounds(run, index - 1, index);
+        run->path_ns[index] = run->path_ns[index - 1];
+        run->first_ns[index] = run->first_ns[index - 1];
+        run->orders_ns[index] = run->orders_ns[index - 1];
         return true;
     }
     struct partition_problem problem = workbench_problem(&run->bench, config, run->bound_table[index], NULL);
@@ -111,19 +106,12 @@ bool first_bounds_open_queue(struct run *run, struct queue *queue)
     return true;
 }
 
-/* When time is over: by all that first bounds know, and behind them what has none. */
-static int64_t place_of(const struct run *run, int index)
-{
-    int64_t path_ns = run->path_ns[index];
-    if (!run->is_bounded[index])
-        return INT64_MAX;
-    return run->stopped ? max_i64(path_ns, run->first_ns[index]) : path_ns;
-}
-
 void first_bounds_list(struct run *run)
 {
-    for (int i = 0; i < run->config_count; i++)
-        run->order[i] = (struct ordered){ place_of(run, i), i, false };
+    for (int i = 0; i < run->config_count; i++) { /* when time is over, behind all others what has no bound */
+        int64_t path_ns = run->path_ns[i], known_ns = run->stopped ? max_i64(path_ns, run->first_ns[i]) : path_ns;
+        run->order[i] = (struct ordered){ run->is_bounded[i] ? known_ns : INT64_MAX, i, false };
+    }
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, first_bounds_compare);
 }
 

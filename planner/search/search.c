@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void drop_candidates(struct run *run)
-{
-    for (int i = 0; i < run->candidate_count; i++)
-        plan_free(run->candidates[i].plan);
-    run->candidate_count = 0;
-}
-
 /* Plans that fit, or were beaten before anyone knew, go to the result. */
 static bool hand_over_simulated(struct run *run)
 {
@@ -87,18 +80,13 @@ static bool propose_and_judge(struct run *run)
     return true;
 }
 
-static bool is_unsettled(const struct config_record *record)
-{
-    return record->fate == FATE_LEFT || record->fate == FATE_UNSEEN;
-}
-
 /* What its first bound rules out after all, now that the best is known, need not be listed. Where some are left, those
  * that are not listed are out of reach of the best plan, too. */
 static void drop_records(struct certificate *c)
 {
     int kept = 0;
     for (int i = 0; i < c->record_count; i++)
-        if (is_unsettled(&c->records[i]))
+        if (c->records[i].fate == FATE_LEFT || c->records[i].fate == FATE_UNSEEN)
             return;
     for (int i = 0; i < c->record_count; i++) {
         const struct config_record *record = &c->records[i];
@@ -225,12 +213,6 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
     return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
 }
 
-static bool find_nearest_only(struct run *run)
-{
-    run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
-    return run->busy_ns ? unbounded_list(run) && nearest_find(run) : fail_memory(run->err);
-}
-
 /* What the narrower part has is looked for, too: before all else, for half of the time, where that is limited and the
  * space is so large that it may be over before anything good is found. */
 static bool propose_beside_narrower(struct run *run, const struct model *model, const struct facts *facts)
@@ -253,8 +235,10 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     run->capacity_bytes = facts_most_bytes(facts);
     run->result->certificate.configurations = run->config_count;
     run->result->certificate.memory_bytes = run->capacity_bytes;
-    if (run->options->nearest_only)
-        return find_nearest_only(run);
+    if (run->options->nearest_only) {
+        run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
+        return run->busy_ns ? unbounded_list(run) && nearest_find(run) : fail_memory(run->err);
+    }
     run->open_bound_ns = INT64_MAX;
     run->result->plans =
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
@@ -295,7 +279,8 @@ bool search_run(struct search_result **out, const struct model *model, const str
     if (options->calls.now_ns)
         run.start_ns = options->calls.now_ns(options->calls.self);
     bool good = run_all(&run, model, facts) && hand_over_simulated(&run);
-    drop_candidates(&run);
+    for (int i = 0; i < run.candidate_count; i++)
+        plan_free(run.candidates[i].plan);
     workbench_close(&run.bench);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
         arena_free(&owned->arena);
