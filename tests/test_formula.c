@@ -152,9 +152,9 @@ static int64_t least_of_cuts(const struct busy_problem *problem, int *first, int
 static void draw_kernels(struct toy *toy, uint64_t *seed)
 {
     for (int i = 0; i < CHAIN_CLASSES * toy->table.strategy_count; i++) {
-        toy->prices[i].least.forward_ns = random_below(seed, 100);
-        toy->prices[i].least.input_ns = random_below(seed, 100);
-        toy->prices[i].least.weight_ns = random_below(seed, 100);
+        toy->prices[i].least_forward_ns = random_below(seed, 100);
+        toy->prices[i].least_input_ns = random_below(seed, 100);
+        toy->prices[i].least_weight_ns = random_below(seed, 100);
     }
 }
 

@@ -191,7 +191,7 @@ static int64_t most_weight_ns(const struct price_table *table)
 {
     int64_t most = 0;
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
-        most = max_i64(most, table->prices[i].least.weight_ns);
+        most = max_i64(most, table->prices[i].least_weight_ns);
     return most;
 }
 

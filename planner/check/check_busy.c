@@ -138,7 +138,7 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
         b->kernels[l] = price_least(b->table, b->chain->class_of[l]);
     for (int k = 0; k < b->config->stages; k++)
         for (int i = 0; i < b->table->class_count * b->table->strategy_count; i++)
-            b->weight_ns = max_i64(b->weight_ns, price_of_stage(b->table, k)->prices[i].least.weight_ns);
+            b->weight_ns = max_i64(b->weight_ns, price_of_stage(b->table, k)->prices[i].least_weight_ns);
     sum_up(b, b->table);
     for (int l = 0; l <= b->layers; l++)
         b->ahead[l] = b->sum[l] + b->weights[l];

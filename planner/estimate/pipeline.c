@@ -21,7 +21,7 @@ static int ring(int64_t use)
 /* How much of the layer's backward pass is left for its phase: the weights' gradients are computed last, or apart. */
 static int64_t phase_ns(const struct layer_price *price, enum action_kind kind)
 {
-    int64_t whole_ns = price->backward_ns - price->wait_ns, weight_ns = min_i64(price->least.weight_ns, whole_ns);
+    int64_t whole_ns = price->backward_ns - price->wait_ns, weight_ns = min_i64(price->least_weight_ns, whole_ns);
     return kind == ACTION_BACKWARD ? whole_ns : kind == ACTION_BACKWARD_WEIGHT ? weight_ns : whole_ns - weight_ns;
 }
 

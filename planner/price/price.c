@@ -155,23 +155,37 @@ struct least_price price_least(const struct price_table *table, int class_index)
 {
     struct least_price least = { INT64_MAX, INT64_MAX, INT64_MAX };
     for (int i = 0; i < table->strategy_count; i++) {
-        const struct least_price *own = &price_at(table, class_index, i)->least;
-        least.forward_ns = min_i64(least.forward_ns, own->forward_ns);
-        least.input_ns = min_i64(least.input_ns, own->input_ns);
-        least.weight_ns = min_i64(least.weight_ns, own->weight_ns);
+        const struct layer_price *own = price_at(table, class_index, i);
+        least.forward_ns = min_i64(least.forward_ns, own->least_forward_ns);
+        least.input_ns = min_i64(least.input_ns, own->least_input_ns);
+        least.weight_ns = min_i64(least.weight_ns, own->least_weight_ns);
     }
     return least;
 }
 
+/* Kinds of prices.def. */
+enum { OTHER, KEPT, LEAST };
+
+static int64_t pick(int64_t a, int64_t b, bool most)
+{
+    return most ? max_i64(a, b) : min_i64(a, b);
+}
+
 void price_merge(struct layer_price *into, const struct layer_price *price, bool largest)
 {
-    enum { FIELDS = sizeof *into / sizeof(int64_t) };
-    int64_t mine[FIELDS], other[FIELDS];
-    memcpy(mine, into, sizeof mine);
-    memcpy(other, price, sizeof other);
-    for (int i = 0; i < FIELDS; i++)
-        mine[i] = largest ? max_i64(mine[i], other[i]) : min_i64(mine[i], other[i]);
-    memcpy(into, mine, sizeof mine);
+#define PRICE(member, kind) into->member = pick(into->member, price->member, largest);
+#include "planner/price/prices.def"
+#undef PRICE
+}
+
+uint64_t price_hash(uint64_t hash, const struct layer_price *price)
+{
+    const int64_t words[] = {
+#define PRICE(member, kind) price->member,
+#include "planner/price/prices.def"
+#undef PRICE
+    };
+    return hash_words(hash, words, sizeof words / sizeof *words);
 }
 
 struct price_table *price_copy_table(struct arena *arena, const struct price_table *table)
@@ -185,11 +199,6 @@ struct price_table *price_copy_table(struct arena *arena, const struct price_tab
     if (copy->prices)
         memcpy(copy->prices, table->prices, prices * sizeof *copy->prices);
     return copy->prices ? copy : NULL;
-}
-
-static int64_t pick(int64_t a, int64_t b, bool most)
-{
-    return most ? max_i64(a, b) : min_i64(a, b);
 }
 
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most)
@@ -218,12 +227,11 @@ const struct price_table *price_of_plan_stage(const struct price_table *table, c
 
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but where a bound is asked
  * the cheaper one. */
-static void merge_price(struct layer_price *into, const struct layer_price *p)
+static void merge_price(struct layer_price *into, const struct layer_price *price)
 {
-    struct layer_price cheaper = *into;
-    price_merge(&cheaper, p, false);
-    price_merge(into, p, true);
-    into->least = cheaper.least;
+#define PRICE(member, kind) into->member = pick(into->member, price->member, kind != LEAST);
+#include "planner/price/prices.def"
+#undef PRICE
 }
 
 /* Gathers at the place of use stand on the compute path: nothing hides them. */
@@ -287,9 +295,9 @@ static void price_one(struct price_table *table, int strategy, struct price_book
             price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
         int class_index = book->graph->layers[l].class_index;
         if (whole) {
-            struct layer_price either = price;
-            price_merge(&either, &whole[l], false);
-            price.least = either.least;
+#define PRICE(member, kind) price.member = kind == LEAST ? min_i64(price.member, whole[l].member) : price.member;
+#include "planner/price/prices.def"
+#undef PRICE
         }
         merge_price(&table->prices[class_index * table->strategy_count + strategy], &price);
     }
@@ -366,17 +374,6 @@ static int64_t norm_exchange_ns(const struct price_book *book)
         .ns;
 }
 
-/* More than any: the first member takes its place. */
-static struct least_price no_least(void)
-{
-    struct least_price none;
-    int64_t most[sizeof none / sizeof(int64_t)];
-    for (size_t i = 0; i < sizeof most / sizeof *most; i++)
-        most[i] = INT64_MAX;
-    memcpy(&none, most, sizeof none);
-    return none;
-}
-
 /* Recomputation is there to save memory. Where a layer takes less time with it, by waiting less for its reduction since
  * the next one to go backward recomputes, or by a bucket that is cut elsewhere, that is its neighbours' decision. Not
  * what the walk of the loss makes, in place of the forward pass. */
@@ -385,14 +382,9 @@ static void keep_times(struct layer_price *price, const struct layer_price *plai
     int64_t later_ns = min_i64(plain->forward_ns - price->forward_ns, price->backward_ns - plain->backward_ns);
     int64_t forward_ns = plain->forward_ns - (walks_loss ? max_i64(0, later_ns) : 0);
     price->forward_ns = max_i64(price->forward_ns, forward_ns);
-    price->backward_ns = max_i64(price->backward_ns, plain->backward_ns);
-    price->wait_ns = max_i64(price->wait_ns, plain->wait_ns);
-    price->gather_forward_ns = max_i64(price->gather_forward_ns, plain->gather_forward_ns);
-    price->gather_backward_ns = max_i64(price->gather_backward_ns, plain->gather_backward_ns);
-    price->gather_once_ns = max_i64(price->gather_once_ns, plain->gather_once_ns);
-    price->reduce_ns = max_i64(price->reduce_ns, plain->reduce_ns);
-    price->reduce_last_ns = max_i64(price->reduce_last_ns, plain->reduce_last_ns);
-    price->step_ns = max_i64(price->step_ns, plain->step_ns);
+#define PRICE(member, kind) price->member = kind == KEPT ? max_i64(price->member, plain->member) : price->member;
+#include "planner/price/prices.def"
+#undef PRICE
 }
 
 /* Of so many strategies. */
@@ -405,8 +397,10 @@ static bool open_table(struct price_table *table, struct arena *arena, const str
     table->workspace_bytes = arena_alloc(arena, (size_t)count, sizeof *table->workspace_bytes);
     if (!table->prices || !table->workspace_bytes)
         return fail_memory(err);
-    for (int i = 0; i < book->class_count * count; i++)
-        table->prices[i].least = no_least();
+    for (int i = 0; i < book->class_count * count; i++) { /* more than any: the first member takes its place */
+        struct layer_price *price = &table->prices[i];
+        price->least_forward_ns = price->least_input_ns = price->least_weight_ns = INT64_MAX;
+    }
     return true;
 }
 

@@ -21,39 +21,17 @@ struct least_price {
     int64_t forward_ns, input_ns, weight_ns;
 };
 
-/* ns of one micro-batch on one rank. Compute is the path through kernels and the collectives that they wait for (tensor
- * and context parallel); the data-parallel lane runs beside it. */
+/* Compute is the path through kernels and the collectives that they wait for; the data-parallel lane runs beside it. */
 struct layer_price {
-    int64_t forward_ns, backward_ns;               /* compute path; recomputation is part of backward */
-    int64_t wait_ns;                               /* of backward: for reductions, were all layers decided like this */
-    int64_t gather_forward_ns, gather_backward_ns; /* dp lane, every micro-batch: ZeRO-3 gathers */
-    int64_t gather_once_ns;                        /* dp lane, once: gathers of ZeRO-3 that stay for the step */
-    int64_t rest_forward_ns, rest_backward_ns;     /* what is left of each, at least, when its last gather is there */
-    int64_t reduce_ns;                             /* dp lane, every micro-batch: ZeRO-2 and 3 reductions */
-    int64_t reduce_last_ns;                        /* dp lane, once: after the last backward */
-    int64_t step_ns;                               /* once: norm, optimizer, and gathers after it */
-    int64_t norm_ns;                               /* of step_ns what comes before all ranks know the norm */
-    int64_t gradient_ns;                           /* from the beginning of backward to the first weight's gradient */
-    int64_t reduce_tail_ns;                        /* dp lane: the longest single reduction, at worst the last */
-    int64_t weight_bytes;  /* persistent: weights, accumulators, states; and weights that stay gathered for the step */
-    int64_t version_bytes; /* of weight_bytes what a further version of the weights takes again */
-    int64_t tied_bytes;    /* persistent too, unless the stage holds the weight's first user as well */
-    int64_t saved_bytes;   /* per micro-batch in flight */
-    int64_t transient_bytes;                /* largest extra need while the layer runs */
-    int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
-    /* Of weights that later layers use too: gradients of one rank, at the first as at the last of these layers; and
-     * what the first layer's price above holds for the others. */
-    int64_t tied_gradient_bytes;
-    int64_t tied_gather_forward_ns, tied_gather_backward_ns, tied_reduce_ns;
-    int64_t tied_gather_once_ns; /* of gather_once_ns what the others gather again on another stage */
-    struct least_price least;    /* of the cheapest member of the class */
-    /* What the path, and the lane, lose in a pass by each ns that the lane moves data: they share links. For the walk:
-     * the closed form leaves it out. */
-    int64_t path_loss_forward_ppm, path_loss_backward_ppm, lane_loss_forward_ppm, lane_loss_backward_ppm;
+#define PRICE(member, kind) int64_t member;
+#include "planner/price/prices.def"
+#undef PRICE
 };
 
-/* Number by number the larger, or the smaller; a price is nothing but int64_t, as are its parts. */
+/* Number by number the larger, or the smaller. */
 void price_merge(struct layer_price *into, const struct layer_price *price, bool largest);
+/* The hash of a price, from that of what came before it. */
+uint64_t price_hash(uint64_t hash, const struct layer_price *price);
 
 struct price_table {
     int class_count, strategy_count;

@@ -163,17 +163,17 @@ void sample_price_kernels(struct sample *s)
     const struct stage_program *list = &s->program->stages[0];
     for (int k = 0; k < s->list_count; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];
-        struct least_price *least = &s->by_layer[sample_layer_of(s, instr)].least;
+        struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
         if (instr->op != OP_COMPUTE || instr->again)
             continue;
         /* What the walk of the loss runs, forward too, belongs to its actions, which are backward by input. */
         bool all_by_input = instr->late || segment_is_walked(&s->graph->segments[instr->segment],
                                                              &s->program->assignments[instr->segment]);
         if (all_by_input || instr->phase == PHASE_BACKWARD_INPUT)
-            least->input_ns += s->duration[s->listed[k]];
+            price->least_input_ns += s->duration[s->listed[k]];
         else if (instr->phase == PHASE_FORWARD)
-            least->forward_ns += s->duration[s->listed[k]];
+            price->least_forward_ns += s->duration[s->listed[k]];
         else if (instr->phase == PHASE_BACKWARD_WEIGHT)
-            least->weight_ns += s->duration[s->listed[k]];
+            price->least_weight_ns += s->duration[s->listed[k]];
     }
 }

@@ -41,9 +41,8 @@ static uint64_t hash_table(struct certificate_hash *hash, const struct price_tab
         return hash->last_prices;
     hash->last = table;
     hash->last_prices = hash_i64(hash_i64(HASH_START, table->class_count), table->strategy_count);
-    /* a price is nothing but int64_t */
-    hash->last_prices =
-        hash_words(hash->last_prices, (const int64_t *)table->prices, count * sizeof *table->prices / sizeof(int64_t));
+    for (size_t i = 0; i < count; i++)
+        hash->last_prices = price_hash(hash->last_prices, &table->prices[i]);
     return hash->last_prices;
 }
 
