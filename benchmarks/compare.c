@@ -95,7 +95,7 @@ static bool lower(struct compare_entry *e, const struct model *model, const stru
     const struct plan *plan = e->plan;
     return plan_graph(&e->graph, model, plan, err) && plan_check(plan, e->graph, err) &&
            program_lower(&e->program, e->graph, plan, err) && program_layout(e->program, err) &&
-           program_verify(e->program, err) && simulate(&e->predicted, facts, e->program, err);
+           verify_program(e->program, err) && simulate(&e->predicted, facts, e->program, err);
 }
 
 bool comparison_add(struct comparison *c, const char *name, const char *description, bool chosen,

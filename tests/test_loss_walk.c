@@ -16,7 +16,7 @@ static struct lowered lower_in(const struct strategy *s, int chunks)
     l.plan->loss_chunks = chunks;
     ck_assert_msg(plan_check(l.plan, l.graph, &err), "%s: %s", s->name, err.message);
     ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s: %s", s->name, err.message);
-    ck_assert_msg(program_verify(l.program, &err), "%s: %s", s->name, err.message);
+    ck_assert_msg(verify_program(l.program, &err), "%s: %s", s->name, err.message);
     return l;
 }
 

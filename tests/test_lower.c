@@ -199,7 +199,7 @@ static void check_properties(const struct strategy *s)
     check_step(s, &l);
     check_loss(&l);
     ck_assert_msg(program_layout(l.program, &err), "%s: %s", s->name, err.message);
-    ck_assert_msg(program_verify(l.program, &err), "%s: %s", s->name, err.message);
+    ck_assert_msg(verify_program(l.program, &err), "%s: %s", s->name, err.message);
     lowered_free(&l);
 }
 
@@ -267,7 +267,7 @@ START_TEST(changing_dimensions_hold)
         check_waits(&s, l.program);
         check_definitions(&s, l.program);
         check_messages(&s, l.program);
-        ck_assert_msg(program_layout(l.program, &err) && program_verify(l.program, &err), "turn %d: %s", shift,
+        ck_assert_msg(program_layout(l.program, &err) && verify_program(l.program, &err), "turn %d: %s", shift,
                       err.message);
         lowered_free(&l);
     }

@@ -198,7 +198,7 @@ START_TEST(joined_atoms_make_the_same_plan)
     free_choices(&w.space);
     world_start(&w);
     for (int i = 0; i < w.config_count; i += 17) {
-        struct plan *plan = plan_from_config(&w.space, &w.configs[i], w.bench.graph);
+        struct plan *plan = assemble_config(&w.space, &w.configs[i], w.bench.graph);
         struct graph *graph = graph_of(w.model, plan->batch, plan->sequence, plan->vocab_multiple);
         struct estimate *before = NULL, *after = NULL;
         int atoms = plan->atom_count, count = space_strategies(&w.space, &w.configs[i].mesh, NULL);
@@ -292,7 +292,7 @@ static int64_t stage_arena_bytes(const struct world *w, const struct config *con
 {
     struct error err = { 0 };
     struct program *program = NULL;
-    struct plan *plan = plan_from_config(&w->space, config, w->bench.graph);
+    struct plan *plan = assemble_config(&w->space, config, w->bench.graph);
     struct graph *graph = graph_of(w->model, plan->batch, plan->sequence, plan->vocab_multiple);
     for (int l = 0; l < plan->layer_count; l++)
         plan->layers[l] = strategy->layer;

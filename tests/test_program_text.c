@@ -97,13 +97,12 @@ START_TEST(the_form_is_this)
     struct hand *h = hand_pipeline("1f1b", 1, 1);
     struct text text = { 0 }, want = { 0 };
     program_print(h->program, &text);
-    text_printf(
-        &want,
-        "program model %016llx plan %016llx stages 1 buffers 6 assignments 1\n"
-        "assignment 0 axis -1 -1 -1 -1 ring -1 slice -1 slices 1\n"
-        "buffer 0 weight stage 0 id 0 weight persistent micro -1 ring 0 0 part 0 1 0 version 0 layout R R R R "
-        "elements 100 bytes 400 offset -1\n",
-        (unsigned long long)h->graph.model_hash, (unsigned long long)plan_hash(h->plan));
+    text_printf(&want,
+                "program model %016llx plan %016llx stages 1 buffers 6 assignments 1\n"
+                "assignment 0 axis -1 -1 -1 -1 ring -1 slice -1 slices 1\n"
+                "buffer 0 weight stage 0 id 0 weight persistent micro -1 ring 0 0 part 0 1 0 version 0 layout R R R R "
+                "elements 100 bytes 400 offset -1\n",
+                (unsigned long long)h->graph.model_hash, (unsigned long long)plan_hash(h->plan));
     ck_assert_msg(!strncmp(text.data, want.data, want.length), "%s", text.data);
     static const char tail[] = "stage 0 instrs 6 arena 0 persistent 0 scratch 0 0\n"
                                "instr 0 load forward on compute fold none layer 0 segment -1 micro 0 round 0 atoms 0 "
@@ -196,7 +195,7 @@ START_TEST(hostile_texts_do_no_harm)
             program_print(out, &again);
             ck_assert_uint_eq(again.length, length);
             ck_assert_mem_eq(again.data, copy, length);
-            program_verify(out, NULL);
+            verify_program(out, NULL);
             text_free(&again);
         }
         program_free(out);

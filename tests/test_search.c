@@ -540,7 +540,7 @@ START_TEST(balance_equals_brute_force)
         int64_t weight[9], best = INT64_MAX, got = 0;
         for (int l = 0; l < layers; l++)
             weight[l] = random_below(&seed, 20);
-        balance_stages(weight, 0, layers, stages, first);
+        assemble_balance(weight, 0, layers, stages, first);
         for (int k = 0; k < stages; k++) {
             int64_t sum = 0;
             int end = k + 1 < stages ? first[k + 1] : layers;

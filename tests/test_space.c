@@ -95,7 +95,7 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
     for (int k = 0; k < pieces; k++)
         solution.first_layer[k] = place[solution.first_layer[k]];
     ck_assert(partition_set_counts(&solution, arena, count, pieces, block));
-    struct plan *plan = plan_from_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
+    struct plan *plan = assemble_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
     ck_assert_ptr_nonnull(plan);
     if (solution.shape)
         check_in_flight(plan, config, &solution, arena);

@@ -57,7 +57,7 @@ static void close_world(struct swap_world *w)
 static struct plan *mixed_plan(const struct swap_world *w, const struct config *config, const struct price_table *table,
                                uint64_t *seed)
 {
-    struct plan *plan = plan_from_config(&w->space, config, w->bench.graph);
+    struct plan *plan = assemble_config(&w->space, config, w->bench.graph);
     for (int l = 0; l < plan->layer_count; l++)
         plan->layers[l] = table->strategies[random_below(seed, table->strategy_count)].layer;
     return plan;

@@ -1,4 +1,4 @@
-/* What program_verify() accepts and refuses: every lowered program as it is, and mutants of it. A mutant is one change;
+/* What verify_program() accepts and refuses: every lowered program as it is, and mutants of it. A mutant is one change;
  * those that change the meaning must be noticed. Each class of mutants says which of its members may pass. */
 #include "tests/check.h"
 #include "base/num.h"
@@ -64,7 +64,7 @@ static void heal(struct patient *p)
 static bool accepted(const struct patient *p, struct error *err)
 {
     *err = (struct error){ 0 };
-    return program_verify(&p->copy, err);
+    return verify_program(&p->copy, err);
 }
 
 /* Waits name indices: what moves takes its number along. */
@@ -288,7 +288,7 @@ START_TEST(mutants_are_noticed)
 {
     struct lowered l = lowered_program(&strategies[_i]);
     struct error err = { 0 };
-    ck_assert_msg(program_verify(l.program, &err), "%s, before layout: %s", strategies[_i].name, err.message);
+    ck_assert_msg(verify_program(l.program, &err), "%s, before layout: %s", strategies[_i].name, err.message);
     ck_assert_msg(program_layout(l.program, &err), "%s", err.message);
     mutate(l.program, strategies[_i].name);
     lowered_free(&l);
@@ -342,9 +342,9 @@ START_TEST(random_plans_are_accepted)
     }
     if (plan_check(l.plan, l.graph, &err)) {
         ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%d: %s", _i, err.message);
-        ck_assert_msg(program_verify(l.program, &err), "%d, before layout: %s", _i, err.message);
+        ck_assert_msg(verify_program(l.program, &err), "%d, before layout: %s", _i, err.message);
         ck_assert_msg(program_layout(l.program, &err), "%d: %s", _i, err.message);
-        ck_assert_msg(program_verify(l.program, &err), "%d: %s", _i, err.message);
+        ck_assert_msg(verify_program(l.program, &err), "%d: %s", _i, err.message);
     } else {
         ck_assert_msg(strstr(err.message, "plan") != NULL, "%s", err.message);
     }
@@ -356,7 +356,7 @@ END_TEST
 static void refused(struct program *p, const char *part)
 {
     struct error err = { 0 };
-    ck_assert(!program_verify(p, &err));
+    ck_assert(!verify_program(p, &err));
     ck_assert_msg(strstr(err.message, part) != NULL, "expected \"%s\" in: %s", part, err.message);
     ck_assert_int_eq(err.kind, ERROR_BUG);
 }
@@ -372,7 +372,7 @@ START_TEST(copies_of_weights_are_summed)
         if (strcmp(strategies[k].name, "turns") != 0)
             continue;
         l = lowered_program(&strategies[k]);
-        ck_assert_msg(program_layout(l.program, &err) && program_verify(l.program, &err), "%s", err.message);
+        ck_assert_msg(program_layout(l.program, &err) && verify_program(l.program, &err), "%s", err.message);
         for (int s = 0; s < l.program->stage_count; s++)
             for (int i = 0; i < l.program->stages[s].instr_count; i++) {
                 struct instr *instr = &l.program->stages[s].instrs[i];
@@ -380,11 +380,11 @@ START_TEST(copies_of_weights_are_summed)
                     continue;
                 instr->accumulate = false;
                 err = (struct error){ 0 };
-                ck_assert_msg(!program_verify(l.program, &err), "stage %d instr %d", s, i);
+                ck_assert_msg(!verify_program(l.program, &err), "stage %d instr %d", s, i);
                 instr->accumulate = true;
                 tried++;
             }
-        ck_assert(program_verify(l.program, &err));
+        ck_assert(verify_program(l.program, &err));
         lowered_free(&l);
     }
     ck_assert_int_gt(tried, 10);
@@ -475,14 +475,14 @@ START_TEST(gradients_lie_over_inputs_where_kernels_allow_it)
                       *gradient = &l.program->buffers[instr_operand(l.program, instr, ROLE_GRADIENT_IN, 0)];
         was[0] = input->offset, was[1] = gradient->offset;
         put_above(l.program, top, instr, round_up(bytes, ARENA_ALIGNMENT_BYTES));
-        ck_assert_msg(program_verify(l.program, &err), "%s", err.message);
+        ck_assert_msg(verify_program(l.program, &err), "%s", err.message);
         put_above(l.program, top, instr, ARENA_ALIGNMENT_BYTES);
         refused(l.program, "whose bytes buffer");
         put_above(l.program, top, instr, 0);
         if (kernel == KERNEL_ATTENTION)
             refused(l.program, "whose bytes buffer");
         else
-            ck_assert_msg(program_verify(l.program, &err), "%s", err.message);
+            ck_assert_msg(verify_program(l.program, &err), "%s", err.message);
         input->offset = was[0], gradient->offset = was[1];
         tried++;
     }
@@ -527,7 +527,7 @@ START_TEST(nobody_passes_a_norm_reduce)
         hand_wait(h, s, scalar);
     }
     struct error err = { 0 };
-    ck_assert_msg(program_verify(h->program, &err), "%s", err.message);
+    ck_assert_msg(verify_program(h->program, &err), "%s", err.message);
     struct stage_program *list = &h->program->stages[1]; /* stage 1 reduces before all else */
     struct instr zero = list->instrs[list->instr_count - 2], reduce = list->instrs[list->instr_count - 1];
     memmove(&list->instrs[2], &list->instrs[0], (size_t)(list->instr_count - 2) * sizeof zero);

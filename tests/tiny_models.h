@@ -216,7 +216,7 @@ static inline struct program *tiny_lower(const struct graph *graph, const struct
     struct program *program = NULL;
     if (!program_lower(&program, graph, plan, err))
         return NULL;
-    if (program_layout(program, err) && program_verify(program, err))
+    if (program_layout(program, err) && verify_program(program, err))
         return program;
     program_free(program);
     return NULL;

@@ -25,7 +25,7 @@ static int set_replicas(struct plan *plan, int at, int replicas, int first, int 
     return replicas;
 }
 
-struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph)
+struct plan *assemble_config(const struct space *space, const struct config *config, const struct graph *graph)
 {
     struct plan *plan = plan_new(config_meshes(config), graph->layer_count);
     if (!plan || !plan_set_chunks(plan, config_chunks(config))) {
@@ -88,16 +88,16 @@ static void assign_layers(struct plan *plan, int first, int end, const int *orde
     }
 }
 
-struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph,
-                                 const struct chain *chain, const struct price_table *table,
-                                 const struct partition_plan *solution)
+struct plan *assemble_partition(const struct space *space, const struct config *config, const struct graph *graph,
+                                const struct chain *chain, const struct price_table *table,
+                                const struct partition_plan *solution)
 {
     struct arena scratch = { 0 };
     int block = table->class_count * table->strategy_count, end = 0,
         *count = arena_alloc(&scratch, (size_t)block, sizeof *count),
         *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken),
         *order = arena_alloc(&scratch, (size_t)graph->layer_count, sizeof *order);
-    struct plan *plan = arena_failed(&scratch) ? NULL : plan_from_config(space, config, graph);
+    struct plan *plan = arena_failed(&scratch) ? NULL : assemble_config(space, config, graph);
     int pieces = solution->shape ? solution->stage_count : config_pieces(config), at = 0;
     for (int k = 0; plan && k < pieces; k++) {
         int first = end;
@@ -139,7 +139,7 @@ static int fill_stages(const int64_t *weight, int stride, int layer_count, int s
     return stage + 1;
 }
 
-void balance_stages(const int64_t *weight, int stride, int layer_count, int stage_count, int *first)
+void assemble_balance(const int64_t *weight, int stride, int layer_count, int stage_count, int *first)
 {
     int64_t low = 0, high = 0;
     for (int i = 0; i < (stride > 0 ? stage_count : 1) * layer_count; i++)
@@ -225,7 +225,7 @@ static void fill_thrifty(struct partition_plan *solution, int *count, const stru
         int class_index = chain->class_of[l], pick = thriftiest(table, class_index, in_flight[0], passing);
         weight[l] = kept_bytes(price_at(table, class_index, pick), in_flight[0]);
     }
-    balance_stages(weight, 0, chain->layer_count, pieces, solution->first_layer);
+    assemble_balance(weight, 0, chain->layer_count, pieces, solution->first_layer);
     for (int k = 0; k < pieces; k++) {
         int end = k + 1 < pieces ? solution->first_layer[k + 1] : chain->layer_count;
         for (int l = solution->first_layer[k]; l < end; l++) {
@@ -237,16 +237,16 @@ static void fill_thrifty(struct partition_plan *solution, int *count, const stru
         solution->first_layer[k] = chain_prefix(chain, solution->first_layer[k]);
 }
 
-int64_t thriftiest_bytes(const struct config *config, const struct chain *chain, const struct price_table *table,
-                         const int *in_flight)
+int64_t assemble_thriftiest_bytes(const struct config *config, const struct chain *chain,
+                                  const struct price_table *table, const int *in_flight)
 {
     int64_t bytes;
     passing_bytes(config, chain, table, in_flight, &bytes);
     return bytes;
 }
 
-struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,
-                             const struct chain *chain, const struct price_table *table, const int *in_flight)
+struct plan *assemble_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,
+                                 const struct chain *chain, const struct price_table *table, const int *in_flight)
 {
     struct arena scratch = { 0 };
     struct plan *plan = NULL;
@@ -257,7 +257,7 @@ struct plan *plan_thriftiest(const struct space *space, const struct config *con
     if (!arena_failed(&scratch)) {
         fill_thrifty(&solution, count, config, chain, table, in_flight, weight);
         if (partition_set_counts(&solution, &scratch, count, (int)stages, (int)block))
-            plan = plan_from_partition(space, config, graph, chain, table, &solution);
+            plan = assemble_partition(space, config, graph, chain, table, &solution);
     }
     arena_free(&scratch);
     return plan;

@@ -23,7 +23,7 @@ static void whole_extents(const struct graph *graph, const struct segment *segme
     }
 }
 
-double graph_model_flops(const struct graph *graph)
+double estimate_model_flops(const struct graph *graph)
 {
     double flops = 0; /* a step of a thousand billion parameters has more than 2^63 */
     for (int s = 0; s < graph->segment_count; s++) {
@@ -142,7 +142,7 @@ void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, c
     }
     p->micro_batches_simulated =
         estimate->micro_batches_simulated < plan->micro_batch_count ? estimate->micro_batches_simulated : 0;
-    estimate->model_flops = graph_model_flops(graph);
+    estimate->model_flops = estimate_model_flops(graph);
     if (p->step_ns <= 0)
         return;
     p->tokens_per_s_per_device = (double)graph->batch * (double)graph->sequence / step_s / plan->rank_count;

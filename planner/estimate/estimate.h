@@ -104,5 +104,5 @@ int64_t estimate_peak_bytes(const struct prediction *prediction); /* of its full
 
 /* Usable bytes of the type of device that has most; of each stage: cost_stage_available_bytes(). */
 /* Floating-point operations that one step of the model needs (see struct estimate). */
-double graph_model_flops(const struct graph *graph);
+double estimate_model_flops(const struct graph *graph);
 #endif

@@ -255,7 +255,7 @@ bool moves_config(struct run *run, const struct candidate *from, int config, int
         return true;
     if (!reserve_set(run, out, from->reserve_bytes))
         return false;
-    out->plan = plan_from_config(run->bench.space, &run->configs[config], run->bench.graph);
+    out->plan = assemble_config(run->bench.space, &run->configs[config], run->bench.graph);
     if (!out->plan || (from->plan->order && !plan_set_order(out->plan, from->plan->order))) {
         plan_free(out->plan);
         return fail_memory(run->err);

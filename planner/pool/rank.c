@@ -211,8 +211,8 @@ static void number_families(struct run *run)
 
 static bool make_plan(struct run *run, struct candidate *c)
 {
-    c->plan = plan_from_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
-                                  c->table, &c->solution);
+    c->plan = assemble_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
+                                 c->table, &c->solution);
     if (!c->plan)
         return fail_memory(run->err);
     rank_settle_prefetch(run, c->plan);

@@ -84,7 +84,7 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
             weight[k * layers + l] = p ? p->forward_ns + p->backward_ns : 1;
         }
     if (good)
-        balance_stages(weight, layers, layers, pieces, first);
+        assemble_balance(weight, layers, layers, pieces, first);
     if (good)
         first[pieces] = layers;
     for (int k = 0; good && k < pieces; k++)
@@ -99,7 +99,7 @@ static bool build(struct plan **out, const struct config *config, struct workben
     int count = space_strategies(bench->space, &config->mesh, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     int *pick = arena_alloc(&bench->arena, (size_t)bench->graph->layer_count, sizeof *pick);
-    struct plan *plan = plan_from_config(bench->space, config, bench->graph);
+    struct plan *plan = assemble_config(bench->space, config, bench->graph);
     bool good = strategies && pick && plan ? workbench_table(bench, config, false, &table, err) : fail_memory(err);
     if (good) {
         space_strategies(bench->space, &config->mesh, strategies);

@@ -13,7 +13,7 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
     struct arena scratch = { 0 };
     const int *in_flight = workbench_in_flight(&scratch, config);
     const struct workbench *bench = &run->bench;
-    *out = in_flight ? plan_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
+    *out = in_flight ? assemble_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
     arena_free(&scratch);
     return *out != NULL || fail_memory(run->err);
 }
@@ -59,9 +59,9 @@ static bool list_thrifty(struct run *run, struct need *list, int *count)
             continue;
         const int *in_flight = workbench_in_flight(&scratch, &run->configs[i]);
         if (in_flight)
-            list[(*count)++] =
-                (struct need){ .bytes = thriftiest_bytes(&run->configs[i], &run->bench.chain, table, in_flight),
-                               .index = i };
+            list[(*count)++] = (struct need){
+                .bytes = assemble_thriftiest_bytes(&run->configs[i], &run->bench.chain, table, in_flight), .index = i
+            };
         arena_free(&scratch);
         if (!in_flight)
             return fail_memory(run->err);

@@ -113,8 +113,8 @@ static int64_t bound_orders(const struct run *run)
 static bool show_best(struct run *run)
 {
     struct certificate *c = &run->result->certificate;
-    c->best_plan = plan_from_partition(run->bench.space, &run->configs[run->best_config], run->bench.graph,
-                                       &run->bench.chain, run->best_table, &run->best_solution);
+    c->best_plan = assemble_partition(run->bench.space, &run->configs[run->best_config], run->bench.graph,
+                                      &run->bench.chain, run->best_table, &run->best_solution);
     if (c->best_plan)
         plan_join_atoms(c->best_plan);
     return c->best_plan || fail_memory(run->err);

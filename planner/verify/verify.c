@@ -347,7 +347,7 @@ bool verify_progress(const struct program *program, const struct pairing *pairin
     return ok;
 }
 
-bool program_verify(const struct program *program, struct error *err)
+bool verify_program(const struct program *program, struct error *err)
 {
     struct pairing pairing;
     if (!verify_structure(program, err) || !verify_arena(program, err) || !pairing_build(&pairing, program, err))

@@ -17,5 +17,5 @@
  * buffers, and (by running machine_step with rendezvous semantics, no buffering) a stall, with its cycle. Messages name
  * rank, instruction and reason.
  */
-bool program_verify(const struct program *program, struct error *err);
+bool verify_program(const struct program *program, struct error *err);
 #endif

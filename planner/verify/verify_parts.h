@@ -1,4 +1,4 @@
-/* The parts of program_verify(). Nobody else includes this. */
+/* The parts of verify_program(). Nobody else includes this. */
 #ifndef CLEAVE_VERIFY_VERIFY_PARTS_H
 #define CLEAVE_VERIFY_VERIFY_PARTS_H
 #include "planner/program/pairing.h"

@@ -41,7 +41,7 @@ static void lower(const struct plan *plan, const struct graph *graph)
         must(err.kind != ERROR_NONE && err.kind != ERROR_BUG && !program);
         return;
     }
-    must(program_layout(program, &err) && program_verify(program, &err));
+    must(program_layout(program, &err) && verify_program(program, &err));
     program_free(program);
 }
 

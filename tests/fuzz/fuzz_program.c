@@ -81,8 +81,8 @@ static void try_text(const struct base *b, const char *bytes, size_t size)
     }
     program_print(program, &printed);
     must(!printed.failed && printed.length == size && !memcmp(printed.data, bytes, size));
-    if (program_verify(program, &err))
-        must(program_layout(program, &err) && program_verify(program, &err));
+    if (verify_program(program, &err))
+        must(program_layout(program, &err) && verify_program(program, &err));
     text_free(&printed);
     program_free(program);
 }
