@@ -109,12 +109,14 @@ START_TEST(gradients_are_the_processors)
 END_TEST
 
 #ifndef CLEAVE_REAL_DOUBLE
-/* Losses in bf16 are those in fp32 up to its rounding, whatever the plan. */
+/* Losses in bf16 are those in fp32 up to its rounding, whatever the plan, of which shares have every other one. */
 START_TEST(half_precision_is_near)
 {
     const char *model = tiny_models[_i];
     struct outcome want = gpu_run(model, &gpu_single, &device_cpu, NULL, NULL);
     for (int c = -1; c < GPU_TRIED; c++) {
+        if (!in_turn(c + 1 + _i, 2))
+            continue;
         struct outcome got =
             gpu_run_as(DTYPE_BF16, model, c < 0 ? &gpu_single : &gpu_choices_tried[c], &device_single, NULL, NULL);
         for (int s = 0; s < STEPS; s++)
