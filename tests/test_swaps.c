@@ -1,6 +1,7 @@
 /* Which of like layers takes which strategy: the descent ends where no swap helps, and helps in the simulation too. */
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
+#include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
 #include "planner/estimate/swaps.h"
 #include "planner/tables/workbench.h"

@@ -32,13 +32,18 @@ enum {
                                what it does not. */
     DIVE_SHARE = 20,        /* A bound one part in so many below the incumbent is solved at once: a plan near it would
                                rule out much. */
-    PROOF_PERCENT = 25,     /* Of a time limit, what the proof gets before it pauses for the judge: with all of it
-                               gpt-1t with turns took 264 s a step under limits of 0.8 to 15 s, and 68 s without a
-                               limit. */
+    PROOF_WORK = 12000,     /* Knapsacks and passes of the proof before it pauses for the judge: of the golden jobs the
+                               one whose proof takes most needs 8,589, half a second. */
     FAR_FROM_BOUND = 2,     /* An incumbent so many times the least bound makes relaxations slow, since wide caps let
                                stages end anywhere: then more scouts are sent out. */
-    LARGE_SPACE = 20000,    /* Of so many configurations the narrower part goes first where time is limited: listing
-                               and bounding them all may take the whole of it. */
+    LARGE_SPACE = 20000,    /* Of so many configurations the narrower part goes first: listing and bounding them all
+                               may take whatever time there is. */
+    OPENING_SAMPLE = 64,    /* Configurations that are bounded, and solved by that until one has a plan that fits, */
+    OPENING_SHARE = 4,      /* at most one in so many, */
+    OPENING_TRIES = 8,      /* and so many solved, before all else where time is limited. */
+    EARLY_LOOKS = 16,       /* Candidates of the formula that are walked for an early plan, of which */
+    EARLY_TRIES = 3,        /* so many are simulated until one fits: in all 3 to 5 % of a search, where time is
+                               limited. */
 };
 
 /* ---- families (families.c): without them 5 golden jobs take longer, by up to 7.4 %, 2 less, by 0.4 %; a third of

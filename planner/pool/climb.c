@@ -2,6 +2,7 @@
  * formula knows neither the links at a cut nor what crosses it, nor that order. */
 #include "base/num.h"
 #include "planner/estimate/effort.h"
+#include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
 #include "planner/estimate/swaps.h"
 

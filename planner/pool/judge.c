@@ -48,11 +48,6 @@ bool judge_list_plan(struct search_result *result, const struct search_plan *pla
     return true;
 }
 
-static int64_t best_step(const struct run *run)
-{
-    return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
-}
-
 /* Takes the estimate over. */
 static bool insert_plan(struct run *run, const struct candidate *c, struct estimate *estimate)
 {
@@ -61,7 +56,7 @@ static bool insert_plan(struct run *run, const struct candidate *c, struct estim
     bool good = plan.plan || fail_memory(run->err);
     if (good)
         plan_join_atoms(plan.plan); /* where no layer made use of groups of shards */
-    int64_t before_ns = best_step(run), step_ns = estimate->prediction.step_ns;
+    int64_t before_ns = run_best_step_ns(run), step_ns = estimate->prediction.step_ns;
     if (good && judge_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1))) {
         run->result->parts[c->origin].led += step_ns < before_ns;
         return true;
@@ -222,7 +217,8 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
         int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
-        if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)) || estimate_effort(c->plan) > most_effort)
+        if (c->judged || (hopeful && c->ranked_ns - doubt >= run_best_step_ns(run)) ||
+            estimate_effort(c->plan) > most_effort)
             continue;
         int64_t ns = judge_expected_ns(run, c);
         if (!next || ns < least_ns) {
@@ -346,24 +342,32 @@ static bool look_again(struct run *run, const struct candidate *c, struct estima
     return good;
 }
 
+bool judge_simulate(struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out, int64_t *spent)
+{
+    if (!judge_plan(run, c->plan, c->table, worth_ns, out, run->err))
+        return false;
+    *spent += (*out)->effort;
+    bool turns = !(*out)->beaten && may_turn(&(*out)->prediction, run->options->tight);
+    if (!turns || look_again(run, c, out))
+        return true;
+    estimate_free(*out);
+    *out = NULL;
+    return false;
+}
+
 static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
-    if (!judge_plan(run, c->plan, c->table, worth(run), &estimate, run->err))
+    if (!judge_simulate(run, c, worth(run), &estimate, spent))
         return false;
     run->result->certificate.judged++;
     run->result->parts[c->origin].simulated++;
-    *spent += estimate->effort;
     if (estimate->beaten) {
         c->judged = c->simulated = true;
         c->beaten_ns = estimate->apart_ns;
         run->beaten = run->beaten || run->result->plan_count == 0;
         estimate_free(estimate);
         return true;
-    }
-    if (may_turn(&estimate->prediction, run->options->tight) && !look_again(run, c, &estimate)) {
-        estimate_free(estimate);
-        return false;
     }
     if (estimate->prediction.fits) {
         c->judged = c->simulated = true;
@@ -465,11 +469,11 @@ bool judge_candidates(struct run *run)
     int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = JUDGE_BUDGET;
     for (int families = 0, late = 0; !run_has_any(run);) {
         bool enough = run->result->plan_count >= top;
-        if (run_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
+        if (early_ends(run) || (run_stops(run) && late++ == LATE_JUDGED))
             return true;
         bool more = families < JUDGED_FAMILIES && on_families < FAMILY_BUDGETS * JUDGE_BUDGET;
         struct candidate *c = more ? next_fresh(run) : NULL;
-        bool fresh = c && c->ranked_ns < best_step(run);
+        bool fresh = c && c->ranked_ns < run_best_step_ns(run);
         if (!fresh)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
         if (!c)
@@ -487,7 +491,7 @@ bool judge_candidates(struct run *run)
 static struct candidate *next_dear(struct run *run, bool hopeful)
 {
     struct candidate *c = next_kind(run, hopeful, DEAR_BUDGETS * JUDGE_BUDGET);
-    return c && c->ranked_ns < best_step(run) ? c : NULL;
+    return c && c->ranked_ns < run_best_step_ns(run) ? c : NULL;
 }
 
 /* Candidates that have come since are simulated: what may win and MORE_BUDGETS allow; then those that lead by rank
@@ -512,7 +516,7 @@ bool judge_more(struct run *run)
 
 bool judge_better(struct run *run, int64_t *spent, bool *better)
 {
-    int64_t before_ns = best_step(run);
+    int64_t before_ns = run_best_step_ns(run);
     *better = false;
     while (!*better && *spent < JUDGE_BUDGET && !run_stops(run)) {
         struct candidate *c = next_kind(run, true, JUDGE_BUDGET - *spent);
@@ -520,7 +524,7 @@ bool judge_better(struct run *run, int64_t *spent, bool *better)
             return true;
         if (!hear(run, c, spent))
             return false;
-        *better = best_step(run) < before_ns;
+        *better = run_best_step_ns(run) < before_ns;
     }
     return true;
 }

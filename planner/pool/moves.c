@@ -2,6 +2,7 @@
  * with the same cuts and strategies. Strategies keep their places. */
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
+#include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 #include <string.h>

@@ -4,13 +4,9 @@
  * little, and had its say in what it moved before; so here only the simulation decides. */
 #include "base/num.h"
 #include "planner/estimate/effort.h"
+#include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
-
-static int64_t best_step(const struct run *run)
-{
-    return run->result->plans[0].estimate->prediction.step_ns;
-}
 
 /* Keeps the candidate where it may win, and is new still; its plan is taken over or freed. */
 static bool consider(struct run *run, struct candidate *c, int64_t most_ns, int *kept)
@@ -104,7 +100,7 @@ static bool list_near(struct run *run, struct round *round)
     if (!near)
         return fail_memory(run->err);
     for (int i = 0; i < all; i++)
-        if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < best_step(run))
+        if (is_near(&run->configs[round->from->config], &run->configs[i]) && run->busy_ns[i] < run_best_step_ns(run))
             near[round->near_count++] = (struct ordered){ run->busy_ns[i], i, false };
     if (round->near_count > POLISH_NEAR) {
         qsort(near, (size_t)round->near_count, sizeof *near, compare_busy);
@@ -189,7 +185,7 @@ static bool was_polished(const struct run *run, const struct candidate *like)
 static struct candidate *find_next(const struct run *run)
 {
     struct candidate *best = find_best(run), *next = NULL;
-    int64_t best_ns = best_step(run);
+    int64_t best_ns = run_best_step_ns(run);
     int64_t least_ns = best_ns + best_ns / 100 * POLISH_NEAR_PERCENT;
     if (best && has_neighbours(run, best))
         return best;
@@ -228,7 +224,7 @@ bool polish_best(struct run *run)
 {
     if (run->result->plan_count == 0 || run->options->keep_all)
         return true;
-    int64_t spent = 0, worth_ns = best_step(run); /* spent since the best was so long */
+    int64_t spent = 0, worth_ns = run_best_step_ns(run); /* spent since the best was so long */
     for (int round = 0; round < POLISH_ROUNDS && !run_stops(run); round++) {
         struct candidate *next = find_next(run);
         bool found;
@@ -237,8 +233,8 @@ bool polish_best(struct run *run)
         next->polished = true;
         if (!find_neighbours(run, next, &found) || (found && !judge_better(run, &spent, &found)))
             return false;
-        if (best_step(run) < worth_ns - worth_ns / POLISH_WORTH_SHARE) {
-            worth_ns = best_step(run);
+        if (run_best_step_ns(run) < worth_ns - worth_ns / POLISH_WORTH_SHARE) {
+            worth_ns = run_best_step_ns(run);
             spent = 0;
         }
     }

@@ -33,38 +33,22 @@ bool rank_formula(struct run *run, const struct candidate *c, int64_t capacity_b
 /* The candidate's plan and rank from its solution; no plan when it fails. */
 bool rank_make_plan(struct run *run, struct candidate *c);
 
+/* early.c: whether time is limited and no incumbent is there. */
+bool early_is_wanted(const struct run *run);
+/* Then simulates of so many candidates the one that the walk finds shortest, if that is shorter than the early plan
+ * that there is. */
+bool early_judge_of(struct run *run, const struct candidate *candidates, int count);
+/* Of all candidates so far. */
+bool early_judge(struct run *run);
+/* Whether time is over and the result has a plan; an early plan has joined it then. */
+bool early_ends(struct run *run);
+void early_drop(struct run *run);
+
 /* climb.c: of the configurations from that one on that lead by rank the best plan, improved. */
 bool climb_from(struct run *run, int first_config);
 bool climb_all(struct run *run);
 /* The two are one configuration to begin from: beside the formula, prefetch and what is in flight make no other one. */
 bool climb_leads_alike(const struct run *run, int config, int other);
-
-/* moves.c. Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
- * the ends hands it to the other. */
-struct cut_move {
-    int first, last, by;
-};
-/* All of them by number: single cuts first, then two neighbours, and so on. */
-int cut_move_count(const struct config *config);
-struct cut_move cut_move_at(const struct config *config, int index);
-/* The plan with cuts moved, not ranked yet; out->plan NULL: it does not fit, or is none that the first `kept` have not.
- */
-bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
-                struct candidate *out);
-/* Layers between the first and the last that share a weight with them go to the first one's stage, where what they read
- * lets them, so that the weight lies on fewer stages. */
-bool moves_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out);
-/* The layers of a piece, -1: of all, get one stage of ZeRO, or one kind of recomputation; -1: each keeps its own. */
-struct strategy_move {
-    int piece, zero, recompute;
-};
-int strategy_move_count(const struct config *config);
-struct strategy_move strategy_move_at(int index);
-/* As moves_cuts(): the cut move of that number, or the strategy move. */
-bool moves_make_cut(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
-bool moves_make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
-/* The candidate's cuts with another configuration of as many pieces and all its strategies. */
-bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
 
 /* reserve.c: what the layout lacks is not promised again: by stages, or where these may have several meshes all get
  * less. Then the formula, which may see less than the layout, does not let the same plan pass. */
@@ -90,6 +74,11 @@ int64_t judge_simulated_ns(const struct candidate *c);
 int64_t judge_expected_ns(const struct run *run, const struct candidate *c);
 /* Simulates candidates as far as the budget goes beyond *spent, until one is shorter than the best. */
 bool judge_better(struct run *run, int64_t *spent, bool *better);
+/* Simulates the candidate's plan, a second time where its memory says little the first time; *spent grows by the
+ * effort.
+ */
+bool judge_simulate(struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out,
+                    int64_t *spent);
 /* Puts the plan into the result's list of at most `top`, best first. False: it is not among them, or there
  * already; then it is still the caller's. */
 bool judge_list_plan(struct search_result *result, const struct search_plan *plan, int top);

@@ -5,6 +5,7 @@
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
+#include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
 #include <stdlib.h>
 #include <string.h>

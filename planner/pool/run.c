@@ -59,6 +59,11 @@ bool run_has_any(const struct run *run)
     return run->options->any_plan && (run->result->plan_count > 0 || run->beaten);
 }
 
+int64_t run_best_step_ns(const struct run *run)
+{
+    return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
+}
+
 bool run_is_small(const struct run *run)
 {
     const struct chain *chain = &run->bench.chain;

@@ -1,13 +1,14 @@
 /* The room of the pool: what a search has found so far.
  *
  * It answers which candidates there are, which plan each makes and how the walk ranks it (rank.c), which of them are
- * worth a simulation and what it says (judge.c), and what is near the leaders (moves.c, climb.c, polish.c). Where a
- * layout lacks memory that the formula did not see, less is promised and the candidate solved again (reserve.c,
- * host_room.c). struct run is what all parts of one search share; each part is run by run_pass(), which keeps its
- * statistics (parts.def).
+ * worth a simulation and what it says (judge.c), which plan there is before that (early.c), and what is near the
+ * leaders (moves.c, climb.c, polish.c). Where a layout lacks memory that the formula did not see, less is promised and
+ * the candidate solved again (reserve.c, host_room.c). struct run is what all parts of one search share; each part is
+ * run by run_pass(), which keeps its statistics (parts.def).
  *
  * It uses estimate/, tables/, cut/ and space/, and does not know how candidates are proposed.
- * Tested by tests/test_search.c, test_families.c, test_unbounded.c, test_search_time.c and benchmarks/run_golden. */
+ * Tested by tests/test_search.c, test_families.c, test_unbounded.c, test_search_time.c, test_search_order.c and
+ * benchmarks/run_golden. */
 #ifndef CLEAVE_POOL_RUN_H
 #define CLEAVE_POOL_RUN_H
 #include "planner/pool/answer.h"
@@ -80,11 +81,12 @@ struct run {
     double
         host_rate; /* of what a plan kept on the host, where that was too much, to what was expected; 0: it never was */
     int64_t start_ns;
-    struct queue *queue; /* of the proof (propose_parts.h); NULL: it has not begun */
-    bool may_pause, proof_ended;
-    bool beaten;           /* the best by rank was not worth it: options->worth_ns */
-    enum search_part part; /* that works now */
-    atomic_bool stopped;   /* by time limit or cancellation; pieces of work ask at once */
+    struct queue *queue;      /* of the proof (propose_parts.h); NULL: it has not begun */
+    bool proof_ended;         /* nothing in the queue is worth solving */
+    struct search_plan early; /* for whose time ends before there is an incumbent (early.c) */
+    bool beaten;              /* the best by rank was not worth it: options->worth_ns */
+    enum search_part part;    /* that works now */
+    atomic_bool stopped;      /* by time limit or cancellation; pieces of work ask at once */
     struct error *err;
 };
 
@@ -100,6 +102,8 @@ struct arena *run_arena(struct run *run); /* freed with the run; NULL: out of me
 bool run_same_family(const struct run *run, int config, int other);
 /* Any plan will do, and there is one. */
 bool run_has_any(const struct run *run);
+/* Of the incumbent; INT64_MAX: there is none. */
+int64_t run_best_step_ns(const struct run *run);
 /* So few layers and ways to cut them that solving and judging often is cheap. */
 bool run_is_small(const struct run *run);
 /* The part that works now is its origin. */

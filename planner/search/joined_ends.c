@@ -1,6 +1,7 @@
 /* Plans whose first and last layers share a weight, and whose schedule has both ends of the model on one stage: the
  * closed form does not know that then nobody exchanges its gradient. */
 #include "planner/program/schedule.h"
+#include "planner/pool/moves.h"
 #include "planner/search/search_parts.h"
 
 bool joined_ends_are(const struct config *config)

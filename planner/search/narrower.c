@@ -48,7 +48,7 @@ static void add_up(struct search_result *result, const struct search_result *nar
 }
 
 bool narrower_find(struct search_result *result, const struct model *model, const struct facts *facts,
-                   const struct search_options *options, int64_t start_ns, int64_t limit_ns, struct error *err)
+                   const struct search_options *options, int64_t start_ns, struct error *err)
 {
     struct search_options narrower = *options;
     struct search_result *found = NULL;
@@ -56,7 +56,7 @@ bool narrower_find(struct search_result *result, const struct model *model, cons
     int64_t left_ns = search_time_left(options, start_ns);
     if (options->keep_all || left_ns == 0 || !(narrower_space(&narrower.space) || narrow_to_default(&narrower.space)))
         return true;
-    narrower.time_limit_ns = limit_ns > 0 ? min_i64(left_ns, limit_ns) : 0;
+    narrower.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
     narrower.no_advice = narrower.thrifty = true;
     narrower.calls.progress = NULL;
     if (!search_run(&found, model, facts, &narrower,

@@ -38,10 +38,8 @@ static bool prepare_job(struct run *run, struct job *job, int64_t below_ns, int6
     job->problem.bound_only = job->bound_only;
     job->problem.halves = job->halves;
     job->problem.gap_ppm = max_i64(job->problem.gap_ppm, gap_ppm);
-    if (run->stopped) { /* for a first plan, since without it there would be no answer at all */
-        job->problem.gap_ppm = max_i64(job->problem.gap_ppm, FAMILY_GAP_PPM);
+    if (job->unstoppable)
         job->problem.stops = NULL;
-    }
     return true;
 }
 
@@ -329,21 +327,22 @@ static bool send_out(struct run *run, struct job *job)
 
 typedef bool comfort_function(struct run *run, const struct ordered *at, bool *out);
 
-/* The first comfortable ones, each on its own, until one has a plan, or time is over. */
+/* The first comfortable ones, each on its own, until one has a plan. That takes no notice of the time: so that what is
+ * found does not depend on it. */
 static bool scout(struct run *run, struct queue *queue, comfort_function *is_comfortable)
 {
     for (int i = 0, scouts = 0; i < queue->count; i++) {
         bool good = false;
         if (scouts == SCOUTS)
             return true;
-        if (run_stops(run))
-            return true;
         if (!is_comfortable(run, &queue->list[i].at, &good))
             return false;
         if (!good)
             continue;
         struct waiting_config taken = propose_take_out(queue, i--);
-        struct job job = { .config = taken.at.index, .bound_ns = taken.at.bound_ns, .queue = queue };
+        struct job job = {
+            .config = taken.at.index, .bound_ns = taken.at.bound_ns, .queue = queue, .unstoppable = true
+        };
         if (!send_out(run, &job))
             return false;
         scouts++;
@@ -353,9 +352,7 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
     return true;
 }
 
-/* When time is over: of a small model, whose plans are soon judged, with stages as well, since first bounds know how
- * full the pipeline is. */
-static bool fits_easily(struct run *run, const struct ordered *at, bool *out)
+bool propose_fits_easily(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
     if (!sharded_comfortable(run, at, out))
@@ -382,7 +379,7 @@ static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out
 /* The configuration, which nobody has solved. Where it has a plan that is a candidate; nothing is proven of it. */
 static bool scout_one(struct run *run, int config, bool *found)
 {
-    struct job job = { .config = config };
+    struct job job = { .config = config, .unstoppable = true };
     run->tried[config] = true;
     run->scouted++;
     if (!propose_solve(run, &job, 1, INT64_MAX, FAMILY_GAP_PPM) || !propose_keep(run, &job, true))
@@ -395,7 +392,7 @@ static bool scout_one(struct run *run, int config, bool *found)
 /* MOST_SCOUTED are solved while there is time; when it is over, as many as it takes until one is found. */
 bool propose_scout_on(struct run *run, bool *found)
 {
-    static comfort_function *const kinds[] = { fits_easily, propose_comfortable, has_room, is_all_there_is };
+    static comfort_function *const kinds[] = { propose_fits_easily, propose_comfortable, has_room, is_all_there_is };
     int count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
         for (; run->scout_at < run->config_count && (run->stopped || run->scouted < MOST_SCOUTED); run->scout_at++) {
@@ -449,25 +446,17 @@ static int take_wave(const struct run *run, struct queue *queue, struct job *job
     return count;
 }
 
-/* The proof pauses after a first part of a limited time once there is a plan by the formula: whoever waits wants
- * a good plan before a good bound. What is left when plans are judged is for the proof again. */
-static bool pauses(const struct run *run)
+/* Until no bound lies below what is already known; or the proof has done so much, and there is a plan. */
+static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
 {
-    const struct search_options *options = run->options;
-    int64_t left_ns = search_time_left(options, run->start_ns);
-    return !run->may_pause || run->best_ns == INT64_MAX || left_ns == INT64_MAX
-               ? false
-               : left_ns < options->time_limit_ns / 100 * (100 - PROOF_PERCENT);
-}
-
-/* Until no bound lies below what is already known. */
-static bool solve_all(struct run *run, struct queue *queue)
-{
-    for (int count = 1; count > 0 && !run_stops(run) && !pauses(run);) {
+    const struct certificate *c = &run->result->certificate;
+    while (!run->proof_ended && !run_stops(run) &&
+           (run->best_ns == INT64_MAX || c->knapsacks + c->passes < most_work)) {
         struct job jobs[WAVE];
-        count = take_wave(run, queue, jobs);
+        int count = take_wave(run, queue, jobs);
         if (count > 0 && !solve_wave(run, jobs, count))
             return false;
+        run->proof_ended = count == 0;
     }
     return true;
 }
@@ -491,47 +480,46 @@ static bool scout_large(struct run *run, struct queue *queue)
 static bool scout_small(struct run *run, struct queue *queue)
 {
     raise_bounds(run, queue);
-    return run->options->keep_all || scout(run, queue, fits_easily);
+    return run->options->keep_all || scout(run, queue, propose_fits_easily);
 }
 
-/* Opens the queue, and finds a first plan. */
+/* Opens the queue, and finds a first plan, unless time ended among the bounds and there is an early one. */
 static bool open_proof(struct run *run)
 {
     run->queue = arena_alloc(&run->arena, 1, sizeof *run->queue);
     run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
     if (!run->queue || !run->close)
         return fail_memory(run->err);
-    return first_bounds_open_queue(run, run->queue) &&
-           (run_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue));
+    if (!first_bounds_open_queue(run, run->queue))
+        return false;
+    if (run->stopped && run->early.plan)
+        return true;
+    return run_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue);
 }
 
-static bool solve(struct run *run)
+/* The proof pauses after PROOF_WORK, so that plans are judged: who waits wants a good plan before a good bound. Work is
+ * counted and not timed, so that who has more time gets what others get, and more. */
+bool propose_first(struct run *run)
 {
+    int64_t given = run->options->proof_work > 0 ? run->options->proof_work : PROOF_WORK;
+    int64_t most_work = run->options->keep_all ? INT64_MAX : given;
     bool found = false;
-    if ((!run->queue && !open_proof(run)) || !solve_all(run, run->queue))
-        return false;
-    if (pauses(run)) {
-        first_bounds_list(run);
-        return true;
-    }
-    if (!first_bounds_enter(run))
+    if (!open_proof(run) || !early_judge(run) || !solve_until(run, run->queue, most_work) || !first_bounds_enter(run))
         return false;
     first_bounds_list(run);
-    if (run->stopped && run->best_ns == INT64_MAX && !propose_scout_on(run, &found))
+    if (run->stopped && run->best_ns == INT64_MAX && !early_ends(run) && !propose_scout_on(run, &found))
+        return false;
+    if (run->proof_ended)
+        close_queue(run, run->queue);
+    return run_stops(run) || early_judge(run);
+}
+
+bool propose_rest(struct run *run)
+{
+    if (run->proof_ended)
+        return true;
+    if (!solve_until(run, run->queue, INT64_MAX))
         return false;
     close_queue(run, run->queue);
-    run->proof_ended = true;
     return true;
-}
-
-bool propose_all(struct run *run)
-{
-    run->may_pause = true;
-    return solve(run);
-}
-
-bool propose_on(struct run *run)
-{
-    run->may_pause = false;
-    return run->proof_ended || solve(run);
 }

@@ -11,12 +11,13 @@ enum knowledge { FIRST, RELAXED, SHARPENED, TRIED };
 struct job {
     int config; /* index */
     int64_t bound_ns;
-    int64_t enough_ns;               /* the problem's */
-    struct queue *queue;             /* that it was taken from */
-    bool bound_only;                 /* relaxed, not solved */
-    bool to_the_end;                 /* for the proof: with many nodes, and only what is shorter than the best */
-    bool files_order;                /* cut in no other order of the layers */
-    int halves;                      /* then the bound is sharpened so often */
+    int64_t enough_ns;   /* the problem's */
+    struct queue *queue; /* that it was taken from */
+    bool bound_only;     /* relaxed, not solved */
+    bool unstoppable;    /* time does not end it: it is for a first plan, without which there is no answer */
+    bool to_the_end;     /* for the proof: with many nodes, and only what is shorter than the best */
+    bool files_order;    /* cut in no other order of the layers */
+    int halves;          /* then the bound is sharpened so often */
     const struct price_table *table; /* NULL: lowering has no program for it */
     struct partition_problem problem;
     struct partition_result result;
@@ -61,4 +62,7 @@ bool first_bounds_simulation(struct run *run, int index, const struct price_tabl
 /* A configuration that fits easily: the least of its weights takes less than two thirds, and the pipeline is mostly
  * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);
+/* Without stages, all weights in shards leave room; of a small model, whose plans are soon judged, with stages as well.
+ */
+bool propose_fits_easily(struct run *run, const struct ordered *at, bool *out);
 #endif

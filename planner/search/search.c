@@ -39,35 +39,42 @@ static bool judge_scouts(struct run *run)
     return true;
 }
 
-/* What the proof left undone when it paused. A plan that it finds now has its turn with the judge. */
+/* What is tried under other schedules or with joined ends may lead elsewhere, so neighbours are looked at after both.
+ */
+static bool improve(struct run *run)
+{
+    return run_pass(run, PART_UNBOUNDED, unbounded_try) && run_pass(run, PART_POLISH, polish_best) &&
+           run_pass(run, PART_JOINED, unbounded_try_joined) && run_pass(run, PART_POLISH, polish_best);
+}
+
+/* What the proof left undone when it paused. Plans that it finds now have their turn with the judge, and one that leads
+ * then is improved like the one before. */
 static bool end_proof(struct run *run)
 {
     int before = run->candidate_count;
-    if (!run_pass(run, PART_PROOF, propose_on))
+    int64_t before_ns = run_best_step_ns(run);
+    if (!run_pass(run, PART_PROOF, propose_rest))
         return false;
-    return run->candidate_count == before ||
-           (rank_more(run, before, INT64_MAX) && run_pass(run, PART_CLIMB, climb_all) &&
-            run_pass(run, PART_JUDGE, judge_more));
+    if (run->candidate_count == before || run_has_any(run))
+        return true;
+    return rank_more(run, before, INT64_MAX) && run_pass(run, PART_CLIMB, climb_all) &&
+           run_pass(run, PART_JUDGE, judge_more) && (run_best_step_ns(run) == before_ns || improve(run));
 }
 
-/* Bound, solve, rank, judge, improve. */
+/* Bound, solve, rank, judge, improve: the same order of work whatever time there is, which only says where it ends. */
 static bool propose_and_judge(struct run *run)
 {
     run->best_ns = INT64_MAX;
-    if (!run_pass(run, PART_BOUNDS, first_bounds_open) || !run_pass(run, PART_PROOF, propose_all) ||
+    if (!run_pass(run, PART_BOUNDS, first_bounds_open) || !opening_find(run) ||
+        !run_pass(run, PART_BOUNDS, first_bounds_all) || !run_pass(run, PART_PROOF, propose_first) ||
         !unbounded_list(run) || !run_pass(run, PART_FAMILIES, families_solve))
         return false;
     /* ranked by the walk, which sees what the formula does not; then what leads is improved by it */
-    if (run->candidate_count > 0 &&
+    if (run->candidate_count > 0 && !early_ends(run) &&
         (!run_pass(run, PART_RANKING, rank_candidates) || !run_pass(run, PART_CLIMB, climb_all) ||
          !run_pass(run, PART_JUDGE, judge_candidates) || !judge_scouts(run)))
         return false;
-    /* what is tried under other schedules or with joined ends may lead elsewhere, so neighbours are looked at after
-     * both */
-    if (!run_has_any(run) &&
-        (!unbounded_bound(run) || !run_pass(run, PART_UNBOUNDED, unbounded_try) ||
-         !run_pass(run, PART_POLISH, polish_best) || !run_pass(run, PART_JOINED, unbounded_try_joined) ||
-         !run_pass(run, PART_POLISH, polish_best)))
+    if (!run_has_any(run) && (!unbounded_bound(run) || !improve(run)))
         return false;
     if (!end_proof(run) || !unbounded_enter(run) || !judge_settle(run))
         return false;
@@ -213,15 +220,14 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
     return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
 }
 
-/* What the narrower part has is looked for, too: before all else, for half of the time, where that is limited and the
- * space is so large that it may be over before anything good is found. */
+/* What the narrower part has is looked for, too: before all else where the space is so large that time may be over
+ * before anything good is found. */
 static bool propose_beside_narrower(struct run *run, const struct model *model, const struct facts *facts)
 {
-    int64_t limit_ns = run->options->time_limit_ns;
-    bool first = limit_ns > 0 && run->config_count > LARGE_SPACE;
-    return (!first || narrower_find(run->result, model, facts, run->options, run->start_ns, limit_ns / 2, run->err)) &&
+    bool first = run->config_count > LARGE_SPACE;
+    return (!first || narrower_find(run->result, model, facts, run->options, run->start_ns, run->err)) &&
            propose_and_judge(run) &&
-           (first || narrower_find(run->result, model, facts, run->options, run->start_ns, limit_ns, run->err));
+           (first || narrower_find(run->result, model, facts, run->options, run->start_ns, run->err));
 }
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
@@ -281,6 +287,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     bool good = run_all(&run, model, facts) && hand_over_simulated(&run);
     for (int i = 0; i < run.candidate_count; i++)
         plan_free(run.candidates[i].plan);
+    early_drop(&run);
     workbench_close(&run.bench);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
         arena_free(&owned->arena);

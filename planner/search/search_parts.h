@@ -3,12 +3,16 @@
 #define CLEAVE_SEARCH_SEARCH_PARTS_H
 #include "planner/pool/pool_parts.h"
 
-/* first_bounds.c: opens the lists by configuration, with what bounds cost nothing. */
+/* first_bounds.c: opens the lists by configuration; where time is limited some configurations get their bounds. */
 bool first_bounds_open(struct run *run);
+/* opening.c: where time is limited, an early plan of one of these. */
+bool opening_find(struct run *run);
+/* first_bounds.c: gives all configurations their bounds; fewer where time ends. */
+bool first_bounds_all(struct run *run);
 /* propose.c: bounds configurations and solves them best first until no bound lies below what is already known. Where
- * time is limited it pauses when a part of it is over; then propose_on() ends what it began. */
-bool propose_all(struct run *run);
-bool propose_on(struct run *run);
+ * that is much work it pauses, and propose_rest() ends what it began when plans are judged. */
+bool propose_first(struct run *run);
+bool propose_rest(struct run *run);
 /* When time is over and there is no plan that fits: solves one configuration after the other of those that fit easily,
  * with a bound or without, and were not tried, until one has a plan. *found: it is a candidate. */
 bool propose_scout_on(struct run *run, bool *found);

@@ -1,0 +1,113 @@
+/* A plan for those whose time ends before the judge has said anything: of what the formula has found so far the plan
+ * that the walk finds shortest, simulated at once. Nothing else in the search knows of it, so that whoever has more
+ * time gets the candidates, verdicts and incumbents that he would have without a limit, and more of them. */
+#include "base/num.h"
+#include "planner/estimate/effort.h"
+#include "planner/pool/pool_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_formula(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->solution.step_ns != y->solution.step_ns)
+        return x->solution.step_ns < y->solution.step_ns ? -1 : 1;
+    return x->config - y->config;
+}
+
+/* Copies of the best candidates by the formula, with plans of their own and ranks. */
+static bool look(struct run *run, const struct candidate *candidates, int all, struct candidate *looks, int *count)
+{
+    struct candidate *sorted = malloc((size_t)all * sizeof *sorted);
+    *count = 0;
+    if (!sorted)
+        return fail_memory(run->err);
+    memcpy(sorted, candidates, (size_t)all * sizeof *sorted);
+    qsort(sorted, (size_t)all, sizeof *sorted, compare_formula);
+    bool good = true;
+    for (int i = 0; i < all && *count < EARLY_LOOKS && good; i++) {
+        looks[*count] = sorted[i];
+        good = rank_make_plan(run, &looks[*count]);
+        *count += good;
+    }
+    free(sorted);
+    return good;
+}
+
+/* Takes the candidate's plan over where it fits and is shorter than the one that there is. */
+static bool try_plan(struct run *run, struct candidate *c, bool *fits)
+{
+    struct search_plan *early = &run->early;
+    struct search_plan plan = { c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, NULL };
+    int64_t worth_ns = early->plan ? early->estimate->prediction.step_ns : INT64_MAX;
+    int64_t spent = 0;
+    if (!judge_simulate(run, c, worth_ns, &plan.estimate, &spent))
+        return false;
+    *fits = plan.estimate->beaten || plan.estimate->prediction.fits;
+    if (plan.estimate->beaten || !*fits || plan.estimate->prediction.step_ns >= worth_ns) {
+        estimate_free(plan.estimate);
+        return true;
+    }
+    early_drop(run);
+    *early = plan;
+    c->plan = NULL;
+    plan_join_atoms(early->plan);
+    return true;
+}
+
+/* The one that the walk finds shortest of those that have a plan left; NULL: none is shorter than what there is. */
+static struct candidate *shortest(const struct run *run, struct candidate *looks, int count)
+{
+    struct candidate *next = NULL;
+    int64_t below_ns = run->early.plan ? run->early.ranked_ns : INT64_MAX;
+    for (int i = 0; i < count; i++)
+        if (looks[i].plan && looks[i].ranked_ns < (next ? next->ranked_ns : below_ns))
+            next = &looks[i];
+    return next;
+}
+
+bool early_is_wanted(const struct run *run)
+{
+    return run->options->time_limit_ns > 0 && !run->options->any_plan && run->result->plan_count == 0;
+}
+
+bool early_judge_of(struct run *run, const struct candidate *candidates, int all)
+{
+    struct candidate looks[EARLY_LOOKS];
+    int count = 0;
+    if (!early_is_wanted(run) || all == 0)
+        return true;
+    bool good = look(run, candidates, all, looks, &count), fits = false;
+    for (int tries = 0; tries < EARLY_TRIES && good && !fits; tries++) {
+        struct candidate *next = shortest(run, looks, count);
+        if (!next)
+            break;
+        good = try_plan(run, next, &fits);
+        plan_free(next->plan);
+        next->plan = NULL;
+    }
+    for (int i = 0; i < count; i++)
+        plan_free(looks[i].plan);
+    return good;
+}
+
+bool early_judge(struct run *run)
+{
+    return early_judge_of(run, run->candidates, run->candidate_count);
+}
+
+bool early_ends(struct run *run)
+{
+    if (!run_stops(run))
+        return false;
+    if (run->early.plan && judge_list_plan(run->result, &run->early, (int)max_i64(run->options->top, 1)))
+        run->early = (struct search_plan){ 0 };
+    return run->result->plan_count > 0;
+}
+
+void early_drop(struct run *run)
+{
+    plan_free(run->early.plan);
+    estimate_free(run->early.estimate);
+    run->early = (struct search_plan){ 0 };
+}

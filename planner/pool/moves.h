@@ -1,0 +1,32 @@
+/* A candidate's plan changed a little: cuts moved by a layer, strategies changed, another configuration. */
+#ifndef CLEAVE_POOL_MOVES_H
+#define CLEAVE_POOL_MOVES_H
+#include "planner/pool/run.h"
+
+/* Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
+ * the ends hands it to the other. */
+struct cut_move {
+    int first, last, by;
+};
+/* All of them by number: single cuts first, then two neighbours, and so on. */
+int cut_move_count(const struct config *config);
+struct cut_move cut_move_at(const struct config *config, int index);
+/* The plan with cuts moved, not ranked yet; out->plan NULL: it does not fit, or is none that the first `kept` have not.
+ */
+bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
+                struct candidate *out);
+/* Layers between the first and the last that share a weight with them go to the first one's stage, where what they read
+ * lets them, so that the weight lies on fewer stages. */
+bool moves_join_tied(struct run *run, const struct candidate *from, int kept, struct candidate *out);
+/* The layers of a piece, -1: of all, get one stage of ZeRO, or one kind of recomputation; -1: each keeps its own. */
+struct strategy_move {
+    int piece, zero, recompute;
+};
+int strategy_move_count(const struct config *config);
+struct strategy_move strategy_move_at(int index);
+/* As moves_cuts(): the cut move of that number, or the strategy move. */
+bool moves_make_cut(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+bool moves_make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+/* The candidate's cuts with another configuration of as many pieces and all its strategies. */
+bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
+#endif
