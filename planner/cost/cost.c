@@ -240,6 +240,15 @@ static struct cost group_cost(const struct facts *facts, const struct program *p
     return cost_of_group(facts, instr->op, load.curve_bytes, load.wire_bytes, &group);
 }
 
+uint64_t cost_collective_key(const struct program *program, int stage, const struct instr *instr)
+{
+    if (!op_info[instr->op].collective || instr->op == OP_NORM_REDUCE)
+        return 0;
+    struct load load = load_of(program, stage, instr);
+    const int64_t words[] = { instr->op, instr->atoms, load.wire_bytes, load.curve_bytes };
+    return hash_bytes(HASH_START, words, sizeof words) | 1;
+}
+
 /* One message between a rank of each stage; each end's link is shared by its own stage's ranks. */
 static struct cost pair_cost(const struct facts *facts, const struct plan *plan, int stage, int peer_stage, int local,
                              int64_t wire_bytes)

@@ -108,7 +108,7 @@ int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS]);
 /* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
 struct price_key price_key_alone(const struct price_key *key);
 
-/* What kernels took last on one mesh: strategies share most of them. */
+/* What kernels and collectives took last on one mesh: strategies share most of them. */
 struct kernel_costs {
     const struct facts *facts;
     const struct graph *graph;

@@ -1,5 +1,5 @@
-/* What a sample's instructions take. The kernels of layers of one class cost the same, of whatever size they are: each
- * is priced once. */
+/* What a sample's instructions take. The kernels of layers of one class cost the same, of whatever size they are, and so
+ * do collectives of as many bytes: each is priced once. */
 #include "planner/price/sample_parts.h"
 #include "base/num.h"
 #include "planner/program/loss_walk.h"
@@ -106,7 +106,7 @@ static void forget_others(const struct sample *s, const struct facts *facts, str
 static int64_t instr_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
     const struct instr *instr = &s->program->stages[0].instrs[index];
-    uint64_t kernel = s->kernel[index];
+    uint64_t kernel = s->kernel[index] ? s->kernel[index] : cost_collective_key(s->program, 0, instr);
     if (!known || kernel == 0)
         return cost_instr_ns(facts, s->program, 0, instr);
     struct kernel_cost *cost = &known->at[mix64(kernel) % (sizeof known->at / sizeof *known->at)];
