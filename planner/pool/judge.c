@@ -373,6 +373,7 @@ static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
         c->judged = c->simulated = true;
         c->simulated_ns = estimate->prediction.step_ns;
         c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
+        c->effort = estimate->effort;
         return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;
@@ -432,24 +433,38 @@ static bool yields(struct run *run, const struct candidate *c, bool *out)
     return true;
 }
 
-/* A plan of its configuration that was simulated takes as long by the walk, to the nanosecond: most differ in what
- * decides nothing, such as how a layer without weights shards them. In small models such a plan may be 3 % shorter all
- * the same, and is soon simulated. */
-static bool has_twin(const struct run *run, const struct candidate *c)
+/* What was simulated says that the candidate is not shorter than the incumbent: a plan that differs in what decides
+ * nothing, such as how a layer without weights shards them, takes as long by the walk to the nanosecond, and the walk
+ * is off alike for plans of one schedule. In small models it is too rough for that, and their plans are soon simulated.
+ */
+static bool cannot_win(const struct run *run, const struct candidate *c)
 {
+    int64_t least_ns = INT64_MAX;
+    int nearest = -1;
+    if (run->options->top > 1 || run->options->keep_all || run_is_small(run))
+        return false;
     for (int i = 0; i < run->candidate_count; i++) {
         const struct candidate *other = &run->candidates[i];
-        if (other->simulated && other->ranked_ns == c->ranked_ns &&
-            config_equal_but(&run->configs[other->config], &run->configs[c->config], BUT_PREFETCH | BUT_EXTRA))
+        const struct config *x = &run->configs[other->config], *y = &run->configs[c->config];
+        if (!other->simulated || other->simulated_ns <= 0 || other->ranked_ns <= 0 || x->schedule != y->schedule)
+            continue;
+        if (other->ranked_ns == c->ranked_ns && config_equal_but(x, y, BUT_PREFETCH | BUT_EXTRA))
             return true;
+        bool kin = run_same_family(run, other->config, c->config);
+        if (kin < nearest)
+            continue;
+        int permille = other->effort > JUDGE_BUDGET ? 0 : kin ? KIN_PERMILLE : OTHER_PERMILLE;
+        double ns = (double)c->ranked_ns * (double)other->simulated_ns / (double)other->ranked_ns;
+        least_ns = min_i64(kin > nearest ? INT64_MAX : least_ns, (int64_t)(ns - ns / 1000 * permille));
+        nearest = kin;
     }
-    return false;
+    return nearest >= 0 && least_ns >= best_step(run);
 }
 
 static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
     bool beaten = false;
-    if (run->options->top <= 1 && !run->options->keep_all && !run_is_small(run) && has_twin(run, c)) {
+    if (cannot_win(run, c)) {
         c->judged = true;
         return true;
     }

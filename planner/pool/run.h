@@ -36,6 +36,7 @@ struct candidate {
     int64_t simulated_ns; /* 0: not simulated, or beaten */
     int64_t beaten_ns;    /* 0, or what it is simulated to take at least, which was not worth it */
     int64_t peak_bytes;   /* of its fullest stage, where it is simulated */
+    int64_t effort;       /* that its simulation took */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;          /* how often less memory was promised because a layout did not fit */
     bool roomy;           /* was asked for room */
