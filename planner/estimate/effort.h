@@ -1,6 +1,6 @@
 /* How much work a search does, and what it takes for far, near or alike: the constants that tune the heuristics of
- * search/ and pool/. None of them decides what is legal, priced or proven; each trades the time of a search for plans
- * that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 23 jobs of
+ * search/, pool/ and estimate/. None of them decides what is legal, priced or proven; each trades the time of a search
+ * for plans that it may miss. Behind each stands its reason, and what was measured. "Golden" are the 23 jobs of
  * benchmarks/run_golden; what a whole heuristic earns there stands in benchmarks/results/heuristics.json. Where nothing
  * is said of a measurement, there was none of that constant alone. */
 #ifndef CLEAVE_ESTIMATE_EFFORT_H
@@ -160,6 +160,45 @@ enum {
     BATCH_TRIES = 32,         /* Batches that are searched for --batch auto. */
     BATCH_BETTER_PPM = 1000,  /* More sequences must make so many more per second to be taken, */
     BATCH_WORTH_PPM = 5000,   /* and so many to be worth doubling on. */
+};
+
+/* ---- the walk (pipeline.c), and few micro-batches that judge many (estimate_few.c, estimate_memory.c): without these
+ * the CPU time of 8 golden jobs was 1.7 times as long, and one step 3 % longer ---- */
+enum {
+    STEADY_WHOLE = 64,     /* Where steps run into each other and a stage holds more micro-batches than this the layout
+                              makes some use of their places for other things, so short steps are estimated whole. */
+    LAYER_INSTRS = 16,     /* Instructions of a layer for one micro-batch; gathers and tensor parallelism make it 40.
+                              */
+    WHOLE_EFFORT = 100000, /* Steps of so little effort are judged whole: the few buffers of tiny models pack in leaps,
+                              and nothing else can be promised. */
+    PERIOD_BEGINS = 2,     /* The two steps that tell the pace of all others have so many times the micro-batches that
+                              settle, */
+    PERIODS_END = 5,       /* and so many; */
+    WORTH_IT = 2,          /* the whole step must be so many times as long. */
+    NEAR_SHARE = 1000,     /* What no layout can change by more than one part in so many is good enough where the step
+                              would not be simulated whole in any case. */
+    SHORT_UNITS = 4,       /* Micro-batches, in units of the schedule, of a step just long enough to show a short
+                              period; */
+    LONGER = 2,            /* a step that is not so many times as long as the one that shows a period is simulated
+                              whole. */
+    ALL_PERIODS = 6,       /* What a longer step adds is a multiple of so many units, into which periods of 1, 2, 3 and
+                              6 go. */
+    SOON = 10000000,       /* Effort of a step that is soon simulated whole: the answer tells the memory of all of it
+                              then. */
+    DOUBT_SHARE = 32,      /* Where the few micro-batches take one part in so many more or less than the walk says,
+                              their pace is simulated, not walked; */
+    WAITS_SHARE = 64,      /* so it is where waits for bytes that are used again take one in so many, since those of
+                              later micro-batches may be longer. */
+    LONG_SHARE = 4,        /* One part in so many of what the walk says of the others may be too much. */
+    ROOM_SHARE = 64,       /* A shortened step promises one part in so many less than it has: later micro-batches may
+                              need it. */
+    SETTLE_INSTRS = 20000, /* A program of so many instructions is laid out in a tenth of a second. */
+    FEW_INSTRS = 100000,   /* Of fewer, more micro-batches may pack otherwise in leaps. */
+    MIDDLE_SHARE = 4,      /* The pace of long steps is that of one part in so many of the micro-batches that settle,
+                              but of */
+    LEAST_MIDDLE = 32,     /* at least so many: with 4 long steps of two stages were off by 5.5 %, so by 0.6. */
+    QUADRATIC = 500,       /* Placing the buffers of a stage is quadratic in its length; of so many instructions it
+                              takes as long as all else does. */
 };
 /* clang-format on */
 #endif

@@ -1,5 +1,6 @@
 /* A plan's step by its program: lowered, laid out and simulated as it stands. What few micro-batches tell of many
  * stands in estimate_few.c. */
+#include "planner/estimate/effort.h"
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
 #include "planner/cost/cost.h"
@@ -149,10 +150,6 @@ void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, c
     if (has_peak && peak > 0)
         p->mfu = estimate->model_flops / step_s / peak;
 }
-
-/* QUADRATIC: placing the buffers of a stage is quadratic in its length; of so many instructions it takes as long as all
- * else does. */
-enum { QUADRATIC = 500 };
 
 int64_t estimate_stage_effort(int64_t instr_count)
 {

@@ -1,6 +1,7 @@
 /* A plan's step by few of its micro-batches: the pipeline is full after so many as settle, and then one micro-batch is
  * like the other. Either the middle of a shorter step repeats to the nanosecond (planner/sim/period.h), or two steps of
  * different lengths tell the pace of the rest, or the walk does. */
+#include "planner/estimate/effort.h"
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
 #include "models/model.h"
@@ -51,9 +52,7 @@ static int places(const struct plan *plan, int stage, int micro_batches)
     return schedule_held(schedules[plan->schedule], &place);
 }
 
-/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. Of more
- * places than are held at once the layout makes some use for other things, so short steps are estimated whole. */
-enum { STEADY_WHOLE = 64 };
+/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. */
 static int alike_micro_batches(const struct plan *plan, int few)
 {
     for (; few < plan->micro_batch_count; few++) {
@@ -105,16 +104,11 @@ static int64_t longer_ns(const struct plan *plan, const struct prediction *few, 
 
 static int64_t effort_with(const struct plan *plan, int64_t micro_batches)
 {
-    enum { LAYER_INSTRS = 16 }; /* of a layer for one micro-batch; gathers and tensor parallelism make it 40 */
     int64_t effort = 0;
     for (int s = 0; s < plan->stage_count; s++)
         effort += estimate_stage_effort(LAYER_INSTRS * micro_batches * plan->stages[s].layer_count);
     return effort;
 }
-
-/* Steps of so little effort are judged whole: of tiny models, whose few buffers pack in leaps, nothing else can be
- * promised. */
-enum { WHOLE_EFFORT = 100000 };
 
 bool estimate_shortens(const struct plan *plan)
 {
@@ -144,9 +138,6 @@ static void add_periods(struct prediction *p, const struct period *period, int64
         p->breakdown_ns[kind] += periods * period->breakdown_ns[kind];
 }
 
-/* Micro-batches of the two steps that tell the pace of all others, in multiples of those that settle. */
-enum { PERIOD_BEGINS = 2, PERIODS_END = 5, WORTH_IT = 2 };
-
 static bool is_periodic(const struct plan *plan)
 {
     return plan->micro_batch_count >= WORTH_IT * PERIODS_END * estimate_settled_micro_batches(plan) &&
@@ -158,7 +149,6 @@ static bool is_periodic(const struct plan *plan)
 static bool is_near(const struct plan *plan, const struct timeline *timeline, const struct period *period,
                     int64_t periods)
 {
-    enum { NEAR_SHARE = 1000 };
     return is_periodic(plan) && llabs(period->step_slack_ns + periods * period->slack_ns) <=
                                     (timeline->step_ns + periods * period->ns) / NEAR_SHARE;
 }
@@ -202,7 +192,7 @@ static bool judge_by_period(struct estimate **out, struct period *period, struct
 static bool estimate_by_period(struct estimate **out, const struct model *model, const struct plan *plan,
                                const struct facts *facts, struct error *err)
 {
-    enum { SHORT_UNITS = 4, LONG_UNITS = 2 * PERIOD_LONGEST + 4, LONGER = 2, ALL_PERIODS = 6 };
+    enum { LONG_UNITS = 2 * PERIOD_LONGEST + 4 };
     int unit = estimate_micro_batch_unit(plan), settled = estimate_settled_micro_batches(plan);
     struct period period = { 0 };
     bool good = true, looks = !schedules[plan->schedule]->asynchronous && estimate_shortens(plan);
@@ -269,7 +259,6 @@ static int64_t effort_like(const struct estimate *few, const struct plan *plan, 
 bool estimate_whole(struct estimate **estimate, const struct model *model, const struct graph *graph,
                     const struct plan *plan, const struct facts *facts, struct error *err)
 {
-    enum { SOON = 10000000 };
     const struct estimate *few = *estimate;
     struct estimate *whole = NULL;
     int periodic = is_periodic(plan) ? PERIODS_END * estimate_settled_micro_batches(plan) : plan->micro_batch_count;
@@ -284,11 +273,6 @@ bool estimate_whole(struct estimate **estimate, const struct model *model, const
     *estimate = fits ? whole : *estimate;
     return true;
 }
-
-/* DOUBT_SHARE: where the few take one part in so many more or less than the walk says, their pace is simulated, not
- * walked; so it is where waits for bytes that are used again take one in WAITS_SHARE, since those of later
- * micro-batches may be longer. LONG_SHARE: so much of what the walk says of the others may be too much. */
-enum { DOUBT_SHARE = 32, WAITS_SHARE = 64, LONG_SHARE = 4 };
 
 static bool is_doubted(const struct plan *plan, const struct estimate *few, int64_t few_ns)
 {

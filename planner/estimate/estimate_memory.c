@@ -1,12 +1,11 @@
 /* What a plan needs: the bytes of its program's layout, or what those of few micro-batches promise. */
+#include "planner/estimate/effort.h"
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/lives.h"
 #include "planner/lower/lower.h"
 #include "planner/program/schedule.h"
-
-enum { ROOM_SHARE = 64 };
 
 /* Where places repeat with every step, what a round of them leaves over moves the rest about. */
 static int usual_rooms(const struct plan *plan)
@@ -84,10 +83,6 @@ struct judging estimate_judging_shortened(const struct plan *plan)
 {
     return judging_of(plan, estimate_settled_micro_batches(plan));
 }
-
-/* SETTLE_INSTRS: a program of so many instructions is laid out in a tenth of a second. FEW_INSTRS: of fewer, more
- * micro-batches may pack otherwise in leaps. */
-enum { SETTLE_INSTRS = 20000, FEW_INSTRS = 100000 };
 
 /* Micro-batches take turns in a stage's places: after so many all stages are where they were. Of many places, most are.
  */

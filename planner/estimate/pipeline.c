@@ -1,4 +1,5 @@
 #include "base/num.h"
+#include "planner/estimate/effort.h"
 #include "planner/estimate/estimate_parts.h"
 #include "planner/estimate/pipeline_parts.h"
 #include "planner/estimate/pipeline_prices.h"
@@ -390,7 +391,6 @@ static bool walk_stages(struct pipeline *p, struct error *err)
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
                       const struct facts *facts, int micro_batches, int64_t below_ns, struct error *err)
 {
-    enum { MIDDLE_SHARE = 4, LEAST_MIDDLE = 32 }; /* with 4 long steps of two stages were off by 5.5 %, so by 0.6 */
     int settled = estimate_settled_micro_batches(plan),
         middle = (int)round_up(max_i64(settled / MIDDLE_SHARE, LEAST_MIDDLE), estimate_micro_batch_unit(plan)),
         few = 2 * settled + middle;
