@@ -458,7 +458,7 @@ static bool cannot_win(const struct run *run, const struct candidate *c)
         least_ns = min_i64(kin > nearest ? INT64_MAX : least_ns, (int64_t)(ns - ns / 1000 * permille));
         nearest = kin;
     }
-    return nearest >= 0 && least_ns >= best_step(run);
+    return nearest >= 0 && least_ns >= run_best_step_ns(run);
 }
 
 static bool hear(struct run *run, struct candidate *c, int64_t *spent)
