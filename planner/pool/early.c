@@ -55,13 +55,21 @@ static bool try_plan(struct run *run, struct candidate *c, bool *fits)
     return true;
 }
 
+static bool was_refused(const struct run *run, const struct candidate *c)
+{
+    for (int i = 0; i < run->early_refused_count; i++)
+        if (run->early_refused[i] == c->plan_hash)
+            return true;
+    return false;
+}
+
 /* The one that the walk finds shortest of those that have a plan left; NULL: none is shorter than what there is. */
 static struct candidate *shortest(const struct run *run, struct candidate *looks, int count)
 {
     struct candidate *next = NULL;
     int64_t below_ns = run->early.plan ? run->early.ranked_ns : INT64_MAX;
     for (int i = 0; i < count; i++)
-        if (looks[i].plan && looks[i].ranked_ns < (next ? next->ranked_ns : below_ns))
+        if (looks[i].plan && !was_refused(run, &looks[i]) && looks[i].ranked_ns < (next ? next->ranked_ns : below_ns))
             next = &looks[i];
     return next;
 }
@@ -83,6 +91,8 @@ bool early_judge_of(struct run *run, const struct candidate *candidates, int all
         if (!next)
             break;
         good = try_plan(run, next, &fits);
+        if (!fits && run->early_refused_count < EARLY_REFUSED)
+            run->early_refused[run->early_refused_count++] = next->plan_hash;
         plan_free(next->plan);
         next->plan = NULL;
     }

@@ -11,6 +11,7 @@
  * benchmarks/run_golden. */
 #ifndef CLEAVE_POOL_RUN_H
 #define CLEAVE_POOL_RUN_H
+#include "planner/estimate/effort.h"
 #include "planner/pool/answer.h"
 #include "planner/tables/workbench.h"
 #include <stdatomic.h>
@@ -82,8 +83,12 @@ struct run {
     double
         host_rate; /* of what a plan kept on the host, where that was too much, to what was expected; 0: it never was */
     int64_t start_ns;
-    struct queue *queue;      /* of the proof (propose_parts.h); NULL: it has not begun */
-    bool proof_ended;         /* nothing in the queue is worth solving */
+    struct queue *queue; /* of the proof (propose_parts.h); NULL: it has not begun */
+    bool proof_ended;    /* nothing in the queue is worth solving */
+    int64_t early_work;  /* knapsacks and passes of the proof before an early plan is looked for again */
+    uint64_t
+        early_refused[EARLY_REFUSED]; /* (early_refused_count) hashes of plans that were tried early and do not fit */
+    int early_refused_count;
     struct search_plan early; /* for whose time ends before there is an incumbent (early.c) */
     bool beaten;              /* the best by rank was not worth it: options->worth_ns */
     enum search_part part;    /* that works now */

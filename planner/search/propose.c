@@ -457,6 +457,11 @@ static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
         if (count > 0 && !solve_wave(run, jobs, count))
             return false;
         run->proof_ended = count == 0;
+        if (c->knapsacks + c->passes >= run->early_work) {
+            run->early_work = EARLY_GROWTH * (c->knapsacks + c->passes);
+            if (!early_judge(run))
+                return false;
+        }
     }
     return true;
 }
