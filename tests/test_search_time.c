@@ -142,11 +142,12 @@ START_TEST(large_spaces_are_no_worse_than_small_ones)
     options.space.context = up_to(3);
     options.space.shard_group = (struct allowed){ 2, { 0, 8 } };
     options.space.slices = up_to(2);
+    options.space.bucket_bytes = (struct allowed){ 2, { 25 << 20, 4 << 20 } };
     options.space.prefetch = (struct allowed){ 5, { 1, 0, 2, 3, 4 } };
     struct search_result *large = search_ticks(&world, options, 20000);
     int64_t narrower_ns = narrower->plans[0].estimate->prediction.step_ns,
             large_ns = large->plans[0].estimate->prediction.step_ns;
-    ck_assert_int_gt(large->certificate.configurations, 10000);
+    ck_assert_int_gt(large->certificate.configurations, 20000);
     ck_assert(large->certificate.ended && !large->certificate.narrower_only);
     ck_assert_msg(large_ns <= narrower_ns + narrower_ns / 50, "%lld ns with more to choose from, %lld without",
                   (long long)large_ns, (long long)narrower_ns);
