@@ -269,5 +269,10 @@ bool check_best(struct checker *c, const struct model *model)
                                    "the certificate does not hold: by the formula its best_plan is none of %s that "
                                    "takes %lld ns",
                                    c->claim->best, (long long)c->claim->best_ns));
+    if (c->claim->best_ns != c->claim->formula_ns && c->claim->version >= CERTIFICATE_VERSION)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it shows no best_plan, so the plan's own %lld ns by the "
+                         "formula should be its best_ns, and it says %lld ns",
+                         (long long)c->claim->formula_ns, (long long)c->claim->best_ns);
     return is_best(c, config, c->plan, &found) && (found || look_for_best(c, config));
 }
