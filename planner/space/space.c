@@ -49,6 +49,10 @@ bool config_equal_but(const struct config *a, const struct config *b, int but)
         like.extra = b->extra;
     if (but & BUT_SCHEDULE)
         like.schedule = b->schedule;
+    if (but & BUT_MICRO) {
+        like.micro = b->micro;
+        like.micro_batch_count = b->micro_batch_count;
+    }
     return memcmp(&like, b, sizeof like) == 0;
 }
 

@@ -73,7 +73,7 @@ struct config {
 /* Its value of a choice of scope PLAN. */
 int64_t config_value(const struct config *config, enum space_choice choice);
 /* What a comparison leaves out. */
-enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4 };
+enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4, BUT_MICRO = 8 };
 /* Whether two configurations of one list are equal but for that, a sum of BUT_. */
 bool config_equal_but(const struct config *a, const struct config *b, int but);
 static inline int config_chunks(const struct config *config)
