@@ -364,9 +364,7 @@ START_TEST(searches_cut_short_claim_what_holds)
     int narrowed = 0, unbound = 0, left = 0;
     struct search_options options = { .space = space_default(24, 0, DTYPE_BF16), .top = 1, .no_advice = true };
     options.space.turns = (struct allowed){ 2, { 1, 2 } };
-    for (int64_t limit = 1; limit < 2000; limit += 1 + (small_share()        ? 2 * limit
-                                                        : share_stride() > 1 ? limit
-                                                                             : limit / 2)) {
+    for (int64_t limit = 1; limit < 2000; limit += 1 + (share_stride() > 1 ? limit : limit / 2)) {
         struct written written = { .w.world = world_open("1x4:toy", 80000000000, 2), .w.space = options.space };
         struct error err = { 0 };
         int64_t clock = 0;
