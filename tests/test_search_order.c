@@ -42,6 +42,7 @@ static void never_longer(const char *name, const struct world *world, struct sea
         search_result_free(result);
     }
     options->time_limit_ns = 0;
+    options->calls = (struct search_calls){ 0 };
     struct search_result *whole = run_search(world, options);
     ck_assert_int_eq(step_of(whole), least_ns);
     ck_assert_msg(improved > 1, "%s: time brings nothing", name);
