@@ -156,7 +156,7 @@ START_TEST(named_together_the_proof_stands)
 }
 END_TEST
 
-static Suite *beside_suite(void)
+static Suite *unbounded_suite(void)
 {
     Suite *suite = suite_create("unbounded");
     CHECK_ADD_LOOP(suite, others_shorten_plans_and_leave_the_proof, WORLDS);
@@ -165,4 +165,4 @@ static Suite *beside_suite(void)
     return suite;
 }
 
-CHECK_MAIN(beside_suite)
+CHECK_MAIN(unbounded_suite)

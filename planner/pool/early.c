@@ -106,12 +106,17 @@ bool early_judge(struct run *run)
     return early_judge_of(run, run->candidates, run->candidate_count);
 }
 
+void early_hand_out(struct run *run)
+{
+    if (run->early.plan && judge_list_plan(run->result, &run->early, (int)max_i64(run->options->top, 1)))
+        run->early = (struct search_plan){ 0 };
+}
+
 bool early_ends(struct run *run)
 {
     if (!run_stops(run))
         return false;
-    if (run->early.plan && judge_list_plan(run->result, &run->early, (int)max_i64(run->options->top, 1)))
-        run->early = (struct search_plan){ 0 };
+    early_hand_out(run);
     return run->result->plan_count > 0;
 }
 

@@ -179,6 +179,12 @@ static int likeness(const struct run *run, const struct candidate *a, const stru
     return a->config != b->config ? 1 : 2;
 }
 
+/* The candidate's walk, off as it was off for one that was simulated. */
+static double scaled_ns(const struct candidate *c, const struct candidate *like)
+{
+    return (double)c->ranked_ns * (double)judge_simulated_ns(like) / (double)like->ranked_ns;
+}
+
 int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
 {
     const struct candidate *like = NULL;
@@ -192,7 +198,7 @@ int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
     }
     double ns = (double)c->ranked_ns;
     if (like && like->ranked_ns > 0)
-        ns *= (double)judge_simulated_ns(like) / (double)like->ranked_ns;
+        ns = scaled_ns(c, like);
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
@@ -454,14 +460,14 @@ static bool cannot_win(const struct run *run, const struct candidate *c)
         if (kin < nearest)
             continue;
         int permille = other->effort > JUDGE_BUDGET ? 0 : kin ? KIN_PERMILLE : OTHER_PERMILLE;
-        double ns = (double)c->ranked_ns * (double)other->simulated_ns / (double)other->ranked_ns;
+        double ns = scaled_ns(c, other);
         least_ns = min_i64(kin > nearest ? INT64_MAX : least_ns, (int64_t)(ns - ns / 1000 * permille));
         nearest = kin;
     }
     return nearest >= 0 && least_ns >= run_best_step_ns(run);
 }
 
-static bool hear(struct run *run, struct candidate *c, int64_t *spent)
+static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     bool beaten = false;
     if (cannot_win(run, c)) {
@@ -493,7 +499,7 @@ bool judge_candidates(struct run *run)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
         if (!c)
             return true;
-        if (!hear(run, c, fresh ? &on_families : &spent))
+        if (!judge_one(run, c, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->simulated;
         if (is_wrong(c))
@@ -522,7 +528,7 @@ bool judge_more(struct run *run)
             c = next_dear(run, hopeful);
         if (!c)
             return true;
-        if (!hear(run, c, &spent))
+        if (!judge_one(run, c, &spent))
             return false;
         dear += is_dear && c->simulated;
     }
@@ -537,7 +543,7 @@ bool judge_better(struct run *run, int64_t *spent, bool *better)
         struct candidate *c = next_kind(run, true, JUDGE_BUDGET - *spent);
         if (!c)
             return true;
-        if (!hear(run, c, spent))
+        if (!judge_one(run, c, spent))
             return false;
         *better = run_best_step_ns(run) < before_ns;
     }

@@ -40,6 +40,8 @@ bool early_is_wanted(const struct run *run);
 bool early_judge_of(struct run *run, const struct candidate *candidates, int count);
 /* Of all candidates so far. */
 bool early_judge(struct run *run);
+/* The early plan joins the result's list, if it is among the best there. */
+void early_hand_out(struct run *run);
 /* Whether time is over and the result has a plan; an early plan has joined it then. */
 bool early_ends(struct run *run);
 void early_drop(struct run *run);

@@ -32,59 +32,55 @@ static bool any_gathers(const struct job *job)
     return false;
 }
 
-/* Keeps the job's plans with more prefetch, of which the formula sees nothing but the memory. */
-static bool keep_ahead(struct run *run, const struct job *job, int config)
+/* Keeps the first plans of the job under another configuration of as many strategies, where they fit. */
+static bool keep_under(struct run *run, const struct job *job, int config, int plans)
 {
     const struct price_table *table = NULL;
     if (!workbench_table(&run->bench, &run->configs[config], false, &table, run->err))
         return false;
     if (!table || table->strategy_count != job->table->strategy_count)
         return true;
-    for (int i = 0; i < job->result.plan_count; i++) {
-        struct candidate ahead = { .config = config,
+    for (int i = 0; i < plans && i < job->result.plan_count; i++) {
+        struct candidate other = { .config = config,
                                    .table = table,
                                    .solution = job->result.plans[i],
                                    .capacity_bytes = run->capacity_bytes,
                                    .rough = true };
-        if (!rank_formula(run, &ahead, run->capacity_bytes, &ahead.solution.step_ns) ||
-            (ahead.solution.step_ns < INT64_MAX && !run_add_candidate(run, &ahead)))
+        if (!rank_formula(run, &other, run->capacity_bytes, &other.solution.step_ns) ||
+            (other.solution.step_ns < INT64_MAX && !run_add_candidate(run, &other)))
             return false;
     }
     return true;
 }
 
+/* The job's plans with more prefetch, of which the formula sees nothing but the memory. */
 static bool keep_all_ahead(struct run *run, const struct job *job)
 {
     const struct config *own = &run->configs[job->config];
     for (int i = 0, count = any_gathers(job) ? run->config_count : 0; i < count; i++)
         if (run->configs[i].prefetch > own->prefetch && config_equal_but(&run->configs[i], own, BUT_PREFETCH) &&
-            !keep_ahead(run, job, i))
+            !keep_under(run, job, i, job->result.plan_count))
             return false;
     return true;
 }
 
+static bool is_candidate(const struct run *run, int config)
+{
+    for (int i = 0; i < run->candidate_count; i++)
+        if (run->candidates[i].config == config)
+            return true;
+    return false;
+}
+
 /* The formula errs most in what filling a pipeline costs: in a small model the job's best plan is a candidate with
- * every number of micro-batches and each schedule of as many pieces that the formula bounds. Without it vgg-16 on 4x8
- * a100-sxm-80 took 13 % longer with a batch of 32, since of the family that leads by the walk one number was solved. */
+ * every number of micro-batches that has none. Without it vgg-16 on 4x8 a100-sxm-80 took 13 % longer with a batch of
+ * 32, since in the family that leads by the walk only one number of micro-batches was solved. */
 static bool keep_with_others(struct run *run, const struct job *job)
 {
     const struct config *own = &run->configs[job->config];
-    for (int i = 0; i < run->config_count && job->result.plan_count > 0 && own->meshes == 0; i++) {
-        const struct config *config = &run->configs[i];
-        struct candidate other = { .config = i,
-                                   .solution = job->result.plans[0],
-                                   .capacity_bytes = run->capacity_bytes };
-        if (i == job->config || config_pieces(config) != config_pieces(own) ||
-            !config_equal_but(config, own, BUT_MICRO | BUT_SCHEDULE))
-            continue;
-        if (!workbench_table(&run->bench, config, false, &other.table, run->err))
+    for (int i = 0; i < run->config_count && job->result.plan_count > 0 && own->meshes == 0; i++)
+        if (config_equal_but(&run->configs[i], own, BUT_MICRO) && !is_candidate(run, i) && !keep_under(run, job, i, 1))
             return false;
-        if (!other.table || other.table->strategy_count != job->table->strategy_count)
-            continue;
-        if (!rank_formula(run, &other, run->capacity_bytes, &other.solution.step_ns) ||
-            (other.solution.step_ns < INT64_MAX && !run_add_candidate(run, &other)))
-            return false;
-    }
     return true;
 }
 

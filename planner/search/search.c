@@ -76,7 +76,10 @@ static bool propose_and_judge(struct run *run)
         return false;
     if (!run_has_any(run) && (!unbounded_bound(run) || !improve(run)))
         return false;
-    if (!end_proof(run) || !unbounded_enter(run) || !judge_settle(run))
+    if (!end_proof(run) || !unbounded_enter(run))
+        return false;
+    early_hand_out(run); /* who had less time got it, so who has more gets none that is longer */
+    if (!judge_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
