@@ -287,7 +287,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataT
                                           uint64_t columns, int64_t lead)
 {
     (void)type, (void)rows, (void)columns, (void)lead;
-    return make(out);
+    return cuda_double.layout_status == CUBLAS_STATUS_SUCCESS ? make(out) : cuda_double.layout_status;
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
@@ -381,6 +381,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     const int place = (int)algorithm->data[0];
     (void)handle, (void)operation, (void)alpha, (void)a, (void)a_layout, (void)b, (void)b_layout, (void)c;
     (void)c_layout, (void)d_layout, (void)workspace, (void)workspace_bytes, (void)stream;
+    if (cuda_double.product_status != CUBLAS_STATUS_SUCCESS)
+        return cuda_double.product_status;
     cuda_double.now_ms += cuda_double.algorithm_ms[place];
     if (cuda_double.run_count < DOUBLE_MOST_RUNS)
         cuda_double.run[cuda_double.run_count++] =

@@ -19,7 +19,8 @@ struct cuda_double {
     double now_ms;    /* of the device */
     int algorithms;   /* that the ranking has */
     double algorithm_ms[16];
-    uint32_t alignment; /* that the ranking was last told of */
+    cublasStatus_t layout_status, product_status; /* what describing a matrix and a product come to */
+    uint32_t alignment;                           /* that the ranking was last told of */
     struct double_run {
         int algorithm;
         float beta;

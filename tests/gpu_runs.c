@@ -17,7 +17,8 @@ static const double tolerance = 1e-4;
 /* ---- a device that counts ---- */
 /* Of all ranks the same functions. */
 static bool (*_Atomic library_fuses)(void *self, const struct gpu_matmul *matmul);
-static bool (*_Atomic library_matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
+static bool (*_Atomic library_matmul)(void *self, void *stream, const struct gpu_matmul *matmul, bool *taken,
+                                      struct error *declined, struct error *err);
 static bool (*_Atomic library_launch)(void *self, void *stream, enum gpu_kernel kernel, int64_t teams,
                                       const struct gpu_work *work, struct error *err);
 static bool (*_Atomic library_replay)(void *self, void *stream, void *graph, struct error *err);
@@ -29,15 +30,22 @@ static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
     return fuses;
 }
 
-static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err)
+static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *matmul, bool *taken,
+                           struct error *declined, struct error *err)
 {
-    counted.products++;
+    const int64_t before = counted.products++;
+    if (settings.refuse_each > 0 && before % settings.refuse_each == 0) {
+        counted.refused[matmul->epilogue != GPU_PLAIN]++;
+        *taken = false;
+        fail_kind(declined, ERROR_ENVIRONMENT, "it is refused");
+        return true;
+    }
     counted.products_with_fixed_bits += matmul->deterministic;
     if (matmul->count > 1) {
         counted.calls_of_several++;
         counted.products_in_several += matmul->count;
     }
-    return library_matmul(self, stream, matmul, err);
+    return library_matmul(self, stream, matmul, taken, declined, err);
 }
 
 static bool counted_launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
@@ -106,6 +114,12 @@ static void on_step(void *context, const struct run_step *step)
     ((struct outcome *)context)->loss[step->step - 1] = step->loss;
 }
 
+static void on_note(void *context, const char *text)
+{
+    (void)context;
+    counted.notes += strstr(text, "by an own kernel, which is slow: it is refused") != NULL;
+}
+
 static void on_gradient(void *context, int64_t step, int rank, int buffer, const void *data)
 {
     struct gradients *shown = settings.gradients;
@@ -162,7 +176,7 @@ struct outcome gpu_run_as(enum dtype dtype, const char *model, const struct tiny
     options.step_count = write ? 1 : settings.steps, options.no_graph = settings.no_graphs, options.seed = 3,
     options.deterministic = settings.fixed_bits, options.learning_rate = 1e-2;
     options.data = &data, options.device = device, options.poison = true;
-    options.context = &outcome, options.on_step = on_step;
+    options.context = &outcome, options.on_step = on_step, options.on_note = on_note;
     options.checkpoint_dir = write, options.resume_dir = resume;
     if (settings.gradients) {
         settings.gradients->program = program;

@@ -23,6 +23,7 @@ extern struct counted {
     /* Calls of the library that are several products, and products in these; of all, those with fixed bits. */
     _Atomic int64_t calls_of_several, products_in_several, products_with_fixed_bits, products;
     _Atomic int64_t launches[GPU_KERNEL_COUNT];
+    _Atomic int64_t refused[2], notes; /* products: plain ones, with an epilogue; notes of such */
     _Atomic int replays, marks, open_marks;
 } counted;
 
@@ -36,6 +37,7 @@ struct gradients {
 extern struct run_settings { /* of the runs that follow */
     int steps;               /* STEPS unless a test says otherwise */
     bool fixed_bits, no_graphs;
+    int refuse_each;             /* the library refuses one product of so many; 0: none */
     struct gradients *gradients; /* where runs put them; NULL: nobody asks */
 } settings;
 

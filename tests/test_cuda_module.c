@@ -30,11 +30,21 @@ static struct gpu_matmul product(size_t offset, bool accumulate)
                                 .accumulate = accumulate };
 }
 
-static void multiply(size_t offset, bool accumulate)
+/* Returns whether it was taken; *declined: why not. */
+static bool ask(const struct gpu_matmul *m, struct error *declined)
 {
     struct error error = { 0 };
+    bool taken = true;
+    *declined = (struct error){ 0 };
+    ck_assert_msg(gpu.matmul(gpu.self, stream, m, &taken, declined, &error), "%s", error.message);
+    return taken;
+}
+
+static void multiply(size_t offset, bool accumulate)
+{
+    struct error declined;
     const struct gpu_matmul m = product(offset, accumulate);
-    ck_assert_msg(gpu.matmul(gpu.self, stream, &m, &error), "%s", error.message);
+    ck_assert_msg(ask(&m, &declined), "%s", declined.message);
 }
 
 /* The ranking's third is the fastest. */
@@ -110,14 +120,43 @@ END_TEST
 /* The gradient of GELU may take the place of what it was taken of, which is read once. */
 START_TEST(timing_leaves_alone_what_an_epilogue_reads)
 {
-    struct error error = { 0 };
+    struct error declined;
     open_module();
     rank_three();
     struct gpu_matmul m = product(0, false);
     m.epilogue = GPU_GELU_SLOPE, m.aux = _i == 0 ? m.c : memory[3], m.aux_m = N;
-    ck_assert_msg(gpu.matmul(gpu.self, stream, &m, &error), "%s", error.message);
+    ck_assert_msg(ask(&m, &declined), "%s", declined.message);
     ck_assert_int_eq(cuda_double.run_count, 3 * REPEATS + 1);
     ck_assert_int_eq(runs_into(m.c), _i == 0 ? 1 : 3 * REPEATS + 1);
+    close_module();
+}
+END_TEST
+
+/* A shape without an algorithm, that cannot be described, or that is refused when it is to run: the run goes on without
+ * the library, and is told why each time. What fails otherwise ends it. */
+START_TEST(who_is_not_taken_hears_why)
+{
+    static const char *const why[] = { "cuBLASLt has no algorithm for it", "cuBLASLt: describing a matrix: failure",
+                                       "cuBLASLt: a product: failure" };
+    struct error declined, error = { 0 };
+    const struct gpu_matmul m = product(0, _i == 0);
+    bool taken;
+    open_module();
+    rank_three();
+    cuda_double.algorithms = _i == 0 ? 0 : 3;
+    cuda_double.layout_status = _i == 1 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+    cuda_double.product_status = _i == 2 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+    for (int time = 0; time < 2; time++) {
+        ck_assert(!gpu.fuses(gpu.self, &m) || (_i == 2 && time == 0));
+        ck_assert(!ask(&m, &declined));
+        ck_assert_str_eq(declined.message, why[_i]);
+    }
+    ck_assert_int_eq(cuda_double.run_count, 0);
+    ck_assert_int_eq(gpu.learned(gpu.self, &(struct gpu_choice){ 0 }, 1), 0);
+    cuda_double.layout_status = CUBLAS_STATUS_SUCCESS, cuda_double.algorithms = 3;
+    cuda_double.product_status = CUBLAS_STATUS_EXECUTION_FAILED;
+    const struct gpu_matmul other = product(8, false);
+    ck_assert(!gpu.matmul(gpu.self, stream, &other, &taken, &declined, &error));
     close_module();
 }
 END_TEST
@@ -186,6 +225,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
     CHECK_ADD_LOOP(suite, timing_leaves_alone_what_an_epilogue_reads, 2);
     CHECK_ADD(suite, places_make_no_shapes);
+    CHECK_ADD_LOOP(suite, who_is_not_taken_hears_why, 3);
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);
     CHECK_ADD(suite, workspaces_are_told);
     CHECK_ADD(suite, questions_leave_no_error);

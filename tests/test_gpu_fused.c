@@ -25,6 +25,23 @@ START_TEST(products_take_what_follows_them)
 }
 END_TEST
 
+/* What a library refuses, alone, among several, or with what follows it, own kernels compute; of each plain product a
+ * note tells. */
+START_TEST(refused_products_are_computed)
+{
+    const char *model = _i % 2 ? TINY_DROPLESS : tiny_models[0];
+    struct outcome want = gpu_run(model, &gpu_single, &device_cpu, NULL, NULL);
+    settings.refuse_each = _i < 2 ? 1 : 3;
+    counted.refused[0] = counted.refused[1] = counted.notes = counted.products = 0;
+    struct outcome got = gpu_run(model, &gpu_single, &device_single, NULL, NULL);
+    settings.refuse_each = 0;
+    gpu_expect_same(&got, &want);
+    ck_assert_int_gt(counted.refused[0], 0);
+    ck_assert(_i % 2 || counted.refused[1] > 0);
+    ck_assert_int_eq(counted.notes, counted.refused[0]);
+}
+END_TEST
+
 /* Every norm but the first stands behind a residual sum, in whatever layout: both run as one, and what the sum leaves
  * for later layers is there. */
 START_TEST(sums_take_the_norm_behind_them)
@@ -239,6 +256,7 @@ static Suite *gpu_fused_suite(void)
 {
     Suite *suite = suite_create("gpu_fused");
     CHECK_ADD(suite, products_take_what_follows_them);
+    CHECK_ADD_LOOP(suite, refused_products_are_computed, 4);
     CHECK_ADD(suite, weights_are_updated_in_one_launch);
     CHECK_ADD(suite, updates_share_the_time_of_their_launch);
     CHECK_ADD_LOOP(suite, sums_take_the_norm_behind_them, 2);

@@ -142,10 +142,11 @@ static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t tea
     return enter(self, err) && check((cudaError_t)cuda_launch(kernel, most, work, stream), names[kernel], err);
 }
 
-static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+static bool matmul(void *self, void *stream, const struct gpu_matmul *m, bool *taken, struct error *declined,
+                   struct error *err)
 {
     const struct cuda *cuda = self;
-    return enter(cuda, err) && cuda_matmul_run(cuda->matmuls, stream, m, err);
+    return enter(cuda, err) && cuda_matmul_run(cuda->matmuls, stream, m, taken, declined, err);
 }
 
 static bool fuses(void *self, const struct gpu_matmul *m)

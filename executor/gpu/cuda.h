@@ -7,9 +7,10 @@
 struct cuda_matmuls;
 bool cuda_matmuls_new(struct cuda_matmuls **out, struct error *err);
 void cuda_matmuls_free(struct cuda_matmuls *matmuls); /* accepts NULL */
-/* Queues a product on a cudaStream_t. Descriptors are made at the first call of a shape, which also times some
+/* This is gpu.matmul, on a cudaStream_t. Descriptors are made at the first call of a shape, which also times some
  * algorithms. fp32 is computed as fp32, bf16 with sums in fp32. */
-bool cuda_matmul_run(struct cuda_matmuls *matmuls, void *stream, const struct gpu_matmul *matmul, struct error *err);
+bool cuda_matmul_run(struct cuda_matmuls *matmuls, void *stream, const struct gpu_matmul *matmul, bool *taken,
+                     struct error *declined, struct error *err);
 int64_t cuda_matmul_workspace_bytes(struct cuda_matmuls *matmuls); /* of all streams */
 /* These three are gpu.fuses, gpu.learn and gpu.learned. */
 bool cuda_matmul_fuses(struct cuda_matmuls *matmuls, const struct gpu_matmul *matmul);

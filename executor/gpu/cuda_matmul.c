@@ -203,7 +203,7 @@ static void recall(const struct cuda_matmuls *c, struct shape *s)
             s->tuned = cuda_tune_take(c->handle, s, &c->known[i]);
 }
 
-/* Under the mutex. */
+/* What the library cannot describe, or has no algorithm for, is a shape that it does not take. Under the mutex. */
 static struct shape *shape_of(struct cuda_matmuls *c, const struct key *key, struct error *err)
 {
     for (struct shape *s = c->shapes; s; s = s->next)
@@ -215,10 +215,7 @@ static struct shape *shape_of(struct cuda_matmuls *c, const struct key *key, str
         return NULL;
     }
     memcpy(&s->key, key, sizeof *key);
-    if (!describe(s, err) || !cuda_tune_first(c->handle, s, err)) {
-        shape_free(s);
-        return NULL;
-    }
+    s->refused = !describe(s, &s->declined) || !cuda_tune_first(c->handle, s, &s->declined);
     recall(c, s);
     s->next = c->shapes;
     return c->shapes = s;
@@ -241,6 +238,14 @@ static void *workspace_of(struct cuda_matmuls *c, void *stream, struct error *er
     return w->memory;
 }
 
+/* Some shapes are refused when they are to run, before anything is queued. */
+static bool is_refusal(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+           status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+/* Queues the product, or finds that the shape is refused. */
 static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_matmul *m, bool swapped, void *workspace,
                      void *stream, struct error *err)
 {
@@ -257,22 +262,28 @@ static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_m
         return false;
     if (!s->tuned && !s->tried && !m->deterministic)
         cuda_tune(c->handle, s, &operands);
-    return check(cublasLtMatmul(c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right,
-                                &beta, m->c, s->out, m->c, s->out, &s->algorithm, workspace, WORKSPACE_BYTES, stream),
-                 "a product", err);
+    const cublasStatus_t status =
+        cublasLtMatmul(c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right, &beta, m->c,
+                       s->out, m->c, s->out, &s->algorithm, workspace, WORKSPACE_BYTES, stream);
+    s->refused = is_refusal(status);
+    return check(status, "a product", s->refused ? &s->declined : err) || s->refused;
 }
 
-bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matmul *m, struct error *err)
+bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matmul *m, bool *taken,
+                     struct error *declined, struct error *err)
 {
     bool swapped;
     const struct key key = key_of(m, &swapped);
     pthread_mutex_lock(&c->mutex);
     struct shape *s = shape_of(c, &key, err);
-    bool ok = s && (!s->refused ||
-                    fail_kind(err, ERROR_ENVIRONMENT, "cuBLASLt: no algorithm for %lld products of %lld x %lld x %lld",
-                              (long long)key.count, (long long)key.m, (long long)key.n, (long long)key.k));
-    void *workspace = ok ? workspace_of(c, stream, err) : NULL;
-    ok = workspace && multiply(c, s, m, swapped, workspace, stream, err);
+    bool ok = s != NULL;
+    if (ok && !s->refused) {
+        void *workspace = workspace_of(c, stream, err);
+        ok = workspace && multiply(c, s, m, swapped, workspace, stream, err);
+    }
+    *taken = ok && !s->refused;
+    if (ok && s->refused)
+        *declined = s->declined;
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }

@@ -25,9 +25,10 @@ struct shape {
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t left, right, out;
     cublasLtMatmulAlgo_t algorithm;
-    bool refused; /* the library has no algorithm */
-    bool tuned;   /* the algorithm is the fastest of several, timed here or on such a device before */
-    bool tried;   /* to time some, which is done once */
+    bool refused;          /* the library does not take it */
+    struct error declined; /* why */
+    bool tuned;            /* the algorithm is the fastest of several, timed here or on such a device before */
+    bool tried;            /* to time some, which is done once */
     struct shape *next;
 };
 /* The operands of one call, for timing. */
@@ -38,7 +39,7 @@ struct operands {
     bool reads_out; /* it accumulates, or its epilogue works in place: a second run would have another result */
 };
 
-/* The first algorithm of the library's own ranking, or refused. */
+/* The first algorithm of the library's own ranking; false: there is none, and err says so. */
 bool cuda_tune_first(cublasLtHandle_t handle, struct shape *shape, struct error *err);
 /* The fastest of the ranking's first few, each run some times on these operands; into memory that is given back where
  * the product reads its result, else into that, which the caller then computes. Waits for the stream. Where anything

@@ -48,9 +48,9 @@ bool cuda_tune_first(cublasLtHandle_t handle, struct shape *s, struct error *err
     int count;
     if (!rank_algorithms(handle, s, &found, 1, &count, err))
         return false;
-    s->refused = count < 1;
-    if (!s->refused)
-        s->algorithm = found.algo;
+    if (count < 1)
+        return fail_kind(err, ERROR_ENVIRONMENT, "cuBLASLt has no algorithm for it");
+    s->algorithm = found.algo;
     return true;
 }
 

@@ -80,8 +80,10 @@ struct gpu {
     bool (*fill)(void *self, void *stream, void *to, int byte, size_t bytes, struct error *err);
     bool (*launch)(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
                    struct error *err);
-    /* NULL: the device has none; the kernel PRODUCT serves. */
-    bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
+    /* A product by a library; NULL: the device has none. *taken false: it has none for this shape, nothing was queued,
+     * and declined says why. Where it is not taken the kernel PRODUCT serves. */
+    bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, bool *taken, struct error *declined,
+                   struct error *err);
     /* Tells whether it takes this product with its epilogue, or these several as one. NULL: none but single PLAIN ones.
      */
     bool (*fuses)(void *self, const struct gpu_matmul *matmul);
@@ -132,7 +134,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 8"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 9"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* Under this one stands what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

@@ -1,6 +1,7 @@
 #include "base/num.h"
 #include "executor/gpu/issue.h"
 #include "executor/kernels/product.h"
+#include <stdio.h>
 
 static struct gpu_matmul matmul_of(const struct gpu_call *call, const struct gemm *g, int a_type, int b_type,
                                    int c_type)
@@ -45,21 +46,23 @@ static struct gpu_matmul number(const struct gpu_matmul *m, int64_t i)
     return one;
 }
 
-/* The device's library multiplies where strides and the library allow; several in one call where it takes them so. */
-static bool by_library(const struct gpu_call *g, const struct gpu_matmul *m, bool *done, struct error *err)
+static void note_own_kernel(const struct gpu_call *g, const struct gpu_matmul *m, const char *why)
 {
-    *done = g->gpu->matmul && m->k > 0 && matrix_leads(m->m, m->a_m, m->k, m->a_k) &&
-            matrix_leads(m->k, m->b_k, m->n, m->b_n) && matrix_leads(m->m, m->c_m, m->n, m->c_n);
-    if (!*done)
-        return true;
-    if (m->count == 1 || (g->gpu->fuses && g->gpu->fuses(g->gpu->self, m)))
-        return g->gpu->matmul(g->gpu->self, g->stream, m, err);
-    for (int64_t i = 0; i < m->count; i++) {
-        const struct gpu_matmul one = number(m, i);
-        if (!g->gpu->matmul(g->gpu->self, g->stream, &one, err))
-            return false;
-    }
-    return true;
+    char text[512];
+    snprintf(text, sizeof text, "a product of %lld x %lld by %lld x %lld goes by an own kernel, which is slow: %.300s",
+             (long long)m->m, (long long)m->k, (long long)m->k, (long long)m->n, why);
+    g->note(g->note_context, text);
+}
+
+/* A product that the library does not take is left to the own kernel, and a note says so; one with an epilogue becomes
+ * a plain one first. */
+static bool ask_library(const struct gpu_call *g, const struct gpu_matmul *m, bool *done, struct error *err)
+{
+    struct error declined = { 0 };
+    bool ok = g->gpu->matmul(g->gpu->self, g->stream, m, done, &declined, err);
+    if (ok && !*done && g->note && m->epilogue == GPU_PLAIN)
+        note_own_kernel(g, m, declined.message);
+    return ok;
 }
 
 static bool by_kernel(const struct gpu_call *g, const struct gpu_matmul *m, struct error *err)
@@ -78,11 +81,27 @@ static bool by_kernel(const struct gpu_call *g, const struct gpu_matmul *m, stru
     return gpu_start_elements(g->gpu, g->stream, GPU_PRODUCT, &work, work.outer, err);
 }
 
-static void queue(struct matmul_context *m)
+/* The device's library multiplies where strides and the library allow; several in one call where it takes them so. */
+static bool multiply(const struct gpu_call *g, const struct gpu_matmul *m, struct error *err)
 {
     bool done = false;
+    if (!g->gpu->matmul || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
+        !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
+        return by_kernel(g, m, err);
+    if (m->count == 1 || (g->gpu->fuses && g->gpu->fuses(g->gpu->self, m)))
+        return ask_library(g, m, &done, err) && (done || by_kernel(g, m, err));
+    for (int64_t i = 0; i < m->count; i++) {
+        const struct gpu_matmul one = number(m, i);
+        if (!ask_library(g, &one, &done, err) || (!done && !by_kernel(g, &one, err)))
+            return false;
+    }
+    return true;
+}
+
+static void queue(struct matmul_context *m)
+{
     if (m->ok && m->ready.count > 0)
-        m->ok = by_library(m->g, &m->ready, &done, m->err) && (done || by_kernel(m->g, &m->ready, m->err));
+        m->ok = multiply(m->g, &m->ready, m->err);
     m->ready.count = 0;
 }
 
@@ -251,7 +270,7 @@ bool gpu_issue_with_gelu(const struct gpu_call *g, const struct gpu_call *gelu, 
 {
     struct gpu_matmul m;
     *done = g->call->phase == PHASE_FORWARD ? forward_and_gelu(g, gelu, &m) : backward_and_gelu(g, gelu, &m);
-    return !*done || g->gpu->matmul(g->gpu->self, g->stream, &m, err);
+    return !*done || ask_library(g, &m, done, err);
 }
 
 /* ---- the phases ---- */
@@ -263,9 +282,10 @@ static bool forward(const struct gpu_call *g, struct error *err)
         struct gpu_matmul m;
         if (single(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, false, &m) &&
             follows_columns(g, ROLE_WEIGHT, ROLE_OUT, ROLE_IN, ROLE_WEIGHT) && set_bias(g, ROLE_WEIGHT, &m)) {
+            bool done = false;
             m.epilogue = GPU_BIAS;
-            if (library_fuses(g, &m))
-                return g->gpu->matmul(g->gpu->self, g->stream, &m, err);
+            if (library_fuses(g, &m) && (!ask_library(g, &m, &done, err) || done))
+                return done;
         }
         struct spot spots[] = { gpu_spot_of(g, ROLE_OUT, 0), gpu_spot_of(g, ROLE_WEIGHT, 1) };
         struct gpu_work work = { .integer = { 1 },
@@ -287,9 +307,10 @@ static bool backward_weight(const struct gpu_call *g, struct error *err)
         single(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, accumulate, &m) &&
         follows_columns(g, ROLE_GRADIENT_WEIGHT, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT) &&
         set_bias(g, ROLE_GRADIENT_WEIGHT, &m)) {
+        bool done = false;
         m.epilogue = GPU_BIAS_GRADIENT;
-        if (library_fuses(g, &m))
-            return g->gpu->matmul(g->gpu->self, g->stream, &m, err);
+        if (library_fuses(g, &m) && (!ask_library(g, &m, &done, err) || done))
+            return done;
     }
     return (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) ||
             product(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, accumulate, err)) &&

@@ -86,8 +86,11 @@ static bool products(void *self, void *stream, const struct gpu_matmul *m, struc
     return true;
 }
 
-bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, bool *taken, struct error *declined,
+                     struct error *err)
 {
+    (void)declined;
+    *taken = true;
     if (!takes_types(m))
         return fail_kind(err, ERROR_BUG, "a matrix product of types that no library takes");
     if (m->count < 1 || (m->count > 1 && (m->epilogue != GPU_PLAIN || m->c_next <= 0)))

@@ -4,7 +4,8 @@
 #define CLEAVE_TESTS_EMULATED_LIBRARY_H
 #include "executor/gpu/gpu.h"
 
-bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err);
+bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, bool *taken, struct error *declined,
+                     struct error *err);
 bool emulated_fuses(void *self, const struct gpu_matmul *m);
 bool emulated_attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *declined,
                      struct error *err);
