@@ -49,7 +49,7 @@ static void look_for_module(const struct cli *cli, struct module *m)
 static void look_for_gpu(const struct cli *cli, struct findings *f)
 {
     struct error error = { 0 };
-    f->gpu.is = device_cuda_describe(cli->module_dir, &f->gpu.text, NULL, &error);
+    f->gpu.is = device_cuda_describe(cli->module_dir, &f->gpu.text, NULL, NULL, &error);
     if (!f->gpu.is)
         text_add(&f->gpu.text, error.message);
     error = (struct error){ 0 };

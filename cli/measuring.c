@@ -30,7 +30,7 @@ bool measuring_device(const struct cli *cli, const char *backend, const char *dt
     if (!gpu)
         return true;
     crew->device = device, crew->module_dir = cli->module_dir;
-    return device_cuda_describe(cli->module_dir, machine, memory_bytes, err);
+    return device_cuda_describe(cli->module_dir, machine, memory_bytes, &crew->device_cache_bytes, err);
 }
 
 void measuring_software(const struct cli *cli, const struct crew *crew, char out[MEASURING_SOFTWARE_BYTES])

@@ -8,7 +8,8 @@
 /* The device of --backend if it computes; NULL: none, err says why. */
 const struct device *measuring_backend(const char *name, struct error *err);
 /* What computes, by the name of --backend and --dtype (NULL: fp32 on the processor, bf16 on a GPU): sets the crew's
- * device, dtype and module_dir; of a GPU also what it is called and its memory, which else stay. */
+ * device, dtype and module_dir; of a GPU also what it is called, its memory and its cache, which else
+ * stay. */
 bool measuring_device(const struct cli *cli, const char *backend, const char *dtype, struct crew *crew,
                       struct text *machine, int64_t *memory_bytes, struct error *err);
 /* Versions of what computes. */

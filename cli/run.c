@@ -206,16 +206,18 @@ static void bytes_json(const struct cli *cli, const struct program *program, con
     fprintf(cli->out, "]");
 }
 
-/* Of each rank whose device has memory of its own. */
-static void outside_json(const struct cli *cli, const struct run_summary *s)
+/* Of each rank whose device has memory of its own: what it had beside the arena, and what a profile let expect. */
+static void outside_json(const struct cli *cli, const struct facts *facts, const struct run_summary *s)
 {
     bool any = false;
     for (int r = 0; s->outside && r < s->rank_count; r++) {
         const struct memory_outside *o = &s->outside[r];
         if (o->bytes < 0)
             continue;
-        fprintf(cli->out, "%s{\"rank\": %d, \"memory_outside_arena_bytes\": %lld",
-                any ? ", " : ", \"outside_arena\": [", r, (long long)o->bytes);
+        fprintf(cli->out,
+                "%s{\"rank\": %d, \"memory_outside_arena_bytes\": %lld, \"predicted_outside_arena_bytes\": %lld",
+                any ? ", " : ", \"outside_arena\": [", r, (long long)o->bytes,
+                (long long)facts_outside_arena_bytes(facts, cluster_type(facts->cluster, r)));
         for (int i = 0; i < MEMORY_PART_COUNT; i++)
             fprintf(cli->out, ", \"%s\": %lld", memory_part_info[i].key, (long long)o->part[i]);
         fprintf(cli->out, ", \"memory_rest_bytes\": %lld}", (long long)memory_rest_bytes(o));
@@ -260,9 +262,9 @@ static void notes_json(const struct cli *cli, const struct report_step *report)
     fprintf(cli->out, "%s", report->note_count > 0 ? "]" : "");
 }
 
-static bool summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                         const struct timeline *predicted, const struct report_step *report, bool poisoned,
-                         struct error *err)
+static bool summary_json(const struct cli *cli, const struct facts *facts, const struct program *program,
+                         const struct run_summary *s, const struct timeline *predicted,
+                         const struct report_step *report, bool poisoned, struct error *err)
 {
     char first[TEXT_NUMBER_BYTES], last[TEXT_NUMBER_BYTES];
     int64_t predicted_ns = predicted->step_ns;
@@ -277,7 +279,7 @@ static bool summary_json(const struct cli *cli, const struct program *program, c
     bytes_json(cli, program, s, false);
     if (offloads(program))
         bytes_json(cli, program, s, true);
-    outside_json(cli, s);
+    outside_json(cli, facts, s);
     if (poisoned && report->heap_first >= 0)
         fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(report->heap_last - report->heap_first));
     notes_json(cli, report);
@@ -390,7 +392,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     }
     if (ok && set->transports[0].rank == 0) {
         if (a->json)
-            ok = summary_json(cli, program, &summary, predicted, &report, a->poison, err);
+            ok = summary_json(cli, &in->facts, program, &summary, predicted, &report, a->poison, err);
         else
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
         if (!a->json && summary.timeline)

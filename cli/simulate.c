@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
@@ -39,10 +40,21 @@ static void print_stage(const struct cli *cli, const struct cluster *cluster, co
     fprintf(cli->out, "\n");
 }
 
+/* Of what one of the stage's devices has beside its arena, as measured: the most. */
+static int64_t outside_bytes(const struct facts *facts, const struct plan *plan, int stage)
+{
+    int64_t most = 0;
+    for (int r = 0; r < stage_rank_count(plan, stage); r++)
+        most = max_i64(
+            most, facts_outside_arena_bytes(facts, cluster_type(facts->cluster, plan->stages[stage].first_rank + r)));
+    return most;
+}
+
 /* promised_bytes: what the search takes a plan's stages to need when it judges it. */
-static void write_json(const struct cli *cli, const struct cluster *cluster, const struct program *program,
+static void write_json(const struct cli *cli, const struct facts *facts, const struct program *program,
                        const struct timeline *timeline, const int64_t *promised_bytes, struct error *err)
 {
+    const struct cluster *cluster = facts->cluster;
     struct json_writer w = { 0 };
     json_begin_format(&w, "cleave-simulation", 1);
     json_put_double(&w, "step_s", (double)timeline->step_ns * 1e-9);
@@ -58,6 +70,7 @@ static void write_json(const struct cli *cli, const struct cluster *cluster, con
         json_put_string(&w, "devices", devices);
         json_put_int(&w, "peak_bytes", timeline->ranks[r].peak_bytes);
         json_put_int(&w, "promised_bytes", promised_bytes[timeline->ranks[r].stage]);
+        json_put_int(&w, "outside_arena_bytes", outside_bytes(facts, program->plan, timeline->ranks[r].stage));
         json_write_key(&w, "breakdown_s");
         json_begin_object(&w);
         for (int k = 0; k < TIME_KIND_COUNT; k++) {
@@ -100,7 +113,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         if (!promised)
             fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
         else if (estimate_plan_bytes(promised, in.model, in.plan_file->plan, err))
-            write_json(cli, in.cluster, program, timeline, promised, err);
+            write_json(cli, &in.facts, program, timeline, promised, err);
         goto cleanup;
     }
     char number[TEXT_NUMBER_BYTES];

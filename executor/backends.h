@@ -35,10 +35,10 @@ void transports_close(struct transport_set *set);
 /* Tells whether the transport could be opened here; err says why not. Starts nothing. */
 bool transport_available(const char *name, const char *module_dir, struct error *err);
 struct text;
-/* What GPU `--backend cuda` would use for the first rank, and its memory (bytes may be NULL); false: none, err says
- * why.
- */
-bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *bytes, struct error *err);
+/* What GPU `--backend cuda` would use for the first rank, and how much memory and cache it has (both may be NULL; a
+ * cache of 0 bytes is an unknown one); false: none, err says why. */
+bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *memory_bytes, int64_t *cache_bytes,
+                          struct error *err);
 /* Which NCCL `--transport nccl` would use; false: none, err says why. */
 bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err);
 /* What would keep records of what it runs (`run --kernels`); false: nothing, err says why. */

@@ -10,7 +10,9 @@
 
 /* Enough is when the works that make SETTLED_SHARE of the time are known to SETTLED_ERROR. */
 static const double SETTLED_SHARE = 0.95, SETTLED_ERROR = 0.02;
-enum { WARM_UP_STEPS = 1, MIN_STEPS = 3, MAX_STEPS = 60, LEAST_STEPS = 2 };
+enum { WARM_UP_STEPS = 1, MIN_STEPS = 3, MAX_STEPS = 60, LEAST_STEPS = 2, MOST_WARM_UP_STEPS = 1000 };
+static const int64_t WARM_UP_NS = 200000000;  /* of steps on a device: its first ones run at clocks that do not last */
+static const double WARM_UP_PART = 0.25;      /* of the case's budget at most */
 static const double FIRST_FLOPS_PER_S = 2e10; /* until a case has run */
 static const double OVERRUN = 0.5;            /* of the budget, rather than to leave a configuration out */
 
@@ -21,16 +23,27 @@ struct running {
     bool elsewhere;         /* arenas are not in this process's memory; crew_run_and_weigh() tells */
     int local_count, steps;
     int64_t start_ns, warm_ns; /* when the run began, when its warm-up was over */
+    int64_t first_ns;          /* when its first step was over */
     int64_t end_ns;            /* the budget's */
     double step_s;             /* of the steps after the warm-up */
     struct error error;
 };
 
+/* The first step loads and chooses what later ones find. */
+static bool warms_up(const struct running *r, int64_t step, int64_t now)
+{
+    int64_t part_ns = (int64_t)(WARM_UP_PART * (double)(r->end_ns - r->start_ns));
+    return step <= WARM_UP_STEPS ||
+           (r->elsewhere && step <= MOST_WARM_UP_STEPS && now - r->first_ns < min_i64(WARM_UP_NS, part_ns));
+}
+
 static bool on_timeline(void *context, int64_t step, const struct timeline *timeline)
 {
     struct running *r = context;
     int64_t now = clock_now_ns();
-    if (step <= WARM_UP_STEPS) {
+    if (step <= WARM_UP_STEPS)
+        r->first_ns = now;
+    if (r->steps == 0 && warms_up(r, step, now)) {
         r->warm_ns = now;
         return true;
     }
@@ -44,7 +57,7 @@ static bool on_timeline(void *context, int64_t step, const struct timeline *time
         r->result->outside.bytes = max_i64(r->result->outside.bytes, max_i64(0, outside));
     if (r->steps < LEAST_STEPS || (r->steps < MIN_STEPS && now + step_ns < r->end_ns))
         return true;
-    return now + step_ns < r->end_ns &&
+    return r->steps < MAX_STEPS && now + step_ns < r->end_ns &&
            !samples_settled(&r->harvest.compute, &r->result->harvest.compute, SETTLED_SHARE, SETTLED_ERROR);
 }
 
@@ -135,8 +148,8 @@ static bool run_case(struct measuring *m, const struct compute_case *c, const st
                                .local_count = m->crew->local_count,
                                .start_ns = now,
                                .end_ns = now + budget_ns };
-    bool ok =
-        crew_run_and_weigh(m->crew, program, &m->data, MAX_STEPS, on_timeline, &running, &m->result->outside, err);
+    bool ok = crew_run_and_weigh(m->crew, program, &m->data, MAX_STEPS + MOST_WARM_UP_STEPS, on_timeline, &running,
+                                 &m->result->outside, err);
     if (ok && running.error.kind)
         ok = fail_kind(err, running.error.kind, "%s", running.error.message);
     ok = ok && samples_merge(&m->result->harvest.compute, &running.harvest.compute, err) &&

@@ -7,7 +7,10 @@
 
 int64_t crew_cache_bytes(const struct crew *crew)
 {
-    return crew->cache_bytes > 0 ? crew->cache_bytes : host_cache_bytes();
+    enum { PASSES = 2 }; /* a cache in parts may keep bytes that were passed over once */
+    if (crew->cache_bytes > 0)
+        return crew->cache_bytes;
+    return crew->device && crew->device_cache_bytes > 0 ? PASSES * crew->device_cache_bytes : host_cache_bytes();
 }
 
 bool crew_leads(const struct crew *crew)

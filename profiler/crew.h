@@ -12,8 +12,10 @@ struct crew {
     bool share_gpus;             /* run_options.h */
     struct gpu_learned *learned; /* run_options.h */
     enum dtype dtype;            /* of the computations */
-    int64_t cache_bytes;         /* that rig_empty_caches() passes over; 0: as many as the host's caches have */
+    int64_t cache_bytes;         /* that rig_empty_caches() passes over; 0: what crew_cache_bytes() finds */
+    int64_t device_cache_bytes;  /* of one device; 0: unknown */
 };
+/* So many that nothing of what came before is left in the caches of what computes. */
 int64_t crew_cache_bytes(const struct crew *crew);
 bool crew_leads(const struct crew *crew); /* rank 0 lives here */
 /* Every process gets rank 0's bytes. Called by all, between runs. */

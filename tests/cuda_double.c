@@ -94,7 +94,9 @@ cudaError_t cudaSetDevice(int device)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 {
     (void)device;
-    *out = (struct cudaDeviceProp){ .name = "double", .totalGlobalMem = 1 << 30, .multiProcessorCount = 1 };
+    *out = (struct cudaDeviceProp){
+        .name = "double", .totalGlobalMem = 1 << 30, .l2CacheSize = DOUBLE_CACHE_BYTES, .multiProcessorCount = 1
+    };
     return cudaSuccess;
 }
 

@@ -66,6 +66,14 @@ def notes(folder):
     check("notes: forward and backward, once", [text.split()[1] for text in said] == ["forward", "backward"] and
           all("goes by an own kernel, which is slow: libraries take bf16 alone" in text for text in said), result)
     check("notes: in the summary", json.loads(result.stdout.splitlines()[-1])["summary"]["notes"] == said, result)
+    measured, bytes_beside = folder / "measured.json", 123456789
+    measured.write_text(json.dumps({"format": "cleave-profile", "version": 1, "backend": "cuda", "dtype": "fp32", "memory_outside_arena_bytes": bytes_beside}))
+    simulated = json.loads(run("simulate", plan, "--profile", measured, "--json").stdout)["stages"]
+    check("memory beside the arena as measured", [s["outside_arena_bytes"] for s in simulated] == [bytes_beside], simulated)
+    beside = json.loads(run("run", plan, "--profile", measured, "--steps", 1, "--json", "--backend", "cuda", env=modules).stdout.splitlines()[-1])["summary"]
+    check("memory beside the arena, predicted and had", [(r["predicted_outside_arena_bytes"], 0 < r["memory_outside_arena_bytes"] < bytes_beside)
+          for r in beside["outside_arena"]] == [(bytes_beside, True)], beside)
+    check("memory beside the arena of no profile", json.loads(run("simulate", plan, "--json").stdout)["stages"][0]["outside_arena_bytes"] == 0)
     check("notes: on the processor none", "notes" not in run("run", plan, "--steps", 1, "--json").stdout)
 
 

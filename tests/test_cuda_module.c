@@ -218,6 +218,14 @@ START_TEST(questions_leave_no_error)
 }
 END_TEST
 
+START_TEST(the_cache_is_the_devices)
+{
+    open_module();
+    ck_assert_int_eq(gpu.cache_bytes, DOUBLE_CACHE_BYTES);
+    close_module();
+}
+END_TEST
+
 static Suite *cuda_module_suite(void)
 {
     Suite *suite = suite_create("cuda_module");
@@ -229,6 +237,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);
     CHECK_ADD(suite, workspaces_are_told);
     CHECK_ADD(suite, questions_leave_no_error);
+    CHECK_ADD(suite, the_cache_is_the_devices);
     return suite;
 }
 

@@ -4,6 +4,7 @@
 #include "executor/comm_threads.h"
 #include "executor/gpu/choices.h"
 #include "executor/gpu/device.h"
+#include "host/clock.h"
 #include "models/model.h"
 #include "profiler/compute.h"
 #include "profiler/contention.h"
@@ -118,6 +119,49 @@ START_TEST(events_become_samples)
     harvest_free(&result.harvest);
     for (int i = 0; i < RANKS; i++)
         transports[i].close(transports[i].self);
+    model_free(model);
+}
+END_TEST
+
+/* ---- warm-up ---- */
+enum { MOST_STEPS = 2048, SETTLED_NS = 200000000 };
+static struct {
+    int count;
+    int64_t end_ns[MOST_STEPS];
+} steps;
+
+static bool finish_and_note(struct rank *rank, struct span *spans, struct error *err)
+{
+    bool ok = gpu_device_finish_step(rank, spans, err);
+    if (steps.count < MOST_STEPS)
+        steps.end_ns[steps.count++] = clock_now_ns();
+    return ok;
+}
+
+/* The one case of one sequence on one rank: its samples are of the last steps. */
+START_TEST(devices_warm_up_by_time)
+{
+    struct error err = { 0 };
+    struct model *model = model_of_zoo("tiny-gpt");
+    struct transport transport;
+    struct compute_result result;
+    struct device device = device_emulated;
+    device.finish_step = finish_and_note;
+    steps.count = 0;
+    ck_assert(comm_threads_open(&transport, 1, &err));
+    const struct crew crew = { .transports = &transport, .local_count = 1, .rank_count = 1, .device = &device };
+    const struct compute_options options = { .model = model, .sequence = SEQUENCE, .batch = 1, .budget_s = 4 };
+    ck_assert_msg(compute_measure(&result, &crew, &options, &err), "%s", err.message);
+    ck_assert_int_eq(result.run_count, 1);
+    int sampled = MOST_STEPS; /* what is computed once in a step has a sample of each */
+    for (int i = 0; i < result.harvest.compute.count; i++)
+        if (result.harvest.compute.series[i].count < sampled)
+            sampled = result.harvest.compute.series[i].count;
+    ck_assert(sampled >= 2 && sampled < steps.count);
+    /* what is told of the first sampled step is told before the next one ends */
+    ck_assert_int_ge(steps.end_ns[steps.count - sampled + 1] - steps.end_ns[0], SETTLED_NS);
+    harvest_free(&result.harvest);
+    transport.close(transport.self);
     model_free(model);
 }
 END_TEST
@@ -409,6 +453,21 @@ START_TEST(runs_take_algorithms_of_profiles)
 }
 END_TEST
 
+/* Operands that circle within what one device caches would be read from there. */
+START_TEST(what_is_passed_over_is_larger_than_the_devices_cache)
+{
+    const int64_t cache = INT64_C(60) << 20;
+    struct crew crew = { .device = &device_emulated, .device_cache_bytes = cache };
+    ck_assert_int_eq(crew_cache_bytes(&crew), 2 * cache);
+    crew.cache_bytes = 1 << 12;
+    ck_assert_int_eq(crew_cache_bytes(&crew), 1 << 12);
+    crew = (struct crew){ .device_cache_bytes = cache };
+    const int64_t host = crew_cache_bytes(&crew);
+    ck_assert_int_eq(host, crew_cache_bytes(&(struct crew){ .device = &device_emulated }));
+    ck_assert_int_gt(host, 0);
+}
+END_TEST
+
 static Suite *gpu_profiler_suite(void)
 {
     Suite *suite = suite_create("gpu_profiler");
@@ -418,7 +477,9 @@ static Suite *gpu_profiler_suite(void)
     tcase_add_test(tcase, an_emulated_gpu_counts_its_memory);
     tcase_add_test(tcase, memory_beside_arenas_is_weighed);
     tcase_add_test(tcase, sizes_follow_the_paces);
+    tcase_add_test(tcase, what_is_passed_over_is_larger_than_the_devices_cache);
     tcase_add_test(tcase, transfers_end_beside_products);
+    tcase_add_test(tcase, devices_warm_up_by_time);
     tcase_add_loop_test(tcase, events_become_samples, 0, 2);
     tcase_add_loop_test(tcase, a_device_entry_is_measured, 0, 2);
     tcase_add_test(tcase, profiles_keep_algorithms);

@@ -284,6 +284,7 @@ static bool describe(struct gpu *out, int device, struct error *err)
     snprintf(out->description, sizeof out->description, "%.80s, %.1f GiB, compute capability %d.%d", p.name,
              (double)p.totalGlobalMem / (1024.0 * 1024 * 1024), p.major, p.minor);
     out->memory_bytes = (int64_t)p.totalGlobalMem;
+    out->cache_bytes = p.l2CacheSize;
     out->team_count = p.multiProcessorCount * TEAMS_PER_MULTIPROCESSOR;
     return true;
 }

@@ -98,14 +98,17 @@ bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct 
     return true;
 }
 
-bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *bytes, struct error *err)
+bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *memory_bytes, int64_t *cache_bytes,
+                          struct error *err)
 {
     struct gpu gpu;
     if (!open_gpu(&gpu, module_dir, 0, err))
         return false;
     text_add(out, gpu.description);
-    if (bytes)
-        *bytes = gpu.memory_bytes;
+    if (memory_bytes)
+        *memory_bytes = gpu.memory_bytes;
+    if (cache_bytes)
+        *cache_bytes = gpu.cache_bytes;
     gpu.close(gpu.self);
     return true;
 }

@@ -57,6 +57,7 @@ struct gpu {
     char libraries[GPU_LIBRARIES_BYTES]; /* "attention by cuDNN 9.19.0", or by what else and why */
     void *self;
     int64_t memory_bytes;
+    int64_t cache_bytes; /* between that memory and all multiprocessors; 0: unknown */
     int team_count; /* teams that are worth launching at most */
 
     /* Device memory, and memory of the host that copies read and write without waiting. NULL: err says why. */

@@ -19,11 +19,16 @@ const struct profile *facts_profile(const struct facts *facts, int type)
     return profile;
 }
 
+int64_t facts_outside_arena_bytes(const struct facts *facts, int type)
+{
+    const struct profile *profile = facts_profile(facts, type);
+    return profile ? profile->memory_outside_arena_bytes : 0;
+}
+
 int64_t facts_available_bytes(const struct facts *facts, int type)
 {
     const struct node_type *node = &facts->cluster->types[type];
-    const struct profile *profile = facts_profile(facts, type);
-    return min_i64(node->memory_bytes, node->device.memory_bytes - (profile ? profile->memory_outside_arena_bytes : 0));
+    return min_i64(node->memory_bytes, node->device.memory_bytes - facts_outside_arena_bytes(facts, type));
 }
 
 int64_t facts_timing_ns(const struct facts *facts, int type)
