@@ -7,7 +7,9 @@ struct cuda_double cuda_double;
 
 void cuda_double_reset(void)
 {
-    cuda_double = (struct cuda_double){ .free_bytes = 1 << 30, .algorithms = 1, .algorithm_ms = { 1 } };
+    cuda_double = (struct cuda_double){
+        .device_count = cuda_double.device_count + 1, .free_bytes = 1 << 30, .algorithms = 1, .algorithm_ms = { 1 }
+    };
 }
 
 static cudaError_t result(cudaError_t error)
@@ -42,7 +44,7 @@ cudaError_t cudaFree(void *memory)
     if (!memory)
         return cudaSuccess;
     memcpy(&bytes, (unsigned char *)memory - HEADER_BYTES, sizeof bytes);
-    cuda_double.free_bytes += bytes, cuda_double.allocated -= bytes;
+    cuda_double.free_bytes += bytes, cuda_double.allocated -= bytes, cuda_double.frees++;
     free((unsigned char *)memory - HEADER_BYTES);
     return cudaSuccess;
 }
@@ -82,13 +84,13 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
 /* ---- the device, its streams and events ---- */
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
+    *count = cuda_double.device_count;
     return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    return device == 0 ? cudaSuccess : result(cudaErrorInvalidDevice);
+    return device < cuda_double.device_count ? cudaSuccess : result(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
@@ -321,6 +323,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     (void)preference;
     if (which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES && bytes == sizeof cuda_double.alignment)
         memcpy(&cuda_double.alignment, value, bytes);
+    if (which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof cuda_double.schemes)
+        memcpy(&cuda_double.schemes, value, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
 

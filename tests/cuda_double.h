@@ -10,8 +10,10 @@
 
 enum { DOUBLE_MOST_RUNS = 256, DOUBLE_CACHE_BYTES = 50 << 20 };
 struct cuda_double {
+    int device_count;
     size_t free_bytes; /* what cudaMalloc may still give */
     size_t allocated, most_allocated;
+    int frees;        /* of memory of the device */
     size_t asked;     /* of the latest cudaMalloc */
     bool busy;        /* no event has been reached */
     cudaError_t last; /* the thread's last error */
@@ -20,7 +22,7 @@ struct cuda_double {
     int algorithms;   /* that the ranking has */
     double algorithm_ms[16];
     cublasStatus_t layout_status, product_status; /* what describing a matrix and a product come to */
-    uint32_t alignment;                           /* that the ranking was last told of */
+    uint32_t alignment, schemes; /* of operands, and of reductions: what the ranking was last told of */
     struct double_run {
         int algorithm;
         float beta;
@@ -29,6 +31,6 @@ struct cuda_double {
     int run_count;
 };
 extern struct cuda_double cuda_double;
-/* A device of 1 GiB on which nothing has happened; what was allocated is forgotten. */
+/* One device more, each of 1 GiB, on which nothing has happened; what was allocated is forgotten. */
 void cuda_double_reset(void);
 #endif

@@ -10,12 +10,19 @@ gpu_module_open cleave_gpu_open;
 static struct gpu gpu;
 static void *stream;
 
-static inline void open_module(void)
+/* The device that was last opened: its libraries know what they found. */
+static inline void open_again(void)
 {
     struct error error = { 0 };
-    cuda_double_reset();
-    ck_assert_msg(cleave_gpu_open(&gpu, GPU_MODULE_VERSION, 0, &error), "%s", error.message);
+    ck_assert_msg(cleave_gpu_open(&gpu, GPU_MODULE_VERSION, cuda_double.device_count - 1, &error), "%s", error.message);
     stream = gpu.open_stream(gpu.self, &error);
+}
+
+/* A device of which the process knows nothing. */
+static inline void open_module(void)
+{
+    cuda_double_reset();
+    open_again();
 }
 
 static inline void close_module(void)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCHES = 2, ROWS = 4, HEADS = 3, WIDTH = 8, PLAN_BYTES = 1000 };
+enum { BATCHES = 2, ROWS = 4, HEADS = 3, WIDTH = 32, PLAN_BYTES = 1000 };
 
 /* ---- the double ---- */
 static struct {
@@ -120,7 +120,7 @@ void cudnn_graph_free(struct cudnn_graph *graph)
 }
 
 /* ---- calls ---- */
-static unsigned char memory[ATTENTION_V_GRADIENT + 1][1024] __attribute__((aligned(256)));
+static unsigned char memory[ATTENTION_V_GRADIENT + 1][4096] __attribute__((aligned(256)));
 
 static void close_both(void)
 {
@@ -129,17 +129,17 @@ static void close_both(void)
 }
 
 /* Returns whether it was taken; *declined: why not. */
-static bool attend(bool backward, size_t offset, struct error *declined)
+static bool attend(bool backward, size_t offset, int64_t rows, struct error *declined)
 {
     struct error error = { 0 };
     struct gpu_work work = { .number = { 1, HEADS } };
-    work.integer[ATTENTION_BATCHES] = BATCHES, work.integer[ATTENTION_ROWS] = work.integer[ATTENTION_KEYS] = ROWS;
+    work.integer[ATTENTION_BATCHES] = BATCHES, work.integer[ATTENTION_ROWS] = work.integer[ATTENTION_KEYS] = rows;
     work.integer[ATTENTION_HEADS] = HEADS, work.integer[ATTENTION_WIDTH] = WIDTH;
     for (int spot = ATTENTION_Q; spot <= ATTENTION_V_GRADIENT; spot++)
         work.spot[spot] = (struct gpu_spot){ .data = memory[spot] + offset,
                                              .type = spot == ATTENTION_LSE ? GPU_REAL : GPU_BF16,
                                              .begin = true,
-                                             .stride = { ROWS * HEADS * WIDTH, HEADS * WIDTH, WIDTH } };
+                                             .stride = { rows * HEADS * WIDTH, HEADS * WIDTH, WIDTH } };
     bool taken = true;
     *declined = (struct error){ 0 };
     ck_assert_msg(
@@ -155,7 +155,7 @@ START_TEST(the_first_engine_that_makes_a_plan_serves)
     open_module();
     for (int time = 0; time < 2; time++)
         for (int backward = 0; backward < 2; backward++)
-            ck_assert_msg(attend(backward, 0, &declined), "%s", declined.message);
+            ck_assert_msg(attend(backward, 0, ROWS, &declined), "%s", declined.message);
     ck_assert_int_eq(cudnn.executions, 4);
     ck_assert_int_eq(cudnn.described, 2); /* once for each shape */
     int64_t products = -1, attention = -1;
@@ -163,6 +163,20 @@ START_TEST(the_first_engine_that_makes_a_plan_serves)
     ck_assert_int_eq(products, 0);
     ck_assert_int_ge(attention, PLAN_BYTES + 2 * (int64_t)sizeof(float) * BATCHES * ROWS * HEADS);
     ck_assert_int_eq(cuda_double.launches, 4); /* each has statistics copied */
+    /* A longer call finds room, and what was there before it is still the other calls'. */
+    ck_assert(attend(true, 0, 4 * ROWS, &declined));
+    ck_assert_int_eq(cuda_double.frees, 0);
+    gpu.workspaces(gpu.self, &products, &attention);
+    for (int backward = 0; backward < 2; backward++)
+        ck_assert(attend(backward, 0, ROWS, &declined));
+    int64_t later = -1;
+    gpu.workspaces(gpu.self, &products, &later);
+    ck_assert_int_eq(later, attention);
+    close_module();
+    ck_assert_int_eq(cuda_double.allocated, 0);
+    open_again(); /* the next rank finds the plans */
+    ck_assert(attend(false, 0, ROWS, &declined));
+    ck_assert_int_eq(cudnn.described, 3);
     close_both();
 }
 END_TEST
@@ -173,7 +187,7 @@ static void declines(const char *why, size_t offset)
     struct error declined;
     open_module();
     for (int time = 0; time < 2; time++) {
-        ck_assert(!attend(false, offset, &declined));
+        ck_assert(!attend(false, offset, ROWS, &declined));
         ck_assert_msg(strstr(declined.message, why) != NULL, "got %s, expected %s", declined.message, why);
     }
     ck_assert_int_eq(cudnn.executions + cuda_double.launches, 0);

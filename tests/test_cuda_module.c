@@ -117,17 +117,90 @@ START_TEST(places_make_no_shapes)
 }
 END_TEST
 
-/* The gradient of GELU may take the place of what it was taken of, which is read once. */
-START_TEST(timing_leaves_alone_what_an_epilogue_reads)
+/* The gradient of GELU may take the place of what it was taken of: then it is no part of the product. */
+START_TEST(no_epilogue_works_in_place)
 {
-    struct error declined;
+    open_module();
+    struct gpu_matmul m = product(0, false);
+    m.epilogue = GPU_GELU_SLOPE, m.aux = memory[3], m.aux_m = N;
+    ck_assert(gpu.fuses(gpu.self, &m));
+    m.aux = m.c;
+    ck_assert(!gpu.fuses(gpu.self, &m));
+    close_module();
+}
+END_TEST
+
+/* Parts of a long sum are never added in bf16, whatever an earlier run chose. */
+START_TEST(parts_are_added_in_full)
+{
+    struct gpu_choice known;
+    struct error declined, error = { 0 };
+    struct gpu_matmul m = product(0, false);
+    if (_i == 1)
+        m.c_type = GPU_BF16;
     open_module();
     rank_three();
+    ck_assert(ask(&m, &declined));
+    ck_assert_uint_eq(cuda_double.schemes,
+                      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | (_i == 1 ? 0 : CUBLASLT_REDUCTION_SCHEME_INPLACE));
+    ck_assert_int_eq(gpu.learned(gpu.self, &known, 1), 1);
+    close_module();
+    for (int scheme = 0; scheme <= CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE; scheme = scheme ? 2 * scheme : 1) {
+        open_module();
+        rank_three();
+        known.setting[3] = scheme;
+        ck_assert(gpu.learn(gpu.self, &known, 1, &error));
+        ck_assert(ask(&m, &declined));
+        const bool full = (scheme & ~(int)cuda_double.schemes) == 0;
+        ck_assert_int_eq(cuda_double.run_count, full ? 1 : 3 * REPEATS + 1);
+        close_module();
+    }
+}
+END_TEST
+
+/* Ranks and runs of a process share what was found for a device; one whose bits are fixed asks for none of it. */
+START_TEST(ranks_share_what_was_found)
+{
+    struct error declined;
+    struct gpu_choice known[4];
     struct gpu_matmul m = product(0, false);
-    m.epilogue = GPU_GELU_SLOPE, m.aux = _i == 0 ? m.c : memory[3], m.aux_m = N;
-    ck_assert_msg(ask(&m, &declined), "%s", declined.message);
-    ck_assert_int_eq(cuda_double.run_count, 3 * REPEATS + 1);
-    ck_assert_int_eq(runs_into(m.c), _i == 0 ? 1 : 3 * REPEATS + 1);
+    open_module();
+    rank_three();
+    multiply(0, false);
+    close_module();
+    open_again();
+    cuda_double.run_count = 0;
+    multiply(0, false);
+    ck_assert_int_eq(cuda_double.run_count, 1);
+    ck_assert_int_eq(cuda_double.run[0].algorithm, 2);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 1);
+    m.deterministic = true;
+    ck_assert(ask(&m, &declined));
+    ck_assert_int_eq(cuda_double.run[1].algorithm, 0);
+    close_module();
+}
+END_TEST
+
+/* A shape that was met before anything was known of it is looked up when something is. */
+START_TEST(known_shapes_learn)
+{
+    struct error declined, error = { 0 };
+    struct gpu_choice known;
+    struct gpu_matmul m = product(0, false);
+    open_module();
+    rank_three();
+    multiply(0, false);
+    ck_assert_int_eq(gpu.learned(gpu.self, &known, 1), 1);
+    close_module();
+    open_module();
+    rank_three();
+    m.deterministic = true;
+    ck_assert(ask(&m, &declined));
+    for (int time = 0; time < 2; time++)
+        ck_assert(gpu.learn(gpu.self, &known, 1, &error));
+    multiply(0, false);
+    ck_assert_int_eq(cuda_double.run_count, 2);
+    ck_assert_int_eq(cuda_double.run[1].algorithm, 2);
     close_module();
 }
 END_TEST
@@ -231,7 +304,10 @@ static Suite *cuda_module_suite(void)
     Suite *suite = suite_create("cuda_module");
     CHECK_ADD_LOOP(suite, the_fastest_algorithm_is_kept, 2);
     CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
-    CHECK_ADD_LOOP(suite, timing_leaves_alone_what_an_epilogue_reads, 2);
+    CHECK_ADD(suite, no_epilogue_works_in_place);
+    CHECK_ADD_LOOP(suite, parts_are_added_in_full, 2);
+    CHECK_ADD(suite, ranks_share_what_was_found);
+    CHECK_ADD(suite, known_shapes_learn);
     CHECK_ADD(suite, places_make_no_shapes);
     CHECK_ADD_LOOP(suite, who_is_not_taken_hears_why, 3);
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);

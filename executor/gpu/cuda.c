@@ -3,6 +3,7 @@
  * it. */
 #include "executor/gpu/cuda.h"
 #include "executor/gpu/cuda_kernels.h"
+#include "executor/gpu/cuda_libraries.h"
 #include "executor/gpu/gpu.h"
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
@@ -15,8 +16,8 @@ enum { TEAMS_PER_MULTIPROCESSOR = 8 }; /* of 256 threads: more run at once on no
 struct cuda {
     int device;
     int64_t live[GPU_KERNEL_COUNT]; /* teams that the device runs at once */
-    struct cuda_matmuls *matmuls;
-    struct cuda_attention *attention; /* NULL: there is no library for it */
+    const struct cuda_libraries *libraries;
+    struct cuda_workspaces products, attention;
 };
 
 static bool check(cudaError_t result, const char *what, struct error *err)
@@ -80,9 +81,9 @@ static bool memory_used(void *self, int64_t *bytes, struct error *err)
 
 static void workspaces(void *self, int64_t *products_bytes, int64_t *attention_bytes)
 {
-    const struct cuda *cuda = self;
-    *products_bytes = cuda_matmul_workspace_bytes(cuda->matmuls);
-    *attention_bytes = cuda_attention_workspace_bytes(cuda->attention);
+    struct cuda *cuda = self;
+    *products_bytes = cuda_workspaces_bytes(&cuda->products);
+    *attention_bytes = cuda_workspaces_bytes(&cuda->attention);
 }
 
 /* ---- streams and events ---- */
@@ -145,33 +146,35 @@ static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t tea
 static bool matmul(void *self, void *stream, const struct gpu_matmul *m, bool *taken, struct error *declined,
                    struct error *err)
 {
-    const struct cuda *cuda = self;
-    return enter(cuda, err) && cuda_matmul_run(cuda->matmuls, stream, m, taken, declined, err);
+    struct cuda *cuda = self;
+    return enter(cuda, err) &&
+           cuda_matmul_run(cuda->libraries->matmuls, &cuda->products, stream, m, taken, declined, err);
 }
 
 static bool fuses(void *self, const struct gpu_matmul *m)
 {
     const struct cuda *cuda = self;
-    return enter(cuda, NULL) && cuda_matmul_fuses(cuda->matmuls, m);
+    return enter(cuda, NULL) && cuda_matmul_fuses(cuda->libraries->matmuls, m);
 }
 
 static bool learn(void *self, const struct gpu_choice *choices, int count, struct error *err)
 {
     const struct cuda *cuda = self;
-    return cuda_matmul_learn(cuda->matmuls, choices, count, err);
+    return cuda_matmul_learn(cuda->libraries->matmuls, choices, count, err);
 }
 
 static int learned(void *self, struct gpu_choice *out, int most)
 {
     const struct cuda *cuda = self;
-    return cuda_matmul_learned(cuda->matmuls, out, most);
+    return cuda_matmul_learned(cuda->libraries->matmuls, out, most);
 }
 
 static bool attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *declined,
                    struct error *err)
 {
-    const struct cuda *cuda = self;
-    return enter(cuda, err) && cuda_attention_run(cuda->attention, stream, a, taken, declined, err);
+    struct cuda *cuda = self;
+    return enter(cuda, err) &&
+           cuda_attention_run(cuda->libraries->attention, &cuda->attention, stream, a, taken, declined, err);
 }
 
 static bool record(void *self, void *stream, void *event, struct error *err)
@@ -271,8 +274,9 @@ static bool elapsed(void *self, void *from, void *to, int64_t *ns, struct error 
 static void close_gpu(void *self)
 {
     struct cuda *cuda = self;
-    if (enter(cuda, NULL))
-        cuda_matmuls_free(cuda->matmuls), cuda_attention_free(cuda->attention);
+    enter(cuda, NULL);
+    cuda_workspaces_close(&cuda->products);
+    cuda_workspaces_close(&cuda->attention);
     free(cuda);
 }
 
@@ -331,23 +335,21 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
 {
     struct cuda cuda = { 0 };
     struct gpu gpu = { .name = "cuda" };
-    struct error absent = { 0 };
     if (strcmp(version, GPU_MODULE_VERSION) != 0)
         return fail_kind(err, ERROR_ENVIRONMENT,
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
     if (!choose(place, &cuda.device, &gpu.device_count, err) || !enter(&cuda, err) ||
-        !describe(&gpu, cuda.device, err) || !load_kernels(&cuda, &gpu, err) || !cuda_matmuls_new(&cuda.matmuls, err) ||
-        !cuda_attention_new(&cuda.attention, &absent, err)) {
-        cuda_matmuls_free(cuda.matmuls);
+        !describe(&gpu, cuda.device, err) || !load_kernels(&cuda, &gpu, err) ||
+        !(cuda.libraries = cuda_libraries_of(cuda.device, err)))
         return false;
-    }
-    gpu.self = malloc(sizeof cuda);
-    if (!gpu.self) {
-        cuda_matmuls_free(cuda.matmuls), cuda_attention_free(cuda.attention);
+    struct cuda *self = malloc(sizeof *self);
+    if (!self)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the CUDA device");
-    }
-    memcpy(gpu.self, &cuda, sizeof cuda);
+    *self = cuda;
+    cuda_workspaces_open(&self->products);
+    cuda_workspaces_open(&self->attention);
+    gpu.self = self;
     gpu.allocate = allocate, gpu.release = release;
     gpu.allocate_host = allocate_host, gpu.release_host = release_host, gpu.memory_used = memory_used;
     gpu.workspaces = workspaces;
@@ -355,10 +357,10 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.open_event = open_event, gpu.close_event = close_event;
     gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul, gpu.fuses = fuses;
     gpu.learn = learn, gpu.learned = learned;
-    gpu.attend = cuda.attention ? attend : NULL;
+    gpu.attend = cuda.libraries->attention ? attend : NULL;
     cleave_gpu_libraries(gpu.libraries);
-    if (!cuda.attention) /* it may be there and not work */
-        snprintf(gpu.libraries, sizeof gpu.libraries, GPU_OWN_ATTENTION "%.150s", absent.message);
+    if (!cuda.libraries->attention) /* it may be there and not work */
+        snprintf(gpu.libraries, sizeof gpu.libraries, GPU_OWN_ATTENTION "%.150s", cuda.libraries->no_attention.message);
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
     gpu.begin_capture = begin_capture, gpu.end_capture = end_capture;
     gpu.replay = replay, gpu.close_graph = close_graph;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STREAMS = 32, POINTER_ALIGNMENT = 16, PART_ALIGNMENT = 256, COPY_THREADS = 256, MOST_TEAMS = 1024 };
+enum { NARROWEST_HEAD = 32, POINTER_ALIGNMENT = 16, PART_ALIGNMENT = 256, COPY_THREADS = 256, MOST_TEAMS = 1024 };
 
 struct plan {
     struct attention_shape shape;
@@ -20,17 +20,11 @@ struct plan {
     int64_t lse, row_sum, q_sum, own, bytes; /* places in the workspace, and its size */
     struct plan *next;
 };
-struct workspace {
-    void *stream, *memory;
-    int64_t bytes;
-};
 struct cuda_attention {
     struct cudnn_library library;
     cudnnHandle_t handle;
     pthread_mutex_t mutex; /* of all below, and of the handle's stream */
     struct plan *plans;
-    struct workspace workspaces[MOST_STREAMS];
-    int workspace_count;
 };
 
 #define VERSION_PARTS(library) (library).version / 10000, (library).version / 100 % 100, (library).version % 100
@@ -133,33 +127,6 @@ static const struct plan *plan_of(struct cuda_attention *c, const struct attenti
     return c->plans = p;
 }
 
-/* Calls of one stream follow each other and share memory, of as many bytes as the largest needs. */
-static unsigned char *workspace_of(struct cuda_attention *c, void *stream, int64_t bytes, struct error *err)
-{
-    int i = 0;
-    while (i < c->workspace_count && c->workspaces[i].stream != stream)
-        i++;
-    if (i == MOST_STREAMS) {
-        fail_kind(err, ERROR_BUG, "attention on more than %d streams", (int)MOST_STREAMS);
-        return NULL;
-    }
-    struct workspace *w = &c->workspaces[i];
-    if (i == c->workspace_count)
-        *w = (struct workspace){ .stream = stream }, c->workspace_count++;
-    if (w->bytes >= bytes)
-        return w->memory;
-    cudaFree(w->memory); /* waits for what still uses it */
-    w->memory = NULL, w->bytes = 0;
-    if (cudaMalloc(&w->memory, (size_t)bytes) != cudaSuccess) {
-        cudaGetLastError();
-        fail_kind(err, ERROR_ENVIRONMENT, "CUDA: no memory for a workspace of %lld bytes for attention",
-                  (long long)bytes);
-        return NULL;
-    }
-    w->bytes = bytes;
-    return w->memory;
-}
-
 /* ---- running ---- */
 static bool check(const struct cuda_attention *c, cudnnStatus_t status, const char *what, struct error *err)
 {
@@ -248,11 +215,15 @@ static bool aligned(const struct gpu_work *w)
     return all % POINTER_ALIGNMENT == 0;
 }
 
-bool cuda_attention_run(struct cuda_attention *c, void *stream, const struct gpu_attention *call, bool *taken,
-                        struct error *declined, struct error *err)
+bool cuda_attention_run(struct cuda_attention *c, struct cuda_workspaces *memory, void *stream,
+                        const struct gpu_attention *call, bool *taken, struct error *declined, struct error *err)
 {
     const struct attention_shape shape = shape_of(call);
     *taken = false;
+    if (shape.width < NARROWEST_HEAD) { /* of small models: a plan takes longer to make than they take to run */
+        fail_kind(declined, ERROR_ENVIRONMENT, "its heads are narrower than %d", (int)NARROWEST_HEAD);
+        return true;
+    }
     if (!aligned(call->work)) {
         fail_kind(declined, ERROR_ENVIRONMENT, "its operands do not lie at multiples of %d bytes",
                   (int)POINTER_ALIGNMENT);
@@ -262,7 +233,7 @@ bool cuda_attention_run(struct cuda_attention *c, void *stream, const struct gpu
     const struct plan *p = plan_of(c, &shape, err);
     bool ok = p != NULL;
     if (ok && p->plan) {
-        unsigned char *workspace = workspace_of(c, stream, p->bytes, err);
+        unsigned char *workspace = cuda_workspace_of(memory, stream, p->bytes, "attention", err);
         ok = workspace && (!call->backward || copy_lse(stream, call->work, workspace + p->lse, true, err)) &&
              execute(c, stream, p, call->work, workspace, err) &&
              (call->backward || copy_lse(stream, call->work, workspace + p->lse, false, err));
@@ -289,18 +260,6 @@ bool cuda_attention_new(struct cuda_attention **out, struct error *absent, struc
     return true;
 }
 
-int64_t cuda_attention_workspace_bytes(struct cuda_attention *c)
-{
-    int64_t bytes = 0;
-    if (!c)
-        return 0;
-    pthread_mutex_lock(&c->mutex);
-    for (int i = 0; i < c->workspace_count; i++)
-        bytes += c->workspaces[i].bytes;
-    pthread_mutex_unlock(&c->mutex);
-    return bytes;
-}
-
 void cuda_attention_free(struct cuda_attention *c)
 {
     if (!c)
@@ -311,8 +270,6 @@ void cuda_attention_free(struct cuda_attention *c)
         free(c->plans);
         c->plans = next;
     }
-    for (int i = 0; i < c->workspace_count; i++)
-        cudaFree(c->workspaces[i].memory);
     if (c->handle)
         c->library.destroy(c->handle);
     cudnn_library_close(&c->library);

@@ -6,19 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STREAMS = 32, MOST_ALIGNMENT = 16, EPILOGUE_ALIGNMENT = 16, AUX_LEAD_UNIT = 8 };
+enum { MOST_ALIGNMENT = 16, EPILOGUE_ALIGNMENT = 16, AUX_LEAD_UNIT = 8 };
 
-struct workspace {
-    void *stream, *memory;
-};
 struct cuda_matmuls {
     cublasLtHandle_t handle;
     pthread_mutex_t mutex;
     struct shape *shapes; /* only added to; all of these under the mutex */
     struct gpu_choice *known;
     int known_count;
-    struct workspace workspaces[MOST_STREAMS];
-    int workspace_count;
 };
 
 static bool check(cublasStatus_t status, const char *what, struct error *err)
@@ -221,23 +216,6 @@ static struct shape *shape_of(struct cuda_matmuls *c, const struct key *key, str
     return c->shapes = s;
 }
 
-/* Products of one stream follow each other and may share a workspace. Under the mutex. */
-static void *workspace_of(struct cuda_matmuls *c, void *stream, struct error *err)
-{
-    for (int i = 0; i < c->workspace_count; i++)
-        if (c->workspaces[i].stream == stream)
-            return c->workspaces[i].memory;
-    struct workspace *w = &c->workspaces[c->workspace_count];
-    if (c->workspace_count == MOST_STREAMS || cudaMalloc(&w->memory, WORKSPACE_BYTES) != cudaSuccess) {
-        fail_kind(err, ERROR_ENVIRONMENT, "CUDA: no memory for a workspace of %d bytes for matrix products",
-                  (int)WORKSPACE_BYTES);
-        return NULL;
-    }
-    w->stream = stream;
-    c->workspace_count++;
-    return w->memory;
-}
-
 /* Some shapes are refused when they are to run, before anything is queued. */
 static bool is_refusal(cublasStatus_t status)
 {
@@ -250,27 +228,25 @@ static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_m
                      void *stream, struct error *err)
 {
     const float alpha = (float)m->alpha, beta = m->accumulate ? 1 : 0;
-    const bool in_place = m->epilogue == GPU_GELU_SLOPE && m->aux == m->c;
     const struct operands operands = { .left = swapped ? m->a : m->b,
                                        .right = swapped ? m->b : m->a,
                                        .out = m->c,
                                        .workspace = workspace,
                                        .stream = stream,
-                                       .accumulate = m->accumulate,
-                                       .reads_out = m->accumulate || in_place };
+                                       .accumulate = m->accumulate };
     if (!place_epilogue(s, m, err))
         return false;
     if (!s->tuned && !s->tried && !m->deterministic)
         cuda_tune(c->handle, s, &operands);
-    const cublasStatus_t status =
-        cublasLtMatmul(c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right, &beta, m->c,
-                       s->out, m->c, s->out, &s->algorithm, workspace, WORKSPACE_BYTES, stream);
+    const cublasStatus_t status = cublasLtMatmul(
+        c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right, &beta, m->c, s->out, m->c,
+        s->out, m->deterministic ? &s->first : &s->algorithm, workspace, WORKSPACE_BYTES, stream);
     s->refused = is_refusal(status);
     return check(status, "a product", s->refused ? &s->declined : err) || s->refused;
 }
 
-bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matmul *m, bool *taken,
-                     struct error *declined, struct error *err)
+bool cuda_matmul_run(struct cuda_matmuls *c, struct cuda_workspaces *memory, void *stream, const struct gpu_matmul *m,
+                     bool *taken, struct error *declined, struct error *err)
 {
     bool swapped;
     const struct key key = key_of(m, &swapped);
@@ -278,7 +254,7 @@ bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matm
     struct shape *s = shape_of(c, &key, err);
     bool ok = s != NULL;
     if (ok && !s->refused) {
-        void *workspace = workspace_of(c, stream, err);
+        void *workspace = cuda_workspace_of(memory, stream, WORKSPACE_BYTES, "matrix products", err);
         ok = workspace && multiply(c, s, m, swapped, workspace, stream, err);
     }
     *taken = ok && !s->refused;
@@ -288,11 +264,12 @@ bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matm
     return ok;
 }
 
-/* Tells whether the epilogue's operands lie as the library wants it, and as its ranking was told. */
+/* Tells whether the epilogue's operands lie as the library wants it, and as its ranking was told. That it may read
+ * them where it writes its result is nowhere written. */
 static bool epilogue_fits(const struct gpu_matmul *m)
 {
     return ((uintptr_t)m->aux | (uintptr_t)m->bias) % EPILOGUE_ALIGNMENT == 0 &&
-           (!m->aux || m->aux_m % AUX_LEAD_UNIT == 0);
+           (!m->aux || (m->aux_m % AUX_LEAD_UNIT == 0 && m->aux != m->c));
 }
 
 bool cuda_matmul_fuses(struct cuda_matmuls *c, const struct gpu_matmul *m)
@@ -310,6 +287,15 @@ bool cuda_matmul_fuses(struct cuda_matmuls *c, const struct gpu_matmul *m)
 }
 
 /* ---- what is kept over runs ---- */
+static bool knows(const struct cuda_matmuls *c, const struct gpu_choice *choice)
+{
+    for (int i = 0; i < c->known_count; i++)
+        if (memcmp(&c->known[i], choice, sizeof *choice) == 0)
+            return true;
+    return false;
+}
+
+/* Earlier runs of the process may have told the same, and have met the shape. */
 bool cuda_matmul_learn(struct cuda_matmuls *c, const struct gpu_choice *choices, int count, struct error *err)
 {
     if (count <= 0)
@@ -318,8 +304,11 @@ bool cuda_matmul_learn(struct cuda_matmuls *c, const struct gpu_choice *choices,
     struct gpu_choice *known = realloc(c->known, ((size_t)c->known_count + (size_t)count) * sizeof *known);
     if (known) {
         c->known = known;
-        memcpy(known + c->known_count, choices, (size_t)count * sizeof *known);
-        c->known_count += count;
+        for (int i = 0; i < count; i++)
+            if (!knows(c, &choices[i]))
+                known[c->known_count++] = choices[i];
+        for (struct shape *s = c->shapes; s; s = s->next)
+            recall(c, s);
     }
     pthread_mutex_unlock(&c->mutex);
     return known || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d chosen algorithms", count);
@@ -351,14 +340,6 @@ bool cuda_matmuls_new(struct cuda_matmuls **out, struct error *err)
     return true;
 }
 
-int64_t cuda_matmul_workspace_bytes(struct cuda_matmuls *c)
-{
-    pthread_mutex_lock(&c->mutex);
-    const int64_t bytes = (int64_t)c->workspace_count * WORKSPACE_BYTES;
-    pthread_mutex_unlock(&c->mutex);
-    return bytes;
-}
-
 void cuda_matmuls_free(struct cuda_matmuls *c)
 {
     if (!c)
@@ -368,8 +349,6 @@ void cuda_matmuls_free(struct cuda_matmuls *c)
         shape_free(c->shapes);
         c->shapes = next;
     }
-    for (int i = 0; i < c->workspace_count; i++)
-        cudaFree(c->workspaces[i].memory);
     if (c->handle)
         cublasLtDestroy(c->handle);
     pthread_mutex_destroy(&c->mutex);

@@ -24,7 +24,9 @@ struct shape {
     struct key key;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t left, right, out;
-    cublasLtMatmulAlgo_t algorithm;
+    /* The library's own first, which serves where bits are to be the same in every run; and the one that serves else.
+     */
+    cublasLtMatmulAlgo_t first, algorithm;
     bool refused;          /* the library does not take it */
     struct error declined; /* why */
     bool tuned;            /* the algorithm is the fastest of several, timed here or on such a device before */
@@ -35,8 +37,7 @@ struct shape {
 struct operands {
     const void *left, *right;
     void *out, *workspace, *stream;
-    bool accumulate;
-    bool reads_out; /* it accumulates, or its epilogue works in place: a second run would have another result */
+    bool accumulate; /* to what is there: a second run would have another result */
 };
 
 /* The first algorithm of the library's own ranking; false: there is none, and err says so. */
@@ -45,7 +46,8 @@ bool cuda_tune_first(cublasLtHandle_t handle, struct shape *shape, struct error 
  * the product reads its result, else into that, which the caller then computes. Waits for the stream. Where anything
  * fails the algorithm stays, and the shape is tried but not tuned. */
 void cuda_tune(cublasLtHandle_t handle, struct shape *shape, const struct operands *operands);
-/* Between a shape and what is kept of it over runs. A choice that the library does not take is none. */
+/* Between a shape and what is kept of it over runs. A choice that the library does not take, or that adds parts in less
+ * than fp32, is none. */
 void cuda_tune_describe(const struct shape *shape, struct gpu_choice *out);
 bool cuda_tune_take(cublasLtHandle_t handle, struct shape *shape, const struct gpu_choice *choice);
 #endif

@@ -20,16 +20,10 @@ void cuda_attention_free(struct cuda_attention *attention)
     (void)attention;
 }
 
-int64_t cuda_attention_workspace_bytes(struct cuda_attention *attention)
+bool cuda_attention_run(struct cuda_attention *attention, struct cuda_workspaces *memory, void *stream,
+                        const struct gpu_attention *call, bool *taken, struct error *declined, struct error *err)
 {
-    (void)attention;
-    return 0;
-}
-
-bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
-                        struct error *declined, struct error *err)
-{
-    (void)attention, (void)stream, (void)call, (void)declined, (void)err;
+    (void)attention, (void)memory, (void)stream, (void)call, (void)declined, (void)err;
     *taken = false;
     return true;
 }

@@ -18,6 +18,13 @@ static bool set_limit(cublasLtMatmulPreference_t preference, cublasLtMatmulPrefe
     return check(cublasLtMatmulPreferenceSetAttribute(preference, which, &value, sizeof value), "setting limits", err);
 }
 
+/* A long sum may be cut, its parts being added where the result lies, in the result's type, or in fp32 beside it. */
+static uint32_t schemes_of(const struct shape *s)
+{
+    return s->key.out.type == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                                         : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
 /* The best of the ranking, at most `most`; *count 0: there is none. */
 static bool rank_algorithms(cublasLtHandle_t handle, const struct shape *s, cublasLtMatmulHeuristicResult_t *found,
                             int most, int *count, struct error *err)
@@ -31,6 +38,7 @@ static bool rank_algorithms(cublasLtHandle_t handle, const struct shape *s, cubl
     bool ok = check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                          &workspace, sizeof workspace),
                     "setting limits", err) &&
+              set_limit(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes_of(s), err) &&
               set_limit(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment, err) &&
               set_limit(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment, err) &&
               set_limit(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment, err) &&
@@ -50,7 +58,7 @@ bool cuda_tune_first(cublasLtHandle_t handle, struct shape *s, struct error *err
         return false;
     if (count < 1)
         return fail_kind(err, ERROR_ENVIRONMENT, "cuBLASLt has no algorithm for it");
-    s->algorithm = found.algo;
+    s->first = s->algorithm = found.algo;
     return true;
 }
 
@@ -84,7 +92,7 @@ static size_t out_bytes(const struct shape *s)
 static bool open_out(const struct shape *s, const struct operands *o, void **scratch)
 {
     *scratch = NULL;
-    return !o->reads_out || cudaMalloc(scratch, out_bytes(s)) == cudaSuccess;
+    return !o->accumulate || cudaMalloc(scratch, out_bytes(s)) == cudaSuccess;
 }
 
 void cuda_tune(cublasLtHandle_t handle, struct shape *s, const struct operands *operands)
@@ -111,14 +119,15 @@ void cuda_tune(cublasLtHandle_t handle, struct shape *s, const struct operands *
 }
 
 /* ---- what is kept over runs ---- */
+enum { ALGORITHM_PLACE = 0, SCHEME_PLACE = 3 };
 static const struct {
     cublasLtMatmulAlgoConfigAttributes_t which;
     size_t bytes;
 } settings[GPU_CHOICE_SETTINGS] = {
-    { CUBLASLT_ALGO_CONFIG_ID, 4 },
+    { CUBLASLT_ALGO_CONFIG_ID, 4 }, /* ALGORITHM_PLACE */
     { CUBLASLT_ALGO_CONFIG_TILE_ID, 4 },
     { CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4 },
-    { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4 },
+    { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4 }, /* SCHEME_PLACE */
     { CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4 },
     { CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4 },
     { CUBLASLT_ALGO_CONFIG_STAGES_ID, 4 },
@@ -152,8 +161,10 @@ bool cuda_tune_take(cublasLtHandle_t handle, struct shape *s, const struct gpu_c
     cublasLtMatmulAlgo_t algorithm;
     cublasLtMatmulHeuristicResult_t result;
     const struct key *k = &s->key;
-    bool ok = cublasLtMatmulAlgoInit(handle, CUBLAS_COMPUTE_32F, CUDA_R_32F, k->left.type, k->right.type, k->out.type,
-                                     k->out.type, (int)choice->setting[0], &algorithm) == CUBLAS_STATUS_SUCCESS;
+    bool ok =
+        (choice->setting[SCHEME_PLACE] & ~(int64_t)schemes_of(s)) == 0 &&
+        cublasLtMatmulAlgoInit(handle, CUBLAS_COMPUTE_32F, CUDA_R_32F, k->left.type, k->right.type, k->out.type,
+                               k->out.type, (int)choice->setting[ALGORITHM_PLACE], &algorithm) == CUBLAS_STATUS_SUCCESS;
     for (int i = 1; ok && i < GPU_CHOICE_SETTINGS; i++) {
         uint32_t value = (uint32_t)choice->setting[i];
         ok = cublasLtMatmulAlgoConfigSetAttribute(&algorithm, settings[i].which, &value, settings[i].bytes) ==
