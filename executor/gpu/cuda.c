@@ -15,7 +15,6 @@ enum { TEAMS_PER_MULTIPROCESSOR = 8 }; /* of 256 threads: more run at once on no
 
 struct cuda {
     int device;
-    int64_t live[GPU_KERNEL_COUNT]; /* teams that the device runs at once */
     const struct cuda_libraries *libraries;
     struct cuda_workspaces products, attention;
 };
@@ -125,13 +124,6 @@ static bool fill(void *self, void *stream, void *to, int byte, size_t bytes, str
     return bytes == 0 || (enter(self, err) && check(cudaMemsetAsync(to, byte, bytes, stream), "filling memory", err));
 }
 
-/* Teams share what there is, however many they are: those that would begin when others have ended leave most of the
- * device idle. But each of SQUARE_PARTS owes its part. */
-static int64_t teams_at_once(const struct cuda *cuda, enum gpu_kernel kernel, int64_t teams)
-{
-    return kernel != GPU_SQUARE_PARTS && teams > cuda->live[kernel] ? cuda->live[kernel] : teams;
-}
-
 static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
                    struct error *err)
 {
@@ -139,8 +131,7 @@ static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t tea
 #define GPU_KERNEL(id, function, threads) #id,
 #include "executor/gpu/kernels.def"
     };
-    const int64_t most = teams_at_once(self, kernel, teams);
-    return enter(self, err) && check((cudaError_t)cuda_launch(kernel, most, work, stream), names[kernel], err);
+    return enter(self, err) && check((cudaError_t)cuda_launch(kernel, teams, work, stream), names[kernel], err);
 }
 
 static bool matmul(void *self, void *stream, const struct gpu_matmul *m, bool *taken, struct error *declined,
@@ -306,14 +297,14 @@ static bool choose(int place, int *device, int *device_count, struct error *err)
 }
 
 /* Later, loading one may wait for all that runs on the device, as for a transfer that waits for that kernel. */
-static bool load_kernels(struct cuda *cuda, const struct gpu *gpu, struct error *err)
+static bool load_kernels(struct gpu *gpu, struct error *err)
 {
-    const int64_t multiprocessors = gpu->team_count / TEAMS_PER_MULTIPROCESSOR;
+    const int multiprocessors = gpu->team_count / TEAMS_PER_MULTIPROCESSOR;
     int live[GPU_KERNEL_COUNT] = { 0 };
     if (!check((cudaError_t)cuda_load_kernels(live), "loading the kernels", err))
         return error_within(err, "%s (was meson's gpu_arch set for it?)", gpu->description);
     for (int kernel = 0; kernel < GPU_KERNEL_COUNT; kernel++)
-        cuda->live[kernel] = multiprocessors * (live[kernel] > 0 ? live[kernel] : 1);
+        gpu->live[kernel] = multiprocessors * (live[kernel] > 0 ? live[kernel] : 1);
     return true;
 }
 
@@ -340,7 +331,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
     if (!choose(place, &cuda.device, &gpu.device_count, err) || !enter(&cuda, err) ||
-        !describe(&gpu, cuda.device, err) || !load_kernels(&cuda, &gpu, err) ||
+        !describe(&gpu, cuda.device, err) || !load_kernels(&gpu, err) ||
         !(cuda.libraries = cuda_libraries_of(cuda.device, err)))
         return false;
     struct cuda *self = malloc(sizeof *self);

@@ -22,7 +22,7 @@ static __device__ inline struct team team_of_block(double *reduce, real *shared)
     static __global__ void __launch_bounds__(threads) function##_grid(const __grid_constant__ struct gpu_work work)    \
     {                                                                                                                  \
         __shared__ double reduce[threads];                                                                             \
-        extern __shared__ real shared[];                                                                               \
+        extern __shared__ __align__(16) real shared[];                                                                               \
         struct team team = team_of_block(reduce, shared);                                                              \
         function(&team, &work);                                                                                        \
     }

@@ -211,11 +211,12 @@ static bool norm(struct rank *rank, const struct instr *instr, const struct pair
                               .spot = { { .data = gpu_place(rank, pair->source),
                                           .type = gpu_buffer_type(rank->program, pair->source) },
                                         { .data = g->parts[instr->lane] } } };
-    struct gpu_work sum = { .integer = { g->gpu.team_count },
+    const int64_t teams = gpu_most_teams(&g->gpu, GPU_SQUARE_PARTS); /* each of which owes its part */
+    struct gpu_work sum = { .integer = { teams },
                             .spot = { { .data = gpu_place(rank, pair->destination),
                                         .type = gpu_buffer_type(rank->program, pair->destination) },
                                       { .data = g->parts[instr->lane] } } };
-    return gpu_start(&g->gpu, stream, GPU_SQUARE_PARTS, &parts, g->gpu.team_count, err) &&
+    return gpu_start(&g->gpu, stream, GPU_SQUARE_PARTS, &parts, teams, err) &&
            gpu_start(&g->gpu, stream, GPU_SQUARE_SUM, &sum, 1, err);
 }
 

@@ -66,7 +66,7 @@ int gpu_kernel_threads(enum gpu_kernel kernel)
 
 int64_t gpu_part_count(const struct gpu *gpu)
 {
-    return (int64_t)gpu->team_count * 2 * GPU_COLUMN_WIDTH;
+    return (int64_t)gpu->team_count * 2 * GPU_COLUMN_LANES;
 }
 
 int64_t gpu_overflow_counts(const struct gpu *gpu)
@@ -74,12 +74,17 @@ int64_t gpu_overflow_counts(const struct gpu *gpu)
     return (int64_t)gpu->team_count * gpu_kernel_threads(GPU_ROUTE_SLOTS);
 }
 
+int64_t gpu_most_teams(const struct gpu *gpu, enum gpu_kernel kernel)
+{
+    return gpu->live[kernel] > 0 ? min_i64(gpu->live[kernel], gpu->team_count) : gpu->team_count;
+}
+
 bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,
                struct error *err)
 {
     if (teams <= 0)
         return true;
-    return gpu->launch(gpu->self, stream, kernel, min_i64(teams, gpu->team_count), work, err);
+    return gpu->launch(gpu->self, stream, kernel, min_i64(teams, gpu_most_teams(gpu, kernel)), work, err);
 }
 
 bool gpu_start_elements(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work,
@@ -122,15 +127,37 @@ bool gpu_rows(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel ke
     return p->work.inner <= 0 || gpu_start(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
 }
 
-enum { PARTS_SPOT = 5, ROWS_WORTH_A_TEAM = 4 };
+enum { PARTS_SPOT = 5, ROWS_WORTH_A_TEAM = 32 };
 
 /* Returns into how many shares the rows are cut, so that few columns occupy the whole device, too. */
-static int64_t column_splits_of(const struct gpu_call *g, const struct gpu_work *work, int64_t blocks)
+static int64_t column_splits_of(const struct gpu_call *g, const struct gpu_work *work, enum gpu_kernel kernel,
+                                int64_t blocks)
 {
     if (!g->parts || work->outer <= 0)
         return 1;
-    int64_t splits = min_i64(g->gpu->team_count / max_i64(blocks, 1), work->inner / ROWS_WORTH_A_TEAM);
+    int64_t splits = min_i64(gpu_most_teams(g->gpu, kernel) / max_i64(blocks, 1), work->inner / ROWS_WORTH_A_TEAM);
     return max_i64(min_i64(splits, gpu_part_count(g->gpu) / work->outer), 1);
+}
+
+/* Columns that a thread takes side by side; 0: rows do not lie in one loop, or elements are not of one type. Operands
+ * that are the same for all columns have reals. spots: the result, then what is read */
+static int columns_at_once(const struct gpu_work *work, int spots)
+{
+    const int inner = work->outer_loops;
+    int wide = work->outer_loops == 1 && work->extent[0] % GPU_QUAD == 0 ? GPU_QUAD : 1;
+    if (work->inner_loops != 1)
+        return 0;
+    for (int i = 1; i < spots; i++) {
+        const struct gpu_spot *spot = &work->spot[i];
+        const bool of_rows = work->outer_loops == 1 && spot->stride[0] == 0;
+        if (spot->data && spot->type != (of_rows ? GPU_REAL : work->spot[1].type))
+            return 0;
+        if (spot->data && !of_rows &&
+            (spot->stride[0] != 1 || spot->stride[inner] % GPU_QUAD != 0 ||
+             (uintptr_t)spot->data % (size_t)min_i64(GPU_QUAD * gpu_type_bytes(spot->type), 16) != 0))
+            wide = 1;
+    }
+    return wide;
 }
 
 bool gpu_columns(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel kernel, enum role role,
@@ -154,11 +181,15 @@ bool gpu_columns(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel
     work->inner_loops = loops_make(g->call, &summed, summed_count, true, p->spots, p->count, loops);
     set_loops(work, loops, work->inner_loops, work->outer_loops, p->count);
     work->inner = product_of(loops, work->inner_loops);
-    const int64_t blocks = ceil_div(work->outer, GPU_COLUMN_WIDTH), splits = column_splits_of(g, work, blocks);
+    work->integer[1] = columns_at_once(work, p->count);
+    const int64_t blocks = ceil_div(work->outer, GPU_COLUMN_LANES * max_i64(work->integer[1], 1)),
+                  splits = column_splits_of(g, work, kernel, blocks);
     work->integer[0] = splits;
+    work->shared_reals = (int64_t)gpu_kernel_threads(kernel) * GPU_COLUMN_SHARED;
     work->spot[PARTS_SPOT].data = g->parts;
     return gpu_start(g->gpu, g->stream, kernel, work, blocks * splits, err) &&
-           (splits <= 1 || gpu_start_elements(g->gpu, g->stream, GPU_COLUMN_FINISH, work, work->outer, err));
+           (splits <= 1 ||
+            gpu_start(g->gpu, g->stream, GPU_COLUMN_FINISH, work, ceil_div(work->outer, GPU_COLUMN_LANES), err));
 }
 
 /* All rows of the block of a table (rows, columns) become 0, in the range of the columns' axis. */

@@ -58,6 +58,8 @@ bool gpu_wanted(const struct gpu_call *g, enum role role, int index);
 /* Loops over the axes of `order`: all outer, or the last axis inner. spots: work->spot[0 .. count) */
 void gpu_loops(const struct gpu_call *g, struct gpu_work *work, const struct operand *order, int dim_count, bool rows,
                const struct spot *spots, int count);
+/* Teams of the kernel that a launch has at most. */
+int64_t gpu_most_teams(const struct gpu *gpu, enum gpu_kernel kernel);
 /* Starts as many teams as there is work for and the device has use for. */
 bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,
                struct error *err);

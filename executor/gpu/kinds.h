@@ -1,9 +1,12 @@
 /* Numbers that launches and the bodies of kernels agree on. */
 #ifndef CLEAVE_EXECUTOR_GPU_KINDS_H
 #define CLEAVE_EXECUTOR_GPU_KINDS_H
+#include "executor/real.h"
 
-enum { GPU_QUAD = 4 };          /* elements that a thread takes at once */
-enum { GPU_COLUMN_WIDTH = 32 }; /* columns of a team in sums over rows */
+enum { GPU_QUAD = 4 }; /* elements that a thread takes at once */
+/* Sums over rows: threads of a team side by side, and reals that each thread has in fast memory, for a quad of doubles.
+ */
+enum { GPU_COLUMN_LANES = 32, GPU_COLUMN_SHARED = GPU_QUAD * sizeof(double) / sizeof(real) };
 enum gpu_unary { GPU_UNARY_GELU, GPU_UNARY_GELU_ERF, GPU_UNARY_RELU };
 
 /* ---- mixtures of experts ---- */

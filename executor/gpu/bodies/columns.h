@@ -4,45 +4,47 @@
 #define CLEAVE_EXECUTOR_GPU_BODIES_COLUMNS_H
 #include "executor/gpu/bodies/quads.h"
 
-/* A team takes `width` neighbouring columns, each by threads / width threads that share its rows. */
-GPU_BODY inline int column_width(const struct team *team)
+enum { COLUMN_FLIGHT = 8, GAIN_FLIGHT = 4 }; /* rows that a thread loads before it uses the first of them */
+
+/* A team takes a block of lanes * wide neighbouring columns in one of `splits` shares of their rows: `lanes` threads
+ * lie side by side, each with `wide` columns, and all others are behind them and take their part of the rows. */
+struct column_share {
+    int64_t low, column; /* the block's first column; this thread's, which may be behind the last that there is */
+    int64_t split;       /* the share, */
+    int64_t first, end;  /* and its rows from this thread's first one on */
+    int64_t from[2];     /* where this thread's column begins in spots 1 and 2 */
+};
+
+GPU_BODY inline int column_lanes(const struct team *team)
 {
-    if (team->threads >= 2 * GPU_COLUMN_WIDTH)
-        return GPU_COLUMN_WIDTH;
+    if (team->threads >= 2 * GPU_COLUMN_LANES)
+        return GPU_COLUMN_LANES;
     return team->threads > 1 ? team->threads / 2 : 1;
 }
 
-/* What the threads of each column have, summed; the first one of each column gets the sum. */
-GPU_BODY inline double column_sum(const struct team *team, int width, double value)
+GPU_BODY inline int column_lines(const struct team *team)
 {
-    team->reduce[team->thread] = value;
-    team_meet(team);
-    for (int half = team->threads / 2; half >= width; half /= 2) {
-        if (team->thread < half)
-            team->reduce[team->thread] += team->reduce[team->thread + half];
-        team_meet(team);
-    }
-    double sum = team->reduce[team->thread % width];
-    team_meet(team);
-    return sum;
+    return team->threads / column_lanes(team);
 }
-
-/* A team takes a block of columns in one of `splits` shares of their rows. */
-struct column_share {
-    int64_t low, split, first, end; /* columns from low on, rows [first, end) */
-};
 
 GPU_BODY inline int64_t column_splits(const struct gpu_work *work)
 {
     return work->integer[0] > 1 ? work->integer[0] : 1;
 }
 
-GPU_BODY inline struct column_share column_share_of(const struct gpu_work *work, int width, int64_t unit)
+GPU_BODY inline struct column_share column_share_of(const struct team *team, const struct gpu_work *work, int64_t unit,
+                                                    int wide)
 {
     struct column_share share;
-    const int64_t splits = column_splits(work);
-    share.low = unit / splits * width, share.split = unit % splits;
-    share.first = work->inner * share.split / splits, share.end = work->inner * (share.split + 1) / splits;
+    const int64_t splits = column_splits(work), block = unit / splits;
+    const int lanes = column_lanes(team);
+    int64_t at[3];
+    share.low = block * lanes * wide, share.column = share.low + (int64_t)(team->thread % lanes) * wide;
+    share.split = unit - block * splits;
+    share.first = work->inner * share.split / splits + team->thread / lanes;
+    share.end = work->inner * (share.split + 1) / splits;
+    spots_outer(work, 3, share.column, at);
+    share.from[0] = at[1], share.from[1] = at[2];
     return share;
 }
 
@@ -50,75 +52,190 @@ GPU_BODY inline struct column_share column_share_of(const struct gpu_work *work,
     for (int64_t unit = team->place; unit < ((work)->outer + (width)-1) / (width)*column_splits(work);                 \
          unit += team->count)
 
-/* The sum of a column's share: into the result, or to the parts, spot 5 (doubles, by share and column), which
- * gpu_column_finish sums in the order of the shares. */
-GPU_BODY inline void column_put(const struct gpu_work *work, const struct column_share *share, int64_t column,
-                                double sum)
+/* Sums what the threads of each column have, in their order, into the result; or into the parts (doubles, by share and
+ * column), which gpu_column_finish sums in the order of the shares. */
+GPU_BODY inline void column_put(const struct team *team, const struct gpu_work *work, const struct column_share *share,
+                                const double *sum, int wide, double *parts)
 {
     const struct gpu_spot *out = &work->spot[0];
-    if (column_splits(work) > 1)
-        ((double *)work->spot[5].data)[share->split * work->outer + column] = sum;
-    else
-        spot_put(out, spot_outer(work, out, column), (real)sum);
+    const int width = column_lanes(team) * wide;
+    double *own = (double *)(void *)team->shared;
+    for (int j = 0; j < wide; j++)
+        own[team->thread * wide + j] = sum[j];
+    team_meet(team);
+    TEAM_LINE(i, width)
+    {
+        const int64_t column = share->low + i;
+        double all = 0;
+        for (int line = 0; line < column_lines(team); line++)
+            all += own[line * width + i];
+        if (column < work->outer && parts)
+            parts[share->split * work->outer + column] = all;
+        else if (column < work->outer)
+            spot_put(out, spot_outer(work, out, column), (real)all);
+    }
+    team_meet(team); /* before the next block overwrites it */
 }
 
-/* spot 0 (+)= sum of spot 1. integer 0: shares of the rows, 0 or 1: no parts */
-GPU_BODY void gpu_column_sum(const struct team *team, const struct gpu_work *work)
+GPU_BODY inline double *column_parts(const struct gpu_work *work)
+{
+    return column_splits(work) > 1 ? (double *)work->spot[5].data : 0;
+}
+
+/* `wide` elements of a type that is known where this is called. */
+GPU_BODY inline struct real_quad column_get(const struct gpu_spot *spot, int64_t at, int type, int wide)
+{
+    struct gpu_spot typed;
+    struct real_quad one;
+    typed.data = spot->data, typed.type = type;
+    if (wide == GPU_QUAD)
+        return quad_get(&typed, at);
+    one.x[0] = spot_get(&typed, at);
+    return one;
+}
+
+/* Adds the thread's rows, which lie in one loop, several at a time: behind the last one the first is read again, and
+ * left out. */
+GPU_BODY inline void column_rows(const struct team *team, const struct gpu_work *work, const struct column_share *share,
+                                 int type, int wide, double *sum)
 {
     const struct gpu_spot *in = &work->spot[1];
-    const int width = column_width(team), rows = team->threads / width;
-    TEAM_COLUMNS(unit, width, work)
-    {
-        const struct column_share share = column_share_of(work, width, unit);
-        int64_t column = share.low + team->thread % width;
-        double sum = 0;
-        if (column < work->outer) {
-            int64_t from = spot_outer(work, in, column);
-            for (int64_t i = share.first + team->thread / width; i < share.end; i += rows)
-                sum += (double)spot_get(in, from + spot_inner(work, in, i));
+    const int64_t step = in->stride[work->outer_loops], from = share->from[0];
+    const int lines = column_lines(team);
+    for (int64_t i = share->first; i < share->end; i += lines * COLUMN_FLIGHT) {
+        struct real_quad x[COLUMN_FLIGHT];
+        for (int k = 0; k < COLUMN_FLIGHT; k++)
+            x[k] = column_get(in, from + (i + k * lines < share->end ? i + k * lines : i) * step, type, wide);
+        for (int j = 0; j < wide; j++) {
+            real part = 0;
+            for (int k = 0; k < COLUMN_FLIGHT; k++)
+                part += i + k * lines < share->end ? x[k].x[j] : 0;
+            sum[j] += (double)part;
         }
-        sum = column_sum(team, width, sum);
-        if (team->thread < width && column < work->outer)
-            column_put(work, &share, column, sum);
     }
 }
 
-/* spot 0 (+)= sum of dy (x - mean) rstd; spots 1 .. 4: dy, x, rstd, mean (absent: 0). integer 0 as above */
-GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *work)
+/* As above, wherever rows and columns lie. */
+GPU_BODY inline void column_rows_anywhere(const struct team *team, const struct gpu_work *work,
+                                          const struct column_share *share, double *sum)
+{
+    const struct gpu_spot *in = &work->spot[1];
+    for (int64_t i = share->first; i < share->end; i += column_lines(team))
+        *sum += (double)spot_get(in, share->from[0] + spot_inner(work, in, i));
+}
+
+GPU_BODY inline void column_sums(const struct team *team, const struct gpu_work *work, int wide)
+{
+    TEAM_COLUMNS(unit, (int64_t)column_lanes(team) * wide, work)
+    {
+        const struct column_share share = column_share_of(team, work, unit, wide);
+        double sum[GPU_QUAD] = { 0 };
+        if (share.column < work->outer) {
+            if (wide == 1 && !work->integer[1])
+                column_rows_anywhere(team, work, &share, sum);
+            else if (work->spot[1].type == GPU_BF16)
+                column_rows(team, work, &share, GPU_BF16, wide, sum);
+            else
+                column_rows(team, work, &share, GPU_REAL, wide, sum);
+        }
+        column_put(team, work, &share, sum, wide, column_parts(work));
+    }
+}
+
+/* spot 0 (+)= sum of spot 1. integer 0: shares of the rows, 0 or 1: no parts; integer 1: columns that a thread takes
+ * side by side, GPU_QUAD or 1 where rows lie in one loop, else 0. shared: GPU_COLUMN_SHARED reals for each thread */
+GPU_BODY void gpu_column_sum(const struct team *team, const struct gpu_work *work)
+{
+    if (work->integer[1] == GPU_QUAD)
+        column_sums(team, work, GPU_QUAD);
+    else
+        column_sums(team, work, 1);
+}
+
+/* As column_rows(), of dy (x - mean) rstd. */
+GPU_BODY inline void gain_rows(const struct team *team, const struct gpu_work *work, const struct column_share *share,
+                               int type, int wide, double *sum)
 {
     const struct gpu_spot *dy = &work->spot[1], *x = &work->spot[2], *rstd = &work->spot[3], *mean = &work->spot[4];
-    const int width = column_width(team), rows = team->threads / width;
-    TEAM_COLUMNS(unit, width, work)
-    {
-        const struct column_share share = column_share_of(work, width, unit);
-        int64_t column = share.low + team->thread % width;
-        double sum = 0;
-        if (column < work->outer) {
-            int64_t dy_at = spot_outer(work, dy, column), x_at = spot_outer(work, x, column);
-            for (int64_t i = share.first + team->thread / width; i < share.end; i += rows) {
-                double shift = mean->data ? (double)spot_get(mean, spot_inner(work, mean, i)) : 0;
-                sum += (double)spot_get(dy, dy_at + spot_inner(work, dy, i)) *
-                       ((double)spot_get(x, x_at + spot_inner(work, x, i)) - shift) *
-                       (double)spot_get(rstd, spot_inner(work, rstd, i));
-            }
+    const int inner = work->outer_loops, lines = column_lines(team);
+    const int64_t dy_from = share->from[0], x_from = share->from[1];
+    for (int64_t i = share->first; i < share->end; i += lines * GAIN_FLIGHT) {
+        struct real_quad g[GAIN_FLIGHT], z[GAIN_FLIGHT];
+        real scale[GAIN_FLIGHT], shift[GAIN_FLIGHT];
+        for (int k = 0; k < GAIN_FLIGHT; k++) {
+            const int64_t row = i + k * lines < share->end ? i + k * lines : i;
+            g[k] = column_get(dy, dy_from + row * dy->stride[inner], type, wide);
+            z[k] = column_get(x, x_from + row * x->stride[inner], type, wide);
+            scale[k] = column_get(rstd, row * rstd->stride[inner], GPU_REAL, 1).x[0];
+            shift[k] = mean->data ? column_get(mean, row * mean->stride[inner], GPU_REAL, 1).x[0] : 0;
         }
-        sum = column_sum(team, width, sum);
-        if (team->thread < width && column < work->outer)
-            column_put(work, &share, column, sum);
+        for (int j = 0; j < wide; j++) {
+            real part = 0;
+            for (int k = 0; k < GAIN_FLIGHT; k++)
+                part += i + k * lines < share->end ? g[k].x[j] * ((z[k].x[j] - shift[k]) * scale[k]) : 0;
+            sum[j] += (double)part;
+        }
     }
 }
 
-/* A thread per column: spot 0 (+)= sum of the integer 0 parts of spot 5 */
+GPU_BODY inline void gain_rows_anywhere(const struct team *team, const struct gpu_work *work,
+                                        const struct column_share *share, double *sum)
+{
+    const struct gpu_spot *dy = &work->spot[1], *x = &work->spot[2], *rstd = &work->spot[3], *mean = &work->spot[4];
+    const int64_t dy_from = share->from[0], x_from = share->from[1];
+    for (int64_t i = share->first; i < share->end; i += column_lines(team)) {
+        double shift = mean->data ? (double)spot_get(mean, spot_inner(work, mean, i)) : 0;
+        *sum += (double)spot_get(dy, dy_from + spot_inner(work, dy, i)) *
+                ((double)spot_get(x, x_from + spot_inner(work, x, i)) - shift) *
+                (double)spot_get(rstd, spot_inner(work, rstd, i));
+    }
+}
+
+GPU_BODY inline void gain_sums(const struct team *team, const struct gpu_work *work, int wide)
+{
+    TEAM_COLUMNS(unit, (int64_t)column_lanes(team) * wide, work)
+    {
+        const struct column_share share = column_share_of(team, work, unit, wide);
+        double sum[GPU_QUAD] = { 0 };
+        if (share.column < work->outer) {
+            if (wide == 1 && !work->integer[1])
+                gain_rows_anywhere(team, work, &share, sum);
+            else if (work->spot[1].type == GPU_BF16)
+                gain_rows(team, work, &share, GPU_BF16, wide, sum);
+            else
+                gain_rows(team, work, &share, GPU_REAL, wide, sum);
+        }
+        column_put(team, work, &share, sum, wide, column_parts(work));
+    }
+}
+
+/* spot 0 (+)= sum of dy (x - mean) rstd; spots 1 .. 4: dy, x, rstd, mean (absent: 0). integers and shared as above;
+ * where rows lie in one loop dy and x are of one type, rstd and mean are reals */
+GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *work)
+{
+    if (work->integer[1] == GPU_QUAD)
+        gain_sums(team, work, GPU_QUAD);
+    else
+        gain_sums(team, work, 1);
+}
+
+/* A team per block of columns: spot 0 (+)= sum of the integer 0 parts of spot 5. shared as above */
 GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *out = &work->spot[0];
     const double *parts = (const double *)work->spot[5].data;
-    TEAM_EACH(column, work->outer)
-    {
+    const int64_t count = work->integer[0], lanes = column_lanes(team), lines = column_lines(team);
+    for (int64_t low = team->place * lanes; low < work->outer; low += team->count * lanes) {
+        struct column_share share;
         double sum = 0;
-        for (int64_t split = 0; split < work->integer[0]; split++)
-            sum += parts[split * work->outer + column];
-        spot_put(out, spot_outer(work, out, column), (real)sum);
+        share.low = low, share.column = low + team->thread % lanes, share.split = 0;
+        for (int64_t i = team->thread / lanes; i < count && share.column < work->outer; i += lines * COLUMN_FLIGHT) {
+            double x[COLUMN_FLIGHT];
+            for (int k = 0; k < COLUMN_FLIGHT; k++)
+                x[k] = parts[(i + k * lines < count ? i + k * lines : i) * work->outer + share.column];
+            for (int k = 0; k < COLUMN_FLIGHT; k++)
+                sum += i + k * lines < count ? x[k] : 0;
+        }
+        column_put(team, work, &share, &sum, 1, 0);
     }
 }
 
