@@ -18,6 +18,7 @@ struct cuda_double {
     bool busy;        /* no event has been reached */
     cudaError_t last; /* the thread's last error */
     int launches;     /* of kernels */
+    int holds;        /* of streams */
     double now_ms;    /* of the device */
     int algorithms;   /* that the ranking has */
     double algorithm_ms[16];

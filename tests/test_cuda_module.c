@@ -299,6 +299,18 @@ START_TEST(the_cache_is_the_devices)
 }
 END_TEST
 
+START_TEST(a_stream_is_held_by_one_launch)
+{
+    struct error error = { 0 };
+    open_module();
+    gpu_gate *gate = gpu.allocate_host(gpu.self, sizeof *gate, &error);
+    ck_assert_msg(gpu.hold(gpu.self, stream, gate, 1, 1, &error), "%s", error.message);
+    ck_assert_int_eq(cuda_double.holds, 1);
+    gpu.release_host(gpu.self, gate);
+    close_module();
+}
+END_TEST
+
 static Suite *cuda_module_suite(void)
 {
     Suite *suite = suite_create("cuda_module");
@@ -314,6 +326,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, workspaces_are_told);
     CHECK_ADD(suite, questions_leave_no_error);
     CHECK_ADD(suite, the_cache_is_the_devices);
+    CHECK_ADD(suite, a_stream_is_held_by_one_launch);
     return suite;
 }
 

@@ -326,6 +326,112 @@ START_TEST(a_host_that_is_late_shifts_no_times)
 }
 END_TEST
 
+/* ---- streams that are held ---- */
+enum { LONG_NS = 2000000000, SHORT_NS = 1000000 };
+
+static void open_any(struct gpu *gpu)
+{
+    struct error error = { 0 };
+    if (gpu_module_path())
+        gpu_module_open_or_skip(gpu, 0);
+    else
+        ck_assert_msg(gpu_emulated_open(gpu, 1, 1, true, &error), "%s", error.message);
+}
+
+/* Behind a gate nothing runs before it is opened, and one that nobody opens opens by itself. */
+START_TEST(gates_hold_streams)
+{
+    struct error err = { 0 };
+    struct gpu gpu;
+    open_any(&gpu);
+    void *stream = gpu.open_stream(gpu.self, &err), *event = gpu.open_event(gpu.self, &err);
+    gpu_gate *gate = gpu.allocate_host(gpu.self, sizeof *gate, &err);
+    ck_assert_msg(stream && event && gate, "%s", err.message);
+    atomic_init(gate, 0);
+    ck_assert(gpu.hold(gpu.self, stream, gate, 1, LONG_NS, &err) && gpu.record(gpu.self, stream, event, &err));
+    ck_assert(!gpu.reached(gpu.self, event));
+    atomic_store(gate, 1);
+    ck_assert(gpu.finish(gpu.self, stream, &err) && gpu.reached(gpu.self, event));
+    ck_assert(gpu.hold(gpu.self, stream, gate, 1, LONG_NS, &err) && gpu.finish(gpu.self, stream, &err));
+    ck_assert(gpu.hold(gpu.self, stream, gate, 2, SHORT_NS, &err) && gpu.record(gpu.self, stream, event, &err) &&
+              gpu.finish(gpu.self, stream, &err));
+    ck_assert(gpu.reached(gpu.self, event) && atomic_load(gate) == 1);
+    gpu.release_host(gpu.self, gate);
+    gpu.close_event(gpu.self, event);
+    gpu.close_stream(gpu.self, stream);
+    gpu.close(gpu.self);
+}
+END_TEST
+
+static struct {
+    bool (*hold)(void *self, void *stream, const gpu_gate *gate, int32_t number, int64_t most_ns, struct error *err);
+    bool (*launch)(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
+                   struct error *err);
+    const gpu_gate *gate; /* NULL: the step is not held */
+    int32_t number;
+    int gates, steps, launches; /* that were held */
+    int bound;                  /* tasks of a stream; 0: any number */
+} held;
+
+static bool note_hold(void *self, void *stream, const gpu_gate *gate, int32_t number, int64_t most_ns,
+                      struct error *err)
+{
+    held.gate = gate, held.number = number, held.gates++;
+    return held.hold(self, stream, gate, number, most_ns, err);
+}
+
+/* Whatever is queued waits behind a gate that is closed. */
+static bool note_held_launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams,
+                             const struct gpu_work *work, struct error *err)
+{
+    if (held.gate) {
+        ck_assert_int_lt(atomic_load(held.gate), held.number);
+        held.launches++;
+    }
+    return held.launch(self, stream, kernel, teams, work, err);
+}
+
+static bool open_holding(struct rank *rank, struct error *err)
+{
+    struct gpu gpu;
+    open_any(&gpu);
+    held.hold = gpu.hold, held.launch = gpu.launch;
+    gpu.hold = note_hold, gpu.launch = note_held_launch;
+    if (held.bound > 0)
+        gpu_emulated_bound(&gpu, held.bound);
+    return gpu_device_open(rank, &gpu, err);
+}
+
+static bool finish_held_step(struct rank *rank, struct span *spans, struct error *err)
+{
+    bool ok = gpu_device_finish_step(rank, spans, err);
+    ck_assert_msg(!held.gate || rank->step + 1 == rank->options->step_count, "step %lld", (long long)rank->step);
+    ck_assert(!held.gate || atomic_load(held.gate) == held.number);
+    held.steps += held.gate != NULL;
+    held.gate = NULL;
+    return ok;
+}
+
+/* The step whose times are told, behind one gate after another; what it computes is the same. Where a stream takes so
+ * little that the host must wait for one that is held, the gates open by themselves. */
+START_TEST(told_steps_are_held_back)
+{
+    struct device device = { .name = "holding", .open = open_holding, GPU_DEVICE_FUNCTIONS };
+    device.finish_step = finish_held_step;
+    memset(&held, 0, sizeof held);
+    if (_i == 1 && gpu_module_path())
+        return;
+    held.bound = _i == 1 ? 16 : 0;
+    struct outcome want = gpu_run(tiny_models[0], &gpu_single, &device_cpu, NULL, NULL);
+    struct outcome got = gpu_run(tiny_models[0], &gpu_choices_tried[0], &device, NULL, NULL);
+    gpu_expect_same(&got, &want);
+    ck_assert_int_gt(got.spans_in_order, 0);
+    ck_assert_int_eq(held.steps, 1);
+    ck_assert_int_gt(held.gates, 1);
+    ck_assert_int_gt(held.launches, held.gates);
+}
+END_TEST
+
 START_TEST(absent_devices_say_so)
 {
     struct error error = { 0 };
@@ -362,6 +468,8 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, chosen_algorithms_outlive_a_run);
     CHECK_ADD(suite, a_host_that_is_late_shifts_no_times);
+    CHECK_ADD(suite, gates_hold_streams);
+    CHECK_ADD_LOOP(suite, told_steps_are_held_back, 2);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;
 }

@@ -178,6 +178,12 @@ static bool await(void *self, void *stream, void *event, struct error *err)
     return enter(self, err) && check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event", err);
 }
 
+static bool hold(void *self, void *stream, const gpu_gate *gate, int32_t number, int64_t most_ns, struct error *err)
+{
+    return enter(self, err) &&
+           check((cudaError_t)cuda_hold((const int32_t *)gate, number, most_ns, stream), "holding a stream", err);
+}
+
 /* ---- graphs and marks ---- */
 /* Lanes queue from threads of their own: none of them calls what a capture forbids. */
 static bool begin_capture(void *self, void *stream, struct error *err)
@@ -353,6 +359,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     if (!cuda.libraries->attention) /* it may be there and not work */
         snprintf(gpu.libraries, sizeof gpu.libraries, GPU_OWN_ATTENTION "%.150s", cuda.libraries->no_attention.message);
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
+    gpu.hold = hold;
     gpu.begin_capture = begin_capture, gpu.end_capture = end_capture;
     gpu.replay = replay, gpu.close_graph = close_graph;
     gpu.mark = mark, gpu.unmark = unmark;

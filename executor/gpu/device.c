@@ -55,6 +55,8 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[instr->lane];
+    if (!gpu_hold_next(rank, instr, err))
+        return false;
     atomic_fetch_add(&g->queued, 1);
     for (int w = 0; w < instr->wait_count; w++) {
         int before = rank->program->stages[rank->stage].waits[instr->wait_first + w];
@@ -327,7 +329,8 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
         gpu_comm_begin_step(rank);
     g->mode = gpu_replay_mode(rank);
     gpu_watch_begin(rank);
-    return tie_clocks(g, g->mode == GPU_STEP_QUEUED ? MOST_TIES : 1, err) && gpu_replay_begin(rank, err);
+    return tie_clocks(g, g->mode == GPU_STEP_QUEUED ? MOST_TIES : 1, err) && gpu_replay_begin(rank, err) &&
+           gpu_hold_begin(rank, err);
 }
 
 static void read_numbers(struct rank *rank)
@@ -365,6 +368,7 @@ static bool check_overflow(struct rank *rank, struct error *err)
 bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
+    gpu_hold_end(g);
     if (!gpu_replay_finish(rank, err))
         return false;
     for (int lane = 0; lane < LANE_COUNT; lane++)

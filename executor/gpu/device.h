@@ -44,6 +44,10 @@ struct gpu_rank {
     void *graph;             /* what was kept, NULL: nothing yet */
     void *joint[LANE_COUNT]; /* events that tie the streams of a graph together */
     bool keeps_steps;        /* as graphs */
+    gpu_gate *gate;          /* of the host: gates up to this number are open; NULL: streams are not held */
+    int32_t gates;           /* so many there were */
+    bool holds;              /* in this step */
+    int held_calls;          /* queued behind the last gate */
     struct gpu_updates updates;
     int *partner; /* (instr_count) what may run at the instruction's place with it, -1 */
     bool *fused;  /* (instr_count) ran with its partner in this step; of the compute lane */
@@ -96,6 +100,15 @@ void gpu_update_by_chance(struct gpu_update *update, const struct weight *weight
                           int64_t first);
 /* Numbers the chunks of updates of one launch; returns how many there are. */
 int64_t gpu_update_chunks(struct gpu_update *updates, int count);
+/* Tells whether the rank's program moves data between ranks. */
+bool gpu_exchanges(const struct rank *rank);
+/* Steps without the host's time in their spans: executor/gpu/hold.c. begin: when nothing of the step but the origin was
+ * queued. next: before an instruction is. end: after all were; also where the step fails. */
+bool gpu_hold_open(struct rank *rank, struct error *err);
+void gpu_hold_close(struct gpu_rank *g);
+bool gpu_hold_begin(struct rank *rank, struct error *err);
+bool gpu_hold_next(struct rank *rank, const struct instr *instr, struct error *err);
+void gpu_hold_end(struct gpu_rank *g);
 /* Steps as graphs: executor/gpu/replay.c. begin: after the origin was recorded. */
 bool gpu_replay_open(struct rank *rank, struct error *err);
 void gpu_replay_close(struct gpu_rank *g);

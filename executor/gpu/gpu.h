@@ -50,6 +50,7 @@ struct gpu_attention {
 };
 
 struct rank_activity;
+typedef _Atomic int32_t gpu_gate;
 enum { GPU_LIBRARIES_BYTES = 200 };
 struct gpu {
     const char *name;                    /* "cuda" */
@@ -102,6 +103,10 @@ struct gpu {
     bool (*record)(void *self, void *stream, void *event, struct error *err);
     bool (*wait)(void *self, void *stream, void *event, struct error *err); /* for its last record */
 
+    /* What is queued on the stream from here on waits until *gate, which allocate_host() gave and the host sets, is at
+     * least `number`, but for most_ns at most. NULL: the device cannot. */
+    bool (*hold)(void *self, void *stream, const gpu_gate *gate, int32_t number, int64_t most_ns, struct error *err);
+
     /* A graph: what is queued on the stream from begin to end, and on streams that wait for its events meanwhile, is
      * kept and not run; their last work is to be waited for by the stream before the end. replay queues all of it on
      * the stream again, with the same addresses. NULL: the device has no graphs. */
@@ -138,7 +143,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 9"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 10"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* Under this one stands what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

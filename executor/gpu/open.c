@@ -217,7 +217,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
            open_tables(rank, err) && gpu_fuse_open(rank, err) && open_overflow(rank, err) &&
-           gpu_update_open(rank, err) && gpu_replay_open(rank, err) &&
+           gpu_update_open(rank, err) && gpu_replay_open(rank, err) && gpu_hold_open(rank, err) &&
            gpu_choices_recall(gpu, rank->options->facts, rank->options->learned, err) &&
            (!rank->options->tuned_path || gpu_choices_load(gpu, rank->options->tuned_path, err));
 }
@@ -283,6 +283,7 @@ void gpu_device_close(struct rank *rank)
         return;
     gpu_comm_stop(rank);
     gpu_watch_close(rank);
+    gpu_hold_end(g);
     for (int lane = 0; lane < LANE_COUNT; lane++) /* a failed run may have left work under way */
         if (g->stream[lane])
             g->gpu.finish(g->gpu.self, g->stream[lane], NULL);
@@ -302,6 +303,7 @@ void gpu_device_close(struct rank *rank)
     close_tables(g);
     gpu_fuse_close(g);
     gpu_replay_close(g);
+    gpu_hold_close(g);
     gpu_update_close(g);
     g->gpu.release(g->gpu.self, g->overflow);
     collective_free(g->geometry);

@@ -12,7 +12,7 @@ static const struct stage_program *stage_of(const struct rank *rank)
     return &rank->program->stages[rank->stage];
 }
 
-static bool exchanges(const struct rank *rank)
+bool gpu_exchanges(const struct rank *rank)
 {
     bool found = false;
     for (int i = 0; i < stage_of(rank)->instr_count; i++)
@@ -24,7 +24,7 @@ bool gpu_replay_open(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct run_options *o = rank->options;
-    if (o->no_graph || !g->gpu.begin_capture || o->on_timeline || o->on_instr || o->on_gradient || exchanges(rank))
+    if (o->no_graph || !g->gpu.begin_capture || o->on_timeline || o->on_instr || o->on_gradient || gpu_exchanges(rank))
         return true;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !(g->joint[lane] = g->gpu.open_event(g->gpu.self, err)))

@@ -574,6 +574,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .attend = with_library ? emulated_attend : NULL,
                          .record = record,
                          .wait = await,
+                         .hold = emulated_hold,
                          .begin_capture = begin_capture,
                          .end_capture = end_capture,
                          .replay = replay,

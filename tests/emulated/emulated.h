@@ -16,6 +16,8 @@ void gpu_emulated_bound(const struct gpu *gpu, int tasks);
 /* Runs the kernel's body on so many teams, one after another, of so many threads or fewer (EMULATED_THREADS at most).
  */
 void emulated_teams(enum gpu_kernel kernel, int threads, int64_t teams, const struct gpu_work *work);
+/* gpu.hold. */
+bool emulated_hold(void *self, void *stream, const gpu_gate *gate, int32_t number, int64_t most_ns, struct error *err);
 /* The stream calls the function in its turn. */
 bool gpu_emulated_call(void *stream, void (*function)(void *context), void *context, struct error *err);
 #endif
