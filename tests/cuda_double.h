@@ -13,14 +13,18 @@ struct cuda_double {
     int device_count;
     size_t free_bytes; /* what cudaMalloc may still give */
     size_t allocated, most_allocated;
-    int frees;        /* of memory of the device */
-    size_t asked;     /* of the latest cudaMalloc */
-    bool busy;        /* no event has been reached */
-    cudaError_t last; /* the thread's last error */
-    int launches;     /* of kernels */
-    int holds;        /* of streams */
-    double now_ms;    /* of the device */
-    int algorithms;   /* that the ranking has */
+    int frees;                     /* of memory of the device */
+    size_t asked;                  /* of the latest cudaMalloc */
+    bool busy;                     /* no event has been reached */
+    cudaError_t last;              /* the thread's last error */
+    int launches;                  /* of kernels */
+    double kernel_ms, epilogue_ms; /* that each takes, and what follows a product in it */
+    int cache_bytes;               /* of the device */
+    size_t filled;                 /* bytes, by all fills */
+    int products;                  /* since the reset */
+    int holds;                     /* of streams */
+    double now_ms;                 /* of the device */
+    int algorithms;                /* that the ranking has */
     double algorithm_ms[16];
     cublasStatus_t layout_status, product_status; /* what describing a matrix and a product come to */
     uint32_t alignment, schemes; /* of operands, and of reductions: what the ranking was last told of */

@@ -33,7 +33,16 @@ static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
 static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *matmul, bool *taken,
                            struct error *declined, struct error *err)
 {
+    static real elsewhere[1 << 16];
     const int64_t before = counted.products++;
+    for (int time = 0; settings.compares_apart && matmul->apart && time < 2; time++) {
+        ck_assert_int_le(matmul->m * matmul->n, (int64_t)(sizeof elsewhere / sizeof *elsewhere));
+        settings.compares_apart = false;
+        if (!matmul->apart(matmul->apart_context, matmul->accumulate ? elsewhere : matmul->c, err))
+            return false;
+        settings.compares_apart = true;
+        counted.compared[matmul->epilogue]++;
+    }
     if (settings.refuse_each > 0 && before % settings.refuse_each == 0) {
         counted.refused[matmul->epilogue != GPU_PLAIN]++;
         *taken = false;

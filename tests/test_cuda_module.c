@@ -3,7 +3,12 @@
 #include "tests/cuda_fixture.h"
 #include <string.h>
 
-enum { M = 64, N = 96, K = 32, REPEATS = 6 }; /* of each algorithm: one to warm up and five that count */
+enum {
+    M = 64,
+    N = 96,
+    K = 32,
+    REPEATS = 8
+}; /* of each algorithm: one to warm up and seven of which the median counts */
 
 static unsigned char memory[4][(1 << 15) + 512] __attribute__((aligned(256))); /* operands of products */
 
@@ -155,6 +160,83 @@ START_TEST(parts_are_added_in_full)
         ck_assert_int_eq(cuda_double.run_count, full ? 1 : 3 * REPEATS + 1);
         close_module();
     }
+}
+END_TEST
+
+struct apart {
+    int calls;
+    bool fails;
+};
+
+/* A plain product and a kernel behind it. */
+static bool go_apart(void *context, void *c, struct error *err)
+{
+    struct apart *apart = context;
+    struct gpu_matmul m = product(0, false);
+    struct error declined;
+    m.c = c;
+    apart->calls++;
+    return !apart->fails && ask(&m, &declined) &&
+           gpu.launch(gpu.self, stream, GPU_SET, 1, &(struct gpu_work){ .inner = 1 }, err);
+}
+
+/* Where what follows a product is faster by a kernel of its own the product is not taken, in this run and in later ones
+ * that are told; runs with fixed bits, for which nothing is timed, take it all the same. */
+START_TEST(epilogues_are_taken_where_they_are_faster)
+{
+    static const struct {
+        double epilogue_ms;
+        bool fails, taken;
+    } cases[] = { { 0.4, false, true }, { 0.6, true, true }, { 0.6, false, false } };
+    struct apart apart = { .fails = cases[_i].fails };
+    struct gpu_choice known[4];
+    struct error declined, error = { 0 };
+    struct gpu_matmul m = product(0, false);
+    const bool taken = cases[_i].taken;
+    m.epilogue = GPU_BIAS, m.bias = memory[3], m.bias_type = GPU_BF16;
+    m.apart = go_apart, m.apart_context = &apart;
+    open_module();
+    rank_three();
+    cuda_double.kernel_ms = 0.5, cuda_double.epilogue_ms = cases[_i].epilogue_ms;
+    ck_assert(gpu.fuses(gpu.self, &m));
+    ck_assert_int_eq(ask(&m, &declined), taken);
+    ck_assert(taken || strstr(declined.message, "faster"));
+    ck_assert_int_eq(apart.calls, apart.fails ? 1 : REPEATS);
+    const int runs = cuda_double.run_count;
+    ck_assert_int_eq(gpu.fuses(gpu.self, &m), taken);
+    ck_assert_int_eq(ask(&m, &declined), taken);
+    ck_assert_int_eq(cuda_double.run_count, runs + taken);
+    m.deterministic = true;
+    ck_assert(gpu.fuses(gpu.self, &m) && ask(&m, &declined));
+    m.deterministic = false;
+    const int count = gpu.learned(gpu.self, known, 4);
+    ck_assert_int_eq(count, apart.fails ? 1 : 2);
+    close_module();
+    open_module();
+    rank_three();
+    ck_assert(gpu.learn(gpu.self, known, count, &error));
+    ck_assert_int_eq(gpu.fuses(gpu.self, &m), taken);
+    ck_assert_int_eq(ask(&m, &declined), taken);
+    ck_assert_int_eq(cuda_double.run_count, taken);
+    close_module();
+}
+END_TEST
+
+/* Before each run that counts as much is written as the cache holds, and more; on a full card the workspace. */
+START_TEST(nothing_is_timed_from_the_cache)
+{
+    enum { CACHE_BYTES = 40 << 20 };
+    open_module();
+    rank_three();
+    cuda_double.cache_bytes = CACHE_BYTES;
+    multiply(0, false);
+    ck_assert_uint_eq(cuda_double.filled, (size_t)3 * (REPEATS - 1) * 2 * CACHE_BYTES);
+    ck_assert_uint_eq(cuda_double.allocated, 32 << 20);
+    cuda_double.filled = cuda_double.free_bytes = 0;
+    multiply(8, false);
+    ck_assert_uint_eq(cuda_double.filled, (size_t)3 * (REPEATS - 1) * (32 << 20));
+    ck_assert_uint_eq(cuda_double.allocated, 32 << 20);
+    close_module();
 }
 END_TEST
 
@@ -318,6 +400,8 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
     CHECK_ADD(suite, no_epilogue_works_in_place);
     CHECK_ADD_LOOP(suite, parts_are_added_in_full, 2);
+    CHECK_ADD_LOOP(suite, epilogues_are_taken_where_they_are_faster, 3);
+    CHECK_ADD(suite, nothing_is_timed_from_the_cache);
     CHECK_ADD(suite, ranks_share_what_was_found);
     CHECK_ADD(suite, known_shapes_learn);
     CHECK_ADD(suite, places_make_no_shapes);

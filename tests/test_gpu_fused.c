@@ -25,6 +25,25 @@ START_TEST(products_take_what_follows_them)
 }
 END_TEST
 
+/* What a library times beside its epilogues leaves no trace: not in what is taken afterwards, nor in what is not, also
+ * where gradients are added over micro-batches. */
+START_TEST(comparisons_leave_no_trace)
+{
+    const struct tiny_choice *choice = _i < 2 ? &gpu_single : &gpu_choices_tried[5];
+    if (gpu_module_path())
+        return;
+    struct outcome want = gpu_run(tiny_models[0], choice, &device_cpu, NULL, NULL);
+    for (int e = 0; e <= GPU_BIAS_GRADIENT; e++)
+        counted.compared[e] = 0;
+    settings.compares_apart = true, settings.refuse_each = _i % 2 ? 2 : 0;
+    struct outcome got = gpu_run(tiny_models[0], choice, &device_single, NULL, NULL);
+    settings.compares_apart = false, settings.refuse_each = 0;
+    gpu_expect_same(&got, &want);
+    ck_assert(counted.compared[GPU_BIAS] > 0 && counted.compared[GPU_BIAS_GRADIENT] > 0);
+    ck_assert(counted.compared[GPU_GELU_BIAS] > 0 && counted.compared[GPU_GELU_SLOPE] > 0);
+}
+END_TEST
+
 /* What a library refuses, alone, among several, or with what follows it, own kernels compute; of each plain product a
  * note tells. */
 START_TEST(refused_products_are_computed)
@@ -257,6 +276,7 @@ static Suite *gpu_fused_suite(void)
     Suite *suite = suite_create("gpu_fused");
     CHECK_ADD(suite, products_take_what_follows_them);
     CHECK_ADD_LOOP(suite, refused_products_are_computed, 4);
+    CHECK_ADD_LOOP(suite, comparisons_leave_no_trace, 4);
     CHECK_ADD(suite, weights_are_updated_in_one_launch);
     CHECK_ADD(suite, updates_share_the_time_of_their_launch);
     CHECK_ADD_LOOP(suite, sums_take_the_norm_behind_them, 2);

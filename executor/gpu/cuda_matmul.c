@@ -11,7 +11,7 @@ enum { MOST_ALIGNMENT = 16, EPILOGUE_ALIGNMENT = 16, AUX_LEAD_UNIT = 8 };
 struct cuda_matmuls {
     cublasLtHandle_t handle;
     pthread_mutex_t mutex;
-    struct shape *shapes; /* only added to; all of these under the mutex */
+    struct shape *shapes; /* only added to; all of these under the mutex, which what is timed takes again */
     struct gpu_choice *known;
     int known_count;
 };
@@ -223,7 +223,12 @@ static bool is_refusal(cublasStatus_t status)
            status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-/* Queues the product, or finds that the shape is refused. */
+static bool goes_apart(const struct shape *s, const struct gpu_matmul *m)
+{
+    return s->apart && !m->deterministic;
+}
+
+/* Queues the product, or finds that the shape is refused or goes apart. */
 static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_matmul *m, bool swapped, void *workspace,
                      void *stream, struct error *err)
 {
@@ -233,11 +238,15 @@ static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_m
                                        .out = m->c,
                                        .workspace = workspace,
                                        .stream = stream,
-                                       .accumulate = m->accumulate };
+                                       .accumulate = m->accumulate,
+                                       .apart = m->apart,
+                                       .apart_context = m->apart_context };
     if (!place_epilogue(s, m, err))
         return false;
     if (!s->tuned && !s->tried && !m->deterministic)
         cuda_tune(c->handle, s, &operands);
+    if (goes_apart(s, m))
+        return true;
     const cublasStatus_t status = cublasLtMatmul(
         c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right, &beta, m->c, s->out, m->c,
         s->out, m->deterministic ? &s->first : &s->algorithm, workspace, WORKSPACE_BYTES, stream);
@@ -257,9 +266,11 @@ bool cuda_matmul_run(struct cuda_matmuls *c, struct cuda_workspaces *memory, voi
         void *workspace = cuda_workspace_of(memory, stream, WORKSPACE_BYTES, "matrix products", err);
         ok = workspace && multiply(c, s, m, swapped, workspace, stream, err);
     }
-    *taken = ok && !s->refused;
+    *taken = ok && !s->refused && !goes_apart(s, m);
     if (ok && s->refused)
         *declined = s->declined;
+    else if (ok && !*taken)
+        fail_kind(declined, ERROR_ENVIRONMENT, "without its epilogue it is faster");
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
@@ -281,7 +292,7 @@ bool cuda_matmul_fuses(struct cuda_matmuls *c, const struct gpu_matmul *m)
         return false;
     pthread_mutex_lock(&c->mutex);
     const struct shape *s = shape_of(c, &key, NULL);
-    bool fuses = s && !s->refused;
+    bool fuses = s && !s->refused && !goes_apart(s, m);
     pthread_mutex_unlock(&c->mutex);
     return fuses;
 }
@@ -331,7 +342,11 @@ bool cuda_matmuls_new(struct cuda_matmuls **out, struct error *err)
     struct cuda_matmuls *c = calloc(1, sizeof *c);
     if (!c)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for matrix products");
-    pthread_mutex_init(&c->mutex, NULL);
+    pthread_mutexattr_t again;
+    pthread_mutexattr_init(&again);
+    pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&c->mutex, &again);
+    pthread_mutexattr_destroy(&again);
     if (!check(cublasLtCreate(&c->handle), "opening the library", err)) {
         cuda_matmuls_free(c);
         return false;

@@ -29,8 +29,10 @@ struct shape {
     cublasLtMatmulAlgo_t first, algorithm;
     bool refused;          /* the library does not take it */
     struct error declined; /* why */
-    bool tuned;            /* the algorithm is the fastest of several, timed here or on such a device before */
-    bool tried;            /* to time some, which is done once */
+    bool apart;            /* without its epilogue it was faster */
+    bool tuned; /* the algorithm, or that it goes apart, is the fastest of several, timed here or on such a device
+                   before */
+    bool tried; /* to time some, which is done once */
     struct shape *next;
 };
 /* The operands of one call, for timing. */
@@ -38,13 +40,16 @@ struct operands {
     const void *left, *right;
     void *out, *workspace, *stream;
     bool accumulate; /* to what is there: a second run would have another result */
+    bool (*apart)(void *context, void *c, struct error *err); /* as in struct gpu_matmul */
+    void *apart_context;
 };
 
 /* The first algorithm of the library's own ranking; false: there is none, and err says so. */
 bool cuda_tune_first(cublasLtHandle_t handle, struct shape *shape, struct error *err);
-/* The fastest of the ranking's first few, each run some times on these operands; into memory that is given back where
- * the product reads its result, else into that, which the caller then computes. Waits for the stream. Where anything
- * fails the algorithm stays, and the shape is tried but not tuned. */
+/* The fastest of the ranking's first few and of what may be queued instead, all run in turn on these operands and none
+ * finding them in the cache; into memory that is given back where the product reads its result, else into that, which
+ * the caller then computes. Waits for the stream. Where anything fails the algorithm stays, and the shape is tried but
+ * not tuned. */
 void cuda_tune(cublasLtHandle_t handle, struct shape *shape, const struct operands *operands);
 /* Between a shape and what is kept of it over runs. A choice that the library does not take, or that adds parts in less
  * than fp32, is none. */

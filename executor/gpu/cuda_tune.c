@@ -1,10 +1,11 @@
 /* Which of cuBLASLt's algorithms a shape gets: the library ranks them by a model of the device; a few are run and the
- * fastest stays. */
+ * fastest stays. Where own kernels behind a plain product are faster than the library's epilogue, these stay. */
 #include "executor/gpu/cuda_matmul.h"
 #include <cuda_runtime_api.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { CANDIDATES = 8, REPEATS = 5 };
+enum { CANDIDATES = 8, ENTRANTS = CANDIDATES + 1, ROUNDS = 7 };
 
 static bool check(cublasStatus_t status, const char *what, struct error *err)
 {
@@ -63,22 +64,77 @@ bool cuda_tune_first(cublasLtHandle_t handle, struct shape *s, struct error *err
 }
 
 /* ---- timing ---- */
-static bool run(cublasLtHandle_t handle, const struct shape *s, const cublasLtMatmulAlgo_t *algorithm,
-                const struct operands *o, void *out)
+struct contest {
+    cublasLtHandle_t handle;
+    const struct shape *shape;
+    const struct operands *operands;
+    void *scratch; /* for the result, NULL: it goes where the caller's goes */
+    void *swept;   /* memory that pushes all else out of the cache, NULL: there is no room for it */
+    size_t swept_bytes;
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    int count, entrants; /* algorithms, and those with what goes apart, behind them */
+    bool fails[ENTRANTS];
+    cudaEvent_t from[ENTRANTS], to[ENTRANTS];
+    float ms[ENTRANTS][ROUNDS];
+};
+
+static bool start(const struct contest *t, int entrant)
 {
+    const struct shape *s = t->shape;
+    const struct operands *o = t->operands;
     const float alpha = 1, beta = o->accumulate ? 1 : 0;
-    return cublasLtMatmul(handle, s->operation, &alpha, o->left, s->left, o->right, s->right, &beta, out, s->out, out,
-                          s->out, algorithm, o->workspace, WORKSPACE_BYTES, o->stream) == CUBLAS_STATUS_SUCCESS;
+    void *out = t->scratch ? t->scratch : o->out;
+    if (entrant == t->count)
+        return o->apart(o->apart_context, out, NULL);
+    return cublasLtMatmul(t->handle, s->operation, &alpha, o->left, s->left, o->right, s->right, &beta, out, s->out,
+                          out, s->out, &t->found[entrant].algo, o->workspace, WORKSPACE_BYTES,
+                          o->stream) == CUBLAS_STATUS_SUCCESS;
 }
 
-static bool time_of(cublasLtHandle_t handle, const struct shape *s, const cublasLtMatmulAlgo_t *algorithm,
-                    const struct operands *o, void *out, cudaEvent_t from, cudaEvent_t to, float *ms)
+/* In a step operands come from memory, and kernels stand in a queue: writing what fills the cache sees to the one, and
+ * while that takes its time the host queues what is timed. */
+static bool time_once(const struct contest *t, int entrant)
 {
-    bool ok = run(handle, s, algorithm, o, out) && cudaEventRecord(from, o->stream) == cudaSuccess;
-    for (int i = 0; ok && i < REPEATS; i++)
-        ok = run(handle, s, algorithm, o, out);
-    return ok && cudaEventRecord(to, o->stream) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
-           cudaEventElapsedTime(ms, from, to) == cudaSuccess;
+    void *stream = t->operands->stream;
+    return (!t->swept || cudaMemsetAsync(t->swept, 0, t->swept_bytes, stream) == cudaSuccess) &&
+           cudaEventRecord(t->from[entrant], stream) == cudaSuccess && start(t, entrant) &&
+           cudaEventRecord(t->to[entrant], stream) == cudaSuccess;
+}
+
+/* All in turn, so that the device's clocks are the same for each. */
+static bool run_round(struct contest *t, int round)
+{
+    bool ok = true;
+    for (int e = 0; ok && e < t->entrants; e++)
+        ok = t->fails[e] || time_once(t, e);
+    ok = ok && cudaStreamSynchronize(t->operands->stream) == cudaSuccess;
+    for (int e = 0; ok && e < t->entrants; e++)
+        ok = t->fails[e] || cudaEventElapsedTime(&t->ms[e][round], t->from[e], t->to[e]) == cudaSuccess;
+    return ok;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whom it takes for the first time may be loaded, or be timed itself, before. Returns the one of the least median, -1:
+ * none could be timed. */
+static int winner_of(struct contest *t)
+{
+    int best = -1;
+    for (int e = 0; e < t->entrants; e++)
+        t->fails[e] = !start(t, e);
+    for (int round = 0; round < ROUNDS; round++)
+        if (!run_round(t, round))
+            return -1;
+    for (int e = 0; e < t->entrants; e++) {
+        qsort(t->ms[e], ROUNDS, sizeof *t->ms[e], by_size);
+        if (!t->fails[e] && (best < 0 || t->ms[e][ROUNDS / 2] < t->ms[best][ROUNDS / 2]))
+            best = e;
+    }
+    return best;
 }
 
 static size_t out_bytes(const struct shape *s)
@@ -88,38 +144,59 @@ static size_t out_bytes(const struct shape *s)
     return elements * (s->key.out.type == CUDA_R_16BF ? 2 : sizeof(float));
 }
 
-/* The product's own bytes serve a result that is only written: a second copy of the logits may not find room. */
-static bool open_out(const struct shape *s, const struct operands *o, void **scratch)
+/* The product's own bytes serve a result that is only written: a second copy of the logits may not find room. Where
+ * there is none for what fills the cache, the workspace is better than nothing. */
+static bool open_contest(struct contest *t)
 {
-    *scratch = NULL;
-    return !o->accumulate || cudaMalloc(scratch, out_bytes(s)) == cudaSuccess;
+    int device = 0, cache_bytes = 0;
+    if (t->operands->accumulate && cudaMalloc(&t->scratch, out_bytes(t->shape)) != cudaSuccess)
+        return false;
+    if (cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, device) == cudaSuccess && cache_bytes > 0) {
+        t->swept_bytes = 2 * (size_t)cache_bytes;
+        if (cudaMalloc(&t->swept, t->swept_bytes) != cudaSuccess)
+            t->swept = t->operands->workspace, t->swept_bytes = WORKSPACE_BYTES;
+    }
+    for (int e = 0; e < t->entrants; e++)
+        if (cudaEventCreate(&t->from[e]) != cudaSuccess || cudaEventCreate(&t->to[e]) != cudaSuccess)
+            return false;
+    return true;
+}
+
+static void close_contest(struct contest *t)
+{
+    for (int e = 0; e < t->entrants; e++) {
+        if (t->from[e])
+            cudaEventDestroy(t->from[e]);
+        if (t->to[e])
+            cudaEventDestroy(t->to[e]);
+    }
+    cudaFree(t->scratch);
+    if (t->swept != t->operands->workspace)
+        cudaFree(t->swept);
+    cudaGetLastError(); /* memory that was not to be had is no error of the program */
 }
 
 void cuda_tune(cublasLtHandle_t handle, struct shape *s, const struct operands *operands)
 {
-    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    cudaEvent_t from = NULL, to = NULL;
-    void *scratch = NULL;
-    float best_ms = 0, ms;
-    int count = 0;
+    struct contest t = { .handle = handle, .shape = s, .operands = operands };
     s->tried = true;
-    if (!rank_algorithms(handle, s, found, CANDIDATES, &count, NULL) || count < 2)
+    if (!rank_algorithms(handle, s, t.found, CANDIDATES, &t.count, NULL))
         return;
-    if (open_out(s, operands, &scratch) && cudaEventCreate(&from) == cudaSuccess && cudaEventCreate(&to) == cudaSuccess)
-        for (int i = 0; i < count; i++)
-            if (time_of(handle, s, &found[i].algo, operands, scratch ? scratch : operands->out, from, to, &ms) &&
-                (!s->tuned || ms < best_ms))
-                best_ms = ms, s->algorithm = found[i].algo, s->tuned = true;
-    cudaGetLastError(); /* memory that was not to be had is no error of the program */
-    if (from)
-        cudaEventDestroy(from);
-    if (to)
-        cudaEventDestroy(to);
-    cudaFree(scratch);
+    t.entrants = t.count + (operands->apart != NULL);
+    if (t.entrants < 2)
+        return;
+    const int winner = open_contest(&t) ? winner_of(&t) : -1;
+    close_contest(&t);
+    s->tuned = winner >= 0;
+    s->apart = winner == t.count;
+    if (winner >= 0 && winner < t.count)
+        s->algorithm = t.found[winner].algo;
 }
 
 /* ---- what is kept over runs ---- */
 enum { ALGORITHM_PLACE = 0, SCHEME_PLACE = 3 };
+static const int64_t NO_ALGORITHM = UINT32_MAX; /* in the place of one: it goes apart */
 static const struct {
     cublasLtMatmulAlgoConfigAttributes_t which;
     size_t bytes;
@@ -154,6 +231,8 @@ void cuda_tune_describe(const struct shape *s, struct gpu_choice *out)
                                                  &written) == CUBLAS_STATUS_SUCCESS)
             out->setting[i] = value;
     }
+    if (s->apart)
+        out->setting[ALGORITHM_PLACE] = NO_ALGORITHM;
 }
 
 bool cuda_tune_take(cublasLtHandle_t handle, struct shape *s, const struct gpu_choice *choice)
@@ -161,6 +240,8 @@ bool cuda_tune_take(cublasLtHandle_t handle, struct shape *s, const struct gpu_c
     cublasLtMatmulAlgo_t algorithm;
     cublasLtMatmulHeuristicResult_t result;
     const struct key *k = &s->key;
+    if (choice->setting[ALGORITHM_PLACE] == NO_ALGORITHM)
+        return s->apart = s->key.epilogue != GPU_PLAIN;
     bool ok =
         (choice->setting[SCHEME_PLACE] & ~(int64_t)schemes_of(s)) == 0 &&
         cublasLtMatmulAlgoInit(handle, CUBLAS_COMPUTE_32F, CUDA_R_32F, k->left.type, k->right.type, k->out.type,

@@ -38,6 +38,11 @@ struct gpu_matmul {
     void *aux;  /* (m,n), as c but for its own distance between lines, of c's type */
     int64_t aux_m;
     int bias_type;
+    /* Queues on the same stream what would be done without the epilogue, with c's elements going to `c`: where the
+     * device times products this is timed, too, and where it is faster the product is not taken. It may be queued any
+     * number of times. NULL: there is nothing to compare with. */
+    bool (*apart)(void *context, void *c, struct error *err);
+    void *apart_context;
 };
 
 /* Softmax attention as the kernels ATTENTION and ATTENTION_..._GRADIENT take it (kinds.h): in bf16 with heads of whole
@@ -85,8 +90,9 @@ struct gpu {
     bool (*fill)(void *self, void *stream, void *to, int byte, size_t bytes, struct error *err);
     bool (*launch)(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
                    struct error *err);
-    /* A product by a library; NULL: the device has none. *taken false: it has none for this shape, nothing was queued,
-     * and declined says why. Where it is not taken the kernel PRODUCT serves. */
+    /* A product by a library; NULL: the device has none. *taken false: it has none for this shape, or none that is
+     * worth while, the result is not there, and declined says why. A plain one that is not taken is left to the kernel
+     * PRODUCT. */
     bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, bool *taken, struct error *declined,
                    struct error *err);
     /* Tells whether it takes this product with its epilogue, or these several as one. NULL: none but single PLAIN ones.
@@ -143,7 +149,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 10"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 11"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* Under this one stands what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

@@ -266,36 +266,68 @@ static bool backward_and_gelu(const struct gpu_call *g, const struct gpu_call *g
     return library_fuses(g, m);
 }
 
+struct two_calls {
+    const struct gpu_call *product, *gelu;
+};
+
+static bool gelu_apart(void *context, void *c, struct error *err)
+{
+    const struct two_calls *two = context;
+    (void)c; /* neither adds to what is there */
+    return gpu_issue(two->product, err) && gpu_issue(two->gelu, err);
+}
+
 bool gpu_issue_with_gelu(const struct gpu_call *g, const struct gpu_call *gelu, bool *done, struct error *err)
 {
     struct gpu_matmul m;
     *done = g->call->phase == PHASE_FORWARD ? forward_and_gelu(g, gelu, &m) : backward_and_gelu(g, gelu, &m);
+    m.apart = gelu_apart, m.apart_context = &(struct two_calls){ g, gelu };
     return !*done || ask_library(g, &m, done, err);
 }
 
 /* ---- the phases ---- */
 /* Without a library the bias goes in first, as on the processor. */
+static bool forward_apart(void *context, void *c, struct error *err)
+{
+    const struct gpu_call *g = context;
+    struct spot spots[] = { gpu_spot_of(g, ROLE_OUT, 0), gpu_spot_of(g, ROLE_WEIGHT, 1) };
+    struct gpu_work work = { .integer = { 1 },
+                             .spot = { gpu_operand(g, ROLE_OUT, 0), gpu_operand(g, ROLE_WEIGHT, 1) } };
+    (void)c; /* it is written where it belongs */
+    gpu_loops(g, &work, &g->call->segment->out[0], g->call->operand[ROLE_OUT][0].dim_count, false, spots, 2);
+    return gpu_start_elements(g->gpu, g->stream, GPU_SUM_TERMS, &work, work.outer, err) &&
+           product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, true, err);
+}
+
 static bool forward(const struct gpu_call *g, struct error *err)
 {
-    bool accumulate = !begins(g->call, ROLE_OUT, 0);
-    if (g->call->segment->weight_count > 1 && !accumulate) {
-        struct gpu_matmul m;
-        if (single(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, false, &m) &&
-            follows_columns(g, ROLE_WEIGHT, ROLE_OUT, ROLE_IN, ROLE_WEIGHT) && set_bias(g, ROLE_WEIGHT, &m)) {
-            bool done = false;
-            m.epilogue = GPU_BIAS;
-            if (library_fuses(g, &m) && (!ask_library(g, &m, &done, err) || done))
-                return done;
-        }
-        struct spot spots[] = { gpu_spot_of(g, ROLE_OUT, 0), gpu_spot_of(g, ROLE_WEIGHT, 1) };
-        struct gpu_work work = { .integer = { 1 },
-                                 .spot = { gpu_operand(g, ROLE_OUT, 0), gpu_operand(g, ROLE_WEIGHT, 1) } };
-        gpu_loops(g, &work, &g->call->segment->out[0], g->call->operand[ROLE_OUT][0].dim_count, false, spots, 2);
-        if (!gpu_start_elements(g->gpu, g->stream, GPU_SUM_TERMS, &work, work.outer, err))
-            return false;
-        accumulate = true;
+    const bool accumulate = !begins(g->call, ROLE_OUT, 0);
+    struct gpu_matmul m;
+    bool done = false;
+    if (g->call->segment->weight_count <= 1 || accumulate)
+        return product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, accumulate, err);
+    if (single(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, false, &m) &&
+        follows_columns(g, ROLE_WEIGHT, ROLE_OUT, ROLE_IN, ROLE_WEIGHT) && set_bias(g, ROLE_WEIGHT, &m)) {
+        m.epilogue = GPU_BIAS;
+        m.apart = forward_apart, m.apart_context = (void *)(uintptr_t)g;
+        if (library_fuses(g, &m) && (!ask_library(g, &m, &done, err) || done))
+            return done;
     }
-    return product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, accumulate, err);
+    return forward_apart((void *)(uintptr_t)g, NULL, err);
+}
+
+/* The product to be timed without its epilogue, which may add to what is at m->c, and thus goes elsewhere. */
+struct weight_call {
+    const struct gpu_call *g;
+    const struct gpu_matmul *m;
+};
+
+static bool weight_apart(void *context, void *c, struct error *err)
+{
+    const struct weight_call *w = context;
+    struct gpu_matmul plain = *w->m;
+    plain.c = c, plain.epilogue = GPU_PLAIN, plain.bias = NULL, plain.apart = NULL;
+    return multiply(w->g, &plain, err) && gpu_bias_gradient(w->g, 1, err);
 }
 
 static bool backward_weight(const struct gpu_call *g, struct error *err)
@@ -309,6 +341,7 @@ static bool backward_weight(const struct gpu_call *g, struct error *err)
         set_bias(g, ROLE_GRADIENT_WEIGHT, &m)) {
         bool done = false;
         m.epilogue = GPU_BIAS_GRADIENT;
+        m.apart = weight_apart, m.apart_context = &(struct weight_call){ g, &m };
         if (library_fuses(g, &m) && (!ask_library(g, &m, &done, err) || done))
             return done;
     }
