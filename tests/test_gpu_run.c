@@ -432,6 +432,67 @@ START_TEST(told_steps_are_held_back)
 }
 END_TEST
 
+/* ---- one lane at a time adds to a graph ---- */
+static struct {
+    bool (*begin_capture)(void *self, void *stream, struct error *err);
+    bool (*end_capture)(void *self, void *stream, void **graph, struct error *err);
+    bool (*record)(void *self, void *stream, void *event, struct error *err);
+    pthread_mutex_t mutex;
+    bool keeps;
+    int records, mixed; /* mixed: records behind which another thread's came before the instruction's own */
+    pthread_t opener;
+} keeping = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static bool begin_keeping(void *self, void *stream, struct error *err)
+{
+    keeping.keeps = true;
+    return keeping.begin_capture(self, stream, err);
+}
+
+static bool end_keeping(void *self, void *stream, void **graph, struct error *err)
+{
+    keeping.keeps = false;
+    return keeping.end_capture(self, stream, graph, err);
+}
+
+/* The first record ties the streams, then each instruction has two; whoever has made the first of them waits long
+ * enough for the others. */
+static bool record_keeping(void *self, void *stream, void *event, struct error *err)
+{
+    enum { NAP_NS = 200000 };
+    pthread_mutex_lock(&keeping.mutex);
+    const bool first = keeping.keeps && keeping.records++ % 2 == 1;
+    if (first)
+        keeping.opener = pthread_self();
+    else if (keeping.keeps && keeping.records > 1)
+        keeping.mixed += !pthread_equal(keeping.opener, pthread_self());
+    pthread_mutex_unlock(&keeping.mutex);
+    bool ok = keeping.record(self, stream, event, err);
+    if (first)
+        clock_sleep_until_ns(clock_now_ns() + NAP_NS);
+    return ok;
+}
+
+static bool open_keeping(struct rank *rank, struct error *err)
+{
+    struct gpu gpu;
+    open_any(&gpu);
+    keeping.begin_capture = gpu.begin_capture, keeping.end_capture = gpu.end_capture, keeping.record = gpu.record;
+    gpu.begin_capture = begin_keeping, gpu.end_capture = end_keeping, gpu.record = record_keeping;
+    return gpu_device_open(rank, &gpu, err);
+}
+
+START_TEST(graphs_take_one_instruction_at_a_time)
+{
+    const struct device device = { .name = "keeping", .open = open_keeping, GPU_DEVICE_FUNCTIONS };
+    settings.steps = STEPS + 1;
+    gpu_run(tiny_models[0], &gpu_choices_tried[0], &device, NULL, NULL);
+    settings.steps = STEPS;
+    ck_assert_int_gt(keeping.records, 2);
+    ck_assert_int_eq(keeping.mixed, 0);
+}
+END_TEST
+
 START_TEST(absent_devices_say_so)
 {
     struct error error = { 0 };
@@ -470,6 +531,7 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD(suite, a_host_that_is_late_shifts_no_times);
     CHECK_ADD(suite, gates_hold_streams);
     CHECK_ADD_LOOP(suite, told_steps_are_held_back, 2);
+    CHECK_ADD(suite, graphs_take_one_instruction_at_a_time);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;
 }

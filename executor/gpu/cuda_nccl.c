@@ -14,8 +14,8 @@
 _Static_assert(NCCL_UNIQUE_ID_BYTES == COMM_ID_BYTES, "an id of NCCL has 128 bytes");
 _Static_assert(NCCL_SPLIT_NOCOLOR == COMM_NO_COLOUR, "the colour of those who take no part");
 
-/* Non-blocking splits with a configuration of their own. */
-enum { OLDEST_VERSION = 21800, FIRST_GROUP_ABORT = 22200, MOST_CTAS = 32, LEAVE_NAP_NS = 1000000, LEAVE_NAPS = 10000 };
+/* From 2.22 on communicators may be aborted as a group, and an abort returns when all of them are given back. */
+enum { OLDEST_VERSION = 22200, MOST_CTAS = 32, LEAVE_NAP_NS = 1000000, LEAVE_NAPS = 10000 };
 #define LIBRARY_FILE "libnccl.so.2"
 
 #define FUNCTIONS(FUNCTION)                                                                                            \
@@ -36,18 +36,17 @@ enum { OLDEST_VERSION = 21800, FIRST_GROUP_ABORT = 22200, MOST_CTAS = 32, LEAVE_
     FUNCTION(ncclReduceScatter)                                                                                        \
     FUNCTION(ncclReduce)                                                                                               \
     FUNCTION(ncclBroadcast)                                                                                            \
+    FUNCTION(ncclCommRegister)                                                                                         \
     FUNCTION(ncclSend)                                                                                                 \
     FUNCTION(ncclRecv)
 
 struct cuda_nccl {
     char name[32];
-    int version; /* 22809 is 2.28.9 */
     void *library;
     int device, most_ctas; /* most_ctas: of one communicator; 0: as NCCL likes */
 #define FUNCTION(symbol) __typeof__(symbol) *symbol;
     FUNCTIONS(FUNCTION)
 #undef FUNCTION
-    __typeof__(ncclCommRegister) *ncclCommRegister; /* NULL before 2.19 */
 };
 
 static bool enter(const struct cuda_nccl *n, struct error *err)
@@ -127,7 +126,7 @@ static void lend(void *self, void *comm, void *memory, size_t bytes)
 {
     const struct cuda_nccl *n = self;
     void *handle;
-    if (n->ncclCommRegister && bytes > 0 && enter(n, NULL))
+    if (bytes > 0 && enter(n, NULL))
         n->ncclCommRegister(comm, memory, bytes, &handle);
 }
 
@@ -135,13 +134,11 @@ static void lend(void *self, void *comm, void *memory, size_t bytes)
 static void abort_comms(void *self, void *const *comms, int count)
 {
     const struct cuda_nccl *n = self;
-    const bool together = n->version >= FIRST_GROUP_ABORT;
-    if (!enter(n, NULL) || (together && n->ncclGroupStart() != ncclSuccess))
+    if (!enter(n, NULL) || n->ncclGroupStart() != ncclSuccess)
         return;
     for (int i = 0; i < count; i++)
         n->ncclCommAbort(comms[i]);
-    if (together)
-        n->ncclGroupEnd();
+    n->ncclGroupEnd();
 }
 
 /* Others may still fetch what this rank has sent: it waits for them, but not for ever. */
@@ -226,25 +223,22 @@ static bool load(struct cuda_nccl *n, struct error *err)
     {                                                                                                                  \
         void *found = dlsym(n->library, #symbol);                                                                      \
         if (!found)                                                                                                    \
-            return fail_kind(err, ERROR_ENVIRONMENT, "NCCL's library has no %s: 2.18 or later is needed", #symbol);    \
+            return fail_kind(err, ERROR_ENVIRONMENT, "NCCL's library has no %s: 2.22 or later is needed", #symbol);    \
         memcpy(&n->symbol, &found, sizeof found);                                                                      \
     }
     FUNCTIONS(FUNCTION)
 #undef FUNCTION
-    void *found = dlsym(n->library, "ncclCommRegister");
-    memcpy(&n->ncclCommRegister, &found, sizeof found);
     return true;
 }
 
 static bool check_version(struct cuda_nccl *n, struct error *err)
 {
-    int version = 0;
+    int version = 0; /* 22809 is 2.28.9 */
     if (!check(n, n->ncclGetVersion(&version), NULL, "asking for its version", err))
         return false;
-    n->version = version;
     snprintf(n->name, sizeof n->name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return version >= OLDEST_VERSION ||
-           fail_kind(err, ERROR_ENVIRONMENT, "%s is too old: 2.18 or later is needed", n->name);
+           fail_kind(err, ERROR_ENVIRONMENT, "%s is too old: 2.22 or later is needed", n->name);
 }
 
 /* Kernels of all lanes must find room beside each other. */

@@ -282,13 +282,15 @@ static void mark(const struct rank *rank, const struct instr *instr)
 bool gpu_device_execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
 {
     (void)span; /* finish_step() tells */
-    const struct gpu_rank *g = rank->device_state;
+    struct gpu_rank *g = rank->device_state;
     if (g->mode == GPU_STEP_REPLAYED)
         return true;
+    gpu_replay_enter(g);
     mark(rank, instr);
     bool ok = gpu_queue_begin(rank, instr, err) && run(rank, instr, err) && gpu_queue_end(rank, instr, err);
     if (g->gpu.unmark)
         g->gpu.unmark();
+    gpu_replay_leave(g);
     return ok;
 }
 

@@ -7,6 +7,7 @@
 #include "executor/gpu/issue.h"
 #include "executor/gpu/update.h"
 #include "executor/rank.h"
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* How a step reaches the device: instruction by instruction; the same, and kept; from what was kept. */
@@ -42,6 +43,7 @@ struct gpu_rank {
     int64_t overflow_slot;   /* where the host reads them */
     enum gpu_step_mode mode; /* of this step */
     void *graph;             /* what was kept, NULL: nothing yet */
+    pthread_mutex_t keeping; /* held by the lane whose instruction is being kept */
     void *joint[LANE_COUNT]; /* events that tie the streams of a graph together */
     bool keeps_steps;        /* as graphs */
     gpu_gate *gate;          /* of the host: gates up to this number are open; NULL: streams are not held */
@@ -115,6 +117,9 @@ void gpu_replay_close(struct gpu_rank *g);
 enum gpu_step_mode gpu_replay_mode(const struct rank *rank); /* of the step that begins */
 bool gpu_replay_begin(struct rank *rank, struct error *err);
 bool gpu_replay_finish(struct rank *rank, struct error *err);
+/* Round what a lane queues for one instruction: lanes are threads, and a graph takes nodes from one at a time. */
+void gpu_replay_enter(struct gpu_rank *g);
+void gpu_replay_leave(struct gpu_rank *g);
 /* Gives each instruction the whole step as its span, where the step has no times by instruction. */
 void gpu_replay_spans(const struct rank *rank, struct span *spans);
 /* What really ran in the last step, whose times are told: executor/gpu/watch.c. Where there are no records the run goes

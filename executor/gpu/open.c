@@ -212,6 +212,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its GPU", rank->rank);
     }
     g->gpu = *gpu;
+    pthread_mutex_init(&g->keeping, NULL);
     rank->device_state = g;
     gpu_watch_open(rank);
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&

@@ -38,6 +38,7 @@ void gpu_replay_close(struct gpu_rank *g)
         g->gpu.close_event(g->gpu.self, g->joint[lane]);
     if (g->graph)
         g->gpu.close_graph(g->gpu.self, g->graph);
+    pthread_mutex_destroy(&g->keeping);
 }
 
 enum gpu_step_mode gpu_replay_mode(const struct rank *rank)
@@ -46,6 +47,18 @@ enum gpu_step_mode gpu_replay_mode(const struct rank *rank)
     if (!g->keeps_steps || rank->updates == 0 || rank->step + 1 == rank->options->step_count)
         return GPU_STEP_QUEUED;
     return g->graph ? GPU_STEP_REPLAYED : GPU_STEP_CAPTURED;
+}
+
+void gpu_replay_enter(struct gpu_rank *g)
+{
+    if (g->mode == GPU_STEP_CAPTURED)
+        pthread_mutex_lock(&g->keeping);
+}
+
+void gpu_replay_leave(struct gpu_rank *g)
+{
+    if (g->mode == GPU_STEP_CAPTURED)
+        pthread_mutex_unlock(&g->keeping);
 }
 
 /* ---- what the host fills before a step ---- */

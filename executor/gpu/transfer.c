@@ -114,8 +114,13 @@ bool gpu_device_transfer(struct rank *rank, const struct instr *instr, bool mute
 {
     struct gpu_rank *g = rank->device_state;
     (void)span;
-    if (rank->program->plan->rank_count == 1) /* nothing moves */
-        return g->mode == GPU_STEP_REPLAYED || (gpu_queue_begin(rank, instr, err) && gpu_queue_end(rank, instr, err));
+    if (rank->program->plan->rank_count == 1) { /* nothing moves */
+        gpu_replay_enter(g);
+        bool ok =
+            g->mode == GPU_STEP_REPLAYED || (gpu_queue_begin(rank, instr, err) && gpu_queue_end(rank, instr, err));
+        gpu_replay_leave(g);
+        return ok;
+    }
     if (g->comm)
         return gpu_comm_transfer(rank, instr, muted, err);
     return gpu_queue_begin(rank, instr, err) && copy_all(rank, instr, true, err) &&
