@@ -116,9 +116,16 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0, *greatest = DOUBLE_GREATEST_PRIORITY;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
 {
     (void)flags;
+    cuda_double.priority = priority;
     *out = malloc(1);
     return cudaSuccess;
 }
@@ -149,7 +156,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *out)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
-    (void)flags;
+    cuda_double.event_flags = flags;
     return cudaEventCreate(out);
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DOUBLE_MOST_RUNS = 256, DOUBLE_CACHE_BYTES = 50 << 20 };
+enum { DOUBLE_MOST_RUNS = 256, DOUBLE_CACHE_BYTES = 50 << 20, DOUBLE_GREATEST_PRIORITY = -5 };
 struct cuda_double {
     int device_count;
     size_t free_bytes; /* what cudaMalloc may still give */
@@ -23,6 +23,8 @@ struct cuda_double {
     size_t filled;                 /* bytes, by all fills */
     int products;                  /* since the reset */
     int holds;                     /* of streams */
+    int priority;                  /* of the latest stream */
+    unsigned event_flags;          /* of the latest event */
     double now_ms;                 /* of the device */
     int algorithms;                /* that the ranking has */
     double algorithm_ms[16];

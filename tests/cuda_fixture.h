@@ -15,7 +15,7 @@ static inline void open_again(void)
 {
     struct error error = { 0 };
     ck_assert_msg(cleave_gpu_open(&gpu, GPU_MODULE_VERSION, cuda_double.device_count - 1, &error), "%s", error.message);
-    stream = gpu.open_stream(gpu.self, &error);
+    stream = gpu.open_stream(gpu.self, false, &error);
 }
 
 /* A device of which the process knows nothing. */

@@ -113,7 +113,7 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call, bool h
 {
     struct error error = { 0 };
     struct kernel_call device = *call;
-    struct gpu_call g = { .gpu = gpu, .stream = gpu->open_stream(gpu->self, &error), .call = &device };
+    struct gpu_call g = { .gpu = gpu, .stream = gpu->open_stream(gpu->self, false, &error), .call = &device };
     require(g.stream != NULL, &error);
     size_t table_bytes = (size_t)gpu_table_bytes(call->segment);
     void *table = malloc(table_bytes + 1);

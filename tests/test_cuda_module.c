@@ -348,7 +348,7 @@ START_TEST(workspaces_are_told)
     gpu.workspaces(gpu.self, &products, &attention);
     ck_assert_int_eq(products, 32 << 20);
     void *first = stream;
-    stream = gpu.open_stream(gpu.self, &error);
+    stream = gpu.open_stream(gpu.self, false, &error);
     multiply(0, false);
     gpu.workspaces(gpu.self, &products, &attention);
     ck_assert_int_eq(products, 2 * (32 << 20));
@@ -362,7 +362,7 @@ START_TEST(questions_leave_no_error)
     struct error error = { 0 };
     const struct gpu_work work = { .inner = 1 };
     open_module();
-    void *event = gpu.open_event(gpu.self, &error);
+    void *event = gpu.open_event(gpu.self, true, &error);
     cuda_double.busy = true;
     ck_assert(!gpu.reached(gpu.self, event));
     ck_assert_msg(gpu.launch(gpu.self, stream, GPU_SET, 1, &work, &error), "%s", error.message);
@@ -377,6 +377,21 @@ START_TEST(the_cache_is_the_devices)
 {
     open_module();
     ck_assert_int_eq(gpu.cache_bytes, DOUBLE_CACHE_BYTES);
+    close_module();
+}
+END_TEST
+
+START_TEST(streams_have_priorities_and_events_clocks)
+{
+    struct error error = { 0 };
+    open_module();
+    ck_assert_int_eq(cuda_double.priority, 0);
+    gpu.close_stream(gpu.self, gpu.open_stream(gpu.self, true, &error));
+    ck_assert_int_eq(cuda_double.priority, DOUBLE_GREATEST_PRIORITY);
+    gpu.close_event(gpu.self, gpu.open_event(gpu.self, true, &error));
+    ck_assert_uint_eq(cuda_double.event_flags, cudaEventDefault);
+    gpu.close_event(gpu.self, gpu.open_event(gpu.self, false, &error));
+    ck_assert_uint_eq(cuda_double.event_flags, cudaEventDisableTiming);
     close_module();
 }
 END_TEST
@@ -410,6 +425,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, workspaces_are_told);
     CHECK_ADD(suite, questions_leave_no_error);
     CHECK_ADD(suite, the_cache_is_the_devices);
+    CHECK_ADD(suite, streams_have_priorities_and_events_clocks);
     CHECK_ADD(suite, a_stream_is_held_by_one_launch);
     return suite;
 }

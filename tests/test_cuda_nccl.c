@@ -56,7 +56,7 @@ static void call_all(const struct nccl *nccl, const struct gpu *gpu, void *comm)
 {
     struct error error = { 0 };
     float host[COUNT], back[COUNT];
-    void *stream = gpu->open_stream(gpu->self, &error), *from = gpu->allocate(gpu->self, sizeof host, &error),
+    void *stream = gpu->open_stream(gpu->self, false, &error), *from = gpu->allocate(gpu->self, sizeof host, &error),
          *to = gpu->allocate(gpu->self, sizeof host, &error);
     for (int i = 0; i < COUNT; i++)
         host[i] = (float)i;

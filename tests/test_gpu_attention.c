@@ -219,7 +219,7 @@ static void try_shape(const struct shape *s, const struct gpu *gpu)
 {
     struct problem p;
     struct error error = { 0 };
-    void *stream = gpu->open_stream(gpu->self, &error);
+    void *stream = gpu->open_stream(gpu->self, false, &error);
     make(&p, s, gpu);
     solve();
     for (int i = 0; i < OPERANDS; i++)

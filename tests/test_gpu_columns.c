@@ -75,7 +75,7 @@ static int run(const struct norm_case *c, struct norm_data *d)
     double *parts = calloc((size_t)gpu_part_count(&gpu), sizeof *parts);
     struct gpu_call g = { .gpu = &gpu, .call = &call, .parts = c->parts ? parts : NULL };
     g.type[ROLE_GRADIENT_OUT][0] = g.type[ROLE_IN][0] = c->half ? GPU_BF16 : GPU_REAL;
-    g.stream = gpu.open_stream(gpu.self, &error);
+    g.stream = gpu.open_stream(gpu.self, false, &error);
     ck_assert_msg(gpu_issue(&g, &error) && gpu.finish(gpu.self, g.stream, &error), "%s", error.message);
     int used = 0;
     for (int64_t i = 0; i < gpu_part_count(&gpu); i++)

@@ -16,7 +16,7 @@ static void update(int threads, int teams, struct gpu_update *updates, struct gp
     struct gpu gpu;
     struct error error = { 0 };
     ck_assert(gpu_emulated_open(&gpu, threads, teams, true, &error));
-    void *stream = gpu.open_stream(gpu.self, &error);
+    void *stream = gpu.open_stream(gpu.self, false, &error);
     const int64_t chunks = gpu_update_chunks(updates, count);
     const struct gpu_work work = { .integer = { [ADAMW_WEIGHTS] = count, [ADAMW_CHUNKS] = chunks },
                                    .spot = {

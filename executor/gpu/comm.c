@@ -50,7 +50,7 @@ static int oldest_unfinished(const struct rank *rank)
 {
     struct gpu_rank *g = rank->device_state;
     struct gpu_comm *c = g->comm;
-    while (c->seen < c->next && g->gpu.reached(g->gpu.self, g->done[c->transfer[c->seen]]))
+    while (c->seen < c->next && g->gpu.reached(g->gpu.self, gpu_end_event(g, c->transfer[c->seen])))
         c->seen++;
     return c->seen < c->next ? c->transfer[c->seen] : -1;
 }

@@ -86,11 +86,14 @@ static void workspaces(void *self, int64_t *products_bytes, int64_t *attention_b
 }
 
 /* ---- streams and events ---- */
-static void *open_stream(void *self, struct error *err)
+static void *open_stream(void *self, bool urgent, struct error *err)
 {
+    int least = 0, greatest = 0;
     cudaStream_t stream = NULL;
-    bool ok =
-        enter(self, err) && check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream", err);
+    bool ok = enter(self, err) &&
+              check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the streams' priorities", err) &&
+              check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, urgent ? greatest : least),
+                    "creating a stream", err);
     return ok ? stream : NULL;
 }
 
@@ -100,10 +103,12 @@ static void close_stream(void *self, void *stream)
         cudaStreamDestroy(stream);
 }
 
-static void *open_event(void *self, struct error *err)
+static void *open_event(void *self, bool timed, struct error *err)
 {
     cudaEvent_t event = NULL;
-    bool ok = enter(self, err) && check(cudaEventCreateWithFlags(&event, cudaEventDefault), "creating an event", err);
+    bool ok =
+        enter(self, err) && check(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
+                                  "creating an event", err);
     return ok ? event : NULL;
 }
 

@@ -51,6 +51,11 @@ static int index_of(const struct rank *rank, const struct instr *instr)
     return (int)(instr - rank->program->stages[rank->stage].instrs);
 }
 
+void *gpu_end_event(const struct gpu_rank *g, int index)
+{
+    return g->told ? g->done[index] : g->mark[index];
+}
+
 bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -60,16 +65,17 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
     atomic_fetch_add(&g->queued, 1);
     for (int w = 0; w < instr->wait_count; w++) {
         int before = rank->program->stages[rank->stage].waits[instr->wait_first + w];
-        if (!g->gpu.wait(g->gpu.self, stream, g->done[before], err))
+        if (!g->gpu.wait(g->gpu.self, stream, gpu_end_event(g, before), err))
             return false;
     }
-    return g->gpu.record(g->gpu.self, stream, g->began[index_of(rank, instr)], err);
+    return !g->told || g->gpu.record(g->gpu.self, stream, g->began[index_of(rank, instr)], err);
 }
 
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
-    return g->gpu.record(g->gpu.self, g->stream[instr->lane], g->done[index_of(rank, instr)], err);
+    void *event = gpu_end_event(g, index_of(rank, instr));
+    return !event || g->gpu.record(g->gpu.self, g->stream[instr->lane], event, err);
 }
 
 /* ---- instructions ---- */
@@ -330,9 +336,9 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
     if (g->comm)
         gpu_comm_begin_step(rank);
     g->mode = gpu_replay_mode(rank);
+    g->told = g->mode == GPU_STEP_QUEUED && (rank->options->on_timeline || rank->step + 1 == rank->options->step_count);
     gpu_watch_begin(rank);
-    return tie_clocks(g, g->mode == GPU_STEP_QUEUED ? MOST_TIES : 1, err) && gpu_replay_begin(rank, err) &&
-           gpu_hold_begin(rank, err);
+    return tie_clocks(g, g->told ? MOST_TIES : 1, err) && gpu_replay_begin(rank, err) && gpu_hold_begin(rank, err);
 }
 
 static void read_numbers(struct rank *rank)
@@ -381,7 +387,7 @@ bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error 
     if (g->comm && !gpu_comm_check(rank, err))
         return false;
     read_numbers(rank);
-    if (g->mode != GPU_STEP_QUEUED) {
+    if (!g->told) {
         gpu_replay_spans(rank, spans);
         return true;
     }

@@ -25,7 +25,9 @@ struct gpu_rank {
     struct gpu gpu;
     unsigned char *arena;        /* of the device; offsets are the program's */
     void *stream[LANE_COUNT];    /* NULL where the lane is not in use */
-    void **began, **done;        /* (instr_count) events of this step */
+    void **began, **done;        /* (instr_count) events of steps whose times are told */
+    void **mark;                 /* (instr_count) those of all other steps' ends, NULL: nobody waits */
+    bool told;                   /* times by instruction, of this step */
     void *origin, *spare;        /* events: at the begin of the step, and one to try again */
     int64_t origin_ns;           /* when that was by the host's clock */
     int64_t origin_error_ns;     /* at most so far from there */
@@ -85,6 +87,8 @@ int gpu_buffer_type(const struct program *program, int buffer);
 /* Makes the instruction's lane wait for what it waits for, and notes where it begins; and where it ends. */
 bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error *err);
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
+/* The event of this step behind an instruction that others or the host wait for. */
+void *gpu_end_event(const struct gpu_rank *g, int index);
 /* Returns where the buffer lies, in the device's arena or the host's. */
 void *gpu_place(const struct rank *rank, int buffer);
 /* Updates of weights: executor/gpu/update.c. open: when the arena is there. */

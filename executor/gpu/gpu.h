@@ -80,9 +80,11 @@ struct gpu {
     /* Device memory that libraries work in, by what they do. NULL: none. */
     void (*workspaces)(void *self, int64_t *products_bytes, int64_t *attention_bytes);
 
-    void *(*open_stream)(void *self, struct error *err);
+    /* urgent: its kernels go first where there is no room for all. timed: for elapsed(), which costs the device more.
+     */
+    void *(*open_stream)(void *self, bool urgent, struct error *err);
     void (*close_stream)(void *self, void *stream); /* accepts NULL */
-    void *(*open_event)(void *self, struct error *err);
+    void *(*open_event)(void *self, bool timed, struct error *err);
     void (*close_event)(void *self, void *event); /* accepts NULL */
 
     /* All of these are queued on the stream and return; it takes them in order. */
@@ -136,7 +138,7 @@ struct gpu {
 
     /* Waits until all that was queued has ended; a failure of any of it is reported here at the latest. */
     bool (*finish)(void *self, void *stream, struct error *err);
-    /* Time from one recorded event to another, both done. */
+    /* Time from one recorded event to another, both timed and done. */
     bool (*elapsed)(void *self, void *from, void *to, int64_t *ns, struct error *err);
     void (*close)(void *self);
 

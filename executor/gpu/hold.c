@@ -30,8 +30,7 @@ void gpu_hold_close(struct gpu_rank *g)
 static bool times_instructions(const struct rank *rank)
 {
     const struct gpu_rank *g = rank->device_state;
-    const bool told = rank->options->on_timeline || rank->step + 1 == rank->options->step_count;
-    return g->gate && told && g->mode == GPU_STEP_QUEUED && rank->updates > 0 && !g->watch;
+    return g->gate && g->told && rank->updates > 0 && !g->watch;
 }
 
 static bool add_gate(struct gpu_rank *g, struct error *err)

@@ -14,6 +14,21 @@ static int64_t aligned(int64_t bytes)
     return (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 }
 
+static bool open_mark(struct gpu_rank *g, int index, struct error *err)
+{
+    return g->mark[index] || (g->mark[index] = g->gpu.open_event(g->gpu.self, false, err));
+}
+
+static bool open_marks_before(struct gpu_rank *g, const struct stage_program *stage, int index, struct error *err)
+{
+    const struct instr *instr = &stage->instrs[index];
+    for (int w = 0; w < instr->wait_count; w++)
+        if (!open_mark(g, stage->waits[instr->wait_first + w], err))
+            return false;
+    return true;
+}
+
+/* What moves data between ranks is watched until it has ended. */
 static bool open_events(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -21,13 +36,17 @@ static bool open_events(struct rank *rank, struct error *err)
     size_t count = (size_t)stage->instr_count + 1;
     g->began = calloc(count, sizeof *g->began);
     g->done = calloc(count, sizeof *g->done);
-    if (!g->began || !g->done)
+    g->mark = calloc(count, sizeof *g->mark);
+    if (!g->began || !g->done || !g->mark)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the events of %zu instructions", count);
     g->instr_count = stage->instr_count;
     for (int i = 0; i < stage->instr_count; i++)
-        if (!(g->began[i] = g->gpu.open_event(g->gpu.self, err)) || !(g->done[i] = g->gpu.open_event(g->gpu.self, err)))
+        if (!(g->began[i] = g->gpu.open_event(g->gpu.self, true, err)) ||
+            !(g->done[i] = g->gpu.open_event(g->gpu.self, true, err)) ||
+            (instr_moves_data(&stage->instrs[i]) && !open_mark(g, i, err)) || !open_marks_before(g, stage, i, err))
             return false;
-    return (g->origin = g->gpu.open_event(g->gpu.self, err)) && (g->spare = g->gpu.open_event(g->gpu.self, err));
+    return (g->origin = g->gpu.open_event(g->gpu.self, true, err)) &&
+           (g->spare = g->gpu.open_event(g->gpu.self, true, err));
 }
 
 static bool open_lane(struct rank *rank, enum lane lane, struct error *err)
@@ -36,7 +55,7 @@ static bool open_lane(struct rank *rank, enum lane lane, struct error *err)
     if (g->stream[lane])
         return true;
     size_t parts = (size_t)gpu_part_count(&g->gpu) * sizeof **g->parts;
-    return (g->stream[lane] = g->gpu.open_stream(g->gpu.self, err)) &&
+    return (g->stream[lane] = g->gpu.open_stream(g->gpu.self, lane != LANE_COMPUTE, err)) &&
            (g->parts[lane] = g->gpu.allocate(g->gpu.self, parts, err));
 }
 
@@ -270,11 +289,13 @@ static void close_events(struct gpu_rank *g)
     for (int i = 0; i < g->instr_count; i++) {
         g->gpu.close_event(g->gpu.self, g->began[i]);
         g->gpu.close_event(g->gpu.self, g->done[i]);
+        g->gpu.close_event(g->gpu.self, g->mark[i]);
     }
     g->gpu.close_event(g->gpu.self, g->origin);
     g->gpu.close_event(g->gpu.self, g->spare);
     free(g->began);
     free(g->done);
+    free(g->mark);
 }
 
 void gpu_device_close(struct rank *rank)

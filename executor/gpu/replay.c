@@ -27,7 +27,7 @@ bool gpu_replay_open(struct rank *rank, struct error *err)
     if (o->no_graph || !g->gpu.begin_capture || o->on_timeline || o->on_instr || o->on_gradient || gpu_exchanges(rank))
         return true;
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (g->stream[lane] && !(g->joint[lane] = g->gpu.open_event(g->gpu.self, err)))
+        if (g->stream[lane] && !(g->joint[lane] = g->gpu.open_event(g->gpu.self, false, err)))
             return false;
     return g->keeps_steps = true;
 }

@@ -31,13 +31,14 @@ struct emulated {
 
 /* ---- events ---- */
 struct event {
+    bool timed;
     pthread_mutex_t mutex;
     pthread_cond_t done_changed;
     int64_t recorded, done; /* records queued, and reached */
     int64_t time_ns;        /* of the last one reached */
 };
 
-static void *open_event(void *self, struct error *err)
+static void *open_event(void *self, bool timed, struct error *err)
 {
     struct event *event = calloc(1, sizeof *event);
     (void)self;
@@ -45,6 +46,7 @@ static void *open_event(void *self, struct error *err)
         fail_kind(err, ERROR_ENVIRONMENT, "no memory for an event");
         return NULL;
     }
+    event->timed = timed;
     pthread_mutex_init(&event->mutex, NULL);
     pthread_cond_init(&event->done_changed, NULL);
     return event;
@@ -181,8 +183,9 @@ static void *stream_main(void *argument)
     return NULL;
 }
 
-static void *open_stream(void *self, struct error *err)
+static void *open_stream(void *self, bool urgent, struct error *err)
 {
+    (void)urgent;
     struct stream *stream = calloc(1, sizeof *stream);
     if (stream) {
         stream->end = &stream->first;
@@ -422,7 +425,9 @@ static bool finish(void *self, void *which, struct error *err)
 
 static bool elapsed(void *self, void *from, void *to, int64_t *ns, struct error *err)
 {
-    (void)self, (void)err;
+    (void)self;
+    if (!((struct event *)from)->timed || !((struct event *)to)->timed)
+        return fail_kind(err, ERROR_BUG, "an event without a clock is asked for its time");
     *ns = ((struct event *)to)->time_ns - ((struct event *)from)->time_ns;
     return true;
 }
