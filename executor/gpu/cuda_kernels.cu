@@ -5,11 +5,12 @@
 
 enum { MOST_THREADS = 256, PLAIN_SHARED_BYTES = 48 * 1024 - MOST_THREADS * 8 };
 
-static __device__ inline struct team team_of_block(double *reduce, real *shared)
+/* threads: a constant of the kernel. */
+static __device__ inline struct team team_of_block(int threads, double *reduce, real *shared)
 {
     struct team team;
     team.thread = (int)threadIdx.x;
-    team.threads = (int)blockDim.x;
+    team.threads = threads;
     team.place = blockIdx.x;
     team.count = gridDim.x;
     team.reduce = reduce;
@@ -23,7 +24,7 @@ static __device__ inline struct team team_of_block(double *reduce, real *shared)
     {                                                                                                                  \
         __shared__ double reduce[threads];                                                                             \
         extern __shared__ __align__(16) real shared[];                                                                               \
-        struct team team = team_of_block(reduce, shared);                                                              \
+        struct team team = team_of_block(threads, reduce, shared);                                                     \
         function(&team, &work);                                                                                        \
     }
 #include "executor/gpu/kernels.def"

@@ -14,7 +14,9 @@ struct team {
     void *barrier;        /* of the emulation */
 };
 
+/* GPU_UNROLL: in front of a loop whose index picks elements of a small array, which else lies in memory. */
 #ifdef __CUDACC__
+#define GPU_UNROLL _Pragma("unroll")
 #define GPU_BODY static __device__
 static __device__ inline void team_meet(const struct team *team)
 {
@@ -22,6 +24,7 @@ static __device__ inline void team_meet(const struct team *team)
     __syncthreads();
 }
 #else
+#define GPU_UNROLL
 #define GPU_BODY static
 /* Returns when all threads of the team have called it; what they wrote before is then seen by all. */
 void team_meet(const struct team *team);
@@ -31,13 +34,15 @@ void team_meet(const struct team *team);
  * the team call them. */
 #ifdef __CUDACC__
 enum { TEAM_WARP = 32 };
-/* Inside a warp by exchange of registers, between warps by shared memory: two barriers. */
+/* Inside a warp by exchange of registers, between warps by shared memory: two barriers, none for a team of one warp. */
 static __device__ inline double team_reduce(const struct team *team, double value, bool largest)
 {
     for (int away = TEAM_WARP / 2; away > 0; away /= 2) {
         double other = __shfl_xor_sync(0xffffffffu, value, away);
         value = largest ? (other > value ? other : value) : value + other;
     }
+    if (team->threads == TEAM_WARP)
+        return value;
     if (team->thread % TEAM_WARP == 0)
         team->reduce[team->thread / TEAM_WARP] = value;
     team_meet(team);

@@ -5,6 +5,7 @@
 #include "executor/gpu/bodies/columns.h"
 #include "executor/gpu/bodies/elementwise.h"
 #include "executor/gpu/bodies/experts.h"
+#include "executor/gpu/bodies/norms.h"
 #include "executor/gpu/bodies/optimizer.h"
 #include "executor/gpu/bodies/rows.h"
 #endif

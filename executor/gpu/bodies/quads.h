@@ -148,22 +148,6 @@ GPU_BODY inline void line_set(const struct gpu_work *work, const struct gpu_spot
         spot_set(spot, row + spot_inner(work, spot, i), value->x[0]);
 }
 
-/* Does what line_put() does, and returns what then stands there. */
-GPU_BODY inline struct real_quad line_put_and_get(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row,
-                                                  int64_t i, int width, const struct real_quad *value)
-{
-    struct real_quad sum = *value;
-    if (!spot->begin) {
-        sum = line_get(work, spot, row, i, width);
-        for (int j = 0; j < width; j++)
-            sum.x[j] += value->x[j];
-    }
-    line_set(work, spot, row, i, width, &sum);
-    for (int j = 0; j < width && spot->type == GPU_BF16; j++)
-        sum.x[j] = real_of_bf16(bf16_of_real(sum.x[j]));
-    return sum;
-}
-
 /* Visits of a team's row the elements from low to high, which are whole widths. */
 #define TEAM_STEPS(index, low, high, width)                                                                            \
     for (int64_t index = (low) + (int64_t)team->thread * (width); index < (high);                                      \

@@ -1,0 +1,306 @@
+/* Norms, a row for each team: outer loops over rows, inner ones along the row. A team is a warp where there are warps,
+ * so that its sums need no barrier and many rows are under way; each thread loads several quads before it uses the
+ * first. Sums are taken in double, those of a quad in real. */
+#ifndef CLEAVE_EXECUTOR_GPU_BODIES_NORMS_H
+#define CLEAVE_EXECUTOR_GPU_BODIES_NORMS_H
+#include "executor/gpu/bodies/quads.h"
+
+/* Spots from NORM_MORE on are what a residual sum adds, or hands its gradient on to. NORM_ANY, in place of a type: each
+ * spot has its own. */
+enum { NORM_FLIGHT = 4, NORM_MORE = 6, NORM_MOST = GPU_SPOTS - NORM_MORE, NORM_ANY = -1 };
+
+/* How many quads, or single elements, a thread loads before it uses the first. */
+GPU_BODY inline int norm_flight(int width)
+{
+    return width == GPU_QUAD ? NORM_FLIGHT : 1;
+}
+
+/* Visits the elements of a row that are a thread's in steps of norm_flight() widths: index is the first one's. */
+#define NORM_STEPS(index, low, high, width)                                                                            \
+    for (int64_t index = (low) + (int64_t)team->thread * (width); index < (high);                                      \
+         index += (int64_t)team->threads * (width)*norm_flight(width))
+
+struct norm_flight {
+    struct real_quad quad[NORM_FLIGHT];
+};
+
+/* The type and the width are constants wherever this is called. Behind the last element the first one is loaded again,
+ * which norm_counts() leaves out. */
+GPU_BODY inline struct norm_flight norm_load(const struct team *team, const struct gpu_work *work, int spot, int64_t at,
+                                             int64_t i, int64_t high, int type, int width)
+{
+    const struct gpu_spot *from = &work->spot[spot];
+    const int64_t step = (int64_t)team->threads * width;
+    struct gpu_spot typed;
+    struct norm_flight out;
+    typed.data = from->data, typed.type = type == NORM_ANY ? from->type : type;
+    for (int k = 0; k < norm_flight(width); k++) {
+        const int64_t place = i + k * step < high ? i + k * step : i;
+        if (width == GPU_QUAD)
+            out.quad[k] = quad_get(&typed, at + place);
+        else
+            out.quad[k].x[0] = spot_get(&typed, at + spot_inner(work, from, place));
+    }
+    return out;
+}
+
+GPU_BODY inline bool norm_counts(const struct team *team, int64_t i, int64_t high, int k, int width)
+{
+    return i + k * (int64_t)team->threads * width < high;
+}
+
+/* What a written element then is. */
+GPU_BODY inline real norm_rounded(const struct gpu_spot *spot, int type, real value)
+{
+    return (type == NORM_ANY ? spot->type : type) == GPU_BF16 ? real_of_bf16(bf16_of_real(value)) : value;
+}
+
+/* A row of gpu_norm and gpu_add_norm: where each spot's begins, and what is known of it. */
+struct norm_row {
+    int64_t at[GPU_SPOTS];
+    real mean, rstd, slope, shift;
+};
+
+/* Spot 1 as it is, or, with terms, made of these; returns the sum of the thread's elements. */
+GPU_BODY inline double norm_summed(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
+                                   int terms, int64_t low, int64_t high, int type, int width)
+{
+    const struct gpu_spot *out = &work->spot[1];
+    const int64_t step = (int64_t)team->threads * width;
+    double sum = 0;
+    NORM_STEPS(i, low, high, width)
+    {
+        const int first = terms > 0 ? NORM_MORE : 1;
+        struct norm_flight x =
+            norm_load(team, work, first, terms > 0 ? row->at[NORM_MORE] : row->at[1], i, high, type, width);
+        GPU_UNROLL
+        for (int term = 1; term < NORM_MOST; term++) {
+            if (term >= terms)
+                continue;
+            const struct norm_flight y =
+                norm_load(team, work, NORM_MORE + term, row->at[NORM_MORE + term], i, high, type, width);
+            for (int k = 0; k < norm_flight(width); k++)
+                for (int j = 0; j < width; j++)
+                    x.quad[k].x[j] += y.quad[k].x[j];
+        }
+        GPU_UNROLL
+        for (int k = 0; k < norm_flight(width); k++) {
+            real part = 0;
+            if (!norm_counts(team, i, high, k, width))
+                continue;
+            if (terms > 0)
+                line_set(work, out, row->at[1], i + k * step, width, &x.quad[k]);
+            for (int j = 0; j < width; j++)
+                part += terms > 0 ? norm_rounded(out, type, x.quad[k].x[j]) : x.quad[k].x[j];
+            sum += (double)part;
+        }
+    }
+    return sum;
+}
+
+GPU_BODY inline double norm_squares(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
+                                    int64_t low, int64_t high, int type, int width)
+{
+    double sum = 0;
+    NORM_STEPS(i, low, high, width)
+    {
+        const struct norm_flight x = norm_load(team, work, 1, row->at[1], i, high, type, width);
+        GPU_UNROLL
+        for (int k = 0; k < norm_flight(width); k++) {
+            real part = 0;
+            for (int j = 0; j < width; j++)
+                part += (x.quad[k].x[j] - row->mean) * (x.quad[k].x[j] - row->mean);
+            sum += norm_counts(team, i, high, k, width) ? (double)part : 0;
+        }
+    }
+    return sum;
+}
+
+GPU_BODY inline void norm_normed(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
+                                 int64_t low, int64_t high, int type, int width)
+{
+    const int64_t step = (int64_t)team->threads * width;
+    NORM_STEPS(i, low, high, width)
+    {
+        struct norm_flight x = norm_load(team, work, 1, row->at[1], i, high, type, width), b,
+                           g = norm_load(team, work, 2, 0, i, high, type, width);
+        if (work->spot[3].data)
+            b = norm_load(team, work, 3, 0, i, high, type, width);
+        GPU_UNROLL
+        for (int k = 0; k < norm_flight(width); k++) {
+            if (!norm_counts(team, i, high, k, width))
+                continue;
+            for (int j = 0; j < width; j++)
+                x.quad[k].x[j] = (x.quad[k].x[j] - row->mean) * row->rstd * g.quad[k].x[j] +
+                                 (work->spot[3].data ? b.quad[k].x[j] : 0);
+            line_put(work, &work->spot[0], row->at[0], i + k * step, width, &x.quad[k]);
+        }
+    }
+}
+
+/* The rows of gpu_norm; with terms, those of gpu_add_norm. whole: the elements of a row that are taken as quads. */
+GPU_BODY inline void norm_rows(const struct team *team, const struct gpu_work *work, int terms, int64_t whole, int type)
+{
+    const int64_t inner = work->inner;
+    const double n = (double)inner;
+    TEAM_ROWS(number, work->outer)
+    {
+        struct norm_row row;
+        spots_outer(work, GPU_SPOTS, number, row.at);
+        row.mean = 0;
+        if (work->integer[0] || terms > 0) {
+            const double sum = norm_summed(team, work, &row, terms, 0, whole, type, GPU_QUAD) +
+                               norm_summed(team, work, &row, terms, whole, inner, type, 1);
+            if (work->integer[0])
+                row.mean = (real)(team_sum(team, sum) / n);
+        }
+        const double square = team_sum(team, norm_squares(team, work, &row, 0, whole, type, GPU_QUAD) +
+                                                 norm_squares(team, work, &row, whole, inner, type, 1));
+        row.rstd = (real)(1 / sqrt(square / n + work->number[0]));
+        norm_normed(team, work, &row, 0, whole, type, GPU_QUAD);
+        norm_normed(team, work, &row, whole, inner, type, 1);
+        if (team->thread == 0) {
+            if (work->spot[4].data)
+                spot_set(&work->spot[4], row.at[4], row.mean);
+            spot_set(&work->spot[5], row.at[5], row.rstd);
+        }
+    }
+}
+
+/* GPU_BF16 where all spots of the mask that are there have this type. */
+GPU_BODY inline int norm_type(const struct gpu_work *work, unsigned mask)
+{
+    for (int i = 0; i < GPU_SPOTS; i++)
+        if ((mask >> i & 1) && work->spot[i].data && work->spot[i].type != GPU_BF16)
+            return NORM_ANY;
+    return GPU_BF16;
+}
+
+GPU_BODY inline void norm_rows_of_type(const struct team *team, const struct gpu_work *work, int terms)
+{
+    const unsigned mask = 0xf | ((1u << terms) - 1) << NORM_MORE;
+    const int64_t whole = row_quads(work, mask, work->inner);
+    if (norm_type(work, mask) == GPU_BF16)
+        norm_rows(team, work, terms, whole, GPU_BF16);
+    else
+        norm_rows(team, work, terms, whole, NORM_ANY);
+}
+
+/* Spot 0 = (spot 1 - mean) * rstd * spot 2 + spot 3; spots 4, 5 = mean, rstd. integer 0: layer norm; else RMS norm,
+ * which has no mean and no spots 3 and 4. number 0: epsilon */
+GPU_BODY void gpu_norm(const struct team *team, const struct gpu_work *work)
+{
+    norm_rows_of_type(team, work, 0);
+}
+
+/* Does what gpu_norm does with a spot 1 that it makes before: the sum of spots 6 .. 5 + integer 1. Spot 0 may lie where
+ * one of these does, element by element: a row is written when all of it has been read. */
+GPU_BODY void gpu_add_norm(const struct team *team, const struct gpu_work *work)
+{
+    norm_rows_of_type(team, work, (int)work->integer[1]);
+}
+
+GPU_BODY inline void norm_products(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
+                                   int64_t low, int64_t high, int type, int width, double *sum, double *product)
+{
+    NORM_STEPS(i, low, high, width)
+    {
+        const struct norm_flight dy = norm_load(team, work, 1, row->at[1], i, high, type, width),
+                                 x = norm_load(team, work, 2, row->at[2], i, high, type, width),
+                                 gain = norm_load(team, work, 3, 0, i, high, type, width);
+        GPU_UNROLL
+        for (int k = 0; k < norm_flight(width); k++) {
+            real g_part = 0, product_part = 0;
+            for (int j = 0; j < width; j++) {
+                const real g = dy.quad[k].x[j] * gain.quad[k].x[j];
+                g_part += g;
+                product_part += g * (x.quad[k].x[j] - row->mean);
+            }
+            if (norm_counts(team, i, high, k, width))
+                *sum += (double)g_part, *product += (double)product_part;
+        }
+    }
+}
+
+/* passes: how many operands from NORM_MORE on the gradient goes on to. */
+GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
+                                 int passes, int64_t low, int64_t high, int type, int width)
+{
+    const int64_t step = (int64_t)team->threads * width;
+    NORM_STEPS(i, low, high, width)
+    {
+        const struct norm_flight dy = norm_load(team, work, 1, row->at[1], i, high, type, width),
+                                 gain = norm_load(team, work, 3, 0, i, high, type, width);
+        struct norm_flight x = norm_load(team, work, 2, row->at[2], i, high, type, width), old;
+        if (!work->spot[0].begin)
+            old = norm_load(team, work, 0, row->at[0], i, high, type, width);
+        GPU_UNROLL
+        for (int k = 0; k < norm_flight(width); k++) {
+            if (!norm_counts(team, i, high, k, width))
+                continue;
+            struct real_quad *dx = &x.quad[k];
+            for (int j = 0; j < width; j++) {
+                dx->x[j] = row->rstd *
+                           (dy.quad[k].x[j] * gain.quad[k].x[j] - row->shift - (dx->x[j] - row->mean) * row->slope);
+                if (!work->spot[0].begin)
+                    dx->x[j] += old.quad[k].x[j];
+            }
+            line_set(work, &work->spot[0], row->at[0], i + k * step, width, dx);
+            if (passes > 0)
+                for (int j = 0; j < width; j++)
+                    dx->x[j] = norm_rounded(&work->spot[0], type, dx->x[j]);
+            GPU_UNROLL
+            for (int pass = 0; pass < NORM_MOST; pass++)
+                if (pass < passes)
+                    line_put(work, &work->spot[NORM_MORE + pass], row->at[NORM_MORE + pass], i + k * step, width, dx);
+        }
+    }
+}
+
+GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gpu_work *work, int passes, int64_t whole,
+                                        int type)
+{
+    const struct gpu_spot *rstd = &work->spot[4], *mean = &work->spot[5];
+    const double n = (double)work->inner;
+    TEAM_ROWS(number, work->outer)
+    {
+        struct norm_row row;
+        double sum = 0, product = 0;
+        spots_outer(work, GPU_SPOTS, number, row.at);
+        row.rstd = spot_get(rstd, row.at[4]);
+        row.mean = mean->data ? spot_get(mean, row.at[5]) : 0;
+        norm_products(team, work, &row, 0, whole, type, GPU_QUAD, &sum, &product);
+        norm_products(team, work, &row, whole, work->inner, type, 1, &sum, &product);
+        sum = team_sum(team, sum);
+        product = team_sum(team, product);
+        row.slope = (real)(product * (double)row.rstd * (double)row.rstd / n);
+        row.shift = mean->data ? (real)(sum / n) : 0;
+        norm_slopes(team, work, &row, passes, 0, whole, type, GPU_QUAD);
+        norm_slopes(team, work, &row, passes, whole, work->inner, type, 1);
+    }
+}
+
+GPU_BODY inline void norm_gradient_rows_of_type(const struct team *team, const struct gpu_work *work, int passes)
+{
+    const unsigned mask = 0xf | ((1u << passes) - 1) << NORM_MORE;
+    const int64_t whole = row_quads(work, mask, work->inner);
+    if (norm_type(work, mask) == GPU_BF16)
+        norm_gradient_rows(team, work, passes, whole, GPU_BF16);
+    else
+        norm_gradient_rows(team, work, passes, whole, NORM_ANY);
+}
+
+/* With z = (x - mean) rstd and g = dy gain: dx = rstd (g - average(g) - z average(g z)); RMS norm has no average(g) and
+ * mean 0. spots: dx, dy, x, gain, rstd, mean (absent: RMS norm) */
+GPU_BODY void gpu_norm_gradient(const struct team *team, const struct gpu_work *work)
+{
+    norm_gradient_rows_of_type(team, work, 0);
+}
+
+/* Does what gpu_norm_gradient does; what dx then is goes on to spots 6 .. 5 + integer 0, as they say. These may lie
+ * where dy or x does, element by element: a thread has read its own, and sums over the row are made before. */
+GPU_BODY void gpu_add_norm_gradient(const struct team *team, const struct gpu_work *work)
+{
+    norm_gradient_rows_of_type(team, work, (int)work->integer[0]);
+}
+#endif
