@@ -101,7 +101,7 @@ static bool open_one(struct rank *rank, int threads, int teams, bool with_librar
     gpu.launch = counted_launch;
     library_replay = gpu.replay;
     gpu.replay = counted_replay, gpu.mark = count_mark, gpu.unmark = count_unmark;
-    return gpu_device_open(rank, &gpu, err);
+    return gpu_device_open(rank, &gpu, NULL, err);
 }
 
 static bool open_single(struct rank *rank, struct error *err)

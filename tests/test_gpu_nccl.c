@@ -50,8 +50,8 @@ static bool open_gpu(struct rank *rank, struct error *err)
         return false;
     gpu_emulated_bound(&gpu, run->bound);
     gpu.device = rank->rank, gpu.device_count = rank->program->plan->rank_count;
-    return gpu_device_open(rank, &gpu, err) && emulated_nccl_open(&nccl, run->shared, rank->rank, err) &&
-           gpu_comm_open(rank, &nccl, err) &&
+    return emulated_nccl_open(&nccl, run->shared, &gpu, rank->rank, err) && gpu_device_open(rank, &gpu, &nccl, err) &&
+           gpu_comm_open(rank, err) &&
            (!run->late || rank->rank != run->faulty_rank ||
             fail_kind(err, ERROR_ENVIRONMENT, "its GPU fell off the bus"));
 }
@@ -333,7 +333,7 @@ START_TEST(communicators_are_aborted_together)
     struct nccl nccl;
     unsigned char id[COMM_ID_BYTES];
     void *comms[2] = { NULL };
-    ck_assert(emulated_nccl_new(&shared, 1, &error) && emulated_nccl_open(&nccl, shared, 0, &error));
+    ck_assert(emulated_nccl_new(&shared, 1, &error) && emulated_nccl_open(&nccl, shared, NULL, 0, &error));
     ck_assert(nccl.make_id(nccl.self, id, &error));
     comms[0] = settled(&nccl, nccl.join(nccl.self, id, 0, 1, &error));
     ck_assert(nccl.split(nccl.self, comms[0], 0, 0, &comms[1], &error));

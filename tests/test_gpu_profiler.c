@@ -39,7 +39,7 @@ static bool open_gpu(struct rank *rank, struct error *err)
         return false;
     gpu.device = rank->rank, gpu.device_count = RANKS;
     gpu.memory_used = used_with_context;
-    return gpu_device_open(rank, &gpu, err);
+    return gpu_device_open(rank, &gpu, NULL, err);
 }
 
 /* Ranks that share one: each sees the arenas of all, and one context. */
@@ -363,7 +363,7 @@ static bool open_timing_gpu(struct rank *rank, struct error *err)
         return false;
     gpu.device = rank->rank, gpu.device_count = RANKS;
     gpu.learn = learn, gpu.learned = learned;
-    return gpu_device_open(rank, &gpu, err);
+    return gpu_device_open(rank, &gpu, NULL, err);
 }
 
 static const struct device device_timing = { .name = "timing", .open = open_timing_gpu, GPU_DEVICE_FUNCTIONS };

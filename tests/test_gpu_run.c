@@ -298,7 +298,7 @@ static bool open_late(struct rank *rank, struct error *err)
         return false;
     prompt_finish = gpu.finish;
     gpu.finish = late_finish;
-    return gpu_device_open(rank, &gpu, err);
+    return gpu_device_open(rank, &gpu, NULL, err);
 }
 
 static bool begin_late_step(struct rank *rank, struct error *err)

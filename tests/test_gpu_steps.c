@@ -79,7 +79,7 @@ static bool open_holding(struct rank *rank, struct error *err)
     gpu.hold = note_hold, gpu.launch = note_held_launch;
     if (held.bound > 0)
         gpu_emulated_bound(&gpu, held.bound);
-    return gpu_device_open(rank, &gpu, err);
+    return gpu_device_open(rank, &gpu, NULL, err);
 }
 
 static bool finish_held_step(struct rank *rank, struct span *spans, struct error *err)
@@ -156,7 +156,7 @@ static bool open_keeping(struct rank *rank, struct error *err)
     keeping.begin_capture = gpu.begin_capture, keeping.end_capture = gpu.end_capture;
     gpu.begin_capture = begin_keeping, gpu.end_capture = end_keeping;
     gpu.mark = enter_keeping, gpu.unmark = leave_keeping;
-    return gpu_device_open(rank, &gpu, err);
+    return gpu_device_open(rank, &gpu, NULL, err);
 }
 
 START_TEST(graphs_take_one_instruction_at_a_time)
@@ -187,7 +187,7 @@ static bool open_recording(struct rank *rank, struct error *err)
     struct gpu gpu;
     open_any(&gpu);
     records.record = gpu.record, gpu.record = count_record;
-    return gpu_device_open(rank, &gpu, err);
+    return gpu_device_open(rank, &gpu, NULL, err);
 }
 
 static bool begin_recorded_step(struct rank *rank, struct error *err)

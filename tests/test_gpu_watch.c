@@ -91,9 +91,10 @@ static bool open_watched(struct rank *rank, struct error *err)
     gpu.watch_ready = watch_ready, gpu.watch_begin = watch_begin, gpu.watch_end = watch_end;
     if (here.records == RECORDS_UNKNOWN)
         gpu.watch_ready = NULL, gpu.watch_begin = NULL, gpu.watch_end = NULL;
-    return gpu_device_open(rank, &gpu, err) &&
-           (!here.shared ||
-            (emulated_nccl_open(&nccl, here.shared, rank->rank, err) && gpu_comm_open(rank, &nccl, err)));
+    if (!here.shared)
+        return gpu_device_open(rank, &gpu, NULL, err);
+    return emulated_nccl_open(&nccl, here.shared, &gpu, rank->rank, err) && gpu_device_open(rank, &gpu, &nccl, err) &&
+           gpu_comm_open(rank, err);
 }
 
 static const struct device device_watched = { .name = "emulated", .open = open_watched, GPU_DEVICE_FUNCTIONS };

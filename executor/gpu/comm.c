@@ -277,8 +277,7 @@ static bool open_moves(const struct rank *rank, struct error *err)
             return false;
     }
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (c->staging_bytes[lane] > 0 &&
-            !(c->staging[lane] = g->gpu.allocate(g->gpu.self, c->staging_bytes[lane], err)))
+        if (c->staging_bytes[lane] > 0 && !(c->staging[lane] = gpu_allocate_lent(g, c->staging_bytes[lane], err)))
             return error_within(err,
                                 "rank %d: the %zu bytes that lane %s packs, beside the arena (a plan with a larger "
                                 "--reserve leaves room)",
@@ -372,15 +371,13 @@ static bool connect_channels(const struct rank *rank, struct error *err)
     return ok && g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
 }
 
-bool gpu_comm_open(struct rank *rank, const struct nccl *nccl, struct error *err)
+bool gpu_comm_open(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     struct gpu_comm *c = calloc(1, sizeof *c);
-    if (!c) {
-        nccl->close(nccl->self);
+    if (!c)
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its communicators", rank->rank);
-    }
-    c->nccl = *nccl;
+    c->nccl = g->nccl;
     c->told = -1;
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->changed, NULL);
@@ -533,7 +530,7 @@ void gpu_comm_close(struct rank *rank)
     for (int i = 0; i < g->instr_count && c->moves; i++)
         moves_free(&c->moves[i]);
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        g->gpu.release(g->gpu.self, c->staging[lane]);
+        gpu_release_lent(g, c->staging[lane]);
     channels_free(&c->channels);
     free(c->comm);
     free(c->moves);
@@ -541,7 +538,6 @@ void gpu_comm_close(struct rank *rank)
     free(c->transfer);
     pthread_mutex_destroy(&c->mutex);
     pthread_cond_destroy(&c->changed);
-    c->nccl.close(c->nccl.self);
     free(c);
     g->comm = NULL;
 }

@@ -5,9 +5,8 @@
 #include "executor/gpu/nccl.h"
 #include "executor/rank.h"
 
-/* All ranks call it at once, after gpu_device_open(); takes over nccl, also when it fails. Returns when all
- * communicators stand. */
-bool gpu_comm_open(struct rank *rank, const struct nccl *nccl, struct error *err);
+/* All ranks call it at once, after gpu_device_open() with a library. Returns when all communicators stand. */
+bool gpu_comm_open(struct rank *rank, struct error *err);
 /* Ends what a failed run has left under way, so that streams end which others would keep waiting; the communicators,
  * too, unless the last step ended well. */
 void gpu_comm_stop(struct rank *rank);

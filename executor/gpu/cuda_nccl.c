@@ -36,6 +36,8 @@ enum { OLDEST_VERSION = 22200, MOST_CTAS = 32, LEAVE_NAP_NS = 1000000, LEAVE_NAP
     FUNCTION(ncclReduceScatter)                                                                                        \
     FUNCTION(ncclReduce)                                                                                               \
     FUNCTION(ncclBroadcast)                                                                                            \
+    FUNCTION(ncclMemAlloc)                                                                                             \
+    FUNCTION(ncclMemFree)                                                                                              \
     FUNCTION(ncclCommRegister)                                                                                         \
     FUNCTION(ncclSend)                                                                                                 \
     FUNCTION(ncclRecv)
@@ -119,6 +121,32 @@ static enum comm_state state(void *self, void *comm, struct error *err)
         return result == ncclSuccess ? COMM_READY : COMM_BUSY;
     refuse(n, result, comm, "communication failed", err);
     return COMM_FAILED;
+}
+
+/* Ordinary memory where the device's cannot be shared. */
+static void *allocate(void *self, size_t bytes, struct error *err)
+{
+    const struct cuda_nccl *n = self;
+    void *memory = NULL;
+    size_t available = 0, total = 0;
+    if (!enter(n, err))
+        return NULL;
+    ncclResult_t result = n->ncclMemAlloc(&memory, bytes > 0 ? bytes : 1);
+    if (result == ncclSuccess)
+        return memory;
+    cudaGetLastError(); /* an allocation that failed leaves the device usable */
+    if (cudaMemGetInfo(&available, &total) == cudaSuccess)
+        fail_kind(err, ERROR_ENVIRONMENT, "%s: no %zu bytes of memory on device %d: %zu of %zu are free", n->name,
+                  bytes, n->device, available, total);
+    check(n, result, NULL, "allocating memory", err);
+    return NULL;
+}
+
+static void release(void *self, void *memory)
+{
+    const struct cuda_nccl *n = self;
+    if (enter(n, NULL))
+        n->ncclMemFree(memory);
 }
 
 /* NCCL refuses where it gains nothing, and goes on as without it. */
@@ -273,6 +301,8 @@ bool cleave_nccl_open(struct nccl *out, const struct gpu *gpu, int lanes, struct
                           .join = join,
                           .split = split,
                           .state = state,
+                          .allocate = allocate,
+                          .release = release,
                           .lend = lend,
                           .begin = begin,
                           .call = call,

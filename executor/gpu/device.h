@@ -5,6 +5,7 @@
 #include "executor/device.h"
 #include "executor/gpu/gpu.h"
 #include "executor/gpu/issue.h"
+#include "executor/gpu/nccl.h"
 #include "executor/gpu/update.h"
 #include "executor/rank.h"
 #include <pthread.h>
@@ -23,6 +24,7 @@ struct gpu_updates {
 
 struct gpu_rank {
     struct gpu gpu;
+    struct nccl nccl;            /* name NULL: the rank has none */
     unsigned char *arena;        /* of the device; offsets are the program's */
     void *stream[LANE_COUNT];    /* NULL where the lane is not in use */
     void **began, **done;        /* (instr_count) events of steps whose times are told */
@@ -62,9 +64,9 @@ struct gpu_rank {
     atomic_int_least64_t queued; /* instructions, in all steps */
 };
 
-/* Functions of struct device for any GPU; a device of its own adds name, check and open. open: takes over the gpu, also
- * when it fails (close ends it). */
-bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err);
+/* Functions of struct device for any GPU; a device of its own adds name, check and open. open: takes over the gpu, and
+ * the library that gpu_comm_open() will use (NULL: none), also when it fails (close ends both). */
+bool gpu_device_open(struct rank *rank, const struct gpu *gpu, const struct nccl *nccl, struct error *err);
 void gpu_device_close(struct rank *rank);
 bool gpu_device_check(const struct program *program, struct error *err);
 bool gpu_device_upload(struct rank *rank, struct error *err);
@@ -89,6 +91,9 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
 /* The event of this step behind an instruction that others or the host wait for. */
 void *gpu_end_event(const struct gpu_rank *g, int index);
+/* Memory that calls of NCCL name. NULL: err says why. */
+void *gpu_allocate_lent(struct gpu_rank *g, size_t bytes, struct error *err);
+void gpu_release_lent(struct gpu_rank *g, void *memory);
 /* Returns where the buffer lies, in the device's arena or the host's. */
 void *gpu_place(const struct rank *rank, int buffer);
 /* Updates of weights: executor/gpu/update.c. open: when the arena is there. */

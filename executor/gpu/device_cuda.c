@@ -72,20 +72,25 @@ static bool explain_sharing(const struct rank *rank, struct error *err)
                rank->rank);
 }
 
-static bool open_communication(struct rank *rank, const struct gpu *gpu, int place, struct error *err)
+/* The library comes first: the arena is memory of its kind. */
+static bool open_among_others(struct rank *rank, const struct gpu *gpu, int place, struct error *err)
 {
     struct nccl nccl;
-    return check_sharing(rank, gpu, place, err) &&
-           open_nccl(&nccl, rank->options->module_dir, gpu, lanes_that_talk(rank->program), err) &&
-           (gpu_comm_open(rank, &nccl, err) || explain_sharing(rank, err));
+    if (!check_sharing(rank, gpu, place, err) ||
+        !open_nccl(&nccl, rank->options->module_dir, gpu, lanes_that_talk(rank->program), err)) {
+        gpu->close(gpu->self);
+        return false;
+    }
+    return gpu_device_open(rank, gpu, &nccl, err) && (gpu_comm_open(rank, err) || explain_sharing(rank, err));
 }
 
 static bool open_cuda(struct rank *rank, struct error *err)
 {
     struct gpu gpu;
     int place = place_of(rank);
-    return open_gpu(&gpu, rank->options->module_dir, place, err) && gpu_device_open(rank, &gpu, err) &&
-           (!rank->transport->of_devices || open_communication(rank, &gpu, place, err));
+    return open_gpu(&gpu, rank->options->module_dir, place, err) &&
+           (rank->transport->of_devices ? open_among_others(rank, &gpu, place, err)
+                                        : gpu_device_open(rank, &gpu, NULL, err));
 }
 
 bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err)

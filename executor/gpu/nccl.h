@@ -49,6 +49,10 @@ struct nccl {
     bool (*split)(void *self, void *comm, int colour, int key, void **out, struct error *err);
     /* FAILED: err says why. What was called is under way on its stream once READY. */
     enum comm_state (*state)(void *self, void *comm, struct error *err);
+    /* Memory of the device that may be lent: others reach it where it lies. NULL: the GPU's own serves, and so it does
+     * where devices cannot do that. */
+    void *(*allocate)(void *self, size_t bytes, struct error *err);
+    void (*release)(void *self, void *memory);
     /* Memory that calls will name: all of it, on all ranks, or none. Without effect where the library gains nothing by
      * it. */
     void (*lend)(void *self, void *comm, void *memory, size_t bytes);

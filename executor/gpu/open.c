@@ -172,10 +172,23 @@ static bool open_tables(struct rank *rank, struct error *err)
     return true;
 }
 
+void *gpu_allocate_lent(struct gpu_rank *g, size_t bytes, struct error *err)
+{
+    return g->nccl.allocate ? g->nccl.allocate(g->nccl.self, bytes, err) : g->gpu.allocate(g->gpu.self, bytes, err);
+}
+
+void gpu_release_lent(struct gpu_rank *g, void *memory)
+{
+    if (g->nccl.allocate && memory)
+        g->nccl.release(g->nccl.self, memory);
+    else
+        g->gpu.release(g->gpu.self, memory);
+}
+
 static bool open_arena(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
-    if (!(g->arena = g->gpu.allocate(g->gpu.self, (size_t)rank->arena_bytes, err)))
+    if (!(g->arena = gpu_allocate_lent(g, (size_t)rank->arena_bytes, err)))
         return error_within(err, "rank %d: its arena of %lld bytes on %s", rank->rank, (long long)rank->arena_bytes,
                             g->gpu.description);
     return collective_new(&g->geometry, rank->program, rank->rank, g->arena, NULL, err);
@@ -223,14 +236,18 @@ bool gpu_device_warm_up(struct rank *rank, struct error *err)
     return ok && fill_arena(rank, err);
 }
 
-bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err)
+bool gpu_device_open(struct rank *rank, const struct gpu *gpu, const struct nccl *nccl, struct error *err)
 {
     struct gpu_rank *g = calloc(1, sizeof *g);
     if (!g) {
+        if (nccl)
+            nccl->close(nccl->self);
         gpu->close(gpu->self);
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its GPU", rank->rank);
     }
     g->gpu = *gpu;
+    if (nccl)
+        g->nccl = *nccl;
     pthread_mutex_init(&g->keeping, NULL);
     rank->device_state = g;
     gpu_watch_open(rank);
@@ -335,7 +352,9 @@ void gpu_device_close(struct rank *rank)
         g->gpu.release_host(g->gpu.self, g->pinned);
         rank->host_arena = NULL;
     }
-    g->gpu.release(g->gpu.self, g->arena);
+    gpu_release_lent(g, g->arena);
+    if (g->nccl.name)
+        g->nccl.close(g->nccl.self);
     g->gpu.close(g->gpu.self);
     free(g);
     rank->device_state = NULL;

@@ -150,10 +150,36 @@ static enum comm_state state(void *self, void *comm, struct error *err)
     return result;
 }
 
+static void *allocate(void *self, size_t bytes, struct error *err)
+{
+    struct rank_table *table = self;
+    void *memory = table->own_count < MOST_LENT ? table->gpu.allocate(table->gpu.self, bytes, err) : NULL;
+    if (memory)
+        table->own[table->own_count++] = (struct lent){ memory, bytes };
+    return memory;
+}
+
+static void release(void *self, void *memory)
+{
+    struct rank_table *table = self;
+    bool own = false;
+    for (int i = 0; i < table->own_count; i++)
+        if (table->own[i].memory == memory)
+            table->own[i].memory = NULL, own = true;
+    if (!own)
+        emulated_nccl_note(table->shared, "memory is given back that is not the library's");
+    table->gpu.release(table->gpu.self, memory);
+}
+
 static void lend(void *self, void *comm, void *memory, size_t bytes)
 {
+    struct rank_table *table = self;
     struct handle *h = comm;
-    (void)self;
+    bool own = !table->gpu.name;
+    for (int i = 0; i < table->own_count; i++)
+        own = own || (table->own[i].memory == memory && table->own[i].bytes == bytes);
+    if (!own)
+        emulated_nccl_note(table->shared, "memory is lent that no other device can reach");
     if (h->lent_count < MOST_LENT)
         h->lent[h->lent_count++] = (struct lent){ memory, bytes };
 }
@@ -337,10 +363,13 @@ void emulated_nccl_free(struct emulated_nccl *shared)
     free(shared);
 }
 
-bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, int rank, struct error *err)
+bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, const struct gpu *gpu, int rank,
+                        struct error *err)
 {
     struct rank_table *table = &shared->ranks[rank];
     table->shared = shared, table->rank = rank;
+    if (gpu)
+        table->gpu = *gpu;
     table->calls = calloc(MOST_CALLS, sizeof *table->calls);
     if (!table->calls)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for an emulated NCCL");
@@ -350,6 +379,8 @@ bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, int rank
                           .join = join,
                           .split = split,
                           .state = state,
+                          .allocate = gpu ? allocate : NULL,
+                          .release = gpu ? release : NULL,
                           .lend = lend,
                           .begin = begin,
                           .call = call,

@@ -8,8 +8,10 @@
 struct emulated_nccl; /* what the ranks of one run share */
 bool emulated_nccl_new(struct emulated_nccl **out, int rank_count, struct error *err);
 void emulated_nccl_free(struct emulated_nccl *shared); /* after all ranks have closed theirs */
-/* The table of one rank. */
-bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, int rank, struct error *err);
+/* The table of one rank. gpu: its memory alone may be lent that the table allocates there; NULL: any. */
+struct gpu;
+bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, const struct gpu *gpu, int rank,
+                        struct error *err);
 
 /* Before the run: the rank's call of this number, from 0, fails. */
 void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call);
@@ -18,6 +20,6 @@ void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call);
  * the number being that of the split that made the communicator. */
 const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank);
 /* After the run, what no library would bear: members that called different things, calls of one rank that interleaved,
- * memory that was not lent, members that left alone; NULL: none. */
+ * memory that was not lent or that no other device could reach, members that left alone; NULL: none. */
 const char *emulated_nccl_misuse(const struct emulated_nccl *shared);
 #endif

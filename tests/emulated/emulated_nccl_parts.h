@@ -2,6 +2,7 @@
 #ifndef CLEAVE_TESTS_EMULATED_NCCL_PARTS_H
 #define CLEAVE_TESTS_EMULATED_NCCL_PARTS_H
 #include "base/text.h"
+#include "executor/gpu/gpu.h"
 #include "tests/emulated/emulated_nccl.h"
 #include <pthread.h>
 
@@ -67,6 +68,9 @@ struct emulated_nccl {
 };
 struct rank_table {
     struct emulated_nccl *shared;
+    struct gpu gpu;             /* name NULL: none */
+    struct lent own[MOST_LENT]; /* allocated here, bytes 0: released */
+    int own_count;
     int rank;
     bool grouping, failed; /* failed: a call of the group did */
     pthread_t grouper;
