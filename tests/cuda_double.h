@@ -16,6 +16,7 @@ struct cuda_double {
     int frees;                     /* of memory of the device */
     size_t asked;                  /* of the latest cudaMalloc */
     bool busy;                     /* no event has been reached */
+    bool capturing;                /* all streams */
     cudaError_t last;              /* the thread's last error */
     int launches;                  /* of kernels */
     double kernel_ms, epilogue_ms; /* that each takes, and what follows a product in it */

@@ -316,6 +316,44 @@ START_TEST(who_is_not_taken_hears_why)
 }
 END_TEST
 
+/* A product of a graph that is being kept is only noted down: the first of the ranking serves, and the next one that
+ * runs is timed. */
+START_TEST(nothing_is_timed_while_a_graph_is_kept)
+{
+    struct gpu_choice known[4];
+    open_module();
+    rank_three();
+    cuda_double.capturing = true;
+    multiply(0, false);
+    ck_assert_int_eq(cuda_double.run_count, 1);
+    ck_assert_int_eq(cuda_double.run[0].algorithm, 0);
+    cuda_double.capturing = false;
+    multiply(0, false);
+    ck_assert_int_eq(cuda_double.run[cuda_double.run_count - 1].algorithm, 2);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 1);
+    close_module();
+}
+END_TEST
+
+/* Streams come and go: those that are open have a workspace each, and no others. */
+START_TEST(workspaces_outlive_their_streams)
+{
+    struct gpu_matmul m = product(0, false);
+    open_module();
+    rank_three();
+    for (int i = 0; i < 100; i++) {
+        struct error error = { 0 }, declined;
+        bool taken;
+        void *opened = gpu.open_stream(gpu.self, false, &error);
+        ck_assert_ptr_nonnull(opened);
+        ck_assert(gpu.matmul(gpu.self, opened, &m, &taken, &declined, &error));
+        gpu.close_stream(gpu.self, opened);
+    }
+    ck_assert_uint_eq(cuda_double.allocated, 32 << 20);
+    close_module();
+}
+END_TEST
+
 /* On a full card the first of the ranking serves; it was not timed, so no later run is told that it was. */
 START_TEST(what_was_not_timed_is_not_kept)
 {
@@ -421,6 +459,8 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, known_shapes_learn);
     CHECK_ADD(suite, places_make_no_shapes);
     CHECK_ADD_LOOP(suite, who_is_not_taken_hears_why, 3);
+    CHECK_ADD(suite, nothing_is_timed_while_a_graph_is_kept);
+    CHECK_ADD(suite, workspaces_outlive_their_streams);
     CHECK_ADD(suite, what_was_not_timed_is_not_kept);
     CHECK_ADD(suite, workspaces_are_told);
     CHECK_ADD(suite, questions_leave_no_error);

@@ -99,8 +99,13 @@ static void *open_stream(void *self, bool urgent, struct error *err)
 
 static void close_stream(void *self, void *stream)
 {
-    if (stream && enter(self, NULL))
-        cudaStreamDestroy(stream);
+    struct cuda *cuda = self;
+    if (!stream || !enter(cuda, NULL))
+        return;
+    cudaStreamSynchronize(stream); /* another stream gets its workspaces */
+    cudaStreamDestroy(stream);
+    cuda_workspace_leave(&cuda->products, stream);
+    cuda_workspace_leave(&cuda->attention, stream);
 }
 
 static void *open_event(void *self, bool timed, struct error *err)

@@ -180,6 +180,9 @@ static void close_contest(struct contest *t)
 void cuda_tune(cublasLtHandle_t handle, struct shape *s, const struct operands *operands)
 {
     struct contest t = { .handle = handle, .shape = s, .operands = operands };
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(operands->stream, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
+        return; /* what is only noted down takes no time: a later step's product is timed */
     s->tried = true;
     if (!rank_algorithms(handle, s, t.found, CANDIDATES, &t.count, NULL))
         return;

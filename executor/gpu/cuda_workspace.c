@@ -47,11 +47,23 @@ void *cuda_workspace_of(struct cuda_workspaces *workspaces, void *stream, int64_
     struct cuda_workspace *w = workspaces->first;
     while (w && (w->stream != stream || w->bytes < bytes))
         w = w->next;
+    for (struct cuda_workspace *left = workspaces->first; left && !w; left = left->next)
+        if (!left->stream && left->bytes >= bytes)
+            w = left, w->stream = stream;
     if (!w && !(w = add(workspaces, stream, bytes)))
         fail_kind(err, ERROR_ENVIRONMENT, "CUDA: no memory for a workspace of %lld bytes for %s", (long long)bytes,
                   what);
     pthread_mutex_unlock(&workspaces->mutex);
     return w ? w->memory : NULL;
+}
+
+void cuda_workspace_leave(struct cuda_workspaces *workspaces, const void *stream)
+{
+    pthread_mutex_lock(&workspaces->mutex);
+    for (struct cuda_workspace *w = workspaces->first; w; w = w->next)
+        if (w->stream == stream)
+            w->stream = NULL;
+    pthread_mutex_unlock(&workspaces->mutex);
 }
 
 int64_t cuda_workspaces_bytes(struct cuda_workspaces *workspaces)

@@ -16,5 +16,7 @@ void cuda_workspaces_close(struct cuda_workspaces *workspaces);
  * the end alone: to free memory waits for all that runs on the device, as for a transfer that waits for this rank. */
 void *cuda_workspace_of(struct cuda_workspaces *workspaces, void *stream, int64_t bytes, const char *what,
                         struct error *err);
+/* The stream is closed: what worked for it serves the next one. */
+void cuda_workspace_leave(struct cuda_workspaces *workspaces, const void *stream);
 int64_t cuda_workspaces_bytes(struct cuda_workspaces *workspaces);
 #endif
