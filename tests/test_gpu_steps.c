@@ -218,7 +218,7 @@ static bool finish_recorded_step(struct rank *rank, struct span *spans, struct e
     if (rank->step + 1 == rank->options->step_count)
         ck_assert_int_eq(records.count, 3 + 2 * stage->instr_count);
     else
-        ck_assert_int_eq(records.count, 1 + ends_that_count(stage));
+        ck_assert_int_eq(records.count, ends_that_count(stage));
     return gpu_device_finish_step(rank, spans, err);
 }
 

@@ -301,15 +301,15 @@ bool gpu_device_execute(struct rank *rank, const struct instr *instr, struct spa
 }
 
 /* ---- a step ---- */
-enum { MOST_TIES = 3 };
+enum { TIES = 3 };
 
 /* The event lies between the host's times before it was queued and after it was reached; of several, the one of whose
  * time that says most becomes the origin. A thread that is woken late says little. */
-static bool tie_clocks(struct gpu_rank *g, int ties, struct error *err)
+static bool tie_clocks(struct gpu_rank *g, struct error *err)
 {
     void *stream = g->stream[LANE_COMPUTE];
     int64_t tightest_ns = INT64_MAX;
-    for (int i = 0; i < ties; i++) {
+    for (int i = 0; i < TIES; i++) {
         const int64_t before_ns = clock_now_ns();
         if (!g->gpu.record(g->gpu.self, stream, g->spare, err) || !g->gpu.finish(g->gpu.self, stream, err))
             return false;
@@ -324,8 +324,8 @@ static bool tie_clocks(struct gpu_rank *g, int ties, struct error *err)
     return true;
 }
 
-/* The one wait besides that at the end: it costs microseconds, ties the device's clock to the host's, and puts the
- * origin before all that other lanes do. Where no instruction's times are told, one will do. */
+/* Where times are told, the one wait besides that at the end: it ties the device's clock to the host's, and puts the
+ * origin before all that other lanes do. */
 bool gpu_device_begin_step(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -338,7 +338,8 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
     g->mode = gpu_replay_mode(rank);
     g->told = g->mode == GPU_STEP_QUEUED && (rank->options->on_timeline || rank->step + 1 == rank->options->step_count);
     gpu_watch_begin(rank);
-    return tie_clocks(g, g->told ? MOST_TIES : 1, err) && gpu_replay_begin(rank, err) && gpu_hold_begin(rank, err);
+    g->origin_ns = clock_now_ns();
+    return (!g->told || tie_clocks(g, err)) && gpu_replay_begin(rank, err) && gpu_hold_begin(rank, err);
 }
 
 static void read_numbers(struct rank *rank)

@@ -48,6 +48,8 @@ struct gpu_rank {
     enum gpu_step_mode mode; /* of this step */
     void *graph;             /* what was kept, NULL: nothing yet */
     pthread_mutex_t keeping; /* held by the lane whose instruction is being kept */
+    unsigned char *ahead;    /* (loss_slot) what LOADs of step ahead_step read, made while the device was busy */
+    int64_t ahead_step;      /* -1: of none */
     void *joint[LANE_COUNT]; /* events that tie the streams of a graph together */
     bool keeps_steps;        /* as graphs */
     gpu_gate *gate;          /* of the host: gates up to this number are open; NULL: streams are not held */

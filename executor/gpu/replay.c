@@ -29,6 +29,10 @@ bool gpu_replay_open(struct rank *rank, struct error *err)
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !(g->joint[lane] = g->gpu.open_event(g->gpu.self, false, err)))
             return false;
+    g->ahead = malloc((size_t)g->loss_slot + 1);
+    if (!g->ahead)
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for a step's data", rank->rank);
+    g->ahead_step = -1;
     return g->keeps_steps = true;
 }
 
@@ -39,6 +43,7 @@ void gpu_replay_close(struct gpu_rank *g)
     if (g->graph)
         g->gpu.close_graph(g->gpu.self, g->graph);
     pthread_mutex_destroy(&g->keeping);
+    free(g->ahead);
 }
 
 enum gpu_step_mode gpu_replay_mode(const struct rank *rank)
@@ -62,16 +67,38 @@ void gpu_replay_leave(struct gpu_rank *g)
 }
 
 /* ---- what the host fills before a step ---- */
-static bool fill_loads(struct rank *rank, struct error *err)
+static bool fill_loads(const struct rank *rank, unsigned char *slots, struct error *err)
 {
-    struct gpu_rank *g = rank->device_state;
+    const struct gpu_rank *g = rank->device_state;
     for (int i = 0; i < stage_of(rank)->instr_count; i++) {
         const struct instr *instr = &stage_of(rank)->instrs[i];
         for (int p = instr->pair_first; instr->op == OP_LOAD && p < instr->pair_first + instr->pair_count; p++)
-            if (!rank_load(rank, instr, rank->program->pairs[p].destination, g->host + g->load_slot[p], err))
+            if (!rank_load(rank, instr, rank->program->pairs[p].destination, slots + g->load_slot[p], err))
                 return false;
     }
     return true;
+}
+
+/* The device reads the slots themselves at some time in its step, so that they are written before it begins. */
+static bool take_loads(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    if (g->ahead_step != rank->step)
+        return fill_loads(rank, g->host, err);
+    memcpy(g->host, g->ahead, (size_t)g->loss_slot);
+    return true;
+}
+
+/* While the device repeats this step; where the next one is queued instead its LOADs fill their slots. */
+static bool load_ahead(const struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct rank next = *rank;
+    next.step++;
+    if (next.step + 1 >= rank->options->step_count)
+        return true;
+    g->ahead_step = next.step;
+    return fill_loads(&next, g->ahead, err);
 }
 
 /* ---- a step ---- */
@@ -105,7 +132,7 @@ bool gpu_replay_begin(struct rank *rank, struct error *err)
         return g->gpu.begin_capture(g->gpu.self, stream, err) && gpu_update_copy_rates(rank, err) &&
                join_streams(g, true, err);
     case GPU_STEP_REPLAYED:
-        return fill_loads(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err);
+        return take_loads(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err);
     }
     return false;
 }
@@ -121,8 +148,10 @@ bool gpu_replay_finish(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[LANE_COMPUTE];
-    return g->mode != GPU_STEP_CAPTURED ||
-           (join_streams(g, false, err) && end_capture(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err));
+    if (g->mode == GPU_STEP_CAPTURED &&
+        !(join_streams(g, false, err) && end_capture(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err)))
+        return false;
+    return g->mode == GPU_STEP_QUEUED || load_ahead(rank, err);
 }
 
 void gpu_replay_spans(const struct rank *rank, struct span *spans)
