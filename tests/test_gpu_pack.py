@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """A pack for a GPU machine works where there is nothing but a shell, Python and a C library: it has the libraries that its programs need,
-its tests are skipped without a GPU, and the script that measures one does what it does here. NVIDIA's libraries are left out, since they
-are large.
+its tests are skipped without a GPU, and the script that measures one does what it does here.
 
 usage: test_gpu_pack.py SOURCE_ROOT BUILD_ROOT"""
 import json
@@ -28,8 +27,8 @@ def check(what, holds, found=""):
         print(f"FAIL {what}: {found}")
 
 
-def pack(*words):
-    return subprocess.run([sys.executable, os.path.join(root, "benchmarks", "gpu", "pack"), "--build", build, "--without-nvidia", *words], text=True,
+def pack(*words, of=build):
+    return subprocess.run([sys.executable, os.path.join(root, "benchmarks", "gpu", "pack"), "--build", of, *words], text=True,
                           capture_output=True, check=False)
 
 
@@ -71,12 +70,19 @@ def check_tests(here, environment):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    archive = os.path.join(folder, "pack-of-mine.tar")
+    archive = os.path.join(folder, "pack-of-mine.tar.xz")
     done = pack("-o", archive)
     check("a pack is made", done.returncode == 0 and "wrote" in done.stdout, done.stdout + done.stderr)
     again, large = pack("-o", archive), pack("-o", os.path.join(folder, "other"), "--most", "0.001")
     check("nothing is overwritten", again.returncode != 0 and "is there already" in again.stderr, again.stderr)
     check("its size is bounded", large.returncode != 0 and "allowed are 1 MiB" in large.stderr and not os.path.exists(os.path.join(folder, "other")), large.stderr)
+    elsewhere = pathlib.Path(folder, "moved")
+    shutil.copytree(os.path.join(build, "meson-info"), elsewhere / "meson-info")
+    for name in ("cli", "executor"):
+        (elsewhere / name).symlink_to(os.path.join(build, name))
+    moved = pack("-o", os.path.join(folder, "other"), of=str(elsewhere))
+    check("a build folder that was moved is refused", moved.returncode != 0 and "was moved" in moved.stderr, moved.stdout + moved.stderr)
+    check("it is small", os.path.getsize(archive) < 20e6, os.path.getsize(archive))
     with tarfile.open(archive) as tar:
         tar.extractall(folder)
     here, environment = pathlib.Path(folder, "pack-of-mine").resolve(), bare_machine(folder)
@@ -90,9 +96,9 @@ with tempfile.TemporaryDirectory() as folder:
     check("its own module", all(m["path"].startswith(str(here)) for m in doctor["modules"] if m["name"] == "cuda"), doctor["modules"])
     if not doctor["gpu"]["found"]:
         check_tests(here, environment)
-        done = call(environment, str(here / "gpu-run"), "all")
+        done = call(environment, str(here / "first-day"))
         check("the script is skipped", done.returncode == SKIPPED and "skipped" in done.stdout, f"{done.returncode}: {done.stdout}{done.stderr}")
-    done = call(environment, str(here / "gpu-run"), "correct", "--backend", "cpu", "--only", "zero-1")
+    done = call(environment, str(here / "first-day"), "correct", "--backend", "cpu", "--only", "zero-1")
     with open(here / "benchmarks" / "results" / "gpu-correct-dry.json", encoding="utf-8") as file:
         stored = json.load(file)
     check("plans are compared", done.returncode == 0 and [r["case"] for r in stored["rows"]] == ["single", "zero-1"], done.stdout + done.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The script that measures a GPU does what it says, tried on the processor: its parts, its rows, that a second call goes on where the
-first one ended, what each row is judged by, and how PyTorch's side ends where it fails.
+first one ended, that what fails is a row and a bar, what each row is judged by, and how PyTorch's side ends where it fails.
 
 usage: test_gpu_script.py SOURCE_ROOT BUILD_ROOT"""
 import importlib.machinery
@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import types
 sys.dont_write_bytecode = True
 
@@ -43,15 +44,15 @@ def call(folder, *words, commit="0123456789abcdef", status=0, torch=None):
     # an absent module: what looks for one is told so before the machine's own is found
     pathlib.Path(folder, "python", "sitecustomize.py").write_text("" if torch else HIDES_TORCH, encoding="utf-8")
     pathlib.Path(folder, "python", "torch", "__init__.py").write_text(torch or "", encoding="utf-8")
-    done = subprocess.run([sys.executable, os.path.join(root, "benchmarks", "gpu", "run"), *words, "--build", build, "--results", os.path.join(folder, "results"),
+    done = subprocess.run([sys.executable, os.path.join(root, "benchmarks", "gpu", "first_day"), *words, "--build", build, "--results", os.path.join(folder, "results"),
                            "--work", os.path.join(folder, "work"), "--steps", "4"], text=True, capture_output=True, check=False, env=environment)
     check(f"status of {' '.join(words)}", done.returncode == status, f"{done.returncode}, expected {status}: {done.stdout[-600:]}{done.stderr[-600:]}")
     return done.stdout
 
 
 def loaded():
-    loader = importlib.machinery.SourceFileLoader("gpu_run", os.path.join(root, "benchmarks", "gpu", "run"))
-    script = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
+    loader = importlib.machinery.SourceFileLoader("first_day", os.path.join(root, "benchmarks", "gpu", "first_day"))
+    script = importlib.util.module_from_spec(importlib.util.spec_from_loader("first_day", loader))
     loader.exec_module(script)
     return script
 
@@ -74,13 +75,21 @@ def spoken(notes, asked):
 def recorded(kernels, notes):
     """The row of records of a GPU that keeps these, or none and says why; and what its run was asked for."""
     script, asked = loaded(), []
+    parts, path_of = sys.modules["parts"], lambda name: os.path.join(folder, name)
 
     def run(part, path, steps, *more):
         asked.extend([path, *more])
         rank = {"breakdown_s": {"compute": 0.5}} | ({"kernels": kernels} if kernels else {})
-        return [], [0.5] * steps, {"timeline_step_s": 0.5, "ranks": [rank]} | ({"notes": notes} if notes else {})
-    script.run = run
-    return script.kernels_row(types.SimpleNamespace(bench=types.SimpleNamespace(path=lambda name: name)), "tiny", "plan.json"), asked
+        events = [{"name": "product", "cat": "kernel", "dur": 2.0, "args": {"of": f"{layer}.attention.q forward"}} for layer in (1, 2)]
+        with open(path_of("gpu-kernels-tiny.json"), "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": [*events, {"name": "load", "cat": "load", "dur": 9.0}]}, file)
+        return [11.0], [0.5] * steps, {"timeline_step_s": 0.5, "ranks": [rank]} | ({"notes": notes} if notes else {})
+    kept, parts.run = parts.run, run
+    with tempfile.TemporaryDirectory() as folder:
+        part = types.SimpleNamespace(bench=types.SimpleNamespace(path=path_of), options=types.SimpleNamespace(backend="cuda"))
+        row = script.kernels_row(part, "tiny", "plan.json")
+    parts.run = kept
+    return row, [os.path.basename(word) for word in asked]
 
 
 def judged(row, share=None, backend="cuda"):
@@ -115,15 +124,44 @@ for notes in ([], ["first", "second"]):
           ("step_s" in row) == (not notes), (row, asked))
     asked.clear()
 row, asked_of_run = recorded({"kernels": 7}, [])
-check("records of a step", row["kernels"] == {"kernels": 7} and "absent" not in row and asked_of_run == ["plan.json", "--kernels", "--timeline", "gpu-kernels-tiny.json"],
+check("records of a step", row["kernels"] == {"kernels": 7} and "absent" not in row and row["first_loss"] == 11.0 and
+      [(k["name"], k["of"], k["count"], round(k["seconds"] * 1e6)) for k in row["by_name"]] == [("product", "attention.q forward", 2, 4)] and asked_of_run == ["plan.json", "--kernels", "--timeline", "gpu-kernels-tiny.json"],
       (row, asked_of_run))
 check("why there are no records", recorded(None, ["kernels are not recorded"])[0]["absent"] == "kernels are not recorded")
 script, bars = loaded(), []
 script.speed_row = lambda *_: {"slow": "why"}
 script.torch_row = lambda *_: asked.append("torch")
-script.speed(types.SimpleNamespace(bench=types.SimpleNamespace(notes={}, bar=lambda *words: bars.append(words)), options=types.SimpleNamespace(backend="cuda"),
+script.kernels_row = lambda *_: {}
+script.speed(types.SimpleNamespace(bench=types.SimpleNamespace(notes={}, bar=lambda *words: bars.append(words), path=lambda name: name), options=types.SimpleNamespace(backend="cuda"),
                                    identity={"versions": {"torch": "2"}}, without_bar={}, row=lambda name, make, *_: make()))
 check("what is slow is not compared with PyTorch", not asked and len(bars) == len(script.MODELS["cuda"]) and all("(why)" in bar[0] for bar in bars), (asked, bars))
+
+
+
+def part_of(folder, backend):
+    """A part of the script whose commands are this machine's."""
+    script = loaded()
+    options = types.SimpleNamespace(results=os.path.join(folder, "results"), build=build, work=os.path.join(folder, "work"), backend=backend, only=None)
+    return script, script.Part("trial", options, {"description": "a GPU", "versions": {}}, time.monotonic() + 600)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    script, part = part_of(folder, "cuda")
+    statuses = {"passes": 0, "fails": 3, "skips": 77}
+    script.gpu_tests = lambda _: [(name, ["sh", "-c", f"echo {name}; exit {status}"], {}) for name, status in statuses.items()]
+    script.run_tests(part, lambda name: True)
+    rows = {row["case"]: row for row in part.bench.rows}
+    check("tests that fail and that are skipped are rows", rows["fails"]["failed"] == "fails" and rows["skips"]["skipped"] == "skips" and "failed" not in rows["passes"], rows)
+    check("where there is a GPU a skipped test failed", not part.bench.bars[-1]["passed"] and part.bench.bars[-1]["value"] == 2, part.bench.bars)
+    check("a command that fails is a row and a bar", part.row("broken", lambda: {"told": part.cleave("plan", "no-such-model")}) is None and
+          "no-such-model" in part.bench.rows[-1]["failed"] and not part.bench.bars[-1]["passed"], part.bench.rows[-1])
+    check("the part goes on", part.row("whole", lambda: {"told": 1}) == {"case": "whole", "told": 1} and part.finish() == 1)
+    again = part_of(folder, "cuda")[1]
+    check("what failed is tried again", not again.kept or set(again.kept) == {"passes", "whole"}, again.kept)
+    os.environ["LD_LIBRARY_PATH"] = "/machine"
+    told = part_of(folder, "cuda")[1].command("sh", "-c", "echo $LD_LIBRARY_PATH", environment={"LD_LIBRARY_PATH": "/test"}).stdout.strip()
+    check("a test's folders of libraries come before the machine's", told == "/test:/machine", told)
+    del os.environ["LD_LIBRARY_PATH"]
 
 with tempfile.TemporaryDirectory() as folder:
     call(folder, "speed", "--backend", "cpu", "--minutes", "0", status=2)
@@ -156,8 +194,11 @@ with tempfile.TemporaryDirectory() as folder:
     call(folder, "correct", "--backend", "cpu", "--only", "zero-1")
     correct = stored(folder, "correct")
     check("losses of plans are compared", [r["case"] for r in correct["rows"]] == ["single", "zero-1"] and len(correct["rows"][0]["losses"]) == 20 and
-          len(correct["bars"]) == 2, correct)
-    call(folder, "predict", "--backend", "cpu", "--kernels", status=3)
+          len(correct["bars"]) == 1, correct)
+    call(folder, "environment", "step", "sanitizer", "--backend", "cpu", "--minutes", "3")
+    check("what a machine is", stored(folder, "environment")["rows"][0]["processors"] == os.cpu_count(), stored(folder, "environment"))
+    check("steps of the smallest model", stored(folder, "step")["rows"][0]["first_loss"] > 1, stored(folder, "step"))
+    call(folder, "prophesy", "--backend", "cpu", status=3)
     call(folder, "predict", "--backend", "cpu", "--only", "gpt")
     predicted = stored(folder, "predict")
     check("predictions stand before runs", [r["case"] for r in predicted["rows"]] == ["outside", "predict tiny-gpt", "tiny-gpt"] and
