@@ -1,5 +1,6 @@
-/* Sums down columns of an emulated GPU against loops in double: of few rows and many, of columns that lie as quads and
- * that do not, in one share of the rows and in several, of rows in one loop and in two. */
+/* Sums over many rows of an emulated GPU against loops in double: down columns, of few rows and many, of columns that
+ * lie as quads and that do not, in one share of the rows and in several, of rows in one loop and in two; and of losses.
+ */
 #include "base/num.h"
 #include "check.h"
 #include "executor/gpu/issue.h"
@@ -147,10 +148,59 @@ START_TEST(sums_are_those_of_loops)
 }
 END_TEST
 
+/* The mean of many tokens' losses, by one team and by several; tokens without a label do not count. */
+START_TEST(losses_of_many_tokens_are_summed)
+{
+    enum { BATCHES = 2, TOKENS = 1700, ALL = BATCHES * TOKENS };
+    static real exps[ALL], most[ALL], picked[ALL];
+    static int32_t label[ALL];
+    const double tolerance = sizeof(real) == sizeof(float) ? 1e-6 : 1e-13;
+    double want = 0, used = 0;
+    real targets = 0;
+    for (int i = 0; i < ALL; i++) {
+        exps[i] = 3 + drawn(3 * (uint64_t)i), most[i] = drawn(3 * (uint64_t)i + 1);
+        picked[i] = drawn(3 * (uint64_t)i + 2) - 1;
+        label[i] = i % 7 == 2 ? -1 : i % 50;
+        targets += label[i] >= 0;
+        want += label[i] < 0 ? 0 : log((double)exps[i]) + (double)most[i] - (double)picked[i];
+    }
+    for (int teams = 1; teams <= 5; teams++)
+        for (int begin = 0; begin < 2; begin++) {
+            struct gpu gpu;
+            struct error error = { 0 };
+            ck_assert(gpu_emulated_open(&gpu, 4, teams, true, &error));
+            struct segment segment = { .name = "loss", .kernel = KERNEL_NLL, .in_count = 5, .out_count = 1 };
+            struct kernel_call call = { .segment = &segment, .phase = PHASE_FORWARD, .first = begin };
+            real loss = 5;
+            call.high[0] = BATCHES, call.high[1] = TOKENS;
+            void *const data[] = { exps, most, picked, label, &targets };
+            for (int i = 0; i < 5; i++) {
+                segment.in[i].axis[0] = i < 4 ? 0 : -1, segment.in[i].axis[1] = i < 4 ? 1 : -1;
+                call.operand[ROLE_IN][i] = view_of(data[i], i < 4 ? 2 : 1, i < 4 ? BATCHES : 1, TOKENS, 0);
+            }
+            segment.out[0].axis[0] = -1;
+            call.operand[ROLE_OUT][0] = view_of(&loss, 1, 1, 0, 0);
+            double *parts = calloc((size_t)gpu_part_count(&gpu), sizeof *parts);
+            struct gpu_call g = { .gpu = &gpu, .call = &call, .parts = parts };
+            g.type[ROLE_IN][3] = GPU_INDEX;
+            g.stream = gpu.open_stream(gpu.self, &error);
+            ck_assert_msg(gpu_issue(&g, &error) && gpu.finish(gpu.self, g.stream, &error), "%s", error.message);
+            CHECK_NEAR((double)loss, want / (double)targets + (begin ? 0 : 5), tolerance * 5);
+            for (int64_t i = 0; i < gpu_part_count(&gpu); i++)
+                used += parts[i] != 0;
+            gpu.close_stream(gpu.self, g.stream);
+            gpu.close(gpu.self);
+            free(parts);
+        }
+    ck_assert_int_eq((int)used, 2 * (2 + 3 + 4 + 4)); /* 3400 tokens are worth four teams */
+}
+END_TEST
+
 static Suite *gpu_columns_suite(void)
 {
     Suite *suite = suite_create("gpu_columns");
     CHECK_ADD(suite, sums_are_those_of_loops);
+    CHECK_ADD(suite, losses_of_many_tokens_are_summed);
     return suite;
 }
 

@@ -430,6 +430,8 @@ static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
                               p.work.outer, err); /* of a gradient that others began one column alone changes */
 }
 
+enum { NLL_PARTS = 6, TOKENS_WORTH_A_THREAD = 4 };
+
 /* The gradients are those of sum and pick; the one of the maximum cancels against sum's and is never asked for. */
 static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
 {
@@ -441,10 +443,12 @@ static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
     struct gpu_launch p =
         GPU_LAUNCH(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_IN, 2 }, { ROLE_IN, 3 }, { ROLE_IN, 4 }, { ROLE_OUT, 0 });
     gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[ROLE_IN][0].dim_count, false, p.spots, p.count);
-    struct gpu_work *work = &p.work; /* all loops become inner ones: one team */
-    work->inner = work->outer, work->inner_loops = work->outer_loops;
-    work->outer = 1, work->outer_loops = 0;
-    return gpu_start(g->gpu, g->stream, GPU_NLL, work, 1, err);
+    const int64_t worth = ceil_div(p.work.outer, TOKENS_WORTH_A_THREAD * gpu_kernel_threads(GPU_NLL)),
+                  teams = g->parts ? min_i64(worth, gpu_most_teams(g->gpu, GPU_NLL)) : 1;
+    p.work.spot[NLL_PARTS].data = g->parts;
+    p.work.integer[0] = teams; /* and parts */
+    return gpu_start(g->gpu, g->stream, GPU_NLL, &p.work, max_i64(teams, 1), err) &&
+           (teams <= 1 || gpu_start(g->gpu, g->stream, GPU_NLL_FINISH, &p.work, 1, err));
 }
 
 /* ---- the table ---- */

@@ -82,18 +82,6 @@ GPU_BODY inline double *column_parts(const struct gpu_work *work)
     return column_splits(work) > 1 ? (double *)work->spot[5].data : 0;
 }
 
-/* `wide` elements of a type that is known where this is called. */
-GPU_BODY inline struct real_quad column_get(const struct gpu_spot *spot, int64_t at, int type, int wide)
-{
-    struct gpu_spot typed;
-    struct real_quad one;
-    typed.data = spot->data, typed.type = type;
-    if (wide == GPU_QUAD)
-        return quad_get(&typed, at);
-    one.x[0] = spot_get(&typed, at);
-    return one;
-}
-
 /* Adds the thread's rows, which lie in one loop, several at a time: behind the last one the first is read again, and
  * left out. */
 GPU_BODY inline void column_rows(const struct team *team, const struct gpu_work *work, const struct column_share *share,
@@ -105,7 +93,7 @@ GPU_BODY inline void column_rows(const struct team *team, const struct gpu_work 
     for (int64_t i = share->first; i < share->end; i += lines * COLUMN_FLIGHT) {
         struct real_quad x[COLUMN_FLIGHT];
         for (int k = 0; k < COLUMN_FLIGHT; k++)
-            x[k] = column_get(in, from + (i + k * lines < share->end ? i + k * lines : i) * step, type, wide);
+            x[k] = typed_get(in, from + (i + k * lines < share->end ? i + k * lines : i) * step, type, wide);
         for (int j = 0; j < wide; j++) {
             real part = 0;
             for (int k = 0; k < COLUMN_FLIGHT; k++)
@@ -164,10 +152,10 @@ GPU_BODY inline void gain_rows(const struct team *team, const struct gpu_work *w
         real scale[GAIN_FLIGHT], shift[GAIN_FLIGHT];
         for (int k = 0; k < GAIN_FLIGHT; k++) {
             const int64_t row = i + k * lines < share->end ? i + k * lines : i;
-            g[k] = column_get(dy, dy_from + row * dy->stride[inner], type, wide);
-            z[k] = column_get(x, x_from + row * x->stride[inner], type, wide);
-            scale[k] = column_get(rstd, row * rstd->stride[inner], GPU_REAL, 1).x[0];
-            shift[k] = mean->data ? column_get(mean, row * mean->stride[inner], GPU_REAL, 1).x[0] : 0;
+            g[k] = typed_get(dy, dy_from + row * dy->stride[inner], type, wide);
+            z[k] = typed_get(x, x_from + row * x->stride[inner], type, wide);
+            scale[k] = typed_get(rstd, row * rstd->stride[inner], GPU_REAL, 1).x[0];
+            shift[k] = mean->data ? typed_get(mean, row * mean->stride[inner], GPU_REAL, 1).x[0] : 0;
         }
         for (int j = 0; j < wide; j++) {
             real part = 0;

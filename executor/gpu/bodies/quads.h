@@ -129,6 +129,18 @@ GPU_BODY inline struct real_quad line_get(const struct gpu_work *work, const str
     return one;
 }
 
+/* `width` neighbouring elements of a type that is a constant, too. */
+GPU_BODY inline struct real_quad typed_get(const struct gpu_spot *spot, int64_t at, int type, int width)
+{
+    struct gpu_spot typed;
+    struct real_quad one;
+    typed.data = spot->data, typed.type = type;
+    if (width == GPU_QUAD)
+        return quad_get(&typed, at);
+    one.x[0] = spot_get(&typed, at);
+    return one;
+}
+
 GPU_BODY inline void line_put(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
                               int width, const struct real_quad *value)
 {

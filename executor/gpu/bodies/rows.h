@@ -41,8 +41,10 @@ GPU_BODY inline double line_exponentials(const struct team *team, const struct g
     TEAM_STEPS(i, low, high, width)
     {
         struct real_quad x = line_get(work, &work->spot[0], from, i, width);
+        real part = 0;
         for (int j = 0; j < width; j++)
-            sum += (double)real_exp(x.x[j] - shift);
+            part += real_exp(x.x[j] - shift);
+        sum += (double)part;
     }
     return sum;
 }
@@ -68,19 +70,35 @@ struct running_sum {
     double sum; /* of exp(x - most) */
 };
 
+enum { RUNNING_FLIGHT = 4 }; /* quads that a thread loads before it uses the first of them */
+
+/* What is read is of one type, known where this is called. Of several quads the largest comes first, so that what was
+ * summed is scaled once; behind the last quad the first is read again, and counts as nothing. */
 GPU_BODY inline void line_running(const struct team *team, const struct gpu_work *work, int64_t from, int64_t low,
-                                  int64_t high, int width, struct running_sum *r)
+                                  int64_t high, int type, int width, struct running_sum *r)
 {
-    TEAM_STEPS(i, low, high, width)
-    {
-        struct real_quad x = line_get(work, &work->spot[0], from, i, width);
-        for (int j = 0; j < width; j++)
-            if (x.x[j] > r->most) {
-                r->sum = r->sum * (double)real_exp(r->most - x.x[j]) + 1;
-                r->most = x.x[j];
-            } else if (x.x[j] != -(real)INFINITY) { /* NaN passes */
-                r->sum += (double)real_exp(x.x[j] - r->most);
+    const struct gpu_spot *in = &work->spot[0];
+    const int64_t step = (int64_t)team->threads * width;
+    for (int64_t i = low + (int64_t)team->thread * width; i < high; i += RUNNING_FLIGHT * step) {
+        struct real_quad x[RUNNING_FLIGHT];
+        real most = r->most, part = 0;
+        for (int k = 0; k < RUNNING_FLIGHT; k++) {
+            const int64_t at = i + k * step < high ? i + k * step : i;
+            x[k] = typed_get(in, from + (width == GPU_QUAD ? at : spot_inner(work, in, at)), type, width);
+        }
+        for (int k = 0; k < RUNNING_FLIGHT; k++)
+            for (int j = 0; j < width; j++) {
+                x[k].x[j] = i + k * step < high ? x[k].x[j] : -(real)INFINITY;
+                most = x[k].x[j] > most ? x[k].x[j] : most;
             }
+        const real shift = most == -(real)INFINITY ? 0 : most; /* NaN passes */
+        for (int k = 0; k < RUNNING_FLIGHT; k++)
+            for (int j = 0; j < width; j++)
+                part += real_exp(x[k].x[j] - shift);
+        if (most > r->most)
+            r->sum *= (double)real_exp(r->most - most);
+        r->most = most;
+        r->sum += (double)part;
     }
 }
 
@@ -92,9 +110,15 @@ GPU_BODY void gpu_max_sum_exp(const struct team *team, const struct gpu_work *wo
     const int64_t count = work->integer[0], whole = row_quads(work, 1, count);
     TEAM_ROWS(row, work->outer)
     {
+        const int64_t from = spot_outer(work, in, row);
         struct running_sum r = { -(real)INFINITY, 0 };
-        line_running(team, work, spot_outer(work, in, row), 0, whole, GPU_QUAD, &r);
-        line_running(team, work, spot_outer(work, in, row), whole, count, 1, &r);
+        if (in->type == GPU_BF16) {
+            line_running(team, work, from, 0, whole, GPU_BF16, GPU_QUAD, &r);
+            line_running(team, work, from, whole, count, GPU_BF16, 1, &r);
+        } else {
+            line_running(team, work, from, 0, whole, GPU_REAL, GPU_QUAD, &r);
+            line_running(team, work, from, whole, count, GPU_REAL, 1, &r);
+        }
         real best = (real)team_max(team, (double)r.most);
         double sum = team_sum(team, r.sum == 0 ? 0 : r.sum * (double)real_exp(r.most - best));
         if (team->thread == 0) {
@@ -174,25 +198,51 @@ GPU_BODY void gpu_pick_add(const struct team *team, const struct gpu_work *work)
     }
 }
 
-/* One team: no outer loops. spot 5 (+)= sum over labels (spot 3) that are not -1 of log(spot 0) + spot 1 - spot 2, over
- * spot 4; 0 where the sum is */
+enum { NLL_FLIGHT = 4 }; /* tokens that a thread loads before it uses the first of them */
+
+GPU_BODY inline void nll_put(const struct gpu_work *work, double sum)
+{
+    spot_put(&work->spot[5], 0, sum == 0 ? 0 : (real)(sum / (double)spot_get(&work->spot[4], 0)));
+}
+
+/* Outer loops over tokens. spot 5 (+)= sum over labels (spot 3) that are not -1 of log(spot 0) + spot 1 - spot 2, over
+ * spot 4; 0 where the sum is. Of several teams each writes its part (doubles, spot 6) for gpu_nll_finish. */
 GPU_BODY void gpu_nll(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *exps = &work->spot[0], *max = &work->spot[1], *picked = &work->spot[2],
-                          *label = &work->spot[3], *targets = &work->spot[4], *out = &work->spot[5];
+                          *label = &work->spot[3];
+    const int64_t step = team->count * team->threads;
     double sum = 0;
-    if (team->place > 0)
-        return;
-    TEAM_LINE(i, work->inner)
-    {
-        if (spot_index(label, spot_inner(work, label, i)) != -1)
-            sum += (double)real_log(spot_get(exps, spot_inner(work, exps, i))) +
-                   (double)spot_get(max, spot_inner(work, max, i)) -
-                   (double)spot_get(picked, spot_inner(work, picked, i));
+    for (int64_t i = team->place * team->threads + team->thread; i < work->outer; i += NLL_FLIGHT * step) {
+        real all[NLL_FLIGHT], most[NLL_FLIGHT], own[NLL_FLIGHT];
+        bool counts[NLL_FLIGHT];
+        for (int k = 0; k < NLL_FLIGHT; k++) {
+            const int64_t token = i + k * step < work->outer ? i + k * step : i;
+            int64_t at[4];
+            spots_outer(work, 4, token, at);
+            all[k] = spot_get(exps, at[0]), most[k] = spot_get(max, at[1]), own[k] = spot_get(picked, at[2]);
+            counts[k] = spot_index(label, at[3]) != -1 && i + k * step < work->outer;
+        }
+        for (int k = 0; k < NLL_FLIGHT; k++)
+            sum += counts[k] ? (double)real_log(all[k]) + (double)most[k] - (double)own[k] : 0;
     }
     sum = team_sum(team, sum);
+    if (team->thread > 0)
+        return;
+    if (team->count > 1)
+        ((double *)work->spot[6].data)[team->place] = sum;
+    else
+        nll_put(work, sum);
+}
+
+/* One team: what gpu_nll does with the integer 0 parts of spot 6 */
+GPU_BODY void gpu_nll_finish(const struct team *team, const struct gpu_work *work)
+{
+    double sum = 0;
+    TEAM_LINE(i, work->integer[0]) sum += ((const double *)work->spot[6].data)[i];
+    sum = team_sum(team, sum);
     if (team->thread == 0)
-        spot_put(out, 0, sum == 0 ? 0 : (real)(sum / (double)spot_get(targets, 0)));
+        nll_put(work, sum);
 }
 
 /* A thread per token. spots: sum of exponentials, labels, gradients of it and of the picked logit (either may be
