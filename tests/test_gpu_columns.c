@@ -183,7 +183,7 @@ START_TEST(losses_of_many_tokens_are_summed)
             double *parts = calloc((size_t)gpu_part_count(&gpu), sizeof *parts);
             struct gpu_call g = { .gpu = &gpu, .call = &call, .parts = parts };
             g.type[ROLE_IN][3] = GPU_INDEX;
-            g.stream = gpu.open_stream(gpu.self, &error);
+            g.stream = gpu.open_stream(gpu.self, false, &error);
             ck_assert_msg(gpu_issue(&g, &error) && gpu.finish(gpu.self, g.stream, &error), "%s", error.message);
             CHECK_NEAR((double)loss, want / (double)targets + (begin ? 0 : 5), tolerance * 5);
             for (int64_t i = 0; i < gpu_part_count(&gpu); i++)

@@ -213,7 +213,8 @@ static int number_updates(const struct program *program, int *number)
     return count;
 }
 
-/* One launch makes all updates of a step, where none of them waits: for a state of its own to be fetched. */
+/* One launch makes all updates of a step, where none of them waits: for a state of its own to be fetched. Likewise one
+ * squares all gradients, where none waits for a sum over ranks. */
 START_TEST(weights_are_updated_in_one_launch)
 {
     struct lowered l = lower_single();
@@ -222,7 +223,7 @@ START_TEST(weights_are_updated_in_one_launch)
     ck_assert_int_gt(updates, 20);
     for (int c = -1; c < GPU_TRIED; c++) {
         const struct tiny_choice *choice = c < 0 ? &gpu_single : &gpu_choices_tried[c];
-        counted.launches[GPU_ADAMW] = 0;
+        counted.launches[GPU_ADAMW] = counted.launches[GPU_SQUARE_PARTS] = 0;
         gpu_run(tiny_models[0], choice, &device_single, NULL, NULL);
         const int64_t launches = counted.launches[GPU_ADAMW], ranks = (int64_t)choice->dp * choice->tp * choice->pp;
         if (choice->offload == OFFLOAD_BOTH || choice->offload == OFFLOAD_OPTIMIZER)
@@ -230,6 +231,12 @@ START_TEST(weights_are_updated_in_one_launch)
                           (long long)launches, updates);
         else
             ck_assert_int_eq(launches, ranks * STEPS);
+        const int64_t squares = counted.launches[GPU_SQUARE_PARTS];
+        if (ranks == 1)
+            ck_assert_int_eq(squares, STEPS);
+        else
+            ck_assert_msg(squares >= STEPS && squares < ranks * STEPS * updates, "choice %d: squares %lld times", c,
+                          (long long)squares);
     }
     free(number);
     lowered_free(&l);
@@ -248,6 +255,9 @@ START_TEST(updates_share_the_time_of_their_launch)
     struct gpu_rank g = { .updates = { .made = made, .batch = batch } };
     const struct rank rank = { .program = l.program, .device_state = &g };
     g.updates.number = calloc((size_t)count, sizeof *g.updates.number);
+    g.norms.number = calloc((size_t)count, sizeof *g.norms.number);
+    for (int i = 0; i < count; i++)
+        g.norms.number[i] = -1;
     batch[0] = number_updates(l.program, g.updates.number);
     ck_assert_int_le(batch[0], MOST);
     for (int u = 0; u < batch[0]; u++)
@@ -266,6 +276,7 @@ START_TEST(updates_share_the_time_of_their_launch)
     }
     ck_assert_int_eq(passed, elements);
     free(g.updates.number);
+    free(g.norms.number);
     free(spans);
     lowered_free(&l);
 }

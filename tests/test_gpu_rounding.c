@@ -18,9 +18,9 @@ static void update(int threads, int teams, struct gpu_update *updates, struct gp
     ck_assert(gpu_emulated_open(&gpu, threads, teams, true, &error));
     void *stream = gpu.open_stream(gpu.self, false, &error);
     const int64_t chunks = gpu_update_chunks(updates, count);
-    const struct gpu_work work = { .integer = { [ADAMW_WEIGHTS] = count, [ADAMW_CHUNKS] = chunks },
+    const struct gpu_work work = { .integer = { [UPDATE_WEIGHTS] = count, [UPDATE_CHUNKS] = chunks },
                                    .spot = {
-                                       [ADAMW_UPDATES] = { .data = updates }, [ADAMW_RATES] = { .data = rates } } };
+                                       [UPDATE_TABLE] = { .data = updates }, [ADAMW_RATES] = { .data = rates } } };
     ck_assert(gpu_start(&gpu, stream, GPU_ADAMW, &work, chunks, &error) && gpu.finish(gpu.self, stream, &error));
     gpu.close_stream(gpu.self, stream);
     gpu.close(gpu.self);
@@ -194,6 +194,49 @@ START_TEST(weights_of_one_launch_have_the_bits_of_launches_of_their_own)
 }
 END_TEST
 
+/* The squares of all gradients of a table, by however many teams, in full precision or not, at odd addresses, too. */
+START_TEST(squares_of_one_launch_are_those_of_all_gradients)
+{
+    struct updated *all = calloc(WEIGHTS, sizeof *all);
+    uint16_t half[MOST + 1];
+    struct gpu_update updates[WEIGHTS];
+    struct gpu_update_rates rates[WEIGHTS];
+    for (int teams = 1; teams <= 40; teams += 3)
+        for (int count = 1; count <= WEIGHTS; count++) {
+            struct gpu gpu;
+            struct error error = { 0 };
+            double parts[40], want = 1;
+            float sum = 1;
+            prepare(all, updates, rates);
+            for (int i = 0; i < MOST; i++)
+                half[i + teams % 2] = bf16_of_real(all[3].gradient[i]);
+            updates[3].gradient = (struct gpu_spot){ .data = half + teams % 2, .type = GPU_BF16 };
+            for (int w = 0; w < count; w++)
+                for (int64_t i = 0; i < updates[w].count; i++) {
+                    double x = w == 3 ? (double)real_of_bf16(half[i + teams % 2])
+                                      : (double)((const float *)updates[w].gradient.data)[i];
+                    want += x * x;
+                }
+            ck_assert(gpu_emulated_open(&gpu, teams % 2 ? 4 : 1, teams, true, &error));
+            void *stream = gpu.open_stream(gpu.self, false, &error);
+            const int64_t chunks = gpu_update_chunks(updates, count), used = min_i64(chunks, teams);
+            const struct gpu_work squares = {
+                .integer = { [UPDATE_WEIGHTS] = count, [UPDATE_CHUNKS] = chunks },
+                .spot = { [UPDATE_TABLE] = { .data = updates }, [SQUARES_PARTS] = { .data = parts } }
+            };
+            const struct gpu_work added = { .integer = { used }, .spot = { { .data = &sum }, { .data = parts } } };
+            ck_assert(gpu_start(&gpu, stream, GPU_SQUARE_PARTS, &squares, chunks, &error) &&
+                      gpu_start(&gpu, stream, GPU_SQUARE_SUM, &added, 1, &error) &&
+                      gpu.finish(gpu.self, stream, &error));
+            ck_assert_msg(fabs((double)sum - want) <= 2 * (double)FLT_EPSILON * want,
+                          "%d weights, %d teams: %g, not %g", count, teams, (double)sum, want);
+            gpu.close_stream(gpu.self, stream);
+            gpu.close(gpu.self);
+        }
+    free(all);
+}
+END_TEST
+
 /* Of numbers between two neighbours a part as large as their distance says becomes the upper one. */
 START_TEST(rounding_by_chance_has_the_right_mean)
 {
@@ -221,6 +264,7 @@ static Suite *gpu_rounding_suite(void)
     CHECK_ADD(suite, small_steps_add_up);
     CHECK_ADD(suite, rounding_does_not_depend_on_who_holds_an_element);
     CHECK_ADD(suite, weights_of_one_launch_have_the_bits_of_launches_of_their_own);
+    CHECK_ADD(suite, squares_of_one_launch_are_those_of_all_gradients);
     CHECK_ADD(suite, rounding_by_chance_has_the_right_mean);
     return suite;
 }

@@ -206,28 +206,6 @@ static bool set(struct rank *rank, const struct instr *instr, int b, double valu
     return gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_SET, &work, work.outer, err);
 }
 
-/* Two launches, so that many teams share the work and the order of the sum is fixed. */
-static bool norm(struct rank *rank, const struct instr *instr, const struct pair *pair, struct error *err)
-{
-    struct gpu_rank *g = rank->device_state;
-    void *stream = g->stream[instr->lane];
-    int64_t first, count;
-    if (!norm_counts(rank->program, rank->stage, pair, rank->local_rank))
-        return true;
-    rank_flat_range(rank, pair->source, &first, &count);
-    struct gpu_work parts = { .integer = { count },
-                              .spot = { { .data = gpu_place(rank, pair->source),
-                                          .type = gpu_buffer_type(rank->program, pair->source) },
-                                        { .data = g->parts[instr->lane] } } };
-    const int64_t teams = gpu_most_teams(&g->gpu, GPU_SQUARE_PARTS); /* each of which owes its part */
-    struct gpu_work sum = { .integer = { teams },
-                            .spot = { { .data = gpu_place(rank, pair->destination),
-                                        .type = gpu_buffer_type(rank->program, pair->destination) },
-                                      { .data = g->parts[instr->lane] } } };
-    return gpu_start(&g->gpu, stream, GPU_SQUARE_PARTS, &parts, teams, err) &&
-           gpu_start(&g->gpu, stream, GPU_SQUARE_SUM, &sum, 1, err);
-}
-
 static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -240,8 +218,6 @@ static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct
     case OP_ZERO:
         return g->gpu.fill(g->gpu.self, g->stream[instr->lane], gpu_place(rank, pair->destination), 0,
                            (size_t)rank->program->buffers[pair->destination].bytes, err);
-    case OP_NORM:
-        return norm(rank, instr, pair, err);
     case OP_OFFLOAD:
     case OP_FETCH:
         return g->gpu.copy(g->gpu.self, g->stream[instr->lane], gpu_place(rank, pair->destination),
@@ -249,6 +225,7 @@ static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct
     case OP_COMPUTE:
     case OP_SLICE:
     case OP_ADD:
+    case OP_NORM:
     case OP_UPDATE:
 #include "planner/program/ops_that_move.def"
     case OP_COUNT:
@@ -263,6 +240,8 @@ static bool run(struct rank *rank, const struct instr *instr, struct error *err)
         return compute(rank, instr, err);
     if (instr->op == OP_SLICE || instr->op == OP_ADD)
         return gpu_queue_local(rank, instr, err);
+    if (instr->op == OP_NORM)
+        return gpu_update_norm(rank, instr, err);
     if (instr->op == OP_UPDATE)
         return gpu_update_run(rank, instr, err);
     for (int p = instr->pair_first; p < instr->pair_first + instr->pair_count; p++)

@@ -13,13 +13,14 @@
 
 /* How a step reaches the device: instruction by instruction; the same, and kept; from what was kept. */
 enum gpu_step_mode { GPU_STEP_QUEUED, GPU_STEP_CAPTURED, GPU_STEP_REPLAYED };
-/* The UPDATEs of this rank, by number. */
+/* The UPDATEs of this rank, or its NORMs, by number. */
 struct gpu_updates {
     int count;
-    int *number;                                 /* (instr_count) of the instruction, -1 */
-    int *batch;                                  /* (count) how many one launch makes from here on; 0: an earlier one */
-    struct gpu_update *made, *table;             /* (count) of the host and of the device */
-    struct gpu_update_rates *host_rates, *rates; /* (count) pinned, and copied to the device in every step */
+    int *number;                     /* (instr_count) of the instruction, -1 */
+    int *batch;                      /* (count) how many one launch makes from here on; 0: an earlier one */
+    struct gpu_update *made, *table; /* (count) of the host and of the device */
+    struct gpu_update_rates *host_rates,
+        *rates; /* (count) pinned, and copied to the device in every step; of UPDATEs */
 };
 
 struct gpu_rank {
@@ -56,7 +57,7 @@ struct gpu_rank {
     int32_t gates;           /* so many there were */
     bool holds;              /* in this step */
     int held_calls;          /* queued behind the last gate */
-    struct gpu_updates updates;
+    struct gpu_updates updates, norms;
     int *partner; /* (instr_count) what may run at the instruction's place with it, -1 */
     bool *fused;  /* (instr_count) ran with its partner in this step; of the compute lane */
     int segment_count, instr_count;
@@ -98,13 +99,14 @@ void *gpu_allocate_lent(struct gpu_rank *g, size_t bytes, struct error *err);
 void gpu_release_lent(struct gpu_rank *g, void *memory);
 /* Returns where the buffer lies, in the device's arena or the host's. */
 void *gpu_place(const struct rank *rank, int buffer);
-/* Updates of weights: executor/gpu/update.c. open: when the arena is there. */
+/* Updates of weights, and the norm of gradients: executor/gpu/update.c. open: when the arena is there. */
 bool gpu_update_open(struct rank *rank, struct error *err);
 void gpu_update_close(struct gpu_rank *g);
 /* Computes for the host what updates of the step that begins multiply by, and queues its copy to the device. */
 void gpu_update_fill_rates(struct rank *rank);
 bool gpu_update_copy_rates(struct rank *rank, struct error *err);
 bool gpu_update_run(struct rank *rank, const struct instr *instr, struct error *err);
+bool gpu_update_norm(struct rank *rank, const struct instr *instr, struct error *err);
 /* Divides the time of each launch among its updates, by their elements. */
 void gpu_update_spans(const struct rank *rank, struct span *spans);
 /* Makes the update round by chance: which elements of the weight these are, from element `first` of the flattened block

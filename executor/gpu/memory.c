@@ -33,7 +33,8 @@ static void fill_parts(const struct rank *rank, int64_t part[MEMORY_PART_COUNT])
         g->gpu.workspaces(g->gpu.self, &part[MEMORY_PRODUCTS], &part[MEMORY_ATTENTION]);
     part[MEMORY_PACKED] = gpu_comm_packed_bytes(rank);
     part[MEMORY_TABLES] = table_bytes(rank);
-    part[MEMORY_UPDATES] = updates * (int64_t)(sizeof *g->updates.table + sizeof *g->updates.rates);
+    part[MEMORY_UPDATES] = updates * (int64_t)(sizeof *g->updates.table + sizeof *g->updates.rates) +
+                           g->norms.count * (int64_t)sizeof *g->norms.table;
     part[MEMORY_SUMS] = sum_bytes(g);
     part[MEMORY_PINNED] =
         g->host_bytes + (g->pinned ? rank->host_bytes : 0) + updates * (int64_t)sizeof *g->updates.host_rates;

@@ -1,5 +1,6 @@
-/* Updates of weights. What the kernel needs of each is a table that is made once; updates between which nothing waits
- * are one launch, at the first one's place. Times of single updates are shares of it. */
+/* Updates of weights, and before them the norm of their gradients. What the kernels need of each weight is a table that
+ * is made once; updates between which nothing waits are one launch, at the first one's place, and so are the squares of
+ * gradients. Times of single ones are shares of it. */
 #include "executor/gpu/update.h"
 #include "base/num.h"
 #include "executor/gpu/device.h"
@@ -47,26 +48,24 @@ static struct gpu_spot spot_of(const struct rank *rank, int buffer)
 
 static bool make(const struct rank *rank, const struct instr *instr, struct gpu_update *out, struct error *err)
 {
+    int64_t first, count, weight_first, weight_count;
     const struct program *program = rank->program;
     const struct pair *pair = &program->pairs[instr->pair_first];
+    rank_flat_range(rank, pair->source, &first, &count);
+    *out = (struct gpu_update){ .count = count, .gradient = spot_of(rank, pair->source) };
+    if (instr->op == OP_NORM)
+        return true;
     const int state = rank_state(rank, instr);
     if (state < 0)
         return fail_kind(err, ERROR_BUG, "weight %s is updated without optimizer state", weight_of(rank, instr)->name);
-    int64_t first, count, weight_first, weight_count;
-    rank_flat_range(rank, pair->source, &first, &count);
     rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
-    struct gpu_update update = { .count = count,
-                                 .weight = spot_of(rank, pair->destination),
-                                 .gradient = spot_of(rank, pair->source),
-                                 .moments = { .data = gpu_place(rank, state) } };
-    update.weight.data =
-        (unsigned char *)update.weight.data + (first - weight_first) * gpu_type_bytes(update.weight.type);
-    if (update.weight.type == GPU_BF16) { /* the weights in full precision lie behind the moments */
+    out->weight = spot_of(rank, pair->destination), out->moments.data = gpu_place(rank, state);
+    out->weight.data = (unsigned char *)out->weight.data + (first - weight_first) * gpu_type_bytes(out->weight.type);
+    if (out->weight.type == GPU_BF16) { /* the weights in full precision lie behind the moments */
         const struct block block = buffer_block(program, &program->buffers[pair->source], rank->local_rank);
-        update.master.data = (real *)gpu_place(rank, state) + 2 * count;
-        gpu_update_by_chance(&update, weight_of(rank, instr), &block, first);
+        out->master.data = (real *)gpu_place(rank, state) + 2 * count;
+        gpu_update_by_chance(out, weight_of(rank, instr), &block, first);
     }
-    *out = update;
     return true;
 }
 
@@ -81,9 +80,8 @@ int64_t gpu_update_chunks(struct gpu_update *updates, int count)
 }
 
 /* ---- what runs together ---- */
-static bool waits_for_update(const struct rank *rank, const struct instr *instr, int from)
+static bool waits_for_any(const struct rank *rank, const struct gpu_updates *all, const struct instr *instr, int from)
 {
-    const struct gpu_updates *all = &((struct gpu_rank *)rank->device_state)->updates;
     bool found = false;
     for (int w = 0; w < instr->wait_count; w++) {
         int before = stage_of(rank)->waits[instr->wait_first + w];
@@ -93,84 +91,91 @@ static bool waits_for_update(const struct rank *rank, const struct instr *instr,
 }
 
 /* Updates from instruction `from` on that may begin with it: on their lane nothing else is between them, they wait for
- * nothing, and no other lane waits for one of those before. What they write lasts, so no two share bytes. */
-static int together(const struct rank *rank, int from)
+ * nothing, and no other lane waits for one of those before. What they write lasts, so no two share bytes. Likewise
+ * norms, whose gradients last until they are used. */
+static int together(const struct rank *rank, const struct gpu_updates *all, int from)
 {
     const struct stage_program *stage = stage_of(rank);
-    const struct gpu_updates *all = &((struct gpu_rank *)rank->device_state)->updates;
     int count = 1;
     for (int i = from + 1; i < stage->instr_count; i++) {
         const struct instr *instr = &stage->instrs[i];
-        if (instr->lane != stage->instrs[from].lane ? waits_for_update(rank, instr, from)
-                                                    : all->number[i] < 0 || instr->wait_count > 0)
+        if (instr->lane != stage->instrs[from].lane ? waits_for_any(rank, all, instr, from)
+                                                    : instr->op != stage->instrs[from].op || instr->wait_count > 0)
             break;
-        count += all->number[i] >= 0 && instr->lane == stage->instrs[from].lane;
+        count += all->number[i] >= 0;
     }
     return count;
 }
 
-static void join(const struct rank *rank)
+static void join(const struct rank *rank, struct gpu_updates *all)
 {
-    struct gpu_updates *all = &((struct gpu_rank *)rank->device_state)->updates;
     int covered = 0; /* updates before this one are in some launch */
     for (int i = 0; i < stage_of(rank)->instr_count; i++) {
         const int u = all->number[i];
         if (u < covered)
             continue;
-        all->batch[u] = together(rank, i);
+        all->batch[u] = together(rank, all, i);
         gpu_update_chunks(&all->made[u], all->batch[u]);
         covered = u + all->batch[u];
     }
 }
 
 /* ---- life ---- */
-static bool open_memory(struct rank *rank, struct error *err)
+static bool open_all(struct rank *rank, struct gpu_updates *all, enum op op, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
-    struct gpu_updates *all = &g->updates;
+    const struct stage_program *stage = stage_of(rank);
+    if (!(all->number = malloc(((size_t)stage->instr_count + 1) * sizeof *all->number)))
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d instructions", stage->instr_count);
+    for (int i = 0; i < stage->instr_count; i++) {
+        const struct instr *instr = &stage->instrs[i];
+        bool own =
+            instr->op == op && (op == OP_NORM ? norm_counts(rank->program, rank->stage,
+                                                            &rank->program->pairs[instr->pair_first], rank->local_rank)
+                                              : rank_updates(rank->program, instr, rank->local_rank));
+        all->number[i] = own ? all->count++ : -1;
+    }
+    if (all->count == 0)
+        return true;
     const size_t count = (size_t)all->count;
     all->batch = calloc(count, sizeof *all->batch);
     all->made = calloc(count, sizeof *all->made);
     if (!all->batch || !all->made)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d updates", all->count);
+    for (int i = 0; i < stage->instr_count; i++)
+        if (all->number[i] >= 0 && !make(rank, &stage->instrs[i], &all->made[all->number[i]], err))
+            return false;
+    join(rank, all);
     return (all->table = g->gpu.allocate(g->gpu.self, count * sizeof *all->table, err)) &&
-           (all->rates = g->gpu.allocate(g->gpu.self, count * sizeof *all->rates, err)) &&
-           (all->host_rates = g->gpu.allocate_host(g->gpu.self, count * sizeof *all->host_rates, err));
+           g->gpu.copy(g->gpu.self, g->stream[LANE_COMPUTE], all->table, all->made, count * sizeof *all->table, err);
 }
 
 bool gpu_update_open(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
-    const struct stage_program *stage = stage_of(rank);
     struct gpu_updates *all = &g->updates;
-    if (!(all->number = malloc(((size_t)stage->instr_count + 1) * sizeof *all->number)))
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d instructions", stage->instr_count);
-    for (int i = 0; i < stage->instr_count; i++) {
-        const struct instr *instr = &stage->instrs[i];
-        bool own = instr->op == OP_UPDATE && rank_updates(rank->program, instr, rank->local_rank);
-        all->number[i] = own ? all->count++ : -1;
-    }
-    if (all->count == 0)
-        return true;
-    if (!open_memory(rank, err))
+    if (!open_all(rank, all, OP_UPDATE, err) || !open_all(rank, &g->norms, OP_NORM, err))
         return false;
-    for (int i = 0; i < stage->instr_count; i++)
-        if (all->number[i] >= 0 && !make(rank, &stage->instrs[i], &all->made[all->number[i]], err))
-            return false;
-    join(rank);
-    return g->gpu.copy(g->gpu.self, g->stream[LANE_COMPUTE], all->table, all->made,
-                       (size_t)all->count * sizeof *all->table, err) &&
-           g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
+    const size_t rates_bytes = (size_t)all->count * sizeof *all->rates;
+    return (all->count == 0 || ((all->rates = g->gpu.allocate(g->gpu.self, rates_bytes, err)) &&
+                                (all->host_rates = g->gpu.allocate_host(g->gpu.self, rates_bytes, err)))) &&
+           (all->count + g->norms.count == 0 || g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err));
+}
+
+static void close_all(struct gpu_rank *g, struct gpu_updates *all)
+{
+    g->gpu.release(g->gpu.self, all->table);
+    g->gpu.release(g->gpu.self, all->rates);
+    g->gpu.release_host(g->gpu.self, all->host_rates);
+    free(all->number);
+    free(all->batch);
+    free(all->made);
 }
 
 void gpu_update_close(struct gpu_rank *g)
 {
-    g->gpu.release(g->gpu.self, g->updates.table);
-    g->gpu.release(g->gpu.self, g->updates.rates);
-    g->gpu.release_host(g->gpu.self, g->updates.host_rates);
-    free(g->updates.number);
-    free(g->updates.batch);
-    free(g->updates.made);
+    close_all(g, &g->updates);
+    close_all(g, &g->norms);
 }
 
 /* ---- a step ---- */
@@ -197,15 +202,21 @@ bool gpu_update_copy_rates(struct rank *rank, struct error *err)
                        (size_t)g->updates.count * sizeof *g->updates.rates, err);
 }
 
+/* The chunks of a launch, which begins with the number-th. */
+static int64_t chunks_of(const struct gpu_updates *all, int number)
+{
+    const struct gpu_update *last = &all->made[number + all->batch[number] - 1];
+    return last->chunk + ceil_div(last->count, GPU_UPDATE_CHUNK);
+}
+
 static bool launch(struct rank *rank, const struct instr *instr, int number, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct gpu_updates *all = &g->updates;
-    const struct gpu_update *last = &all->made[number + all->batch[number] - 1];
-    const int64_t chunks = last->chunk + ceil_div(last->count, GPU_UPDATE_CHUNK);
+    const int64_t chunks = chunks_of(all, number);
     struct gpu_work work = {
-        .integer = { [ADAMW_WEIGHTS] = all->batch[number], [ADAMW_CHUNKS] = chunks },
-        .spot = { [ADAMW_UPDATES] = { .data = all->table + number }, [ADAMW_RATES] = { .data = all->rates + number } }
+        .integer = { [UPDATE_WEIGHTS] = all->batch[number], [UPDATE_CHUNKS] = chunks },
+        .spot = { [UPDATE_TABLE] = { .data = all->table + number }, [ADAMW_RATES] = { .data = all->rates + number } }
     };
     if (rank_clips(rank))
         work.spot[ADAMW_NORM] = spot_of(rank, rank->scalar);
@@ -247,10 +258,30 @@ bool gpu_update_run(struct rank *rank, const struct instr *instr, struct error *
            show_gradient(rank, instr, rank->program->pairs[instr->pair_first].source, err);
 }
 
-/* Updates that ran as one share its time, from the first one's begin to the last one's end, by their elements. */
-void gpu_update_spans(const struct rank *rank, struct span *spans)
+/* Two launches, so that many teams share the work and the order of the sum is fixed. */
+bool gpu_update_norm(struct rank *rank, const struct instr *instr, struct error *err)
 {
-    const struct gpu_updates *all = &((struct gpu_rank *)rank->device_state)->updates;
+    struct gpu_rank *g = rank->device_state;
+    const struct gpu_updates *all = &g->norms;
+    const int number = all->number[instr - stage_of(rank)->instrs];
+    if (number < 0 || all->batch[number] == 0)
+        return true;
+    const int64_t chunks = chunks_of(all, number),
+                  teams = min_i64(chunks, gpu_most_teams(&g->gpu, GPU_SQUARE_PARTS)); /* each of which owes its part */
+    void *stream = g->stream[instr->lane];
+    const struct gpu_work parts = { .integer = { [UPDATE_WEIGHTS] = all->batch[number], [UPDATE_CHUNKS] = chunks },
+                                    .spot = { [UPDATE_TABLE] = { .data = all->table + number },
+                                              [SQUARES_PARTS] = { .data = g->parts[instr->lane] } } };
+    const struct gpu_work sum = { .integer = { teams },
+                                  .spot = { spot_of(rank, rank->program->pairs[instr->pair_first].destination),
+                                            { .data = g->parts[instr->lane] } } };
+    return gpu_start(&g->gpu, stream, GPU_SQUARE_PARTS, &parts, teams, err) &&
+           (teams == 0 || gpu_start(&g->gpu, stream, GPU_SQUARE_SUM, &sum, 1, err));
+}
+
+/* Updates that ran as one share its time, from the first one's begin to the last one's end, by their elements. */
+static void share_spans(const struct rank *rank, const struct gpu_updates *all, struct span *spans)
+{
     for (int i = 0; i < stage_of(rank)->instr_count; i++) {
         const int number = all->number[i], many = number < 0 ? 0 : all->batch[number];
         int64_t elements = 0, passed = 0;
@@ -263,11 +294,18 @@ void gpu_update_spans(const struct rank *rank, struct span *spans)
             last++;
         const int64_t begin_ns = spans[i].start_ns, took_ns = spans[last].finish_ns - begin_ns;
         for (int k = i; k <= last; k++) {
-            if (all->number[k] < 0)
-                continue; /* of another lane */
+            if (stage_of(rank)->instrs[k].lane != stage_of(rank)->instrs[i].lane)
+                continue;
             spans[k].start_ns = begin_ns + (int64_t)((double)took_ns * (double)passed / (double)elements);
-            passed += all->made[all->number[k]].count;
+            passed += all->number[k] < 0 ? 0 : all->made[all->number[k]].count; /* < 0: another rank's */
             spans[k].finish_ns = begin_ns + (int64_t)((double)took_ns * (double)passed / (double)elements);
         }
     }
+}
+
+void gpu_update_spans(const struct rank *rank, struct span *spans)
+{
+    const struct gpu_rank *g = rank->device_state;
+    share_spans(rank, &g->updates, spans);
+    share_spans(rank, &g->norms, spans);
 }

@@ -1,5 +1,5 @@
-/* What the kernel ADAMW is given: a table of weights, and what it multiplies by. Both lie in device memory; nvcc reads
- * this. */
+/* What the kernels ADAMW and SQUARE_PARTS are given: a table of weights, and what it multiplies by. Both lie in device
+ * memory; nvcc reads this. */
 #ifndef CLEAVE_EXECUTOR_GPU_UPDATE_H
 #define CLEAVE_EXECUTOR_GPU_UPDATE_H
 #include "executor/gpu/work.h"
@@ -28,10 +28,11 @@ struct gpu_update_rates {
     uint64_t key; /* of rounding by chance */
 };
 
-enum gpu_adamw_spot {
-    ADAMW_UPDATES, /* struct gpu_update of each weight */
-    ADAMW_RATES,   /* its struct gpu_update_rates */
-    ADAMW_NORM     /* absent, or the squared norm of all gradients */
+enum gpu_update_spot {
+    UPDATE_TABLE, /* struct gpu_update of each weight; of squares count, chunk and gradient */
+    ADAMW_RATES,  /* its struct gpu_update_rates */
+    ADAMW_NORM,   /* absent, or the squared norm of all gradients */
+    SQUARES_PARTS /* a double of each team */
 };
-enum gpu_adamw_integer { ADAMW_WEIGHTS, ADAMW_CHUNKS };
+enum gpu_update_integer { UPDATE_WEIGHTS, UPDATE_CHUNKS };
 #endif

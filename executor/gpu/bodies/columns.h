@@ -227,32 +227,6 @@ GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *
     }
 }
 
-/* spot 1[place] (doubles) = sum of squares of this team's share of the integer 0 elements of spot 0 */
-GPU_BODY void gpu_square_parts(const struct team *team, const struct gpu_work *work)
-{
-    double sum = 0;
-    TEAM_EACH(i, work->integer[0])
-    {
-        double x = (double)spot_get(&work->spot[0], i);
-        sum += x * x;
-    }
-    sum = team_sum(team, sum);
-    if (team->thread == 0)
-        ((double *)work->spot[1].data)[team->place] = sum;
-}
-
-/* One team: spot 0 += the integer 0 doubles of spot 1 */
-GPU_BODY void gpu_square_sum(const struct team *team, const struct gpu_work *work)
-{
-    double sum = 0;
-    if (team->place > 0)
-        return;
-    TEAM_LINE(i, work->integer[0]) sum += ((const double *)work->spot[1].data)[i];
-    sum = team_sum(team, sum);
-    if (team->thread == 0)
-        spot_set(&work->spot[0], 0, spot_get(&work->spot[0], 0) + (real)sum);
-}
-
 /* ---- the token table ---- */
 /* A thread has `width` elements of a row at a time. */
 GPU_BODY inline void embed(const struct team *team, const struct gpu_work *work, int width)

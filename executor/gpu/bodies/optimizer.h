@@ -1,4 +1,5 @@
-/* AdamW, four elements at a time where all operands allow it: accesses of 16 bytes, 8 for weights in bf16. */
+/* AdamW, four elements at a time where all operands allow it: accesses of 16 bytes, 8 for weights in bf16; and the norm
+ * by which gradients are clipped. Both take all weights of a table in one launch. */
 #ifndef CLEAVE_EXECUTOR_GPU_BODIES_OPTIMIZER_H
 #define CLEAVE_EXECUTOR_GPU_BODIES_OPTIMIZER_H
 #include "executor/gpu/bodies/quads.h"
@@ -15,7 +16,7 @@ struct adamw_own {
 
 GPU_BODY inline struct adamw_own adamw_own_of(const struct gpu_work *work, int64_t number)
 {
-    const struct gpu_update *update = (const struct gpu_update *)work->spot[ADAMW_UPDATES].data + number;
+    const struct gpu_update *update = (const struct gpu_update *)work->spot[UPDATE_TABLE].data + number;
     const struct gpu_update_rates *now = (const struct gpu_update_rates *)work->spot[ADAMW_RATES].data + number;
     const struct gpu_spot *norm = &work->spot[ADAMW_NORM];
     struct adamw_own own;
@@ -76,7 +77,7 @@ GPU_BODY inline void adamw_four(const struct gpu_update *update, const struct ad
 GPU_BODY inline void adamw_elements(const struct team *team, const struct gpu_work *work, int64_t number, int64_t low,
                                     int64_t high)
 {
-    const struct gpu_update *update = (const struct gpu_update *)work->spot[ADAMW_UPDATES].data + number;
+    const struct gpu_update *update = (const struct gpu_update *)work->spot[UPDATE_TABLE].data + number;
     const struct adamw_own own = adamw_own_of(work, number);
     const bool real_weight = own.weight.type != GPU_BF16 || own.copies;
     const bool wide = own.count % GPU_QUAD == 0 && real_weight && quad_fits(&own.weight) && quad_fits(&own.gradient) &&
@@ -88,8 +89,14 @@ GPU_BODY inline void adamw_elements(const struct team *team, const struct gpu_wo
     TEAM_STEPS(i, low, high, 1) adamw_one(update, &own, i);
 }
 
+/* Elements from low to high of one weight, of those that a team has. */
+struct update_share {
+    int64_t number, low, high;
+    int64_t chunk, end; /* of the team: those from here on are yet to come */
+};
+
 /* The weight that holds a chunk: the last one that begins there or before. */
-GPU_BODY inline int64_t adamw_weight_of(const struct gpu_update *updates, int64_t count, int64_t chunk)
+GPU_BODY inline int64_t update_weight_of(const struct gpu_update *updates, int64_t count, int64_t chunk)
 {
     int64_t low = 0, high = count;
     while (high - low > 1) {
@@ -102,19 +109,89 @@ GPU_BODY inline int64_t adamw_weight_of(const struct gpu_update *updates, int64_
     return low;
 }
 
-/* Spots and integers: executor/gpu/update.h. Each team has as many chunks as any other, side by side. */
+/* Each team has as many chunks as any other, side by side. */
+GPU_BODY inline struct update_share update_shares(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_update *updates = (const struct gpu_update *)work->spot[UPDATE_TABLE].data;
+    const int64_t chunks = work->integer[UPDATE_CHUNKS];
+    struct update_share share;
+    share.chunk = chunks * team->place / team->count, share.end = chunks * (team->place + 1) / team->count;
+    share.number = update_weight_of(updates, work->integer[UPDATE_WEIGHTS], share.chunk) - 1;
+    share.low = share.high = 0;
+    return share;
+}
+
+/* Goes on to the next weight; false: there is none. */
+GPU_BODY inline bool update_next(const struct gpu_work *work, struct update_share *share)
+{
+    if (share->chunk >= share->end)
+        return false;
+    const struct gpu_update *updates = (const struct gpu_update *)work->spot[UPDATE_TABLE].data;
+    const int64_t i = ++share->number, begin = updates[i].chunk;
+    const int64_t next = i + 1 < work->integer[UPDATE_WEIGHTS] ? updates[i + 1].chunk : work->integer[UPDATE_CHUNKS],
+                  end = next < share->end ? next : share->end, last = (end - begin) * GPU_UPDATE_CHUNK;
+    share->low = (share->chunk - begin) * GPU_UPDATE_CHUNK;
+    share->high = last < updates[i].count ? last : updates[i].count;
+    share->chunk = end;
+    return true;
+}
+
+/* Spots and integers: executor/gpu/update.h. */
 GPU_BODY void gpu_adamw(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_update *updates = (const struct gpu_update *)work->spot[ADAMW_UPDATES].data;
-    const int64_t count = work->integer[ADAMW_WEIGHTS], chunks = work->integer[ADAMW_CHUNKS];
-    const int64_t high = chunks * (team->place + 1) / team->count;
-    int64_t chunk = chunks * team->place / team->count;
-    for (int64_t i = adamw_weight_of(updates, count, chunk); chunk < high; i++) {
-        const int64_t begin = updates[i].chunk, next = i + 1 < count ? updates[i + 1].chunk : chunks;
-        const int64_t end = next < high ? next : high, last = (end - begin) * GPU_UPDATE_CHUNK;
-        adamw_elements(team, work, i, (chunk - begin) * GPU_UPDATE_CHUNK,
-                       last < updates[i].count ? last : updates[i].count);
-        chunk = end;
+    struct update_share share = update_shares(team, work);
+    while (update_next(work, &share))
+        adamw_elements(team, work, share.number, share.low, share.high);
+}
+
+/* ---- the norm of all gradients ---- */
+enum { SQUARES_FLIGHT = 4 }; /* quads that a thread loads before it uses the first of them */
+
+/* Behind the last quad the first is read again, and left out. Squares in real might be too large. */
+GPU_BODY inline double squares_of(const struct team *team, const struct gpu_spot *in, int64_t low, int64_t high,
+                                  int type, int width)
+{
+    const int64_t step = (int64_t)team->threads * width;
+    double sum = 0;
+    for (int64_t i = low + (int64_t)team->thread * width; i < high; i += SQUARES_FLIGHT * step) {
+        struct real_quad x[SQUARES_FLIGHT];
+        for (int k = 0; k < SQUARES_FLIGHT; k++)
+            x[k] = typed_get(in, i + k * step < high ? i + k * step : i, type, width);
+        for (int k = 0; k < SQUARES_FLIGHT; k++)
+            for (int j = 0; j < width; j++)
+                sum += i + k * step < high ? (double)x[k].x[j] * (double)x[k].x[j] : 0;
     }
+    return sum;
+}
+
+/* SQUARES_PARTS[place] = sum of squares of the team's share of all gradients. Spots and integers as of gpu_adamw */
+GPU_BODY void gpu_square_parts(const struct team *team, const struct gpu_work *work)
+{
+    struct update_share share = update_shares(team, work);
+    double sum = 0;
+    while (update_next(work, &share)) {
+        const struct gpu_spot in = ((const struct gpu_update *)work->spot[UPDATE_TABLE].data)[share.number].gradient;
+        const int64_t whole = quad_fits(&in) ? share.high / GPU_QUAD * GPU_QUAD : share.low;
+        const bool half = in.type == GPU_BF16;
+        sum += half ? squares_of(team, &in, share.low, whole, GPU_BF16, GPU_QUAD)
+                    : squares_of(team, &in, share.low, whole, GPU_REAL, GPU_QUAD);
+        sum += half ? squares_of(team, &in, whole, share.high, GPU_BF16, 1)
+                    : squares_of(team, &in, whole, share.high, GPU_REAL, 1);
+    }
+    sum = team_sum(team, sum);
+    if (team->thread == 0)
+        ((double *)work->spot[SQUARES_PARTS].data)[team->place] = sum;
+}
+
+/* One team: spot 0 += the integer 0 doubles of spot 1 */
+GPU_BODY void gpu_square_sum(const struct team *team, const struct gpu_work *work)
+{
+    double sum = 0;
+    if (team->place > 0)
+        return;
+    TEAM_LINE(i, work->integer[0]) sum += ((const double *)work->spot[1].data)[i];
+    sum = team_sum(team, sum);
+    if (team->thread == 0)
+        spot_set(&work->spot[0], 0, spot_get(&work->spot[0], 0) + (real)sum);
 }
 #endif
