@@ -64,7 +64,7 @@ struct gpu {
     void *self;
     int64_t memory_bytes;
     int64_t cache_bytes; /* between that memory and all multiprocessors; 0: unknown */
-    int team_count;      /* teams that are worth launching at most */
+    int team_count;      /* teams of most threads that are worth launching at most */
     /* Teams of each kernel that run at once: more would begin when others have ended, and leave most of the device
      * idle. 0: as many as team_count */
     int live[GPU_KERNEL_COUNT];

@@ -71,12 +71,12 @@ int64_t gpu_part_count(const struct gpu *gpu)
 
 int64_t gpu_overflow_counts(const struct gpu *gpu)
 {
-    return (int64_t)gpu->team_count * gpu_kernel_threads(GPU_ROUTE_SLOTS);
+    return gpu_most_teams(gpu, GPU_ROUTE_SLOTS) * gpu_kernel_threads(GPU_ROUTE_SLOTS);
 }
 
 int64_t gpu_most_teams(const struct gpu *gpu, enum gpu_kernel kernel)
 {
-    return gpu->live[kernel] > 0 ? min_i64(gpu->live[kernel], gpu->team_count) : gpu->team_count;
+    return gpu->live[kernel] > 0 ? gpu->live[kernel] : gpu->team_count;
 }
 
 bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,

@@ -1,5 +1,6 @@
-/* One team per row: outer loops over rows, inner ones along the row. Sums are taken in double. line_...() are loops
- * along the row, over quads or over single elements. */
+/* One team per row: outer loops over rows, inner ones along the row. Sums are taken in double, those of quads in real:
+ * what an element costs in double, many a device has little of. line_...() are loops along the row, over quads or over
+ * single elements. */
 #ifndef CLEAVE_EXECUTOR_GPU_BODIES_ROWS_H
 #define CLEAVE_EXECUTOR_GPU_BODIES_ROWS_H
 #include "executor/gpu/bodies/quads.h"
@@ -128,20 +129,32 @@ GPU_BODY void gpu_max_sum_exp(const struct team *team, const struct gpu_work *wo
     }
 }
 
+/* As line_running(), several quads at once; elements from integer 0 on have no gradient. */
 GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work *work, int64_t row, int64_t low,
-                                  int64_t high, int width)
+                                  int64_t high, int type, int width)
 {
     const struct gpu_spot *in = &work->spot[0], *shift_in = &work->spot[1], *scale_in = &work->spot[2],
                           *dx = &work->spot[3];
     const int64_t from = spot_outer(work, in, row), to = spot_outer(work, dx, row);
+    const int64_t step = (int64_t)team->threads * width;
     const real shift = spot_get(shift_in, spot_outer(work, shift_in, row)),
                scale = spot_get(scale_in, spot_outer(work, scale_in, row));
-    TEAM_STEPS(i, low, high, width)
-    {
-        struct real_quad x = line_get(work, in, from, i, width);
-        for (int j = 0; j < width; j++)
-            x.x[j] = i + j < work->integer[0] ? real_exp(x.x[j] - shift) * scale : 0;
-        line_put(work, dx, to, i, width, &x);
+    for (int64_t i = low + (int64_t)team->thread * width; i < high; i += RUNNING_FLIGHT * step) {
+        struct real_quad x[RUNNING_FLIGHT];
+        for (int k = 0; k < RUNNING_FLIGHT; k++) {
+            const int64_t at = i + k * step < high ? i + k * step : i;
+            x[k] = typed_get(in, from + (width == GPU_QUAD ? at : spot_inner(work, in, at)), type, width);
+        }
+        GPU_UNROLL
+        for (int k = 0; k < RUNNING_FLIGHT; k++) {
+            const int64_t at = i + k * step;
+            for (int j = 0; j < width; j++) {
+                const real slope = real_exp(x[k].x[j] - shift) * scale; /* without a branch */
+                x[k].x[j] = at + j < work->integer[0] ? slope : 0;
+            }
+            if (at < high)
+                line_put(work, dx, to, at, width, &x[k]);
+        }
     }
 }
 
@@ -151,8 +164,13 @@ GPU_BODY void gpu_sum_exp_gradient(const struct team *team, const struct gpu_wor
     const int64_t whole = row_quads(work, 1 | 1 << 3, work->inner);
     TEAM_ROWS(row, work->outer)
     {
-        line_softmax(team, work, row, 0, whole, GPU_QUAD);
-        line_softmax(team, work, row, whole, work->inner, 1);
+        if (work->spot[0].type == GPU_BF16) {
+            line_softmax(team, work, row, 0, whole, GPU_BF16, GPU_QUAD);
+            line_softmax(team, work, row, whole, work->inner, GPU_BF16, 1);
+        } else {
+            line_softmax(team, work, row, 0, whole, GPU_REAL, GPU_QUAD);
+            line_softmax(team, work, row, whole, work->inner, GPU_REAL, 1);
+        }
     }
 }
 
