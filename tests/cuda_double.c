@@ -319,7 +319,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation)
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t which,
                                               const void *value, size_t bytes)
 {
-    (void)value, (void)bytes;
+    if (which == CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE && bytes == sizeof cuda_double.bias_next)
+        memcpy(&cuda_double.bias_next, value, bytes);
     if (which == CUBLASLT_MATMUL_DESC_EPILOGUE)
         memset(operation, 1, 1);
     return CUBLAS_STATUS_SUCCESS;

@@ -23,6 +23,7 @@ struct cuda_double {
     int cache_bytes;               /* of the device */
     size_t filled;                 /* bytes, by all fills */
     int products;                  /* since the reset */
+    int64_t bias_next;             /* that a product was last described with */
     int holds;                     /* of streams */
     int priority;                  /* of the latest stream */
     unsigned event_flags;          /* of the latest event */

@@ -33,10 +33,11 @@ static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
 static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *matmul, bool *taken,
                            struct error *declined, struct error *err)
 {
-    static real elsewhere[1 << 16];
+    static real elsewhere[1 << 18];
     const int64_t before = counted.products++;
     for (int time = 0; settings.compares_apart && matmul->apart && time < 2; time++) {
-        ck_assert_int_le(matmul->m * matmul->n, (int64_t)(sizeof elsewhere / sizeof *elsewhere));
+        ck_assert_int_le((matmul->count - 1) * matmul->c_next + matmul->m * matmul->n,
+                         (int64_t)(sizeof elsewhere / sizeof *elsewhere));
         settings.compares_apart = false;
         if (!matmul->apart(matmul->apart_context, matmul->accumulate ? elsewhere : matmul->c, err))
             return false;
@@ -44,16 +45,14 @@ static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *ma
         counted.compared[matmul->epilogue]++;
     }
     if (settings.refuse_each > 0 && before % settings.refuse_each == 0) {
-        counted.refused[matmul->epilogue != GPU_PLAIN]++;
+        counted.refused[matmul->epilogue != GPU_PLAIN || matmul->count > 1]++;
         *taken = false;
         fail_kind(declined, ERROR_ENVIRONMENT, "it is refused");
         return true;
     }
     counted.products_with_fixed_bits += matmul->deterministic;
-    if (matmul->count > 1) {
-        counted.calls_of_several++;
-        counted.products_in_several += matmul->count;
-    }
+    ck_assert_int_lt(matmul->count, (int64_t)(sizeof counted.calls_of / sizeof *counted.calls_of));
+    counted.calls_of[matmul->count]++;
     return library_matmul(self, stream, matmul, taken, declined, err);
 }
 
@@ -186,6 +185,7 @@ struct outcome gpu_run_as(enum dtype dtype, const char *model, const struct tiny
     options.deterministic = settings.fixed_bits, options.learning_rate = 1e-2;
     options.data = &data, options.device = device, options.poison = true;
     options.context = &outcome, options.on_step = on_step, options.on_note = on_note;
+    options.learned = settings.learned;
     options.checkpoint_dir = write, options.resume_dir = resume;
     if (settings.gradients) {
         settings.gradients->program = program;

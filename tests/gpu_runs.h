@@ -20,10 +20,10 @@ static inline bool gpu_has_turn(int number)
 /* What devices were asked since a test last said 0. */
 extern struct counted {
     _Atomic int granted[GPU_BIAS_GRADIENT + 1]; /* products with what follows them, by epilogue */
-    /* Calls of the library that are several products, and products in these; of all, those with fixed bits. */
-    _Atomic int64_t calls_of_several, products_in_several, products_with_fixed_bits, products;
+    /* Calls of the library, by how many products they are; of all, those with fixed bits. */
+    _Atomic int64_t calls_of[5], products_with_fixed_bits, products;
     _Atomic int64_t launches[GPU_KERNEL_COUNT];
-    _Atomic int64_t refused[2], notes;               /* products: plain ones, with an epilogue; notes of such */
+    _Atomic int64_t refused[2], notes;               /* products: plain ones, others; notes of such */
     _Atomic int64_t compared[GPU_BIAS_GRADIENT + 1]; /* products that could be, by epilogue */
     _Atomic int replays, marks, open_marks;
 } counted;
@@ -40,6 +40,7 @@ extern struct run_settings { /* of the runs that follow */
     bool fixed_bits, no_graphs;
     int refuse_each;             /* the library refuses one product of so many; 0: none */
     bool compares_apart;         /* it tries what would be done without its epilogue twice before */
+    struct gpu_learned *learned; /* of a profile; NULL: none is measured */
     struct gradients *gradients; /* where runs put them; NULL: nobody asks */
 } settings;
 

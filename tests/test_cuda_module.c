@@ -135,6 +135,24 @@ START_TEST(no_epilogue_works_in_place)
 }
 END_TEST
 
+/* Biases of several products lie evenly, as far from each other as the library's loads are wide. */
+START_TEST(several_products_have_biases)
+{
+    struct error declined;
+    struct gpu_matmul m = product(0, false);
+    open_module();
+    m.count = 2, m.a_next = 0, m.b_next = K * N, m.c_next = M * N;
+    m.epilogue = _i ? GPU_BIAS_GRADIENT : GPU_BIAS, m.bias = memory[3], m.bias_type = GPU_REAL, m.bias_next = N;
+    ck_assert(gpu.fuses(gpu.self, &m) && ask(&m, &declined));
+    ck_assert_int_eq(cuda_double.bias_next, N);
+    m.bias_next = N + 1;
+    ck_assert(!gpu.fuses(gpu.self, &m));
+    m.epilogue = GPU_GELU_BIAS, m.aux = memory[3], m.aux_m = N, m.bias_next = N;
+    ck_assert(!gpu.fuses(gpu.self, &m));
+    close_module();
+}
+END_TEST
+
 /* Parts of a long sum are never added in bf16, whatever an earlier run chose. */
 START_TEST(parts_are_added_in_full)
 {
@@ -452,6 +470,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD_LOOP(suite, the_fastest_algorithm_is_kept, 2);
     CHECK_ADD(suite, timing_takes_no_memory_for_results_that_are_written);
     CHECK_ADD(suite, no_epilogue_works_in_place);
+    CHECK_ADD_LOOP(suite, several_products_have_biases, 2);
     CHECK_ADD_LOOP(suite, parts_are_added_in_full, 2);
     CHECK_ADD_LOOP(suite, epilogues_are_taken_where_they_are_faster, 3);
     CHECK_ADD(suite, nothing_is_timed_from_the_cache);

@@ -88,7 +88,7 @@ static struct key key_of(const struct gpu_matmul *m, bool *swapped)
     key.epilogue = m->epilogue;
     if (m->bias)
         key.bias_type = type_of(m->bias_type);
-    key.aux_lead = m->aux ? m->aux_m : 0;
+    key.beside = m->aux ? m->aux_m : m->bias && m->count > 1 ? m->bias_next : 0;
     return key;
 }
 
@@ -149,6 +149,11 @@ static cublasLtEpilogue_t epilogue_of(int64_t epilogue)
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+static bool has_aux(const struct shape *s)
+{
+    return s->key.epilogue == GPU_GELU || s->key.epilogue == GPU_GELU_BIAS || s->key.epilogue == GPU_GELU_SLOPE;
+}
+
 /* The ranking takes alignments from the pointers' values and reads nothing there: it is told of the least that calls
  * may have. */
 static bool describe_epilogue(struct shape *s, struct error *err)
@@ -161,9 +166,10 @@ static bool describe_epilogue(struct shape *s, struct error *err)
     return (s->key.epilogue == GPU_PLAIN || set(s, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, err)) &&
            (!biased || (set(s, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type, err) &&
                         set(s, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &least, sizeof least, err))) &&
-           (s->key.aux_lead == 0 ||
-            (set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->key.aux_lead, sizeof s->key.aux_lead, err) &&
-             set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &least, sizeof least, err)));
+           (!biased || s->key.count == 1 ||
+            set(s, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, &s->key.beside, sizeof s->key.beside, err)) &&
+           (!has_aux(s) || (set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->key.beside, sizeof s->key.beside, err) &&
+                            set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &least, sizeof least, err)));
 }
 
 /* The descriptor is the shape's: where the epilogue's operands lie is set for each call. Under the mutex. */
@@ -280,7 +286,8 @@ bool cuda_matmul_run(struct cuda_matmuls *c, struct cuda_workspaces *memory, voi
 static bool epilogue_fits(const struct gpu_matmul *m)
 {
     return ((uintptr_t)m->aux | (uintptr_t)m->bias) % EPILOGUE_ALIGNMENT == 0 &&
-           (!m->aux || (m->aux_m % AUX_LEAD_UNIT == 0 && m->aux != m->c));
+           (!m->aux || (m->aux_m % AUX_LEAD_UNIT == 0 && m->aux != m->c && m->count == 1)) &&
+           (!m->bias || m->count == 1 || m->bias_next * type_bytes(m->bias_type) % EPILOGUE_ALIGNMENT == 0);
 }
 
 bool cuda_matmul_fuses(struct cuda_matmuls *c, const struct gpu_matmul *m)

@@ -18,7 +18,8 @@ struct key {
     int64_t count; /* of products */
     struct matrix left, right, out;
     int64_t alignment; /* of all matrices: a power of two up to 16 */
-    int64_t epilogue, bias_type, aux_lead;
+    int64_t epilogue, bias_type;
+    int64_t beside; /* from line to line of aux; without it, from one product's bias to the next one's */
 };
 struct shape {
     struct key key;

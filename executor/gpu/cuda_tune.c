@@ -222,7 +222,7 @@ void cuda_tune_describe(const struct shape *s, struct gpu_choice *out)
                                           k->left.lead,  k->left.type,  k->left.transposed,
                                           k->right.lead, k->right.type, k->right.transposed,
                                           k->out.lead,   k->out.type,   k->alignment,
-                                          k->epilogue,   k->bias_type,  k->aux_lead,
+                                          k->epilogue,   k->bias_type,  k->beside,
                                           k->count,      k->left.next,  k->right.next,
                                           k->out.next };
     memset(out, 0, sizeof *out);

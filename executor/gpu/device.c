@@ -167,6 +167,24 @@ static bool compute_with(struct rank *rank, const struct instr *instr, int partn
     return ok;
 }
 
+/* All at the first one's place. */
+static bool compute_together(struct rank *rank, int first, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct instr *instrs = rank->program->stages[rank->stage].instrs;
+    struct kernel_call call[GPU_MOST_TOGETHER];
+    struct gpu_call queued[GPU_MOST_TOGETHER];
+    const struct gpu_call *calls[GPU_MOST_TOGETHER];
+    int count = 0;
+    for (int i = first; i >= 0 && count < GPU_MOST_TOGETHER; i = g->next[i], count++) {
+        call[count] = rank_call(rank, &instrs[i], g->arena);
+        queued[count] = queued_call(rank, &instrs[i], &call[count]);
+        calls[count] = &queued[count];
+        g->fused[i] = i != first;
+    }
+    return gpu_issue_together(calls, count, err);
+}
+
 static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -179,6 +197,8 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
         return false;
     if (done)
         return true;
+    if (g->next[index] >= 0)
+        return compute_together(rank, index, err);
     return issue(rank, instr, err) && (instr->phase != PHASE_FORWARD || note_loss(rank, instr, err));
 }
 

@@ -212,13 +212,92 @@ static int backward_partner(const struct rank *rank, int i)
     return fits ? last : -1;
 }
 
+/* ---- products of one input ---- */
+/* Tells whether the instruction writes in a place that `buffer` has. */
+static bool writes(const struct rank *rank, const struct instr *instr, int buffer)
+{
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int o = 0; o < MAX_OPERANDS; o++) {
+            const int b = instr_operand(rank->program, instr, (enum role)role, o);
+            if (b >= 0 && role_written(instr->phase, (enum role)role) && overlap(rank, b, buffer))
+                return true;
+        }
+    return false;
+}
+
+/* Tells whether a product may run at the place of another one of its lane, before all that is between them there: it
+ * changes nothing that these read or write, they nothing that it reads, and nobody waits. */
+static bool may_run_at(const struct rank *rank, int from, int later)
+{
+    const struct instr *instrs = stage_of(rank)->instrs, *moved = &instrs[later];
+    if (!can_begin_early(moved))
+        return false;
+    for (int i = from; i >= 0 && i < later; i = following(rank, i)) {
+        if (i > from && instrs[i].wait_count > 0)
+            return false;
+        for (int role = 0; role < ROLE_COUNT; role++)
+            for (int o = 0; o < MAX_OPERANDS; o++) {
+                const int b = instr_operand(rank->program, moved, (enum role)role, o);
+                if (b >= 0 && (role_written(moved->phase, (enum role)role) ? touches(rank, &instrs[i], b)
+                                                                           : writes(rank, &instrs[i], b)))
+                    return false;
+            }
+    }
+    return true;
+}
+
+/* The next product of the same phase and input, behind gradients of inputs at most; -1: none. */
+static int next_alike(const struct rank *rank, int i)
+{
+    const struct instr *instrs = stage_of(rank)->instrs;
+    int next = following(rank, i);
+    while (next >= 0 && is_kernel(rank, &instrs[next], KERNEL_MATMUL, PHASE_BACKWARD_INPUT))
+        next = following(rank, next);
+    const bool same =
+        next >= 0 && is_kernel(rank, &instrs[next], KERNEL_MATMUL, instrs[i].phase) &&
+        instr_operand(rank->program, &instrs[next], ROLE_IN, 0) == instr_operand(rank->program, &instrs[i], ROLE_IN, 0);
+    return same ? next : -1;
+}
+
+static void join_products(const struct rank *rank, int first)
+{
+    struct gpu_rank *g = rank->device_state;
+    int last = first, next;
+    for (int count = 1; count < GPU_MOST_TOGETHER; count++, last = next) {
+        next = next_alike(rank, last);
+        if (next < 0 || g->partner[next] >= 0 || !may_run_at(rank, first, next))
+            return;
+        g->next[last] = next;
+    }
+}
+
+/* As queries, keys and values are made of one input, or a gate beside what it is for. */
+static void find_together(const struct rank *rank)
+{
+    struct gpu_rank *g = rank->device_state;
+    for (int i = 0; i < stage_of(rank)->instr_count; i++)
+        g->next[i] = -1;
+    if (rank->options->learned) /* a profile wants the time of each */
+        return;
+    for (int i = 0, past = 0; i < stage_of(rank)->instr_count; i++) {
+        const struct instr *instr = &stage_of(rank)->instrs[i];
+        if (i >= past && g->partner[i] < 0 &&
+            (is_kernel(rank, instr, KERNEL_MATMUL, PHASE_FORWARD) ||
+             is_kernel(rank, instr, KERNEL_MATMUL, PHASE_BACKWARD_WEIGHT)))
+            join_products(rank, i);
+        for (int member = i; member >= past; member = g->next[member]) /* none begins a list of its own */
+            past = member + 1;
+    }
+}
+
 bool gpu_fuse_open(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct stage_program *stage = stage_of(rank);
     g->partner = malloc(((size_t)stage->instr_count + 1) * sizeof *g->partner);
+    g->next = malloc(((size_t)stage->instr_count + 1) * sizeof *g->next);
     g->fused = calloc((size_t)stage->instr_count + 1, sizeof *g->fused);
-    if (!g->partner || !g->fused)
+    if (!g->partner || !g->next || !g->fused)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d instructions", stage->instr_count);
     for (int i = 0; i < stage->instr_count; i++) {
         const struct instr *instr = &stage->instrs[i];
@@ -229,11 +308,13 @@ bool gpu_fuse_open(struct rank *rank, struct error *err)
                         : is_norm(rank, instr, PHASE_BACKWARD_INPUT)                  ? residual_partner(rank, i)
                                                                                       : -1;
     }
+    find_together(rank);
     return true;
 }
 
 void gpu_fuse_close(struct gpu_rank *g)
 {
     free(g->partner);
+    free(g->next);
     free(g->fused);
 }

@@ -24,7 +24,7 @@ enum gpu_epilogue {
  * lie at even distances, as of experts, are one: no element of c is in two of them. */
 struct gpu_matmul {
     int64_t m, n, k;
-    int64_t count;                  /* of products, at least 1; with an epilogue 1 */
+    int64_t count;                  /* of products, at least 1; with an epilogue that has aux 1 */
     int64_t a_next, b_next, c_next; /* elements from one to the next; where count is 1 nothing */
     const void *a, *b;
     void *c;
@@ -38,9 +38,10 @@ struct gpu_matmul {
     void *aux;  /* (m,n), as c but for its own distance between lines, of c's type */
     int64_t aux_m;
     int bias_type;
-    /* Queues on the same stream what would be done without the epilogue, with c's elements going to `c`: where the
-     * device times products this is timed, too, and where it is faster the product is not taken. It may be queued any
-     * number of times. NULL: there is nothing to compare with. */
+    int64_t bias_next; /* elements from one product's bias to the next one's; where count is 1 nothing */
+    /* Queues on the same stream what would be done without the epilogue, or product by product, with c's elements going
+     * to `c`: where the device times products this is timed, too, and where it is faster the product is not taken. It
+     * may be queued any number of times. NULL: there is nothing to compare with. */
     bool (*apart)(void *context, void *c, struct error *err);
     void *apart_context;
 };
@@ -151,7 +152,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 11"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 12"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* Under this one stands what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

@@ -36,6 +36,10 @@ bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *
 /* A product, forward or of its input's gradient, and the GELU behind it in that direction as one; *done false: nothing
  * was queued, both are to be issued as usual. Between them only the result of the first may be lost. */
 bool gpu_issue_with_gelu(const struct gpu_call *matmul, const struct gpu_call *gelu, bool *done, struct error *err);
+/* Products of one phase, forward or of gradients of weights, that read the same input: in one call as many as lie at
+ * even distances, with all their operands, and as the library takes. */
+enum { GPU_MOST_TOGETHER = 4 };
+bool gpu_issue_together(const struct gpu_call *const *calls, int count, struct error *err);
 /* A residual sum and the norm of it, forward, as one; *done false: nothing was queued. */
 bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call *norm, bool *done, struct error *err);
 /* The gradient of a norm's input and its passing on to the terms of the residual sum that the norm is of, as one; *done

@@ -2,6 +2,7 @@
 #include "executor/gpu/issue.h"
 #include "executor/kernels/product.h"
 #include <stdio.h>
+#include <string.h>
 
 static struct gpu_matmul matmul_of(const struct gpu_call *call, const struct gemm *g, int a_type, int b_type,
                                    int c_type)
@@ -39,10 +40,12 @@ struct matmul_context {
 static struct gpu_matmul number(const struct gpu_matmul *m, int64_t i)
 {
     struct gpu_matmul one = *m;
-    one.count = 1;
+    one.count = 1, one.apart = NULL;
     one.a = (const char *)m->a + i * m->a_next * gpu_type_bytes(m->a_type);
     one.b = (const char *)m->b + i * m->b_next * gpu_type_bytes(m->b_type);
     one.c = (char *)m->c + i * m->c_next * gpu_type_bytes(m->c_type);
+    if (m->bias)
+        one.bias = (char *)m->bias + i * m->bias_next * gpu_type_bytes(m->bias_type);
     return one;
 }
 
@@ -54,13 +57,13 @@ static void note_own_kernel(const struct gpu_call *g, const struct gpu_matmul *m
     g->note(g->note_context, text);
 }
 
-/* A product that the library does not take is left to the own kernel, and a note says so; one with an epilogue becomes
- * a plain one first. */
+/* A single plain product that the library does not take is left to the own kernel, and a note says so; others become
+ * such first. */
 static bool ask_library(const struct gpu_call *g, const struct gpu_matmul *m, bool *done, struct error *err)
 {
     struct error declined = { 0 };
     bool ok = g->gpu->matmul(g->gpu->self, g->stream, m, done, &declined, err);
-    if (ok && !*done && g->note && m->epilogue == GPU_PLAIN)
+    if (ok && !*done && g->note && m->epilogue == GPU_PLAIN && m->count == 1)
         note_own_kernel(g, m, declined.message);
     return ok;
 }
@@ -81,21 +84,40 @@ static bool by_kernel(const struct gpu_call *g, const struct gpu_matmul *m, stru
     return gpu_start_elements(g->gpu, g->stream, GPU_PRODUCT, &work, work.outer, err);
 }
 
+/* Several products, of a call each. */
+struct several {
+    const struct gpu_call *const *calls; /* (count of the product) NULL: plain ones, which need none */
+    const struct gpu_call *g;            /* any of them */
+    const struct gpu_matmul *m;
+};
+
+static bool one_by_one(void *context, void *c, struct error *err)
+{
+    const struct several *s = context;
+    struct gpu_matmul there = *s->m;
+    there.c = c;
+    for (int64_t i = 0; i < there.count; i++) {
+        const struct gpu_matmul one = number(&there, i);
+        bool done = false;
+        if (!ask_library(s->g, &one, &done, err) || (!done && !by_kernel(s->g, &one, err)))
+            return false;
+    }
+    return true;
+}
+
 /* The device's library multiplies where strides and the library allow; several in one call where it takes them so. */
 static bool multiply(const struct gpu_call *g, const struct gpu_matmul *m, struct error *err)
 {
+    struct several several = { .g = g, .m = m };
+    struct gpu_matmul all = *m;
     bool done = false;
     if (!g->gpu->matmul || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
         !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
         return by_kernel(g, m, err);
-    if (m->count == 1 || (g->gpu->fuses && g->gpu->fuses(g->gpu->self, m)))
-        return ask_library(g, m, &done, err) && (done || by_kernel(g, m, err));
-    for (int64_t i = 0; i < m->count; i++) {
-        const struct gpu_matmul one = number(m, i);
-        if (!ask_library(g, &one, &done, err) || (!done && !by_kernel(g, &one, err)))
-            return false;
-    }
-    return true;
+    all.apart = one_by_one, all.apart_context = &several;
+    if (m->count > 1 && g->gpu->fuses && g->gpu->fuses(g->gpu->self, m) && (!ask_library(g, &all, &done, err) || done))
+        return done;
+    return one_by_one(&several, m->c, err);
 }
 
 static void queue(struct matmul_context *m)
@@ -115,7 +137,8 @@ static bool alike(const struct gpu_matmul *x, const struct gpu_matmul *y)
 {
     return x->m == y->m && x->n == y->n && x->k == y->k && x->a_m == y->a_m && x->a_k == y->a_k && x->b_k == y->b_k &&
            x->b_n == y->b_n && x->c_m == y->c_m && x->c_n == y->c_n && x->alpha == y->alpha &&
-           x->accumulate == y->accumulate;
+           x->accumulate == y->accumulate && x->a_type == y->a_type && x->b_type == y->b_type &&
+           x->c_type == y->c_type && x->bias_type == y->bias_type && x->epilogue == y->epilogue && !x->bias == !y->bias;
 }
 
 /* Tells whether it lies behind those that are ready as they lie behind each other; then it is one of them. Products
@@ -123,13 +146,15 @@ static bool alike(const struct gpu_matmul *x, const struct gpu_matmul *y)
 static bool joins(struct gpu_matmul *ready, const struct gpu_matmul *next)
 {
     const int64_t n = ready->count, a = distance(ready->a, next->a, ready->a_type),
-                  b = distance(ready->b, next->b, ready->b_type), c = distance(ready->c, next->c, ready->c_type);
-    if (n == 0 || !alike(ready, next) || a < 0 || b < 0 || c <= 0)
+                  b = distance(ready->b, next->b, ready->b_type), c = distance(ready->c, next->c, ready->c_type),
+                  bias = ready->bias ? distance(ready->bias, next->bias, ready->bias_type) : 0;
+    if (n == 0 || !alike(ready, next) || a < 0 || b < 0 || c <= 0 || bias < 0)
         return false;
-    if (n > 1 && (a != n * ready->a_next || b != n * ready->b_next || c != n * ready->c_next))
+    if (n > 1 &&
+        (a != n * ready->a_next || b != n * ready->b_next || c != n * ready->c_next || bias != n * ready->bias_next))
         return false;
     if (n == 1)
-        ready->a_next = a, ready->b_next = b, ready->c_next = c;
+        ready->a_next = a, ready->b_next = b, ready->c_next = c, ready->bias_next = bias;
     ready->count++;
     return true;
 }
@@ -146,14 +171,24 @@ static void take(void *context, const struct gemm *g)
     m->ready = next;
 }
 
-static bool product(const struct gpu_call *g, enum role c, enum role a, enum role b, bool accumulate, struct error *err)
+/* Of one call, or of several alike. */
+static bool products(const struct gpu_call *const *calls, int count, enum role c, enum role a, enum role b,
+                     bool accumulate, struct error *err)
 {
+    const struct gpu_call *g = calls[0];
     struct matmul_context m = {
         .g = g, .a_type = g->type[a][0], .b_type = g->type[b][0], .c_type = g->type[c][0], .err = err, .ok = true
     };
-    product_each(g->call, gpu_spot_of(g, c, 0), gpu_spot_of(g, a, 0), gpu_spot_of(g, b, 0), accumulate, take, &m);
+    for (int i = 0; i < count; i++)
+        product_each(calls[i]->call, gpu_spot_of(calls[i], c, 0), gpu_spot_of(calls[i], a, 0),
+                     gpu_spot_of(calls[i], b, 0), accumulate, take, &m);
     queue(&m);
     return m.ok;
+}
+
+static bool product(const struct gpu_call *g, enum role c, enum role a, enum role b, bool accumulate, struct error *err)
+{
+    return products(&g, 1, c, a, b, accumulate, err);
 }
 
 /* ---- with an epilogue ---- */
@@ -285,69 +320,149 @@ bool gpu_issue_with_gelu(const struct gpu_call *g, const struct gpu_call *gelu, 
     return !*done || ask_library(g, &m, done, err);
 }
 
-/* ---- the phases ---- */
-/* Without a library the bias goes in first, as on the processor. */
-static bool forward_apart(void *context, void *c, struct error *err)
+/* ---- with a bias ---- */
+/* The product with its bias, or with the bias's gradient; false: it is no such, or none that could be one. */
+static bool with_bias(const struct gpu_call *g, struct gpu_matmul *m)
 {
-    const struct gpu_call *g = context;
+    if (g->call->segment->weight_count <= 1)
+        return false;
+    if (g->call->phase == PHASE_FORWARD) {
+        if (!begins(g->call, ROLE_OUT, 0) || !single(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, false, m))
+            return false;
+        m->epilogue = GPU_BIAS;
+        return follows_columns(g, ROLE_WEIGHT, ROLE_OUT, ROLE_IN, ROLE_WEIGHT) && set_bias(g, ROLE_WEIGHT, m);
+    }
+    if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) || !gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 1) ||
+        !begins(g->call, ROLE_GRADIENT_WEIGHT, 1) ||
+        !single(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, !begins(g->call, ROLE_GRADIENT_WEIGHT, 0), m))
+        return false;
+    m->epilogue = GPU_BIAS_GRADIENT;
+    return follows_columns(g, ROLE_GRADIENT_WEIGHT, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT) &&
+           set_bias(g, ROLE_GRADIENT_WEIGHT, m);
+}
+
+/* Forward the bias goes in first, as on the processor. */
+static bool put_bias(const struct gpu_call *g, struct error *err)
+{
     struct spot spots[] = { gpu_spot_of(g, ROLE_OUT, 0), gpu_spot_of(g, ROLE_WEIGHT, 1) };
     struct gpu_work work = { .integer = { 1 },
                              .spot = { gpu_operand(g, ROLE_OUT, 0), gpu_operand(g, ROLE_WEIGHT, 1) } };
-    (void)c; /* it is written where it belongs */
     gpu_loops(g, &work, &g->call->segment->out[0], g->call->operand[ROLE_OUT][0].dim_count, false, spots, 2);
-    return gpu_start_elements(g->gpu, g->stream, GPU_SUM_TERMS, &work, work.outer, err) &&
-           product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, true, err);
+    return gpu_start_elements(g->gpu, g->stream, GPU_SUM_TERMS, &work, work.outer, err);
 }
 
+/* Biases by kernels of their own, products without. */
+static bool beside_biases(const struct several *s, void *c, struct error *err)
+{
+    struct gpu_matmul plain = *s->m;
+    const bool forward = plain.epilogue == GPU_BIAS;
+    bool ok = true;
+    plain.c = c, plain.epilogue = GPU_PLAIN, plain.bias = NULL, plain.accumulate |= forward;
+    for (int64_t i = 0; ok && forward && i < plain.count; i++)
+        ok = put_bias(s->calls[i], err);
+    ok = ok && multiply(s->g, &plain, err);
+    for (int64_t i = 0; ok && !forward && i < plain.count; i++)
+        ok = gpu_bias_gradient(s->calls[i], 1, err);
+    return ok;
+}
+
+static bool multiply_with_biases(const struct several *s, struct error *err);
+
+/* Several go one by one, each with its bias, as long as the library takes such. */
+static bool biases_apart(void *context, void *c, struct error *err)
+{
+    const struct several *s = context;
+    struct gpu_matmul there = *s->m;
+    there.c = c;
+    const struct gpu_matmul first = number(&there, 0);
+    if (there.count == 1 || !library_fuses(s->g, &first))
+        return beside_biases(s, c, err);
+    for (int64_t i = 0; i < there.count; i++) {
+        const struct gpu_matmul one = number(&there, i);
+        if (!multiply_with_biases(&(struct several){ s->calls + i, s->calls[i], &one }, err))
+            return false;
+    }
+    return true;
+}
+
+static bool multiply_with_biases(const struct several *s, struct error *err)
+{
+    struct gpu_matmul m = *s->m;
+    bool done = false;
+    m.apart = biases_apart, m.apart_context = (void *)(uintptr_t)s;
+    if (library_fuses(s->g, &m) && (!ask_library(s->g, &m, &done, err) || done))
+        return done;
+    return biases_apart((void *)(uintptr_t)s, m.c, err);
+}
+
+/* ---- the phases ---- */
 static bool forward(const struct gpu_call *g, struct error *err)
 {
     const bool accumulate = !begins(g->call, ROLE_OUT, 0);
     struct gpu_matmul m;
-    bool done = false;
-    if (g->call->segment->weight_count <= 1 || accumulate)
-        return product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, accumulate, err);
-    if (single(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, false, &m) &&
-        follows_columns(g, ROLE_WEIGHT, ROLE_OUT, ROLE_IN, ROLE_WEIGHT) && set_bias(g, ROLE_WEIGHT, &m)) {
-        m.epilogue = GPU_BIAS;
-        m.apart = forward_apart, m.apart_context = (void *)(uintptr_t)g;
-        if (library_fuses(g, &m) && (!ask_library(g, &m, &done, err) || done))
-            return done;
-    }
-    return forward_apart((void *)(uintptr_t)g, NULL, err);
-}
-
-/* The product to be timed without its epilogue, which may add to what is at m->c, and thus goes elsewhere. */
-struct weight_call {
-    const struct gpu_call *g;
-    const struct gpu_matmul *m;
-};
-
-static bool weight_apart(void *context, void *c, struct error *err)
-{
-    const struct weight_call *w = context;
-    struct gpu_matmul plain = *w->m;
-    plain.c = c, plain.epilogue = GPU_PLAIN, plain.bias = NULL, plain.apart = NULL;
-    return multiply(w->g, &plain, err) && gpu_bias_gradient(w->g, 1, err);
+    if (with_bias(g, &m))
+        return multiply_with_biases(&(struct several){ &g, g, &m }, err);
+    const bool biased = g->call->segment->weight_count > 1 && !accumulate;
+    return (!biased || put_bias(g, err)) && product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, biased || accumulate, err);
 }
 
 static bool backward_weight(const struct gpu_call *g, struct error *err)
 {
-    const bool accumulate = !begins(g->call, ROLE_GRADIENT_WEIGHT, 0), biased = g->call->segment->weight_count > 1;
     struct gpu_matmul m;
-    if (biased && gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) && gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 1) &&
-        begins(g->call, ROLE_GRADIENT_WEIGHT, 1) &&
-        single(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, accumulate, &m) &&
-        follows_columns(g, ROLE_GRADIENT_WEIGHT, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT) &&
-        set_bias(g, ROLE_GRADIENT_WEIGHT, &m)) {
-        bool done = false;
-        m.epilogue = GPU_BIAS_GRADIENT;
-        m.apart = weight_apart, m.apart_context = &(struct weight_call){ g, &m };
-        if (library_fuses(g, &m) && (!ask_library(g, &m, &done, err) || done))
-            return done;
+    if (with_bias(g, &m))
+        return multiply_with_biases(&(struct several){ &g, g, &m }, err);
+    return (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) || product(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT,
+                                                               !begins(g->call, ROLE_GRADIENT_WEIGHT, 0), err)) &&
+           (g->call->segment->weight_count <= 1 || gpu_bias_gradient(g, 1, err));
+}
+
+static bool same_types(const struct gpu_call *x, const struct gpu_call *y)
+{
+    return memcmp(x->type, y->type, sizeof x->type) == 0;
+}
+
+/* Those with biases, as many at a time as lie evenly, biases too; one that has no such form alone. */
+static bool multiply_all_with_biases(const struct gpu_call *const *calls, int count, struct error *err)
+{
+    for (int i = 0, many; i < count; i += many) {
+        struct gpu_matmul all, next;
+        many = 1;
+        if (!with_bias(calls[i], &all)) {
+            if (!gpu_issue_matmul(calls[i], calls[i]->call->phase, err))
+                return false;
+            continue;
+        }
+        while (i + many < count && with_bias(calls[i + many], &next) && joins(&all, &next))
+            many++;
+        if (!multiply_with_biases(&(struct several){ calls + i, calls[i], &all }, err))
+            return false;
     }
-    return (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) ||
-            product(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, accumulate, err)) &&
-           (!biased || gpu_bias_gradient(g, 1, err));
+    return true;
+}
+
+static const char *place_of(const struct gpu_call *g, enum role role)
+{
+    return g->call->operand[role][0].data;
+}
+
+bool gpu_issue_together(const struct gpu_call *const *calls, int count, struct error *err)
+{
+    const bool forward = calls[0]->call->phase == PHASE_FORWARD;
+    const enum role written = forward ? ROLE_OUT : ROLE_GRADIENT_WEIGHT;
+    const bool begin = begins(calls[0]->call, written, 0);
+    const struct gpu_call *ordered[GPU_MOST_TOGETHER]; /* by where they write: distances are not negative */
+    bool plain = true;
+    for (int i = 0; i < count; i++) {
+        int at = i;
+        for (; at > 0 && place_of(ordered[at - 1], written) > place_of(calls[i], written); at--)
+            ordered[at] = ordered[at - 1];
+        ordered[at] = calls[i];
+        plain = plain && calls[i]->call->segment->weight_count <= 1 && gpu_wanted(calls[i], written, 0) &&
+                same_types(calls[0], calls[i]) && begins(calls[i]->call, written, 0) == begin;
+    }
+    return !plain    ? multiply_all_with_biases(ordered, count, err)
+           : forward ? products(ordered, count, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, !begin, err)
+                     : products(ordered, count, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, !begin, err);
 }
 
 bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *err)

@@ -74,16 +74,15 @@ static void *behind(const void *at, int64_t elements, int type)
     return (unsigned char *)(uintptr_t)at + elements * bytes;
 }
 
-/* Several products one after another. */
-static bool products(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+static struct gpu_matmul number(const struct gpu_matmul *m, int64_t i)
 {
     struct gpu_matmul one = *m;
-    for (int64_t i = 0; i < m->count; i++) {
-        one.a = behind(m->a, i * m->a_next, m->a_type), one.b = behind(m->b, i * m->b_next, m->b_type);
-        if (!product(self, stream, &one, behind(m->c, i * m->c_next, m->c_type), m->c_m, m->accumulate, err))
-            return false;
-    }
-    return true;
+    one.count = 1;
+    one.a = behind(m->a, i * m->a_next, m->a_type), one.b = behind(m->b, i * m->b_next, m->b_type);
+    one.c = behind(m->c, i * m->c_next, m->c_type);
+    if (m->bias)
+        one.bias = behind(m->bias, i * m->bias_next, m->bias_type);
+    return one;
 }
 
 bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, bool *taken, struct error *declined,
@@ -93,14 +92,21 @@ bool emulated_matmul(void *self, void *stream, const struct gpu_matmul *m, bool 
     *taken = true;
     if (!takes_types(m))
         return fail_kind(err, ERROR_BUG, "a matrix product of types that no library takes");
-    if (m->count < 1 || (m->count > 1 && (m->epilogue != GPU_PLAIN || m->c_next <= 0)))
+    if (m->count < 1 || (m->count > 1 && (m->aux || m->c_next <= 0)))
         return fail_kind(err, ERROR_BUG, "several matrix products that no library takes as one");
     if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
         !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
         return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
+    for (int64_t i = 0; m->count > 1 && i < m->count; i++) {
+        const struct gpu_matmul one = number(m, i);
+        if (!emulated_matmul(self, stream, &one, taken, declined, err))
+            return false;
+    }
+    if (m->count > 1)
+        return true;
     switch (m->epilogue) {
     case GPU_PLAIN:
-        return products(self, stream, m, err);
+        return product(self, stream, m, m->c, m->c_m, m->accumulate, err);
     case GPU_BIAS:
         return put_bias(self, stream, m, m->c, m->c_m, err) && product(self, stream, m, m->c, m->c_m, true, err);
     case GPU_GELU:
