@@ -21,7 +21,7 @@
 struct run_arguments {
     struct source_options source;
     const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
-    int64_t ranks, steps, seed, every, warmup, decay_steps, ignored;
+    int64_t ranks, steps, seed, every, warmup, decay_steps, ignored, transfer_sms;
     double learning_rate, floor_rate, timeout_s; /* floor_rate below 0: not given */
     bool json, shape, poison, deterministic, no_graph, share_gpus, kernels;
 };
@@ -61,6 +61,8 @@ static const struct option options[] = {
         "on a GPU: records what really ran in the last step (by CUPTI), for --timeline, and what it says of overlap"),
     FLAG_OPTION("shape", AT(shape), "delays transfers to the latency and bandwidth of the plan's cluster"),
     FLAG_OPTION("share-gpus", AT(share_gpus), "with --transport nccl: ranks may share a GPU (slow: for tests)"),
+    INT_OPTION("transfer-sms", AT(transfer_sms), "COUNT", 1, 64,
+               "with --transport nccl: multiprocessors of a GPU that each transfer takes at most; products leave them"),
     FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
     TEXT_OPTION("tuned", AT(tuned), "FILE", "on a GPU: keeps there which algorithms of matrix products were fastest"),
     FLAG_OPTION("no-graph", AT(no_graph), "on a GPU: steps are queued one kernel at a time, never as a graph"),
@@ -342,6 +344,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.kernels = a->kernels;
     o.tuned_path = a->tuned;
     o.deterministic = a->deterministic;
+    o.transfer_sms = (int)a->transfer_sms;
     o.context = report;
     o.on_step = on_step;
     o.on_stuck = on_stuck;
@@ -465,7 +468,8 @@ static bool check_nccl(const struct run_arguments *a, const struct device *devic
     if (nccl && !device->transfer)
         return fail(err, "--transport %s moves what lies in GPUs, and --backend %s has none: give --backend cuda",
                     a->transport, a->backend);
-    return nccl || !a->share_gpus || fail(err, "--share-gpus is for ranks that talk by NCCL: give --transport nccl");
+    const char *option = a->share_gpus ? "--share-gpus" : a->transfer_sms > 0 ? "--transfer-sms" : NULL;
+    return nccl || !option || fail(err, "%s is for ranks that talk by NCCL: give --transport nccl", option);
 }
 
 static bool check_kernels(const struct run_arguments *a, const struct device *device, struct error *err)

@@ -42,7 +42,8 @@ struct run_options {
     struct status *status; /* the watchdog's page; NULL: the run makes its own */
     bool share_gpus;       /* with NCCL: ranks of a host may outnumber its GPUs; their processes were prepared for it
                               (gpu/nccl_environment.h) */
-    double timeout_s;      /* without progress of any rank the run ends; 0: never */
+    int transfer_sms; /* with NCCL: multiprocessors that each transfer may take, and products leave; 0: as NCCL likes */
+    double timeout_s; /* without progress of any rank the run ends; 0: never */
 
     bool kernels;                /* on GPUs: what really ran in the last step is recorded; on all processes alike */
     bool no_graph;               /* on GPUs: every step is queued instruction by instruction */

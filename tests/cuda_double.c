@@ -103,7 +103,9 @@ cudaError_t cudaGetDevice(int *device)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
     (void)device;
-    *value = attribute == cudaDevAttrL2CacheSize ? cuda_double.cache_bytes : 0;
+    *value = attribute == cudaDevAttrL2CacheSize           ? cuda_double.cache_bytes
+             : attribute == cudaDevAttrMultiProcessorCount ? DOUBLE_MULTIPROCESSORS
+                                                           : 0;
     return cudaSuccess;
 }
 
@@ -321,6 +323,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cu
 {
     if (which == CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE && bytes == sizeof cuda_double.bias_next)
         memcpy(&cuda_double.bias_next, value, bytes);
+    if (which == CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET && bytes == sizeof cuda_double.aimed)
+        memcpy(&cuda_double.aimed, value, bytes);
     if (which == CUBLASLT_MATMUL_DESC_EPILOGUE)
         memset(operation, 1, 1);
     return CUBLAS_STATUS_SUCCESS;

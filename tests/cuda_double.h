@@ -8,7 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DOUBLE_MOST_RUNS = 256, DOUBLE_CACHE_BYTES = 50 << 20, DOUBLE_GREATEST_PRIORITY = -5 };
+enum {
+    DOUBLE_MOST_RUNS = 256,
+    DOUBLE_CACHE_BYTES = 50 << 20,
+    DOUBLE_GREATEST_PRIORITY = -5,
+    DOUBLE_MULTIPROCESSORS = 132
+};
 struct cuda_double {
     int device_count;
     size_t free_bytes; /* what cudaMalloc may still give */
@@ -27,6 +32,7 @@ struct cuda_double {
     int holds;                     /* of streams */
     int priority;                  /* of the latest stream */
     unsigned event_flags;          /* of the latest event */
+    int32_t aimed;                 /* multiprocessors that the latest product is laid out for; 0: all */
     double now_ms;                 /* of the device */
     int algorithms;                /* that the ranking has */
     double algorithm_ms[16];

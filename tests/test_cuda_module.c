@@ -452,6 +452,24 @@ START_TEST(streams_have_priorities_and_events_clocks)
 }
 END_TEST
 
+/* Beside transfers; how fast algorithms are there says nothing of a device that products have for themselves. */
+START_TEST(products_leave_multiprocessors)
+{
+    struct error error = { 0 };
+    struct gpu_choice known[4];
+    open_module();
+    rank_three();
+    multiply(0, false);
+    ck_assert_int_eq(cuda_double.aimed, 0);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 1);
+    ck_assert_msg(gpu.spare(gpu.self, 12, &error), "%s", error.message);
+    multiply(8, false);
+    ck_assert_int_eq(cuda_double.aimed, DOUBLE_MULTIPROCESSORS - 12);
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 0);
+    close_module();
+}
+END_TEST
+
 START_TEST(a_stream_is_held_by_one_launch)
 {
     struct error error = { 0 };
@@ -485,6 +503,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD(suite, questions_leave_no_error);
     CHECK_ADD(suite, the_cache_is_the_devices);
     CHECK_ADD(suite, streams_have_priorities_and_events_clocks);
+    CHECK_ADD(suite, products_leave_multiprocessors);
     CHECK_ADD(suite, a_stream_is_held_by_one_launch);
     return suite;
 }

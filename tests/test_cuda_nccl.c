@@ -17,7 +17,7 @@ static bool open_nccl(struct nccl *out, const struct gpu *gpu, struct error *err
     if (!symbol)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s", dlerror());
     memcpy(&open, &symbol, sizeof open);
-    return open(out, gpu, 1, err);
+    return open(out, gpu, 1, 0, err);
 }
 
 static bool open_gpu(struct gpu *out)

@@ -170,6 +170,17 @@ static int learned(void *self, struct gpu_choice *out, int most)
     return cuda_matmul_learned(cuda->libraries->matmuls, out, most);
 }
 
+static bool spare(void *self, int multiprocessors, struct error *err)
+{
+    const struct cuda *cuda = self;
+    int all = 0;
+    if (!enter(cuda, err) || !check(cudaDeviceGetAttribute(&all, cudaDevAttrMultiProcessorCount, cuda->device),
+                                    "counting multiprocessors", err))
+        return false;
+    cuda_matmul_aim(cuda->libraries->matmuls, all > multiprocessors ? all - multiprocessors : 1);
+    return true;
+}
+
 static bool attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *declined,
                    struct error *err)
 {
@@ -363,6 +374,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.open_stream = open_stream, gpu.close_stream = close_stream;
     gpu.open_event = open_event, gpu.close_event = close_event;
     gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul, gpu.fuses = fuses;
+    gpu.spare = spare;
     gpu.learn = learn, gpu.learned = learned;
     gpu.attend = cuda.libraries->attention ? attend : NULL;
     cleave_gpu_libraries(gpu.libraries);

@@ -15,6 +15,8 @@ bool cuda_matmul_run(struct cuda_matmuls *matmuls, struct cuda_workspaces *memor
 /* These three are gpu.fuses, gpu.learn and gpu.learned. */
 bool cuda_matmul_fuses(struct cuda_matmuls *matmuls, const struct gpu_matmul *matmul);
 bool cuda_matmul_learn(struct cuda_matmuls *matmuls, const struct gpu_choice *choices, int count, struct error *err);
+/* Products are laid out for so many multiprocessors; 0: for all. */
+void cuda_matmul_aim(struct cuda_matmuls *matmuls, int multiprocessors);
 int cuda_matmul_learned(struct cuda_matmuls *matmuls, struct gpu_choice *out, int most);
 
 /* cuDNN and plans by shape. For one device. */

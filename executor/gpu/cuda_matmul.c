@@ -11,7 +11,8 @@ enum { MOST_ALIGNMENT = 16, EPILOGUE_ALIGNMENT = 16, AUX_LEAD_UNIT = 8 };
 struct cuda_matmuls {
     cublasLtHandle_t handle;
     pthread_mutex_t mutex;
-    struct shape *shapes; /* only added to; all of these under the mutex, which what is timed takes again */
+    struct shape *shapes;    /* only added to; all of these under the mutex, which what is timed takes again */
+    int32_t multiprocessors; /* to lay out for; 0: all that there are */
     struct gpu_choice *known;
     int known_count;
 };
@@ -179,7 +180,7 @@ static bool place_epilogue(struct shape *s, const struct gpu_matmul *m, struct e
            (!m->aux || set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &m->aux, sizeof m->aux, err));
 }
 
-static bool describe(struct shape *s, struct error *err)
+static bool describe(struct shape *s, int32_t multiprocessors, struct error *err)
 {
     cublasOperation_t left = s->key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                       right = s->key.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -189,6 +190,8 @@ static bool describe(struct shape *s, struct error *err)
                  "describing a product", err) &&
            check(cublasLtMatmulDescSetAttribute(s->operation, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right),
                  "describing a product", err) &&
+           (multiprocessors == 0 ||
+            set(s, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &multiprocessors, sizeof multiprocessors, err)) &&
            make_layout(&s->left, &s->key.left, s->key.count, err) &&
            make_layout(&s->right, &s->key.right, s->key.count, err) &&
            make_layout(&s->out, &s->key.out, s->key.count, err) && describe_epilogue(s, err);
@@ -199,7 +202,7 @@ static void recall(const struct cuda_matmuls *c, struct shape *s)
 {
     struct gpu_choice own;
     cuda_tune_describe(s, &own);
-    for (int i = 0; i < c->known_count && !s->refused && !s->tuned; i++)
+    for (int i = 0; i < c->known_count && c->multiprocessors == 0 && !s->refused && !s->tuned; i++)
         if (memcmp(c->known[i].key, own.key, sizeof own.key) == 0)
             s->tuned = cuda_tune_take(c->handle, s, &c->known[i]);
 }
@@ -216,7 +219,7 @@ static struct shape *shape_of(struct cuda_matmuls *c, const struct key *key, str
         return NULL;
     }
     memcpy(&s->key, key, sizeof *key);
-    s->refused = !describe(s, &s->declined) || !cuda_tune_first(c->handle, s, &s->declined);
+    s->refused = !describe(s, c->multiprocessors, &s->declined) || !cuda_tune_first(c->handle, s, &s->declined);
     recall(c, s);
     s->next = c->shapes;
     return c->shapes = s;
@@ -336,11 +339,19 @@ int cuda_matmul_learned(struct cuda_matmuls *c, struct gpu_choice *out, int most
 {
     int count = 0;
     pthread_mutex_lock(&c->mutex);
-    for (const struct shape *s = c->shapes; s && count < most; s = s->next)
+    for (const struct shape *s = c->shapes; s && c->multiprocessors == 0 && count < most; s = s->next)
         if (s->tuned)
             cuda_tune_describe(s, &out[count++]);
     pthread_mutex_unlock(&c->mutex);
     return count;
+}
+
+/* What is known was found with all of them. */
+void cuda_matmul_aim(struct cuda_matmuls *c, int multiprocessors)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->multiprocessors = multiprocessors;
+    pthread_mutex_unlock(&c->mutex);
 }
 
 /* ---- life ---- */

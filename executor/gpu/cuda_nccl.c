@@ -270,18 +270,19 @@ static bool check_version(struct cuda_nccl *n, struct error *err)
 }
 
 /* Kernels of all lanes must find room beside each other. */
-static void limit_ctas(struct cuda_nccl *n, int lanes)
+static void limit_ctas(struct cuda_nccl *n, int lanes, int most)
 {
     int multiprocessors = 0;
+    n->most_ctas = most;
     if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, n->device) != cudaSuccess ||
-        lanes < 1 || multiprocessors / lanes >= MOST_CTAS)
+        lanes < 1 || multiprocessors / lanes >= (most > 0 ? most : MOST_CTAS))
         return;
     n->most_ctas = multiprocessors / lanes > 0 ? multiprocessors / lanes : 1;
 }
 
 __attribute__((visibility("default"))) nccl_module_open cleave_nccl_open;
 
-bool cleave_nccl_open(struct nccl *out, const struct gpu *gpu, int lanes, struct error *err)
+bool cleave_nccl_open(struct nccl *out, const struct gpu *gpu, int lanes, int multiprocessors, struct error *err)
 {
     struct cuda_nccl *n = calloc(1, sizeof *n);
     if (!n)
@@ -293,7 +294,7 @@ bool cleave_nccl_open(struct nccl *out, const struct gpu *gpu, int lanes, struct
     }
     if (gpu) {
         n->device = gpu->device;
-        limit_ctas(n, lanes);
+        limit_ctas(n, lanes, multiprocessors);
     }
     *out = (struct nccl){ .name = n->name,
                           .self = n,

@@ -27,14 +27,15 @@ static bool open_gpu(struct gpu *out, const char *module_dir, int place, struct 
 }
 
 /* gpu NULL: only what the library is. */
-static bool open_nccl(struct nccl *out, const char *module_dir, const struct gpu *gpu, int lanes, struct error *err)
+static bool open_nccl(struct nccl *out, const char *module_dir, const struct gpu *gpu, int lanes, int multiprocessors,
+                      struct error *err)
 {
     void *symbol = module_symbol(module_dir, GPU_MODULE_FILE, NCCL_MODULE_SYMBOL, err);
     nccl_module_open *open_module;
     if (!symbol)
         return error_within(err, "transport nccl is absent");
     memcpy(&open_module, &symbol, sizeof open_module);
-    return open_module(out, gpu, lanes, err);
+    return open_module(out, gpu, lanes, multiprocessors, err);
 }
 
 /* Lanes of any stage: all ranks come to the same number. */
@@ -76,8 +77,9 @@ static bool explain_sharing(const struct rank *rank, struct error *err)
 static bool open_among_others(struct rank *rank, const struct gpu *gpu, int place, struct error *err)
 {
     struct nccl nccl;
-    if (!check_sharing(rank, gpu, place, err) ||
-        !open_nccl(&nccl, rank->options->module_dir, gpu, lanes_that_talk(rank->program), err)) {
+    const int spared = rank->options->transfer_sms;
+    if (!check_sharing(rank, gpu, place, err) || (spared > 0 && gpu->spare && !gpu->spare(gpu->self, spared, err)) ||
+        !open_nccl(&nccl, rank->options->module_dir, gpu, lanes_that_talk(rank->program), spared, err)) {
         gpu->close(gpu->self);
         return false;
     }
@@ -96,7 +98,7 @@ static bool open_cuda(struct rank *rank, struct error *err)
 bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err)
 {
     struct nccl nccl;
-    if (!open_nccl(&nccl, module_dir, NULL, 0, err))
+    if (!open_nccl(&nccl, module_dir, NULL, 0, 0, err))
         return false;
     text_add(out, nccl.name);
     nccl.close(nccl.self);

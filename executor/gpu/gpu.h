@@ -105,6 +105,9 @@ struct gpu {
      * how many. NULL: the device times nothing. */
     bool (*learn)(void *self, const struct gpu_choice *choices, int count, struct error *err);
     int (*learned)(void *self, struct gpu_choice *out, int most);
+    /* Lays out products for so many multiprocessors fewer, which others are to have beside them, for all ranks of the
+     * process from here on; what is learned is then neither told nor used. NULL: nothing is laid out. */
+    bool (*spare)(void *self, int multiprocessors, struct error *err);
     /* Attention by a library; NULL: there is none, and libraries says why. *taken false: it has none for this shape,
      * nothing was queued, and declined says why. */
     bool (*attend)(void *self, void *stream, const struct gpu_attention *attention, bool *taken, struct error *declined,

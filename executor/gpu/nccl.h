@@ -78,8 +78,10 @@ static inline bool nccl_may_have_own_gpu(int place, int device_count)
 }
 
 /* What the GPU's module exports beside GPU_MODULE_SYMBOL; absent: built without NCCL's header. gpu: opened by the same
- * module. lanes: so many communicators may be at work at once. */
+ * module. lanes: so many communicators may be at work at once. multiprocessors: that each may take; 0: as NCCL likes,
+ * where all find room. */
 struct gpu;
 #define NCCL_MODULE_SYMBOL "cleave_nccl_open"
-typedef bool nccl_module_open(struct nccl *out, const struct gpu *gpu, int lanes, struct error *err);
+typedef bool nccl_module_open(struct nccl *out, const struct gpu *gpu, int lanes, int multiprocessors,
+                              struct error *err);
 #endif
