@@ -16,12 +16,14 @@ struct norm_case {
     int64_t batches, tokens, columns;
     int64_t tokens_before, columns_before; /* of the block, which the range leaves out */
     bool half, begin, parts;
+    bool with_input; /* in the kernel that makes the gradient of the input */
     int threads, teams;
 };
 
 struct norm_data {
     real dy[MOST_ROWS * 2 * (MOST_COLUMNS + 2 * MARGIN)], x[MOST_ROWS * 2 * (MOST_COLUMNS + 2 * MARGIN)];
     real mean[MOST_ROWS * 2], rstd[MOST_ROWS * 2], gain[MOST_COLUMNS + 2 * MARGIN], bias[MOST_COLUMNS + 2 * MARGIN];
+    real scale[MOST_COLUMNS + 2 * MARGIN], dx[MOST_ROWS * 2 * (MOST_COLUMNS + 2 * MARGIN)];
     uint16_t half[2][MOST_ROWS * 2 * (MOST_COLUMNS + 2 * MARGIN)];
 };
 
@@ -32,6 +34,7 @@ static real drawn(uint64_t seed)
 
 static void fill(struct norm_data *d)
 {
+    memset(d, 0, sizeof *d);
     for (size_t i = 0; i < sizeof d->dy / sizeof *d->dy; i++) {
         d->dy[i] = drawn(2 * i), d->x[i] = 3 + drawn(2 * i + 1);
         d->x[i] = real_of_bf16(d->half[1][i] = bf16_of_real(d->x[i]));
@@ -40,12 +43,46 @@ static void fill(struct norm_data *d)
     for (size_t i = 0; i < sizeof d->mean / sizeof *d->mean; i++)
         d->mean[i] = 3 + drawn(7 * i + 1000000), d->rstd[i] = 2 + drawn(7 * i + 2000000);
     for (int i = 0; i < MOST_COLUMNS + 2 * MARGIN; i++)
-        d->gain[i] = drawn(9 * (uint64_t)i + 3000000), d->bias[i] = drawn(9 * (uint64_t)i + 4000000);
+        d->scale[i] = drawn(5 * (uint64_t)i + 5000000), d->gain[i] = drawn(9 * (uint64_t)i + 3000000),
+        d->bias[i] = drawn(9 * (uint64_t)i + 4000000);
 }
 
 static struct view view_of(void *data, int dim_count, int64_t a, int64_t b, int64_t c)
 {
     return (struct view){ .data = data, .dim_count = (int8_t)dim_count, .count = { a, b, c } };
+}
+
+/* As weight's case says, with the gradient of the input, which is that of a kernel of its own. */
+static void run_with_input(const struct norm_case *c, struct norm_data *d, const struct gpu_call *weight)
+{
+    const struct gpu *gpu = weight->gpu;
+    struct error error = { 0 };
+    struct kernel_call call = *weight->call;
+    struct gpu_call input = *weight;
+    bool weight_done = false, residual_done = true;
+    input.call = &call;
+    call.phase = PHASE_BACKWARD_INPUT;
+    memset(call.operand[ROLE_GRADIENT_WEIGHT], 0, sizeof call.operand[ROLE_GRADIENT_WEIGHT]);
+    call.operand[ROLE_WEIGHT][0] = view_of(d->scale, 1, c->columns + c->columns_before, 0, 0);
+    call.operand[ROLE_GRADIENT_IN][0] = call.operand[ROLE_IN][0];
+    call.operand[ROLE_GRADIENT_IN][0].data = d->dx;
+    call.define[ROLE_GRADIENT_IN] = c->begin;
+    const size_t bytes = sizeof d->dx;
+    real *was = malloc(2 * bytes), *alone = was + bytes / sizeof *was;
+    memcpy(was, d->dx, bytes);
+    ck_assert_msg(gpu_issue(&input, &error) && gpu->finish(gpu->self, weight->stream, &error), "%s", error.message);
+    memcpy(alone, d->dx, bytes);
+    memcpy(d->dx, was, bytes);
+    ck_assert_msg(gpu_issue_norm_backward(&input, weight, NULL, &weight_done, &residual_done, &error) &&
+                      gpu->finish(gpu->self, weight->stream, &error),
+                  "%s", error.message);
+    ck_assert(weight_done == c->parts && !residual_done);
+    if (!weight_done)
+        ck_assert_msg(gpu_issue(&input, &error) && gpu_issue(weight, &error), "%s", error.message);
+    ck_assert_msg(gpu->finish(gpu->self, weight->stream, &error), "%s", error.message);
+    ck_assert_int_eq(memcmp(d->dx, alone, bytes), 0);
+    memcpy(d->dx, was, bytes);
+    free(was);
 }
 
 /* Runs the case; tells how often several shares were summed. */
@@ -77,7 +114,11 @@ static int run(const struct norm_case *c, struct norm_data *d)
     struct gpu_call g = { .gpu = &gpu, .call = &call, .parts = c->parts ? parts : NULL };
     g.type[ROLE_GRADIENT_OUT][0] = g.type[ROLE_IN][0] = c->half ? GPU_BF16 : GPU_REAL;
     g.stream = gpu.open_stream(gpu.self, false, &error);
-    ck_assert_msg(gpu_issue(&g, &error) && gpu.finish(gpu.self, g.stream, &error), "%s", error.message);
+    if (c->with_input)
+        run_with_input(c, d, &g);
+    else
+        ck_assert_msg(gpu_issue(&g, &error), "%s", error.message);
+    ck_assert_msg(gpu.finish(gpu.self, g.stream, &error), "%s", error.message);
     int used = 0;
     for (int64_t i = 0; i < gpu_part_count(&gpu); i++)
         used += parts[i] != 0;
@@ -133,7 +174,8 @@ START_TEST(sums_are_those_of_loops)
                 c.half = draw & 1, c.begin = draw >> 1 & 1, c.parts = (draw >> 2 & 3) > 0;
                 c.threads = draw >> 4 & 1 ? 8 : draw >> 5 & 1 ? 1 : EMULATED_THREADS;
                 c.teams = draw >> 6 & 1 ? 24 : 3;
-                if (!in_share(draw >> 8))
+                c.with_input = (draw >> 7 & 3) == 0;
+                if (!in_share(draw >> 9))
                     continue;
                 memcpy(got, was, sizeof *got);
                 split += run(&c, got) > 0;

@@ -111,7 +111,7 @@ static struct gpu_call queued_call(const struct rank *rank, const struct instr *
                                .stream = g->stream[instr->lane],
                                .call = call,
                                .table = g->table[instr->segment],
-                               .parts = g->parts[instr->lane],
+                               .parts = instr->lane == LANE_COMPUTE ? g->parts : NULL,
                                .overflow = counts_overflow ? g->overflow : NULL,
                                .deterministic = rank->options->deterministic,
                                .note = rank->options->on_note,
@@ -143,6 +143,32 @@ static bool issue(struct rank *rank, const struct instr *instr, struct error *er
     return kernel_each_run(&call, issue_part, &(struct issuing){ rank, instr, err });
 }
 
+/* The gradient of a norm's input with what follows: that of its weights, the residual sum's, or both. */
+static bool compute_norm_with(struct rank *rank, const struct instr *instr, int last, bool *done, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct instr *instrs = rank->program->stages[rank->stage].instrs;
+    struct kernel_call call[3] = { rank_call(rank, instr, g->arena) };
+    struct gpu_call queued[3] = { queued_call(rank, instr, &call[0]) };
+    int which[3] = { index_of(rank, instr), -1, -1 }; /* itself, weights, residual */
+    for (int i = which[0] + 1; i <= last; i++) {
+        if (instrs[i].lane != instr->lane)
+            continue;
+        const int part = instrs[i].phase == PHASE_BACKWARD_WEIGHT ? 1 : 2;
+        which[part] = i;
+        call[part] = rank_call(rank, &instrs[i], g->arena);
+        queued[part] = queued_call(rank, &instrs[i], &call[part]);
+    }
+    bool taken[3] = { false };
+    bool ok = gpu_issue_norm_backward(&queued[0], which[1] < 0 ? NULL : &queued[1], which[2] < 0 ? NULL : &queued[2],
+                                      &taken[1], &taken[2], err);
+    for (int part = 1; part < 3; part++)
+        if (which[part] >= 0)
+            g->fused[which[part]] = ok && taken[part];
+    *done = taken[1] || taken[2];
+    return ok;
+}
+
 /* Both at the first one's place, where the device has that in one; going back the gradient of a weight may lie between
  * them, which goes first. */
 static bool compute_with(struct rank *rank, const struct instr *instr, int partner, bool *done, struct error *err)
@@ -150,6 +176,8 @@ static bool compute_with(struct rank *rank, const struct instr *instr, int partn
     struct gpu_rank *g = rank->device_state;
     const struct instr *instrs = rank->program->stages[rank->stage].instrs, *next = &instrs[partner];
     const enum kernel kernel = rank->program->graph->segments[instr->segment].kernel;
+    if (kernel == KERNEL_LAYER_NORM || kernel == KERNEL_RMS_NORM)
+        return compute_norm_with(rank, instr, partner, done, err);
     for (int i = index_of(rank, instr) + 1; instr->phase == PHASE_BACKWARD_INPUT && i < partner; i++) {
         if (instrs[i].lane != instr->lane)
             continue;
@@ -161,8 +189,7 @@ static bool compute_with(struct rank *rank, const struct instr *instr, int partn
     const struct gpu_call queued = queued_call(rank, instr, &call), next_queued = queued_call(rank, next, &next_call);
     bool ok = (kernel == KERNEL_RESIDUAL    ? gpu_issue_with_norm
                : kernel == KERNEL_LOGIT_MAX ? gpu_issue_with_sum
-               : kernel == KERNEL_MATMUL    ? gpu_issue_with_gelu
-                                            : gpu_issue_with_residual)(&queued, &next_queued, done, err);
+                                            : gpu_issue_with_gelu)(&queued, &next_queued, done, err);
     g->fused[partner] = ok && *done;
     return ok;
 }

@@ -35,7 +35,7 @@ struct gpu_rank {
     int64_t origin_ns;           /* when that was by the host's clock */
     int64_t origin_error_ns;     /* at most so far from there */
     void **table;                /* (segment_count) device memory, shared by equal segments; NULL: none */
-    double *parts[LANE_COUNT];   /* (gpu_part_count()) device memory, for sums by several teams */
+    double *parts;               /* (gpu_part_count()) device memory, for sums by several teams of the compute lane */
     struct collective *geometry; /* which pieces go where, in the device's arena; moves nothing */
     unsigned char *pinned;       /* the rank's host_arena, NULL: it needs none */
     unsigned char *host;         /* pinned: what steps read and write, slot by slot */

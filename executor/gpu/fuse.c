@@ -138,7 +138,7 @@ static int norm_partner(const struct rank *rank, int i)
 }
 
 /* The residual sum whose gradient the norm completes, behind it; the gradient of the norm's own weights may lie between
- * them. */
+ * them, or is all that there is. */
 static int residual_partner(const struct rank *rank, int i)
 {
     const struct stage_program *stage = stage_of(rank);
@@ -149,14 +149,12 @@ static int residual_partner(const struct rank *rank, int i)
         weight = &stage->instrs[last];
         last = following(rank, last);
     }
-    if (last < 0 || sum < 0)
-        return -1;
-    const struct instr *residual = &stage->instrs[last];
-    bool fits = is_kernel(rank, residual, KERNEL_RESIDUAL, PHASE_BACKWARD_INPUT) && can_begin_early(residual) &&
-                instr_operand(rank->program, residual, ROLE_GRADIENT_OUT, 0) == sum &&
+    const struct instr *residual = &stage->instrs[last < 0 ? i : last];
+    bool fits = sum >= 0 && is_kernel(rank, residual, KERNEL_RESIDUAL, PHASE_BACKWARD_INPUT) &&
+                can_begin_early(residual) && instr_operand(rank->program, residual, ROLE_GRADIENT_OUT, 0) == sum &&
                 leaves(rank, residual, ROLE_GRADIENT_IN, instr) &&
                 (!weight || may_go_first(rank, weight, instr, residual));
-    return fits ? last : -1;
+    return fits ? last : weight && may_go_first(rank, weight, instr, instr) ? (int)(weight - stage->instrs) : -1;
 }
 
 /* Tells whether what is computed at `from` may begin there as well as behind what is between, which stays where it is.

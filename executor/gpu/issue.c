@@ -64,9 +64,11 @@ int gpu_kernel_threads(enum gpu_kernel kernel)
     return threads[kernel];
 }
 
+enum { PARTS_OF_A_TEAM = 2048, REALS_OF_A_PART = sizeof(double) / sizeof(real) };
+
 int64_t gpu_part_count(const struct gpu *gpu)
 {
-    return (int64_t)gpu->team_count * 2 * GPU_COLUMN_LANES;
+    return (int64_t)gpu->team_count * PARTS_OF_A_TEAM;
 }
 
 int64_t gpu_overflow_counts(const struct gpu *gpu)
@@ -136,7 +138,7 @@ static int64_t column_splits_of(const struct gpu_call *g, const struct gpu_work 
     if (!g->parts || work->outer <= 0)
         return 1;
     int64_t splits = min_i64(gpu_most_teams(g->gpu, kernel) / max_i64(blocks, 1), work->inner / ROWS_WORTH_A_TEAM);
-    return max_i64(min_i64(splits, gpu_part_count(g->gpu) / work->outer), 1);
+    return max_i64(min_i64(splits, gpu_part_count(g->gpu) * REALS_OF_A_PART / work->outer), 1);
 }
 
 /* Columns that a thread takes side by side; 0: rows do not lie in one loop, or elements are not of one type. Operands
@@ -189,7 +191,7 @@ bool gpu_columns(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel
     work->spot[PARTS_SPOT].data = g->parts;
     return gpu_start(g->gpu, g->stream, kernel, work, blocks * splits, err) &&
            (splits <= 1 ||
-            gpu_start(g->gpu, g->stream, GPU_COLUMN_FINISH, work, ceil_div(work->outer, GPU_COLUMN_LANES), err));
+            gpu_start(g->gpu, g->stream, GPU_COLUMN_FINISH, work, ceil_div(work->outer, GPU_FINISH_LANES), err));
 }
 
 /* All rows of the block of a table (rows, columns) become 0, in the range of the columns' axis. */

@@ -1,6 +1,8 @@
 /* Norms, and residual sums that run with them: forward the sum is made and normed in one pass, going back what the norm
- * adds to the sum's gradient goes on to its terms at once. */
+ * adds to the sum's gradient goes on to its terms at once, and the gradients of gain and bias are summed on the way. */
+#include "base/num.h"
 #include "executor/gpu/issue.h"
+#include "executor/gpu/kinds.h"
 #include <string.h>
 
 static struct gpu_launch norm_forward(const struct gpu_call *g, bool layer)
@@ -105,17 +107,92 @@ static bool add_passed(const struct gpu_call *residual, const struct gpu_call *n
     return true;
 }
 
-bool gpu_issue_with_residual(const struct gpu_call *norm, const struct gpu_call *residual, bool *done,
-                             struct error *err)
+/* Adds all gradients that the residual hands on; false: it cannot be. */
+static bool pass_on(const struct gpu_call *norm, const struct gpu_call *residual, struct gpu_launch *p)
 {
     const struct segment *segment = residual->call->segment;
-    struct gpu_launch p = norm_backward(norm, norm->call->segment->kernel == KERNEL_LAYER_NORM);
-    bool fits =
-        p.count + segment->in_count <= WALK_SPOTS && same_elements(residual, ROLE_GRADIENT_OUT, norm, ROLE_GRADIENT_IN);
+    const struct gpu_launch without = *p;
+    bool fits = p->count + segment->in_count <= WALK_SPOTS &&
+                same_elements(residual, ROLE_GRADIENT_OUT, norm, ROLE_GRADIENT_IN);
     for (int i = 0; fits && i < segment->in_count; i++)
-        fits = !gpu_wanted(residual, ROLE_GRADIENT_IN, i) || add_passed(residual, norm, &p, i);
-    *done = fits;
-    return !fits || gpu_rows(norm, &p, GPU_ADD_NORM_GRADIENT, ROLE_IN, err);
+        fits = !gpu_wanted(residual, ROLE_GRADIENT_IN, i) || add_passed(residual, norm, p, i);
+    if (!fits)
+        *p = without;
+    return fits;
+}
+
+/* ---- with the gradients of the norm's weights ---- */
+enum { MOST_SUMS_BYTES = 64 * 1024 }; /* of fast memory, which any device gives a team */
+
+/* Tells whether both are of the same rows. */
+static bool same_rows(const struct gpu_call *a, const struct gpu_call *b)
+{
+    static const struct {
+        enum role role;
+        int index;
+    } read[] = { { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_OUT, 1 }, { ROLE_OUT, 2 } };
+    bool same = a->call->segment == b->call->segment && memcmp(a->call->low, b->call->low, sizeof a->call->low) == 0 &&
+                memcmp(a->call->high, b->call->high, sizeof a->call->high) == 0;
+    for (int i = 0; same && i < (int)(sizeof read / sizeof *read); i++)
+        same = memcmp(&a->call->operand[read[i].role][read[i].index], &b->call->operand[read[i].role][read[i].index],
+                      sizeof(struct view)) == 0;
+    return same;
+}
+
+/* Teams that sum what their rows give; 0: none may. */
+static int64_t summing_teams(const struct gpu_call *weight, const struct gpu_work *work, int sums)
+{
+    const int64_t row = ceil_div(work->inner, GPU_QUAD) * GPU_QUAD;
+    if (!weight->parts || work->inner <= 0 || sums * row * (int64_t)sizeof(real) > MOST_SUMS_BYTES)
+        return 0;
+    const int64_t parts = gpu_part_count(weight->gpu) * (int64_t)(sizeof(double) / sizeof(real)) / (sums * work->inner);
+    return min_i64(min_i64(work->outer, parts), min_i64(gpu_most_teams(weight->gpu, GPU_NORM_GRADIENTS),
+                                                        gpu_most_teams(weight->gpu, GPU_ADD_NORM_GRADIENTS)));
+}
+
+/* The sums of all teams become gradients. */
+static bool finish_sums(const struct gpu_call *weight, int64_t inner, int sums, int64_t teams, struct error *err)
+{
+    struct gpu_work work = { .outer_loops = 1,
+                             .outer = inner,
+                             .inner = 1,
+                             .extent = { inner },
+                             .integer = { teams, 0, sums > 1 },
+                             .shared_reals = (int64_t)gpu_kernel_threads(GPU_COLUMN_FINISH) * GPU_COLUMN_SHARED };
+    const int axis = weight->call->segment->weight[0].axis[0];
+    for (int i = 0; i < sums; i++) {
+        work.spot[i] = gpu_operand(weight, ROLE_GRADIENT_WEIGHT, i);
+        work.spot[i].stride[0] = gpu_spot_of(weight, ROLE_GRADIENT_WEIGHT, i).stride[axis];
+    }
+    work.spot[5].data = weight->parts;
+    return gpu_start(weight->gpu, weight->stream, GPU_COLUMN_FINISH, &work, ceil_div(sums * inner, GPU_FINISH_LANES),
+                     err);
+}
+
+bool gpu_issue_norm_backward(const struct gpu_call *norm, const struct gpu_call *weight,
+                             const struct gpu_call *residual, bool *weight_done, bool *residual_done, struct error *err)
+{
+    const bool layer = norm->call->segment->kernel == KERNEL_LAYER_NORM;
+    const int sums = layer ? 2 : 1;
+    struct gpu_launch p = norm_backward(norm, layer);
+    *residual_done = gpu_wanted(norm, ROLE_GRADIENT_IN, 0) && residual && pass_on(norm, residual, &p);
+    gpu_loops(norm, &p.work, &norm->call->segment->in[0], norm->call->operand[ROLE_IN][0].dim_count, true, p.spots,
+              p.count);
+    const bool together = weight && gpu_wanted(norm, ROLE_GRADIENT_IN, 0) && same_rows(norm, weight) &&
+                          gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 0) &&
+                          (!layer || gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 1));
+    const int64_t teams = together ? summing_teams(weight, &p.work, sums) : 0;
+    *weight_done = teams > 0 || (weight && *residual_done);
+    if (teams > 0) {
+        p.work.integer[1] = sums;
+        p.work.spot[GPU_NORM_PARTS].data = weight->parts;
+        p.work.shared_reals = sums * ceil_div(p.work.inner, GPU_QUAD) * GPU_QUAD;
+        return gpu_start(norm->gpu, norm->stream, *residual_done ? GPU_ADD_NORM_GRADIENTS : GPU_NORM_GRADIENTS, &p.work,
+                         teams, err) &&
+               finish_sums(weight, p.work.inner, sums, teams, err);
+    }
+    return !*residual_done ||
+           ((!weight || gpu_issue(weight, err)) && gpu_rows(norm, &p, GPU_ADD_NORM_GRADIENT, ROLE_IN, err));
 }
 
 bool gpu_issue_norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err)

@@ -19,10 +19,8 @@ static int64_t table_bytes(const struct rank *rank)
 
 static int64_t sum_bytes(const struct gpu_rank *g)
 {
-    int64_t bytes = g->overflow ? gpu_overflow_counts(&g->gpu) * (int64_t)sizeof *g->overflow : 0;
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        bytes += g->parts[lane] ? gpu_part_count(&g->gpu) * (int64_t)sizeof *g->parts[lane] : 0;
-    return bytes;
+    return (g->overflow ? gpu_overflow_counts(&g->gpu) * (int64_t)sizeof *g->overflow : 0) +
+           (g->parts ? gpu_part_count(&g->gpu) * (int64_t)sizeof *g->parts : 0);
 }
 
 static void fill_parts(const struct rank *rank, int64_t part[MEMORY_PART_COUNT])

@@ -54,9 +54,9 @@ static bool open_lane(struct rank *rank, enum lane lane, struct error *err)
     struct gpu_rank *g = rank->device_state;
     if (g->stream[lane])
         return true;
-    size_t parts = (size_t)gpu_part_count(&g->gpu) * sizeof **g->parts;
+    size_t parts = (size_t)gpu_part_count(&g->gpu) * sizeof *g->parts;
     return (g->stream[lane] = g->gpu.open_stream(g->gpu.self, lane != LANE_COMPUTE, err)) &&
-           (g->parts[lane] = g->gpu.allocate(g->gpu.self, parts, err));
+           (lane != LANE_COMPUTE || (g->parts = g->gpu.allocate(g->gpu.self, parts, err)));
 }
 
 /* A copy of the arena's addresses for what a lane sends and receives: pages come when they are touched. */
@@ -333,11 +333,11 @@ void gpu_device_close(struct rank *rank)
     gpu_comm_close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         g->gpu.close_stream(g->gpu.self, g->stream[lane]);
-        g->gpu.release(g->gpu.self, g->parts[lane]);
         collective_free(g->staged[lane]);
         if (g->mirror[lane])
             munmap(g->mirror[lane], (size_t)rank->arena_bytes);
     }
+    g->gpu.release(g->gpu.self, g->parts);
     close_events(g);
     close_tables(g);
     gpu_fuse_close(g);

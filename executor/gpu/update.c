@@ -269,12 +269,13 @@ bool gpu_update_norm(struct rank *rank, const struct instr *instr, struct error 
     const int64_t chunks = chunks_of(all, number),
                   teams = min_i64(chunks, gpu_most_teams(&g->gpu, GPU_SQUARE_PARTS)); /* each of which owes its part */
     void *stream = g->stream[instr->lane];
-    const struct gpu_work parts = { .integer = { [UPDATE_WEIGHTS] = all->batch[number], [UPDATE_CHUNKS] = chunks },
-                                    .spot = { [UPDATE_TABLE] = { .data = all->table + number },
-                                              [SQUARES_PARTS] = { .data = g->parts[instr->lane] } } };
+    const struct gpu_work parts = {
+        .integer = { [UPDATE_WEIGHTS] = all->batch[number], [UPDATE_CHUNKS] = chunks },
+        .spot = { [UPDATE_TABLE] = { .data = all->table + number }, [SQUARES_PARTS] = { .data = g->parts } }
+    };
     const struct gpu_work sum = { .integer = { teams },
                                   .spot = { spot_of(rank, rank->program->pairs[instr->pair_first].destination),
-                                            { .data = g->parts[instr->lane] } } };
+                                            { .data = g->parts } } };
     return gpu_start(&g->gpu, stream, GPU_SQUARE_PARTS, &parts, teams, err) &&
            (teams == 0 || gpu_start(&g->gpu, stream, GPU_SQUARE_SUM, &sum, 1, err));
 }

@@ -52,34 +52,46 @@ GPU_BODY inline struct column_share column_share_of(const struct team *team, con
     for (int64_t unit = team->place; unit < ((work)->outer + (width)-1) / (width)*column_splits(work);                 \
          unit += team->count)
 
-/* Sums what the threads of each column have, in their order, into the result; or into the parts (doubles, by share and
- * column), which gpu_column_finish sums in the order of the shares. */
-GPU_BODY inline void column_put(const struct team *team, const struct gpu_work *work, const struct column_share *share,
-                                const double *sum, int wide, double *parts)
+/* Shows the team what each thread has of its columns. */
+GPU_BODY inline void column_show(const struct team *team, const double *sum, int wide)
 {
-    const struct gpu_spot *out = &work->spot[0];
-    const int width = column_lanes(team) * wide;
     double *own = (double *)(void *)team->shared;
     for (int j = 0; j < wide; j++)
         own[team->thread * wide + j] = sum[j];
     team_meet(team);
+}
+
+/* What all threads have of the i-th of the `width` columns, by threads in their order. */
+GPU_BODY inline double column_total(const struct team *team, int wide, int width, int64_t i)
+{
+    const double *own = (const double *)(const void *)team->shared;
+    double all = 0;
+    for (int at = 0; at < team->threads * wide; at += width)
+        all += own[at + i];
+    return all;
+}
+
+/* Sums what the threads of each column have into the result; or into the parts, spot 5 (reals, by share and column),
+ * which gpu_column_finish sums in the order of the shares. */
+GPU_BODY inline void column_put(const struct team *team, const struct gpu_work *work, const struct column_share *share,
+                                const double *sum, int wide)
+{
+    const struct gpu_spot *out = &work->spot[0];
+    const int width = column_lanes(team) * wide;
+    real *parts = column_splits(work) > 1 ? (real *)work->spot[5].data : 0;
+    column_show(team, sum, wide);
     TEAM_LINE(i, width)
     {
         const int64_t column = share->low + i;
-        double all = 0;
-        for (int line = 0; line < column_lines(team); line++)
-            all += own[line * width + i];
-        if (column < work->outer && parts)
+        if (column >= work->outer)
+            continue;
+        const real all = (real)column_total(team, wide, width, i);
+        if (parts)
             parts[share->split * work->outer + column] = all;
-        else if (column < work->outer)
-            spot_put(out, spot_outer(work, out, column), (real)all);
+        else
+            spot_put(out, spot_outer(work, out, column), all);
     }
     team_meet(team); /* before the next block overwrites it */
-}
-
-GPU_BODY inline double *column_parts(const struct gpu_work *work)
-{
-    return column_splits(work) > 1 ? (double *)work->spot[5].data : 0;
 }
 
 /* Adds the thread's rows, which lie in one loop, several at a time: behind the last one the first is read again, and
@@ -126,7 +138,7 @@ GPU_BODY inline void column_sums(const struct team *team, const struct gpu_work 
             else
                 column_rows(team, work, &share, GPU_REAL, wide, sum);
         }
-        column_put(team, work, &share, sum, wide, column_parts(work));
+        column_put(team, work, &share, sum, wide);
     }
 }
 
@@ -193,7 +205,7 @@ GPU_BODY inline void gain_sums(const struct team *team, const struct gpu_work *w
             else
                 gain_rows(team, work, &share, GPU_REAL, wide, sum);
         }
-        column_put(team, work, &share, sum, wide, column_parts(work));
+        column_put(team, work, &share, sum, wide);
     }
 }
 
@@ -207,23 +219,31 @@ GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *
         gain_sums(team, work, 1);
 }
 
-/* A team per block of columns: spot 0 (+)= sum of the integer 0 parts of spot 5. shared as above */
+/* A team per few columns, since there are many parts: spot 0 (+)= sum of the integer 0 parts of spot 5. With integer 2
+ * each part has as many columns again behind these, for spot 1. shared as above */
 GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *work)
 {
-    const double *parts = (const double *)work->spot[5].data;
-    const int64_t count = work->integer[0], lanes = column_lanes(team), lines = column_lines(team);
-    for (int64_t low = team->place * lanes; low < work->outer; low += team->count * lanes) {
-        struct column_share share;
+    const real *parts = (const real *)work->spot[5].data;
+    const int64_t count = work->integer[0], columns = work->integer[2] ? 2 * work->outer : work->outer;
+    const int lanes = team->threads >= 2 * GPU_FINISH_LANES ? GPU_FINISH_LANES : 1, lines = team->threads / lanes;
+    for (int64_t low = team->place * lanes; low < columns; low += team->count * lanes) {
+        const int64_t column = low + team->thread % lanes;
         double sum = 0;
-        share.low = low, share.column = low + team->thread % lanes, share.split = 0;
-        for (int64_t i = team->thread / lanes; i < count && share.column < work->outer; i += lines * COLUMN_FLIGHT) {
-            double x[COLUMN_FLIGHT];
+        for (int64_t i = team->thread / lanes; i < count && column < columns; i += lines * COLUMN_FLIGHT) {
+            real x[COLUMN_FLIGHT];
             for (int k = 0; k < COLUMN_FLIGHT; k++)
-                x[k] = parts[(i + k * lines < count ? i + k * lines : i) * work->outer + share.column];
+                x[k] = parts[(i + k * lines < count ? i + k * lines : i) * columns + column];
             for (int k = 0; k < COLUMN_FLIGHT; k++)
-                sum += i + k * lines < count ? x[k] : 0;
+                sum += i + k * lines < count ? (double)x[k] : 0;
         }
-        column_put(team, work, &share, &sum, 1, 0);
+        column_show(team, &sum, 1);
+        if (team->thread < lanes && column < columns) {
+            const bool first = column < work->outer;
+            const struct gpu_spot *out = &work->spot[first ? 0 : 1];
+            spot_put(out, spot_outer(work, out, first ? column : column - work->outer),
+                     (real)column_total(team, 1, lanes, team->thread));
+        }
+        team_meet(team); /* before the next columns overwrite it */
     }
 }
 

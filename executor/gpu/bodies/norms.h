@@ -222,9 +222,28 @@ GPU_BODY inline void norm_products(const struct team *team, const struct gpu_wor
     }
 }
 
-/* passes: how many operands from NORM_MORE on the gradient goes on to. */
+/* What a team sums of the gradients of gain and bias lies in its fast memory, the bias behind the gain from here on. */
+GPU_BODY inline int64_t norm_sums_row(const struct gpu_work *work)
+{
+    return (work->inner + GPU_QUAD - 1) / GPU_QUAD * GPU_QUAD;
+}
+
+GPU_BODY inline void norm_sums_add(real *to, int width, const struct real_quad *value)
+{
+    if (width == GPU_QUAD) {
+        struct real_quad sum = *(const struct real_quad *)(const void *)to;
+        for (int j = 0; j < GPU_QUAD; j++)
+            sum.x[j] += value->x[j];
+        *(struct real_quad *)(void *)to = sum;
+    } else {
+        *to += value->x[0];
+    }
+}
+
+/* passes: how many operands from NORM_MORE on the gradient goes on to. sums: 0, or 1 with the gain's gradient, or 2
+ * with the bias's, too */
 GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
-                                 int passes, int64_t low, int64_t high, int type, int width)
+                                 int passes, int sums, int64_t low, int64_t high, int type, int width)
 {
     const int64_t step = (int64_t)team->threads * width;
     NORM_STEPS(i, low, high, width)
@@ -239,6 +258,14 @@ GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work 
             if (!norm_counts(team, i, high, k, width))
                 continue;
             struct real_quad *dx = &x.quad[k];
+            if (sums > 0) {
+                struct real_quad part;
+                for (int j = 0; j < width; j++)
+                    part.x[j] = dy.quad[k].x[j] * ((dx->x[j] - row->mean) * row->rstd);
+                norm_sums_add(team->shared + i + k * step, width, &part);
+            }
+            if (sums > 1)
+                norm_sums_add(team->shared + norm_sums_row(work) + i + k * step, width, &dy.quad[k]);
             for (int j = 0; j < width; j++) {
                 dx->x[j] = row->rstd *
                            (dy.quad[k].x[j] * gain.quad[k].x[j] - row->shift - (dx->x[j] - row->mean) * row->slope);
@@ -257,8 +284,8 @@ GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work 
     }
 }
 
-GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gpu_work *work, int passes, int64_t whole,
-                                        int type)
+GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gpu_work *work, int passes, int sums,
+                                        int64_t whole, int type)
 {
     const struct gpu_spot *rstd = &work->spot[4], *mean = &work->spot[5];
     const double n = (double)work->inner;
@@ -275,32 +302,63 @@ GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gp
         product = team_sum(team, product);
         row.slope = (real)(product * (double)row.rstd * (double)row.rstd / n);
         row.shift = mean->data ? (real)(sum / n) : 0;
-        norm_slopes(team, work, &row, passes, 0, whole, type, GPU_QUAD);
-        norm_slopes(team, work, &row, passes, whole, work->inner, type, 1);
+        norm_slopes(team, work, &row, passes, sums, 0, whole, type, GPU_QUAD);
+        norm_slopes(team, work, &row, passes, sums, whole, work->inner, type, 1);
     }
 }
 
-GPU_BODY inline void norm_gradient_rows_of_type(const struct team *team, const struct gpu_work *work, int passes)
+GPU_BODY inline void norm_gradient_rows_of_type(const struct team *team, const struct gpu_work *work, int passes,
+                                                int sums)
 {
     const unsigned mask = 0xf | ((1u << passes) - 1) << NORM_MORE;
     const int64_t whole = row_quads(work, mask, work->inner);
     if (norm_type(work, mask) == GPU_BF16)
-        norm_gradient_rows(team, work, passes, whole, GPU_BF16);
+        norm_gradient_rows(team, work, passes, sums, whole, GPU_BF16);
     else
-        norm_gradient_rows(team, work, passes, whole, NORM_ANY);
+        norm_gradient_rows(team, work, passes, sums, whole, NORM_ANY);
 }
 
 /* With z = (x - mean) rstd and g = dy gain: dx = rstd (g - average(g) - z average(g z)); RMS norm has no average(g) and
  * mean 0. spots: dx, dy, x, gain, rstd, mean (absent: RMS norm) */
 GPU_BODY void gpu_norm_gradient(const struct team *team, const struct gpu_work *work)
 {
-    norm_gradient_rows_of_type(team, work, 0);
+    norm_gradient_rows_of_type(team, work, 0, 0);
 }
 
 /* Does what gpu_norm_gradient does; what dx then is goes on to spots 6 .. 5 + integer 0, as they say. These may lie
  * where dy or x does, element by element: a thread has read its own, and sums over the row are made before. */
 GPU_BODY void gpu_add_norm_gradient(const struct team *team, const struct gpu_work *work)
 {
-    norm_gradient_rows_of_type(team, work, (int)work->integer[0]);
+    norm_gradient_rows_of_type(team, work, (int)work->integer[0], 0);
+}
+
+GPU_BODY inline void norm_gradients(const struct team *team, const struct gpu_work *work, int passes)
+{
+    const int sums = work->integer[1] > 1 ? 2 : 1;
+    real *parts = (real *)work->spot[GPU_NORM_PARTS].data + team->place * sums * work->inner;
+    TEAM_LINE(i, sums * norm_sums_row(work)) team->shared[i] = 0;
+    team_meet(team);
+    norm_gradient_rows_of_type(team, work, passes, sums);
+    team_meet(team);
+    TEAM_LINE(i, work->inner)
+    {
+        parts[i] = team->shared[i];
+        if (sums > 1)
+            parts[work->inner + i] = team->shared[norm_sums_row(work) + i];
+    }
+}
+
+/* Does what gpu_norm_gradient does, and sums what the team's rows give for the gradients of the gain and, where integer
+ * 1 is 2, of the bias: into parts, spot GPU_NORM_PARTS (reals, by team, gain, bias), for gpu_column_finish. A thread
+ * has the same columns of all rows. shared: as many reals as a row has, in whole quads, for each of the two */
+GPU_BODY void gpu_norm_gradients(const struct team *team, const struct gpu_work *work)
+{
+    norm_gradients(team, work, 0);
+}
+
+/* As gpu_norm_gradients, of gpu_add_norm_gradient. */
+GPU_BODY void gpu_add_norm_gradients(const struct team *team, const struct gpu_work *work)
+{
+    norm_gradients(team, work, (int)work->integer[0]);
 }
 #endif
