@@ -396,45 +396,51 @@ static bool multiply_with_biases(const struct several *s, struct error *err)
 }
 
 /* ---- the phases ---- */
-static bool forward(const struct gpu_call *g, struct error *err)
+/* Products of one call, or of several alike, whose biases have kernels of their own. */
+static bool multiply_plain(const struct gpu_call *const *calls, int count, struct error *err)
 {
-    const bool accumulate = !begins(g->call, ROLE_OUT, 0);
+    const struct gpu_call *g = calls[0];
+    const bool forward = g->call->phase == PHASE_FORWARD, biased = g->call->segment->weight_count > 1;
+    bool accumulate = !begins(g->call, forward ? ROLE_OUT : ROLE_GRADIENT_WEIGHT, 0), ok = true;
+    if (forward) {
+        for (int i = 0; ok && biased && !accumulate && i < count; i++)
+            ok = put_bias(calls[i], err);
+        accumulate |= biased;
+        return ok && products(calls, count, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, accumulate, err);
+    }
+    if (gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0))
+        ok = products(calls, count, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, accumulate, err);
+    for (int i = 0; ok && biased && i < count; i++)
+        ok = gpu_bias_gradient(calls[i], 1, err);
+    return ok;
+}
+
+/* Forward, or the gradients of weights. */
+static bool multiply_one(const struct gpu_call *g, struct error *err)
+{
     struct gpu_matmul m;
-    if (with_bias(g, &m))
-        return multiply_with_biases(&(struct several){ &g, g, &m }, err);
-    const bool biased = g->call->segment->weight_count > 1 && !accumulate;
-    return (!biased || put_bias(g, err)) && product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, biased || accumulate, err);
+    return with_bias(g, &m) ? multiply_with_biases(&(struct several){ &g, g, &m }, err) : multiply_plain(&g, 1, err);
 }
 
-static bool backward_weight(const struct gpu_call *g, struct error *err)
+static bool alike_calls(const struct gpu_call *x, const struct gpu_call *y, enum role written)
 {
-    struct gpu_matmul m;
-    if (with_bias(g, &m))
-        return multiply_with_biases(&(struct several){ &g, g, &m }, err);
-    return (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) || product(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT,
-                                                               !begins(g->call, ROLE_GRADIENT_WEIGHT, 0), err)) &&
-           (g->call->segment->weight_count <= 1 || gpu_bias_gradient(g, 1, err));
+    return memcmp(x->type, y->type, sizeof x->type) == 0 &&
+           x->call->segment->weight_count == y->call->segment->weight_count &&
+           gpu_wanted(x, written, 0) == gpu_wanted(y, written, 0) &&
+           begins(x->call, written, 0) == begins(y->call, written, 0);
 }
 
-static bool same_types(const struct gpu_call *x, const struct gpu_call *y)
-{
-    return memcmp(x->type, y->type, sizeof x->type) == 0;
-}
-
-/* Those with biases, as many at a time as lie evenly, biases too; one that has no such form alone. */
-static bool multiply_all_with_biases(const struct gpu_call *const *calls, int count, struct error *err)
+/* Those that take their biases along, as many at a time as lie evenly, biases too; others alone. */
+static bool multiply_several(const struct gpu_call *const *calls, int count, struct error *err)
 {
     for (int i = 0, many; i < count; i += many) {
         struct gpu_matmul all, next;
         many = 1;
-        if (!with_bias(calls[i], &all)) {
-            if (!gpu_issue_matmul(calls[i], calls[i]->call->phase, err))
-                return false;
-            continue;
-        }
-        while (i + many < count && with_bias(calls[i + many], &next) && joins(&all, &next))
+        const bool biased = with_bias(calls[i], &all);
+        while (biased && i + many < count && with_bias(calls[i + many], &next) && joins(&all, &next))
             many++;
-        if (!multiply_with_biases(&(struct several){ calls + i, calls[i], &all }, err))
+        if (!(biased ? multiply_with_biases(&(struct several){ calls + i, calls[i], &all }, err)
+                     : multiply_plain(&calls[i], 1, err)))
             return false;
     }
     return true;
@@ -447,34 +453,30 @@ static const char *place_of(const struct gpu_call *g, enum role role)
 
 bool gpu_issue_together(const struct gpu_call *const *calls, int count, struct error *err)
 {
-    const bool forward = calls[0]->call->phase == PHASE_FORWARD;
-    const enum role written = forward ? ROLE_OUT : ROLE_GRADIENT_WEIGHT;
-    const bool begin = begins(calls[0]->call, written, 0);
+    const enum role written = calls[0]->call->phase == PHASE_FORWARD ? ROLE_OUT : ROLE_GRADIENT_WEIGHT;
     const struct gpu_call *ordered[GPU_MOST_TOGETHER]; /* by where they write: distances are not negative */
+    struct gpu_matmul m;
     bool plain = true;
     for (int i = 0; i < count; i++) {
         int at = i;
         for (; at > 0 && place_of(ordered[at - 1], written) > place_of(calls[i], written); at--)
             ordered[at] = ordered[at - 1];
         ordered[at] = calls[i];
-        plain = plain && calls[i]->call->segment->weight_count <= 1 && gpu_wanted(calls[i], written, 0) &&
-                same_types(calls[0], calls[i]) && begins(calls[i]->call, written, 0) == begin;
+        plain = plain && alike_calls(calls[0], calls[i], written) && !with_bias(calls[i], &m);
     }
-    return !plain    ? multiply_all_with_biases(ordered, count, err)
-           : forward ? products(ordered, count, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, !begin, err)
-                     : products(ordered, count, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, !begin, err);
+    return (plain ? multiply_plain : multiply_several)(ordered, count, err);
 }
 
 bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     switch (phase) {
     case PHASE_FORWARD:
-        return forward(g, err);
+        return multiply_one(g, err);
     case PHASE_BACKWARD_INPUT:
         return !gpu_wanted(g, ROLE_GRADIENT_IN, 0) ||
                product(g, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_WEIGHT, !begins(g->call, ROLE_GRADIENT_IN, 0), err);
     case PHASE_BACKWARD_WEIGHT:
-        return backward_weight(g, err);
+        return multiply_one(g, err);
     case PHASE_STEP:
     case PHASE_COUNT:
         break;
