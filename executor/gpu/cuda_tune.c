@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANDIDATES = 8, ENTRANTS = CANDIDATES + 1, ROUNDS = 7 };
+enum { CANDIDATES = 16, ENTRANTS = CANDIDATES + 1, ROUNDS = 7 };
 
 static bool check(cublasStatus_t status, const char *what, struct error *err)
 {
