@@ -279,7 +279,7 @@ bool cuda_matmul_run(struct cuda_matmuls *c, struct cuda_workspaces *memory, voi
     if (ok && s->refused)
         *declined = s->declined;
     else if (ok && !*taken)
-        fail_kind(declined, ERROR_ENVIRONMENT, "without its epilogue it is faster");
+        fail_kind(declined, ERROR_ENVIRONMENT, "apart it is faster");
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }

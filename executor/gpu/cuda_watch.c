@@ -32,7 +32,7 @@ struct watch {
     struct error failure;
 };
 
-/* The only mutable state of the module beside its devices: see above. */
+/* Mutable state of the module: see above. */
 static struct recorder {
     pthread_mutex_t mutex; /* of these; held while CUPTI is asked for anything, which may call back */
     pthread_cond_t changed;
