@@ -59,7 +59,8 @@ static void run_with_input(const struct norm_case *c, struct norm_data *d, const
     struct error error = { 0 };
     struct kernel_call call = *weight->call;
     struct gpu_call input = *weight;
-    bool weight_done = false, residual_done = true;
+    const struct gpu_call *all[GPU_NORM_CALLS] = { &input, weight };
+    bool done[GPU_NORM_CALLS] = { false };
     input.call = &call;
     call.phase = PHASE_BACKWARD_INPUT;
     memset(call.operand[ROLE_GRADIENT_WEIGHT], 0, sizeof call.operand[ROLE_GRADIENT_WEIGHT]);
@@ -73,11 +74,10 @@ static void run_with_input(const struct norm_case *c, struct norm_data *d, const
     ck_assert_msg(gpu_issue(&input, &error) && gpu->finish(gpu->self, weight->stream, &error), "%s", error.message);
     memcpy(alone, d->dx, bytes);
     memcpy(d->dx, was, bytes);
-    ck_assert_msg(gpu_issue_norm_backward(&input, weight, NULL, &weight_done, &residual_done, &error) &&
-                      gpu->finish(gpu->self, weight->stream, &error),
+    ck_assert_msg(gpu_issue_norm_backward(all, false, done, &error) && gpu->finish(gpu->self, weight->stream, &error),
                   "%s", error.message);
-    ck_assert(weight_done == c->parts && !residual_done);
-    if (!weight_done)
+    ck_assert(done[GPU_NORM_WEIGHTS] == c->parts && !done[GPU_NORM_RESIDUAL] && !done[GPU_NORM_BIAS]);
+    if (!done[GPU_NORM_INPUT])
         ck_assert_msg(gpu_issue(&input, &error) && gpu_issue(weight, &error), "%s", error.message);
     ck_assert_msg(gpu->finish(gpu->self, weight->stream, &error), "%s", error.message);
     ck_assert_int_eq(memcmp(d->dx, alone, bytes), 0);

@@ -88,23 +88,41 @@ START_TEST(sums_take_the_norm_behind_them)
 }
 END_TEST
 
-static bool open_apart(struct rank *rank, struct error *err)
+static int64_t unread; /* norms whose gradient of the input nobody reads but the sum's terms, in ranks opened so far */
+
+/* Norms take with them nothing behind the gradients of this phase: those of their own weights, or those of a sum's
+ * terms, but not that of its bias. */
+static bool open_up_to(struct rank *rank, enum phase phase, struct error *err)
 {
     if (!device_single.open(rank, err))
         return false;
     const struct gpu_rank *g = rank->device_state;
+    const struct instr *instrs = rank->program->stages[rank->stage].instrs;
     for (int i = 0; i < g->instr_count; i++) {
-        const struct instr *instr = &rank->program->stages[rank->stage].instrs[i];
         const enum kernel kernel =
-            instr->op == OP_COMPUTE ? rank->program->graph->segments[instr->segment].kernel : KERNEL_COUNT;
-        int *last = &g->partner[i];
-        if (instr->phase != PHASE_BACKWARD_INPUT || (kernel != KERNEL_LAYER_NORM && kernel != KERNEL_RMS_NORM))
+            instrs[i].op == OP_COMPUTE ? rank->program->graph->segments[instrs[i].segment].kernel : KERNEL_COUNT;
+        int last = g->partner[i];
+        if (instrs[i].phase != PHASE_BACKWARD_INPUT || (kernel != KERNEL_LAYER_NORM && kernel != KERNEL_RMS_NORM))
             continue;
-        while (*last > i && rank->program->stages[rank->stage].instrs[*last].phase != PHASE_BACKWARD_WEIGHT)
-            --*last;
-        *last = *last > i ? *last : -1;
+        while (last > i && (instrs[last].lane != LANE_COMPUTE || instrs[last].phase != phase ||
+                            (phase == PHASE_BACKWARD_WEIGHT && instrs[last].segment != instrs[i].segment)))
+            --last;
+        if (last > i || phase == PHASE_BACKWARD_WEIGHT)
+            g->partner[i] = last > i ? last : -1;
+        unread += g->unread[i];
+        g->unread[i] = false;
     }
     return true;
+}
+
+static bool open_apart(struct rank *rank, struct error *err)
+{
+    return open_up_to(rank, PHASE_BACKWARD_WEIGHT, err);
+}
+
+static bool open_without_bias(struct rank *rank, struct error *err)
+{
+    return open_up_to(rank, PHASE_BACKWARD_INPUT, err);
 }
 
 static int64_t norms_with_sums(void)
@@ -122,7 +140,10 @@ static int64_t norms_apart(void)
  * no such sum. In one rank every norm sums the gradients of its weights on the way. */
 START_TEST(gradients_of_norms_go_on_to_the_terms_of_sums)
 {
-    static const struct device device_apart = { .name = "emulated", .open = open_apart, GPU_DEVICE_FUNCTIONS };
+    static const struct device device_apart = { .name = "emulated", .open = open_apart, GPU_DEVICE_FUNCTIONS },
+                               device_without_bias = { .name = "emulated",
+                                                       .open = open_without_bias,
+                                                       GPU_DEVICE_FUNCTIONS };
     const bool half = sizeof(real) == sizeof(float) && _i >= 2;
     const enum dtype dtype = half ? DTYPE_BF16 : sizeof(real) == sizeof(float) ? DTYPE_FP32 : DTYPE_FP64;
     settings.fixed_bits = true;
@@ -135,7 +156,7 @@ START_TEST(gradients_of_norms_go_on_to_the_terms_of_sums)
         ck_assert_int_eq(norms_with_sums(), 0);
         const int64_t apart = norms_apart(), copies = counted.launches[GPU_SUM_TERMS];
         memset(counted.launches, 0, sizeof counted.launches);
-        struct outcome got = gpu_run_as(dtype, tiny_models[_i % 2], choice, &device_single, NULL, NULL);
+        struct outcome got = gpu_run_as(dtype, tiny_models[_i % 2], choice, &device_without_bias, NULL, NULL);
         const int64_t fused = norms_with_sums();
         for (int s = 0; s < STEPS; s++)
             ck_assert_msg(got.loss[s] == want.loss[s], "step %d: %.17g, apart %.17g", s + 1, got.loss[s], want.loss[s]);
@@ -144,10 +165,28 @@ START_TEST(gradients_of_norms_go_on_to_the_terms_of_sums)
         ck_assert_int_le(counted.launches[GPU_SUM_TERMS] + 2 * fused, copies);
         if (c < 0) /* one norm of five is of an embedding */
             ck_assert_int_eq(fused, 4 * norms_apart());
+        ck_assert_msg(c >= 0 || unread > 0, "somebody reads each gradient of a norm's input");
         ck_assert(c >= 0 || (counted.launches[GPU_ADD_NORM_GRADIENT] == 0 && counted.launches[GPU_NORM_GRADIENT] == 0 &&
                              counted.launches[GPU_GAIN_GRADIENT] == 0));
     }
     settings.fixed_bits = false;
+}
+END_TEST
+
+/* The bias of a sum goes with the norm behind it, which then does not write the gradient that nobody reads any more. */
+START_TEST(biases_of_sums_go_with_norms)
+{
+    for (int c = -1; c < GPU_TRIED; c++) {
+        const struct tiny_choice *choice = c < 0 ? &gpu_single : &gpu_choices_tried[c];
+        if (!in_share((uint64_t)c + 1))
+            continue;
+        struct outcome want = gpu_run(tiny_models[_i], choice, &device_cpu, NULL, NULL);
+        memset(counted.launches, 0, sizeof counted.launches);
+        struct outcome got = gpu_run(tiny_models[_i], choice, &device_single, NULL, NULL);
+        gpu_expect_same(&got, &want);
+        if (c < 0) /* what is left is the bias of one sum, or positions, which are summed over sequences */
+            ck_assert_int_eq(counted.launches[GPU_COLUMN_SUM], STEPS);
+    }
 }
 END_TEST
 
@@ -340,6 +379,7 @@ static Suite *gpu_fused_suite(void)
     CHECK_ADD(suite, updates_share_the_time_of_their_launch);
     CHECK_ADD_LOOP(suite, sums_take_the_norm_behind_them, 2);
     CHECK_ADD_LOOP(suite, gradients_of_norms_go_on_to_the_terms_of_sums, 4);
+    CHECK_ADD_LOOP(suite, biases_of_sums_go_with_norms, 2);
     CHECK_ADD_LOOP(suite, the_loss_reads_logits_once, 2);
     CHECK_ADD(suite, experts_are_multiplied_together);
     CHECK_ADD_LOOP(suite, products_of_one_input_are_multiplied_together, 8);

@@ -143,29 +143,37 @@ static bool issue(struct rank *rank, const struct instr *instr, struct error *er
     return kernel_each_run(&call, issue_part, &(struct issuing){ rank, instr, err });
 }
 
-/* The gradient of a norm's input with what follows: that of its weights, the residual sum's, or both. */
+static int norm_part(const struct rank *rank, const struct instr *instr)
+{
+    const bool of_sum = rank->program->graph->segments[instr->segment].kernel == KERNEL_RESIDUAL;
+    if (instr->phase == PHASE_BACKWARD_WEIGHT)
+        return of_sum ? GPU_NORM_BIAS : GPU_NORM_WEIGHTS;
+    return of_sum ? GPU_NORM_RESIDUAL : GPU_NORM_INPUT;
+}
+
+/* The gradient of a norm's input with all that follows up to the last. */
 static bool compute_norm_with(struct rank *rank, const struct instr *instr, int last, bool *done, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct instr *instrs = rank->program->stages[rank->stage].instrs;
-    struct kernel_call call[3] = { rank_call(rank, instr, g->arena) };
-    struct gpu_call queued[3] = { queued_call(rank, instr, &call[0]) };
-    int which[3] = { index_of(rank, instr), -1, -1 }; /* itself, weights, residual */
-    for (int i = which[0] + 1; i <= last; i++) {
+    const int first = index_of(rank, instr);
+    struct kernel_call call[GPU_NORM_CALLS];
+    struct gpu_call queued[GPU_NORM_CALLS];
+    const struct gpu_call *all[GPU_NORM_CALLS] = { NULL };
+    bool taken[GPU_NORM_CALLS] = { false };
+    for (int i = first; i <= last; i++) {
         if (instrs[i].lane != instr->lane)
             continue;
-        const int part = instrs[i].phase == PHASE_BACKWARD_WEIGHT ? 1 : 2;
-        which[part] = i;
+        const int part = norm_part(rank, &instrs[i]);
         call[part] = rank_call(rank, &instrs[i], g->arena);
         queued[part] = queued_call(rank, &instrs[i], &call[part]);
+        all[part] = &queued[part];
     }
-    bool taken[3] = { false };
-    bool ok = gpu_issue_norm_backward(&queued[0], which[1] < 0 ? NULL : &queued[1], which[2] < 0 ? NULL : &queued[2],
-                                      &taken[1], &taken[2], err);
-    for (int part = 1; part < 3; part++)
-        if (which[part] >= 0)
-            g->fused[which[part]] = ok && taken[part];
-    *done = taken[1] || taken[2];
+    const bool ok = gpu_issue_norm_backward(all, g->unread[first], taken, err);
+    for (int i = first + 1; i <= last; i++)
+        if (instrs[i].lane == instr->lane)
+            g->fused[i] = ok && taken[norm_part(rank, &instrs[i])];
+    *done = taken[GPU_NORM_INPUT];
     return ok;
 }
 

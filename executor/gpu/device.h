@@ -59,6 +59,7 @@ struct gpu_rank {
     int held_calls;          /* queued behind the last gate */
     struct gpu_updates updates, norms;
     int *partner; /* (instr_count) what may run at the instruction's place with it, -1 */
+    bool *unread; /* (instr_count) of norms with a partner: nobody else reads the gradient of the input */
     int *next;    /* (instr_count) the product that runs with it, and then that one's; -1 */
     bool *fused;  /* (instr_count) ran with another one in this step; of the compute lane */
     int segment_count, instr_count;

@@ -137,8 +137,44 @@ static int norm_partner(const struct rank *rank, int i)
     return fits ? last : -1;
 }
 
+/* The gradient of the residual sum's own bias, right behind that of its terms. */
+static int bias_behind(const struct rank *rank, const struct instr *norm, int residual)
+{
+    const struct instr *instrs = stage_of(rank)->instrs;
+    const int next = following(rank, residual);
+    bool fits = next >= 0 && is_kernel(rank, &instrs[next], KERNEL_RESIDUAL, PHASE_BACKWARD_WEIGHT) &&
+                instrs[next].segment == instrs[residual].segment &&
+                may_go_first(rank, &instrs[next], norm, &instrs[residual]);
+    return fits ? next : residual;
+}
+
+/* Tells whether nobody but instructions [first, last] of their lane reads what lies in the buffer when these have run:
+ * who comes next to it, in this step or the following one, begins it anew. */
+static bool is_unread(const struct rank *rank, int first, int last, int buffer)
+{
+    const struct stage_program *stage = stage_of(rank);
+    struct access access;
+    for (int n = 1; n <= stage->instr_count; n++) {
+        const int i = (first + n) % stage->instr_count;
+        const struct instr *instr = &stage->instrs[i];
+        bool begins_anew = false;
+        if (i > first && i <= last && instr->lane == stage->instrs[first].lane)
+            continue;
+        for (int slot = 0; slot < access_slots(instr); slot++) {
+            if (!access_at(rank->program, instr, slot, &access) || access.buffer != buffer)
+                continue;
+            if (access.reads)
+                return false;
+            begins_anew = true;
+        }
+        if (begins_anew)
+            return true;
+    }
+    return true;
+}
+
 /* The residual sum whose gradient the norm completes, behind it; the gradient of the norm's own weights may lie between
- * them, or is all that there is. */
+ * them, or is all that there is; that of the sum's bias may follow. */
 static int residual_partner(const struct rank *rank, int i)
 {
     const struct stage_program *stage = stage_of(rank);
@@ -154,7 +190,9 @@ static int residual_partner(const struct rank *rank, int i)
                 can_begin_early(residual) && instr_operand(rank->program, residual, ROLE_GRADIENT_OUT, 0) == sum &&
                 leaves(rank, residual, ROLE_GRADIENT_IN, instr) &&
                 (!weight || may_go_first(rank, weight, instr, residual));
-    return fits ? last : weight && may_go_first(rank, weight, instr, instr) ? (int)(weight - stage->instrs) : -1;
+    return fits                                                 ? bias_behind(rank, instr, last)
+           : weight && may_go_first(rank, weight, instr, instr) ? (int)(weight - stage->instrs)
+                                                                : -1;
 }
 
 /* Tells whether what is computed at `from` may begin there as well as behind what is between, which stays where it is.
@@ -294,8 +332,9 @@ bool gpu_fuse_open(struct rank *rank, struct error *err)
     const struct stage_program *stage = stage_of(rank);
     g->partner = malloc(((size_t)stage->instr_count + 1) * sizeof *g->partner);
     g->next = malloc(((size_t)stage->instr_count + 1) * sizeof *g->next);
+    g->unread = calloc((size_t)stage->instr_count + 1, sizeof *g->unread);
     g->fused = calloc((size_t)stage->instr_count + 1, sizeof *g->fused);
-    if (!g->partner || !g->next || !g->fused)
+    if (!g->partner || !g->unread || !g->next || !g->fused)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d instructions", stage->instr_count);
     for (int i = 0; i < stage->instr_count; i++) {
         const struct instr *instr = &stage->instrs[i];
@@ -306,6 +345,10 @@ bool gpu_fuse_open(struct rank *rank, struct error *err)
                         : is_norm(rank, instr, PHASE_BACKWARD_INPUT)                  ? residual_partner(rank, i)
                                                                                       : -1;
     }
+    for (int i = 0; i < stage->instr_count; i++)
+        if (g->partner[i] >= 0 && is_norm(rank, &stage->instrs[i], PHASE_BACKWARD_INPUT))
+            g->unread[i] =
+                is_unread(rank, i, g->partner[i], instr_operand(rank->program, &stage->instrs[i], ROLE_GRADIENT_IN, 0));
     find_together(rank);
     return true;
 }
@@ -314,5 +357,6 @@ void gpu_fuse_close(struct gpu_rank *g)
 {
     free(g->partner);
     free(g->next);
+    free(g->unread);
     free(g->fused);
 }

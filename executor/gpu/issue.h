@@ -42,11 +42,12 @@ enum { GPU_MOST_TOGETHER = 4 };
 bool gpu_issue_together(const struct gpu_call *const *calls, int count, struct error *err);
 /* A residual sum and the norm of it, forward, as one; *done false: nothing was queued. */
 bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call *norm, bool *done, struct error *err);
-/* The gradient of a norm's input, and with it at once: its passing on to the terms of the residual sum that the norm is
- * of; the gradients of the norm's own weights. Either may be NULL. *weight_done, *residual_done: queued, too; where
- * neither is, nothing was. The weights' may be queued apart, before the others. */
-bool gpu_issue_norm_backward(const struct gpu_call *norm, const struct gpu_call *weight,
-                             const struct gpu_call *residual, bool *weight_done, bool *residual_done,
+/* The gradient of a norm's input, and with it at once, each of which may be NULL: those of the norm's weights; its
+ * passing on to the terms of the residual sum that the norm is of; that of this sum's bias. unread: nobody else reads
+ * the gradient of the input. done: what was queued; where none is but the first, that was not either. The weights' may
+ * be queued apart, before the others. */
+enum { GPU_NORM_INPUT, GPU_NORM_WEIGHTS, GPU_NORM_RESIDUAL, GPU_NORM_BIAS, GPU_NORM_CALLS };
+bool gpu_issue_norm_backward(const struct gpu_call *const call[GPU_NORM_CALLS], bool unread, bool done[GPU_NORM_CALLS],
                              struct error *err);
 /* The maximum over the vocabulary and the sum behind it, as one; *done false: nothing was queued. */
 bool gpu_issue_with_sum(const struct gpu_call *max, const struct gpu_call *sum, bool *done, struct error *err);

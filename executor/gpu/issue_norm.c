@@ -139,60 +139,89 @@ static bool same_rows(const struct gpu_call *a, const struct gpu_call *b)
     return same;
 }
 
-/* Teams that sum what their rows give; 0: none may. */
-static int64_t summing_teams(const struct gpu_call *weight, const struct gpu_work *work, int sums)
+/* Tells whether the bias, whose gradient is that of the residual sum over rows, has the columns that the norm has. */
+static bool same_columns(const struct gpu_call *bias, const struct gpu_call *residual, const struct gpu_call *norm)
+{
+    const struct operand *out = &bias->call->segment->out[0];
+    const struct view *gradient = &bias->call->operand[ROLE_GRADIENT_OUT][0];
+    return bias->call->segment == residual->call->segment &&
+           memcmp(bias->call->low, residual->call->low, sizeof bias->call->low) == 0 &&
+           memcmp(bias->call->high, residual->call->high, sizeof bias->call->high) == 0 &&
+           memcmp(gradient, &residual->call->operand[ROLE_GRADIENT_OUT][0], sizeof *gradient) == 0 &&
+           gradient->dim_count == norm->call->operand[ROLE_GRADIENT_IN][0].dim_count &&
+           bias->call->operand[ROLE_GRADIENT_WEIGHT][0].dim_count == 1 &&
+           bias->call->segment->weight[0].axis[0] == out->axis[gradient->dim_count - 1];
+}
+
+/* Teams that sum `rows` rows of what theirs give; 0: none may. */
+static int64_t summing_teams(const struct gpu_call *weight, const struct gpu_work *work, int64_t rows)
 {
     const int64_t row = ceil_div(work->inner, GPU_QUAD) * GPU_QUAD;
-    if (!weight->parts || work->inner <= 0 || sums * row * (int64_t)sizeof(real) > MOST_SUMS_BYTES)
+    if (!weight->parts || work->inner <= 0 || rows * row * (int64_t)sizeof(real) > MOST_SUMS_BYTES)
         return 0;
-    const int64_t parts = gpu_part_count(weight->gpu) * (int64_t)(sizeof(double) / sizeof(real)) / (sums * work->inner);
+    const int64_t parts = gpu_part_count(weight->gpu) * (int64_t)(sizeof(double) / sizeof(real)) / (rows * work->inner);
     return min_i64(min_i64(work->outer, parts), min_i64(gpu_most_teams(weight->gpu, GPU_NORM_GRADIENTS),
                                                         gpu_most_teams(weight->gpu, GPU_ADD_NORM_GRADIENTS)));
 }
 
-/* The sums of all teams become gradients. */
-static bool finish_sums(const struct gpu_call *weight, int64_t inner, int sums, int64_t teams, struct error *err)
+/* Adds the gradient of a weight along its only axis to what gpu_column_finish makes of parts. */
+static void add_result(struct gpu_work *work, const struct gpu_call *weight, int index)
+{
+    struct gpu_spot *spot = &work->spot[work->integer[2]++];
+    *spot = gpu_operand(weight, ROLE_GRADIENT_WEIGHT, index);
+    spot->stride[0] =
+        gpu_spot_of(weight, ROLE_GRADIENT_WEIGHT, index).stride[weight->call->segment->weight[index].axis[0]];
+}
+
+/* The sums of all teams become gradients. bias: NULL, or of the residual sum */
+static bool finish_sums(const struct gpu_call *weight, const struct gpu_call *bias, int64_t inner, int sums,
+                        int64_t teams, struct error *err)
 {
     struct gpu_work work = { .outer_loops = 1,
                              .outer = inner,
                              .inner = 1,
                              .extent = { inner },
-                             .integer = { teams, 0, sums > 1 },
+                             .integer = { teams },
                              .shared_reals = (int64_t)gpu_kernel_threads(GPU_COLUMN_FINISH) * GPU_COLUMN_SHARED };
-    const int axis = weight->call->segment->weight[0].axis[0];
-    for (int i = 0; i < sums; i++) {
-        work.spot[i] = gpu_operand(weight, ROLE_GRADIENT_WEIGHT, i);
-        work.spot[i].stride[0] = gpu_spot_of(weight, ROLE_GRADIENT_WEIGHT, i).stride[axis];
-    }
+    for (int i = 0; i < sums; i++)
+        add_result(&work, weight, i);
+    if (bias)
+        add_result(&work, bias, 0);
     work.spot[5].data = weight->parts;
-    return gpu_start(weight->gpu, weight->stream, GPU_COLUMN_FINISH, &work, ceil_div(sums * inner, GPU_FINISH_LANES),
-                     err);
+    return gpu_start(weight->gpu, weight->stream, GPU_COLUMN_FINISH, &work,
+                     ceil_div(work.integer[2] * inner, GPU_FINISH_LANES), err);
 }
 
-bool gpu_issue_norm_backward(const struct gpu_call *norm, const struct gpu_call *weight,
-                             const struct gpu_call *residual, bool *weight_done, bool *residual_done, struct error *err)
+bool gpu_issue_norm_backward(const struct gpu_call *const call[GPU_NORM_CALLS], bool unread, bool done[GPU_NORM_CALLS],
+                             struct error *err)
 {
-    const bool layer = norm->call->segment->kernel == KERNEL_LAYER_NORM;
+    const struct gpu_call *norm = call[GPU_NORM_INPUT], *weight = call[GPU_NORM_WEIGHTS],
+                          *residual = call[GPU_NORM_RESIDUAL], *bias = call[GPU_NORM_BIAS];
+    const bool layer = norm->call->segment->kernel == KERNEL_LAYER_NORM, wanted = gpu_wanted(norm, ROLE_GRADIENT_IN, 0);
     const int sums = layer ? 2 : 1;
     struct gpu_launch p = norm_backward(norm, layer);
-    *residual_done = gpu_wanted(norm, ROLE_GRADIENT_IN, 0) && residual && pass_on(norm, residual, &p);
+    const bool passed = wanted && residual && pass_on(norm, residual, &p);
     gpu_loops(norm, &p.work, &norm->call->segment->in[0], norm->call->operand[ROLE_IN][0].dim_count, true, p.spots,
               p.count);
-    const bool together = weight && gpu_wanted(norm, ROLE_GRADIENT_IN, 0) && same_rows(norm, weight) &&
-                          gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 0) &&
+    const bool together = weight && wanted && same_rows(norm, weight) && gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 0) &&
                           (!layer || gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 1));
-    const int64_t teams = together ? summing_teams(weight, &p.work, sums) : 0;
-    *weight_done = teams > 0 || (weight && *residual_done);
+    const bool with_bias = passed && p.work.integer[0] > 0 && bias && gpu_wanted(bias, ROLE_GRADIENT_WEIGHT, 0) &&
+                           same_columns(bias, residual, norm);
+    const int64_t teams = together ? summing_teams(weight, &p.work, sums + with_bias) : 0;
+    done[GPU_NORM_INPUT] = teams > 0 || passed;
+    done[GPU_NORM_WEIGHTS] = teams > 0 || (weight && passed);
+    done[GPU_NORM_RESIDUAL] = passed;
+    done[GPU_NORM_BIAS] = teams > 0 && with_bias;
     if (teams > 0) {
-        p.work.integer[1] = sums;
+        p.work.integer[1] = sums, p.work.integer[2] = with_bias;
+        p.work.integer[3] = passed && unread && (!bias || with_bias);
         p.work.spot[GPU_NORM_PARTS].data = weight->parts;
-        p.work.shared_reals = sums * ceil_div(p.work.inner, GPU_QUAD) * GPU_QUAD;
-        return gpu_start(norm->gpu, norm->stream, *residual_done ? GPU_ADD_NORM_GRADIENTS : GPU_NORM_GRADIENTS, &p.work,
-                         teams, err) &&
-               finish_sums(weight, p.work.inner, sums, teams, err);
+        p.work.shared_reals = (sums + with_bias) * ceil_div(p.work.inner, GPU_QUAD) * GPU_QUAD;
+        return gpu_start(norm->gpu, norm->stream, passed ? GPU_ADD_NORM_GRADIENTS : GPU_NORM_GRADIENTS, &p.work, teams,
+                         err) &&
+               finish_sums(weight, with_bias ? bias : NULL, p.work.inner, sums, teams, err);
     }
-    return !*residual_done ||
-           ((!weight || gpu_issue(weight, err)) && gpu_rows(norm, &p, GPU_ADD_NORM_GRADIENT, ROLE_IN, err));
+    return !passed || ((!weight || gpu_issue(weight, err)) && gpu_rows(norm, &p, GPU_ADD_NORM_GRADIENT, ROLE_IN, err));
 }
 
 bool gpu_issue_norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err)

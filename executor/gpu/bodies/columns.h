@@ -219,12 +219,12 @@ GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *
         gain_sums(team, work, 1);
 }
 
-/* A team per few columns, since there are many parts: spot 0 (+)= sum of the integer 0 parts of spot 5. With integer 2
- * each part has as many columns again behind these, for spot 1. shared as above */
+/* A team per few columns, since there are many parts: spot 0 (+)= sum of the integer 0 parts of spot 5. integer 2: of
+ * how many results each part has the columns side by side, for spots from 0 on; 0: of one. shared as above */
 GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *work)
 {
     const real *parts = (const real *)work->spot[5].data;
-    const int64_t count = work->integer[0], columns = work->integer[2] ? 2 * work->outer : work->outer;
+    const int64_t count = work->integer[0], columns = work->outer * (work->integer[2] > 1 ? work->integer[2] : 1);
     const int lanes = team->threads >= 2 * GPU_FINISH_LANES ? GPU_FINISH_LANES : 1, lines = team->threads / lanes;
     for (int64_t low = team->place * lanes; low < columns; low += team->count * lanes) {
         const int64_t column = low + team->thread % lanes;
@@ -238,9 +238,9 @@ GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *
         }
         column_show(team, &sum, 1);
         if (team->thread < lanes && column < columns) {
-            const bool first = column < work->outer;
-            const struct gpu_spot *out = &work->spot[first ? 0 : 1];
-            spot_put(out, spot_outer(work, out, first ? column : column - work->outer),
+            const int64_t result = column / work->outer;
+            const struct gpu_spot *out = &work->spot[result];
+            spot_put(out, spot_outer(work, out, column - result * work->outer),
                      (real)column_total(team, 1, lanes, team->thread));
         }
         team_meet(team); /* before the next columns overwrite it */

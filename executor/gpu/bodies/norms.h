@@ -222,7 +222,7 @@ GPU_BODY inline void norm_products(const struct team *team, const struct gpu_wor
     }
 }
 
-/* What a team sums of the gradients of gain and bias lies in its fast memory, the bias behind the gain from here on. */
+/* What a team sums of the gradients of gain and bias lies in its fast memory, a row of so many reals for each. */
 GPU_BODY inline int64_t norm_sums_row(const struct gpu_work *work)
 {
     return (work->inner + GPU_QUAD - 1) / GPU_QUAD * GPU_QUAD;
@@ -241,11 +241,13 @@ GPU_BODY inline void norm_sums_add(real *to, int width, const struct real_quad *
 }
 
 /* passes: how many operands from NORM_MORE on the gradient goes on to. sums: 0, or 1 with the gain's gradient, or 2
- * with the bias's, too */
+ * with the bias's, too; then integers 2 and 3 mean what they do for gpu_add_norm_gradients. */
 GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
                                  int passes, int sums, int64_t low, int64_t high, int type, int width)
 {
     const int64_t step = (int64_t)team->threads * width;
+    const bool sums_passed = passes > 0 && sums > 0 && work->integer[2],
+               keeps = !(passes > 0 && sums > 0 && work->integer[3]);
     NORM_STEPS(i, low, high, width)
     {
         const struct norm_flight dy = norm_load(team, work, 1, row->at[1], i, high, type, width),
@@ -272,10 +274,13 @@ GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work 
                 if (!work->spot[0].begin)
                     dx->x[j] += old.quad[k].x[j];
             }
-            line_set(work, &work->spot[0], row->at[0], i + k * step, width, dx);
+            if (keeps)
+                line_set(work, &work->spot[0], row->at[0], i + k * step, width, dx);
             if (passes > 0)
                 for (int j = 0; j < width; j++)
                     dx->x[j] = norm_rounded(&work->spot[0], type, dx->x[j]);
+            if (sums_passed)
+                norm_sums_add(team->shared + sums * norm_sums_row(work) + i + k * step, width, dx);
             GPU_UNROLL
             for (int pass = 0; pass < NORM_MOST; pass++)
                 if (pass < passes)
@@ -334,29 +339,27 @@ GPU_BODY void gpu_add_norm_gradient(const struct team *team, const struct gpu_wo
 
 GPU_BODY inline void norm_gradients(const struct team *team, const struct gpu_work *work, int passes)
 {
-    const int sums = work->integer[1] > 1 ? 2 : 1;
-    real *parts = (real *)work->spot[GPU_NORM_PARTS].data + team->place * sums * work->inner;
-    TEAM_LINE(i, sums * norm_sums_row(work)) team->shared[i] = 0;
+    const int sums = work->integer[1] > 1 ? 2 : 1, rows = sums + (passes > 0 && work->integer[2]);
+    real *parts = (real *)work->spot[GPU_NORM_PARTS].data + team->place * rows * work->inner;
+    TEAM_LINE(i, rows * norm_sums_row(work)) team->shared[i] = 0;
     team_meet(team);
     norm_gradient_rows_of_type(team, work, passes, sums);
     team_meet(team);
-    TEAM_LINE(i, work->inner)
-    {
-        parts[i] = team->shared[i];
-        if (sums > 1)
-            parts[work->inner + i] = team->shared[norm_sums_row(work) + i];
-    }
+    for (int row = 0; row < rows; row++)
+        TEAM_LINE(i, work->inner)
+    parts[row * work->inner + i] = team->shared[row * norm_sums_row(work) + i];
 }
 
 /* Does what gpu_norm_gradient does, and sums what the team's rows give for the gradients of the gain and, where integer
  * 1 is 2, of the bias: into parts, spot GPU_NORM_PARTS (reals, by team, gain, bias), for gpu_column_finish. A thread
- * has the same columns of all rows. shared: as many reals as a row has, in whole quads, for each of the two */
+ * has the same columns of all rows. shared: as many reals as a row has, in whole quads, for each of these */
 GPU_BODY void gpu_norm_gradients(const struct team *team, const struct gpu_work *work)
 {
     norm_gradients(team, work, 0);
 }
 
-/* As gpu_norm_gradients, of gpu_add_norm_gradient. */
+/* As gpu_norm_gradients, of gpu_add_norm_gradient. integer 2: what goes on is summed, too, behind the others: the
+ * gradient of the residual sum's own bias. integer 3: nobody reads dx itself, which is not written then. */
 GPU_BODY void gpu_add_norm_gradients(const struct team *team, const struct gpu_work *work)
 {
     norm_gradients(team, work, (int)work->integer[0]);
