@@ -305,17 +305,18 @@ static bool run(struct rank *rank, const struct instr *instr, struct error *err)
     return true;
 }
 
-/* "forward 3.mlp" for tools that watch. */
+/* "compute forward 3.mlp.up" for tools that watch. */
 static void mark(const struct rank *rank, const struct instr *instr)
 {
     const struct gpu_rank *g = rank->device_state;
+    const struct graph *graph = rank->program->graph;
+    const int layer = instr->segment >= 0 ? graph->segments[instr->segment].layer : instr->layer;
     char name[96];
     if (!g->gpu.mark)
         return;
-    snprintf(name, sizeof name, "%s %s %s", op_info[instr->op].name, phase_names[instr->phase],
-             instr->segment >= 0 ? rank->program->graph->segments[instr->segment].name
-             : instr->layer >= 0 ? rank->program->graph->layers[instr->layer].name
-                                 : "");
+    snprintf(name, sizeof name, "%s %s %s%s%s", op_info[instr->op].name, phase_names[instr->phase],
+             layer >= 0 ? graph->layers[layer].name : "", instr->segment >= 0 ? "." : "",
+             instr->segment >= 0 ? graph->segments[instr->segment].name : "");
     g->gpu.mark(name);
 }
 
