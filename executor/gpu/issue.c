@@ -73,7 +73,7 @@ int64_t gpu_part_count(const struct gpu *gpu)
 
 int64_t gpu_overflow_counts(const struct gpu *gpu)
 {
-    return gpu_most_teams(gpu, GPU_ROUTE_SLOTS) * gpu_kernel_threads(GPU_ROUTE_SLOTS);
+    return gpu_most_teams(gpu, GPU_ROUTE_SLOTS);
 }
 
 int64_t gpu_most_teams(const struct gpu *gpu, enum gpu_kernel kernel)

@@ -19,7 +19,7 @@ struct gpu_call {
     void *note_context;
 };
 int64_t gpu_part_count(const struct gpu *gpu);
-/* Numbers for each thread of a launch: at most this many on a device. */
+/* Numbers for each team of a launch: at most this many on a device. */
 int64_t gpu_overflow_counts(const struct gpu *gpu);
 /* Queues the call. Fails where the device does. */
 bool gpu_issue(const struct gpu_call *call, struct error *err);

@@ -78,7 +78,7 @@ static bool route_forward(const struct gpu_call *g, struct error *err)
     work.spot[EXPERTS_FILLED] = spot_at_corner(g, ROLE_OUT, 2, filled);
     work.spot[EXPERTS_OVERFLOW].data = g->overflow;
     return gpu_start_elements(g->gpu, g->stream, GPU_ROUTE, &work, tokens_of(&work), err) &&
-           gpu_start_elements(g->gpu, g->stream, GPU_ROUTE_SLOTS, &work, groups_of(&work), err);
+           gpu_start(g->gpu, g->stream, GPU_ROUTE_SLOTS, &work, groups_of(&work) * a->experts, err);
 }
 
 static bool route_gradient(const struct gpu_call *g, struct error *err)

@@ -83,6 +83,23 @@ GPU_BODY inline double team_max(const struct team *team, double value)
     return team_reduce(team, value, true);
 }
 
+/* What the threads before this one have, summed; *all: what all of them have. Whole numbers. */
+GPU_BODY inline int64_t team_before(const struct team *team, int64_t value, int64_t *all)
+{
+    team->reduce[team->thread] = (double)value;
+    team_meet(team);
+    for (int step = 1; step < team->threads; step *= 2) {
+        double before = team->thread >= step ? team->reduce[team->thread - step] : 0;
+        team_meet(team);
+        team->reduce[team->thread] += before;
+        team_meet(team);
+    }
+    int64_t up_to_this = (int64_t)team->reduce[team->thread];
+    *all = (int64_t)team->reduce[team->threads - 1];
+    team_meet(team);
+    return up_to_this - value;
+}
+
 /* Elements one by one over all threads of all teams. */
 #define TEAM_EACH(index, limit)                                                                                        \
     for (int64_t index = team->place * team->threads + team->thread; index < (limit);                                  \

@@ -277,23 +277,6 @@ GPU_BODY void gpu_embed(const struct team *team, const struct gpu_work *work)
         embed(team, work, 1);
 }
 
-/* What the threads before this one have, summed; *all: what all of them have. Whole numbers. */
-GPU_BODY inline int64_t team_before(const struct team *team, int64_t value, int64_t *all)
-{
-    team->reduce[team->thread] = (double)value;
-    team_meet(team);
-    for (int step = 1; step < team->threads; step *= 2) {
-        double before = team->thread >= step ? team->reduce[team->thread - step] : 0;
-        team_meet(team);
-        team->reduce[team->thread] += before;
-        team_meet(team);
-    }
-    int64_t up_to_this = (int64_t)team->reduce[team->thread];
-    *all = (int64_t)team->reduce[team->threads - 1];
-    team_meet(team);
-    return up_to_this - value;
-}
-
 /* The row of the table that a token names, where it is one of TEAM_ROWS; else -1. */
 GPU_BODY inline int32_t named_row(const struct team *team, const struct gpu_work *work, int64_t place)
 {

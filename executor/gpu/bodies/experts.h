@@ -73,7 +73,8 @@ GPU_BODY inline real experts_sum(const struct gpu_work *w, int64_t b, int64_t t,
     return sum;
 }
 
-/* A thread per token: choices to SLOTS (as experts yet), their weights to GATES. number 0: scale of the gates. */
+/* A thread per token: choices to SLOTS (as if there were no place yet), their weights to GATES. number 0: scale of the
+ * gates. */
 GPU_BODY void gpu_route(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *gates = &work->spot[EXPERTS_GATES], *slots = &work->spot[EXPERTS_SLOTS];
@@ -94,36 +95,58 @@ GPU_BODY void gpu_route(const struct team *team, const struct gpu_work *work)
         for (int64_t k = 0; k < choices; k++) {
             real gate = real_exp(experts_logit(work, b, t, chosen[k]) - most) / sum;
             spot_set(gates, experts_at(gates, b, t, k), gate * (real)work->number[0]);
-            ((int32_t *)slots->data)[experts_at(slots, b, t, k)] = chosen[k];
+            ((int32_t *)slots->data)[experts_at(slots, b, t, k)] = -1 - chosen[k];
         }
     }
 }
 
-/* A thread per group: first choices take places before second ones. FILLED (e, b, q) counts those taken; OVERFLOW, one
- * number for each thread of the launch, absent or counted up by the choices that found none. */
+/* A team per group and expert, whose places first choices take before second ones; each thread has choices that follow
+ * each other, and counts those of the expert before it gives them places. A slot tells its expert before and after, so
+ * teams of other experts may read it meanwhile. FILLED (e, b, q) counts places taken; OVERFLOW, one number for each
+ * team of the launch, absent or counted up by the choices that found none. */
 GPU_BODY void gpu_route_slots(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *slots = &work->spot[EXPERTS_SLOTS], *filled = &work->spot[EXPERTS_FILLED];
     const int64_t group = work->integer[EXPERTS_GROUP], groups = work->integer[EXPERTS_TOKENS] / group,
-                  places = work->integer[EXPERTS_PLACES];
+                  places = work->integer[EXPERTS_PLACES], experts = work->integer[EXPERTS_COUNT],
+                  all = group * work->integer[EXPERTS_CHOICES], each = (all + team->threads - 1) / team->threads,
+                  first = team->thread * each, end = first + each < all ? first + each : all;
     int32_t *overflow = (int32_t *)work->spot[EXPERTS_OVERFLOW].data;
-    TEAM_EACH(i, work->integer[EXPERTS_BATCHES] * groups)
+    TEAM_ROWS(row, work->integer[EXPERTS_BATCHES] * groups * experts)
     {
-        int64_t b = i / groups, q = i % groups;
-        int32_t *taken = (int32_t *)filled->data + b * filled->stride[1] + q * filled->stride[2];
-        for (int64_t e = 0; e < work->integer[EXPERTS_COUNT]; e++)
-            taken[e * filled->stride[0]] = 0;
-        for (int64_t k = 0; k < work->integer[EXPERTS_CHOICES]; k++)
-            for (int64_t t = q * group; t < (q + 1) * group; t++) {
-                int32_t *slot = (int32_t *)slots->data + experts_at(slots, b, t, k);
-                int32_t expert = *slot, *count = taken + expert * filled->stride[0];
-                bool free_place = *count < places;
-                *slot = free_place ? (int32_t)(expert * places) + *count : -1 - expert;
-                *count += free_place;
-                if (overflow && !free_place)
-                    overflow[team->place * team->threads + team->thread]++;
-            }
+        const int64_t expert = row % experts, q = row / experts % groups, b = row / experts / groups;
+        int64_t own = 0, total;
+        for (int64_t i = first, k = first / group, t = first % group; i < end; i++) {
+            own += experts_of_slot(work, experts_slot(work, b, q * group + t, k)) == expert;
+            if (++t == group)
+                t = 0, k++;
+        }
+        int64_t place = team_before(team, own, &total);
+        for (int64_t i = first, k = first / group, t = first % group; i < end && place < places; i++) {
+            int32_t *slot = (int32_t *)slots->data + experts_at(slots, b, q * group + t, k);
+            if (experts_of_slot(work, *slot) == expert)
+                *slot = (int32_t)(expert * places + place++);
+            if (++t == group)
+                t = 0, k++;
+        }
+        if (team->thread == 0) {
+            const int64_t taken = total < places ? total : places;
+            ((int32_t *)filled->data)[expert * filled->stride[0] + b * filled->stride[1] + q * filled->stride[2]] =
+                (int32_t)taken;
+            if (overflow)
+                overflow[team->place] += (int32_t)(total - taken);
+        }
     }
+}
+
+/* What a choice of the token gives to the slope of its logit through the gates. most: the largest logit; sum: of the
+ * exponentials that gates share */
+GPU_BODY inline real experts_gate_slope(const struct gpu_work *w, int64_t b, int64_t t, int64_t k, int64_t expert,
+                                        real most, real sum)
+{
+    const struct gpu_spot *dgates = &w->spot[EXPERTS_GATES_GRADIENT];
+    return real_exp(experts_logit(w, b, t, expert) - most) / sum * (real)w->number[0] *
+           spot_get(dgates, experts_at(dgates, b, t, k));
 }
 
 /* A team per group. shared: slope of the auxiliary loss by each expert's mean probability. LOGITS_GRADIENT (+)= what
@@ -131,8 +154,7 @@ GPU_BODY void gpu_route_slots(const struct team *team, const struct gpu_work *wo
  * loss by a choice that fell on an expert. */
 GPU_BODY void gpu_route_gradient(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *dgates = &work->spot[EXPERTS_GATES_GRADIENT],
-                          *dlogits = &work->spot[EXPERTS_LOGITS_GRADIENT];
+    const struct gpu_spot *dlogits = &work->spot[EXPERTS_LOGITS_GRADIENT];
     const int64_t group = work->integer[EXPERTS_GROUP], groups = work->integer[EXPERTS_TOKENS] / group,
                   experts = work->integer[EXPERTS_COUNT], choices = work->integer[EXPERTS_CHOICES];
     const bool of_all = work->integer[EXPERTS_GATES_OF_ALL] != 0;
@@ -140,36 +162,38 @@ GPU_BODY void gpu_route_gradient(const struct team *team, const struct gpu_work 
     TEAM_ROWS(row, work->integer[EXPERTS_BATCHES] * groups)
     {
         int64_t b = row / groups, first = row % groups * group;
-        TEAM_LINE(e, experts)
-        {
+        for (int64_t e = 0; e < experts; e++) {
             int64_t count = 0;
-            for (int64_t i = 0; i < group * choices; i++)
-                count += experts_of_slot(work, experts_slot(work, b, first + i / choices, i % choices)) == e;
-            slopes[e] = (real)((double)count * work->number[1]);
+            TEAM_LINE(i, group)
+            {
+                for (int64_t k = 0; k < choices; k++)
+                    count += experts_of_slot(work, experts_slot(work, b, first + i, k)) == e;
+            }
+            const double fallen = team_sum(team, (double)count);
+            if (team->thread == 0)
+                slopes[e] = (real)(fallen * work->number[1]);
         }
         team_meet(team);
         TEAM_LINE(i, group)
         {
-            int64_t t = first + i, chosen[EXPERTS_MOST_CHOICES];
-            real part[EXPERTS_MOST_CHOICES], pull = 0, mean = 0, some = 0;
+            const int64_t t = first + i, best = experts_of_slot(work, experts_slot(work, b, t, 0));
+            const real most = experts_logit(work, b, t, best), sum = experts_sum(work, b, t, most);
+            real pull = 0, mean = 0, some = 0;
             for (int64_t k = 0; k < choices; k++)
-                chosen[k] = experts_of_slot(work, experts_slot(work, b, t, k));
-            const real most = experts_logit(work, b, t, chosen[0]), sum = experts_sum(work, b, t, most);
+                some += real_exp(experts_logit(work, b, t, experts_of_slot(work, experts_slot(work, b, t, k))) - most);
+            const real shared = of_all ? sum : some;
             for (int64_t k = 0; k < choices; k++)
-                some += part[k] = real_exp(experts_logit(work, b, t, chosen[k]) - most);
-            for (int64_t k = 0; k < choices; k++) {
-                part[k] = (part[k] / (of_all ? sum : some)) * (real)work->number[0] *
-                          spot_get(dgates, experts_at(dgates, b, t, k));
-                pull += part[k];
-            }
+                pull +=
+                    experts_gate_slope(work, b, t, k, experts_of_slot(work, experts_slot(work, b, t, k)), most, shared);
             for (int64_t e = 0; e < experts; e++)
                 mean += slopes[e] * real_exp(experts_logit(work, b, t, e) - most) / sum;
             for (int64_t e = 0; e < experts; e++) {
                 real logit = experts_logit(work, b, t, e), p = real_exp(logit - most) / sum;
                 real slope = p * (slopes[e] - mean) - (of_all ? pull * p : 0);
                 for (int64_t k = 0; k < choices; k++)
-                    if (chosen[k] == e)
-                        slope += part[k] - (of_all ? 0 : pull * real_exp(logit - most) / some);
+                    if (experts_of_slot(work, experts_slot(work, b, t, k)) == e)
+                        slope += experts_gate_slope(work, b, t, k, e, most, shared) -
+                                 (of_all ? 0 : pull * real_exp(logit - most) / some);
                 spot_put(dlogits, experts_at(dlogits, b, t, e), slope);
             }
         }
