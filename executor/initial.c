@@ -1,6 +1,7 @@
 #include "executor/initial.h"
 #include "base/num.h"
 #include "executor/kernels/bf16.h"
+#include "executor/status.h"
 #include "host/machine.h"
 #include "host/parallel.h"
 #include <stdlib.h>
@@ -43,6 +44,7 @@ static void make_piece(void *context, int index)
     const struct making *m = context;
     real own[ROUNDED];
     int64_t from = (int64_t)index * PIECE, end = min_i64(m->count, from + PIECE);
+    status_beat(m->rank->options->status, m->rank->rank); /* billions of them take longer than a stuck rank gets */
     if (m->values)
         fill(m, m->values + from, from, end - from);
     for (int64_t count; !m->values && from < end; from += count) {

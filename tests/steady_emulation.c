@@ -6,6 +6,7 @@
 #include "executor/comm_threads.h"
 #include "executor/device.h"
 #include "executor/rank.h"
+#include "executor/status.h"
 #include "planner/program/geometry.h"
 #include "tests/tcp_ends.h"
 
@@ -55,7 +56,9 @@ void emulation_open(struct emulation *e, const char *model, int batch, int micro
     ck_assert(comm_threads_open(&e->transport, 1, &error));
     ck_assert(data_synthetic(&e->data, sample_shape_of(e->graph), 7, &error));
     e->options = options_of(&e->data);
+    ck_assert(status_open(&e->options.status, NULL, 1, &error));
     ck_assert(rank_new(&e->rank, e->program, &e->transport, &e->options, &error));
+    ck_assert_uint_gt(status_progress(e->options.status), 0); /* who makes weights is not stuck */
     e->stored = calloc((size_t)e->graph->weight_count, sizeof *e->stored);
     e->summed = calloc((size_t)e->graph->weight_count, sizeof *e->summed);
     for (int b = 0; b < e->program->buffer_count; b++) {
@@ -79,6 +82,7 @@ void emulation_close(struct emulation *e)
         free_arrays(e, e->version[v]);
     free_arrays(e, e->first), free_arrays(e, e->second), free_arrays(e, e->gradient);
     rank_free(e->rank);
+    status_close(e->options.status);
     e->transport.close(e->transport.self);
     data_free(&e->data);
     free(e->stored), free(e->summed);
