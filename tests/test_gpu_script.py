@@ -111,6 +111,8 @@ bars, without = judged({"mfu": 0.1, "times_torch": 1.1})
 check("faster than PyTorch passes", [b["passed"] for b in bars] == [True] and not without, bars)
 bars, without = judged({"mfu": 0.9, "torch_error": "out of memory"}, 0.45)
 check("PyTorch that fails is no reason to judge by MFU", [b["passed"] for b in bars] == [False] and "out of memory" in bars[0]["text"], bars)
+bars, without = judged({"mfu": 3.9, "times_torch": 100.0}, 0.45)
+check("more than the device can do fails, whoever is slower", [b["passed"] for b in bars] == [False] and not without, bars)
 check("without PyTorch the MFU counts", [judged({"mfu": mfu}, 0.45)[0][0]["passed"] for mfu in (0.44, 0.46)] == [False, True])
 bars, without = judged({"mfu": 0.9})
 check("without PyTorch and a share there is no bar", bars == [] and "no share" in without["model"], (bars, without))
@@ -156,8 +158,14 @@ with tempfile.TemporaryDirectory() as folder:
     check("a command that fails is a row and a bar", part.row("broken", lambda: {"told": part.cleave("plan", "no-such-model")}) is None and
           "no-such-model" in part.bench.rows[-1]["failed"] and not part.bench.bars[-1]["passed"], part.bench.rows[-1])
     check("the part goes on", part.row("whole", lambda: {"told": 1}) == {"case": "whole", "told": 1} and part.finish() == 1)
+    check("numbers that are none are a row", part.row("odd", lambda: {"ratio": None / 2}) is None and "TypeError" in part.bench.rows[-1]["failed"])
     again = part_of(folder, "cuda")[1]
     check("what failed is tried again", not again.kept or set(again.kept) == {"passes", "whole"}, again.kept)
+    empty = part_of(folder, "cuda")[1]
+    script.gpu_tests = lambda _: []
+    script.run_tests(empty, lambda name: True)
+    check("without a single test none passed", not empty.bench.bars and empty.without_bar and empty.finish() == 1, (empty.bench.bars, empty.without_bar))
+    check("losses that are none", [script.are_losses(values) for values in ([10.8, 10.7], [10.8, None], [10.8, float("nan")], [0.0], [])] == [True] + 4 * [False])
     os.environ["LD_LIBRARY_PATH"] = "/machine"
     told = part_of(folder, "cuda")[1].command("sh", "-c", "echo $LD_LIBRARY_PATH", environment={"LD_LIBRARY_PATH": "/test"}).stdout.strip()
     check("a test's folders of libraries come before the machine's", told == "/test:/machine", told)

@@ -4,6 +4,7 @@ import ctypes
 import glob
 import importlib.util
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ import bench
 
 UNFINISHED = 2
 AGAIN = {"failed", "skipped", "torch_error", "slow"}  # rows that have one of these are not kept: the next call tries again
+# What a program that says the unexpected leads to: a row and a bar, after which the rest goes on.
+FAILURES = (bench.Failed, LookupError, ValueError, TypeError, ArithmeticError, OSError)
 NVIDIA_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/run/opengl-driver/lib")
 
 
@@ -65,7 +68,7 @@ class Part:
                 self.missing.append(case)
                 bench.say(f"{case:28} no time")
                 return None
-            except (bench.Failed, LookupError, ValueError, OSError) as why:
+            except FAILURES as why:
                 row = {"case": case, "failed": f"{type(why).__name__}: {why}"[-1500:]}
                 self.bench.bar(f"{case}: failures", 1, 0, "", 1)
         self.bench.rows.append(row)
@@ -213,6 +216,11 @@ def plan(part, model, batch, ranks, fix, name, *more):
     part.cleave("plan", model, "--cluster", cluster, "--batch", str(batch), "--dtype", precision, "--time-limit", "60",
                 *(["--fix", fix] if fix else []), *more, "-o", path)
     return path
+
+
+def are_losses(values):
+    """Losses of a real model are positive; what is no number stands as null."""
+    return bool(values) and all(isinstance(value, (int, float)) and math.isfinite(value) and value > 0 for value in values)
 
 
 def run(part, path, steps, *more):
