@@ -20,7 +20,7 @@ static __device__ inline struct team team_of_block(int threads, double *reduce, 
 }
 
 #define GPU_KERNEL(id, function, threads)                                                                              \
-    static __global__ void __launch_bounds__(threads) function##_grid(const __grid_constant__ struct gpu_work work)    \
+    static __global__ void __launch_bounds__(threads, threads == 32 ? 12 : 1) function##_grid(const __grid_constant__ struct gpu_work work)    \
     {                                                                                                                  \
         __shared__ double reduce[threads];                                                                             \
         extern __shared__ __align__(16) real shared[];                                                                               \
