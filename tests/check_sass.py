@@ -19,7 +19,7 @@ REGISTERS = 80  # of a thread: of 256 threads three teams still run at once on a
 REGISTERS_OF = {name: 128 for name in ("norm", "add_norm", "norm_gradient", "norm_gradients", "add_norm_gradient", "add_norm_gradients")}
 # Bytes of memory that a thread has beside its registers, and what for.
 STACK = {"route": (256, "the experts that were chosen so far, indexed by the choice"),
-         "route_gradient": (800, "gates and gradients of a token's choices, indexed by the choice"),
+         "route_gradient": (24, "a few words of its loop over experts"),
          "embed_gradient": (8, "two words of its outermost loop")}
 # Loads that are under way at once, at least: these kernels wait for memory and for nothing else.
 LOADS = {"norm": 8, "add_norm": 16, "norm_gradients": 16, "add_norm_gradients": 8, "norm_gradient": 16, "add_norm_gradient": 16,

@@ -147,12 +147,13 @@ GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work
         }
         GPU_UNROLL
         for (int k = 0; k < RUNNING_FLIGHT; k++) {
-            const int64_t at = i + k * step;
+            const int64_t at = i + k * step, left = work->integer[0] - at;
+            const int count = left < width ? (int)(left > 0 ? left : 0) : width;
             for (int j = 0; j < width; j++) {
                 const real slope = real_exp(x[k].x[j] - shift) * scale; /* without a branch */
-                x[k].x[j] = at + j < work->integer[0] ? slope : 0;
+                x[k].x[j] = j < count ? slope : 0;
             }
-            if (at < high)
+            if (k == 0 || at < high)
                 line_put(work, dx, to, at, width, &x[k]);
         }
     }
