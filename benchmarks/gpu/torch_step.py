@@ -1,5 +1,5 @@
 """Training steps of a cleave model description in PyTorch, as its users write them: torch.compile, scaled_dot_product_attention, fused
-AdamW, bf16 autocast over fp32 weights. Reads the models of benchmarks/gpu/run (GPT-2 and Llama shapes); prints one JSON object.
+AdamW, bf16 autocast over fp32 weights. Reads the models of benchmarks/gpu/first_day (GPT-2 and Llama shapes); prints one JSON object.
 
 usage: torch_step.py MODEL.json --batch SEQUENCES --steps N [--device cuda] [--no-compile]"""
 import argparse
