@@ -15,14 +15,13 @@ sys.dont_write_bytecode = True
 
 ARCH, SKIPPED = "sm_90", 77
 REGISTERS = 80  # of a thread: of 256 threads three teams still run at once on a multiprocessor
-# Kernels that have more. Norms: a team is a warp whose row stays in registers; 12 of them still run at once. The others: no time of a step
-# goes there, but in fp32, where libraries have no attention.
-REGISTERS_OF = {**{name: 168 for name in ("norm", "add_norm", "norm_gradient", "norm_gradients", "add_norm_gradient", "add_norm_gradients")},
+# Kernels that have more. Norms: a team is a warp; 16 of them still run at once. The others: no time of a step goes there,
+# but in fp32, where libraries have no attention.
+REGISTERS_OF = {**{name: 128 for name in ("norm", "add_norm", "norm_gradient", "norm_gradients", "add_norm_gradient", "add_norm_gradients")},
                 **{name: 114 for name in ("attention_query_gradient", "attention_key_gradient", "attention_bias_gradient")},
                 **{name: 96 for name in ("gain_gradient", "gate_gradient", "route_gradient")}}
 # Bytes of memory that a thread has beside its registers, and what for.
-STACK = {"add_norm": (56, "words that are left of a row and its terms"),
-         "route": (256, "the experts that were chosen so far, indexed by the choice"),
+STACK = {"route": (256, "the experts that were chosen so far, indexed by the choice"),
          "route_gradient": (24, "a few words of its loop over experts"),
          "embed_gradient": (8, "two words of its outermost loop")}
 # Loads that are under way at once, at least: these kernels wait for memory and for nothing else.

@@ -21,7 +21,7 @@ static __device__ inline struct team team_of_block(int threads, double *reduce, 
 
 /* Teams of one warp keep much in registers; so many of them at once have enough loads under way. Of other kernels the
  * compiler decides (0): told of one team it would take more registers than two leave. */
-enum { SMALL_TEAM = 32, SMALL_TEAMS_AT_ONCE = 12 };
+enum { SMALL_TEAM = 32, SMALL_TEAMS_AT_ONCE = 16 };
 #define GPU_KERNEL(id, function, threads)                                                                              \
     static __global__ void __launch_bounds__(threads, threads == SMALL_TEAM ? SMALL_TEAMS_AT_ONCE : 0)                 \
         function##_grid(const __grid_constant__ struct gpu_work work)                                                  \

@@ -32,7 +32,7 @@ GPU_BODY inline struct norm_flight norm_load(const struct team *team, const stru
     const struct gpu_spot *from = &work->spot[spot];
     const int64_t step = (int64_t)team->threads * width;
     struct gpu_spot typed;
-    struct norm_flight out;
+    struct norm_flight out = { { { { 0 } } } };
     typed.data = from->data, typed.type = type == NORM_ANY ? from->type : type;
     for (int k = 0; k < norm_flight(width); k++) {
         const int64_t place = i + k * step < high ? i + k * step : i;
@@ -138,130 +138,27 @@ GPU_BODY inline void norm_normed(const struct team *team, const struct gpu_work 
     }
 }
 
-/* ---- rows that stay in registers ---- */
-/* Quads of a row in bf16 that one thread has, in steps of all threads' quads. How many is a constant wherever this is
- * called; behind the row's end its first one is loaded, which norm_holds() leaves out, so that all are under way before
- * the first is used. */
-enum { NORM_HELD_FEW = 8, NORM_HELD_MOST = 16 };
-struct GPU_ALIGNED(8) norm_pairs { /* two elements to a register, the first one low */
-    uint32_t pair[GPU_QUAD / 2];
-};
-struct norm_held {
-    struct norm_pairs quad[NORM_HELD_MOST];
-};
-
-GPU_BODY inline int64_t norm_place(const struct team *team, int k)
-{
-    return ((int64_t)k * team->threads + team->thread) * GPU_QUAD;
-}
-
-GPU_BODY inline bool norm_holds(const struct team *team, const struct gpu_work *work, int k)
-{
-    return norm_place(team, k) < work->inner;
-}
-
-GPU_BODY inline struct norm_held norm_hold(const struct team *team, const struct gpu_work *work, int spot, int64_t at,
-                                           int held)
-{
-    struct norm_held out;
-    GPU_UNROLL
-    for (int k = 0; k < held; k++)
-        out.quad[k] = *(const struct norm_pairs *)((const uint16_t *)work->spot[spot].data + at +
-                                                   (norm_holds(team, work, k) ? norm_place(team, k) : 0));
-    return out;
-}
-
-GPU_BODY inline struct real_quad norm_reals(const struct norm_held *held, int k)
-{
-    struct real_quad out;
-    for (int j = 0; j < GPU_QUAD; j++)
-        out.x[j] = real_of_bf16((uint16_t)(held->quad[k].pair[j / 2] >> j % 2 * 16));
-    return out;
-}
-
-/* A row of norm_rows() that is read once; terms: none or two. */
-GPU_BODY inline void norm_row_held(const struct team *team, const struct gpu_work *work, struct norm_row *row,
-                                   int terms, int held)
-{
-    const int first = terms > 0 ? NORM_MORE : 1;
-    struct norm_held x = norm_hold(team, work, first, row->at[first], held), y;
-    double sum = 0, square = 0;
-    if (terms > 0)
-        y = norm_hold(team, work, NORM_MORE + 1, row->at[NORM_MORE + 1], held);
-    GPU_UNROLL
-    for (int k = 0; k < held; k++) {
-        struct real_quad own = norm_reals(&x, k);
-        if (terms > 0) {
-            const struct real_quad other = norm_reals(&y, k);
-            struct bf16_quad both;
-            for (int j = 0; j < GPU_QUAD; j++)
-                both.x[j] = bf16_of_real(own.x[j] + other.x[j]);
-            for (int p = 0; p < GPU_QUAD / 2; p++)
-                x.quad[k].pair[p] = both.x[2 * p] | (uint32_t)both.x[2 * p + 1] << 16;
-            own = norm_reals(&x, k);
-            if (norm_holds(team, work, k))
-                half_quad_store((uint16_t *)work->spot[1].data + row->at[1] + norm_place(team, k), &both);
-        }
-        sum += norm_holds(team, work, k) ? (double)(own.x[0] + own.x[1] + own.x[2] + own.x[3]) : 0;
-    }
-    if (work->integer[0])
-        row->mean = (real)(team_sum(team, sum) / (double)work->inner);
-    GPU_UNROLL
-    for (int k = 0; k < held; k++) {
-        const struct real_quad own = norm_reals(&x, k);
-        real part = 0;
-        for (int j = 0; j < GPU_QUAD; j++)
-            part += (own.x[j] - row->mean) * (own.x[j] - row->mean);
-        square += norm_holds(team, work, k) ? (double)part : 0;
-    }
-    row->rstd = (real)(1 / sqrt(team_sum(team, square) / (double)work->inner + work->number[0]));
-    GPU_UNROLL
-    for (int k = 0; k < held; k++) {
-        struct real_quad own = norm_reals(&x, k);
-        if (!norm_holds(team, work, k))
-            continue;
-        const int64_t place = norm_place(team, k);
-        const struct real_quad gain = line_get(work, &work->spot[2], 0, place, GPU_QUAD);
-        struct real_quad bias = { { 0 } };
-        if (work->spot[3].data)
-            bias = line_get(work, &work->spot[3], 0, place, GPU_QUAD);
-        for (int j = 0; j < GPU_QUAD; j++)
-            own.x[j] = (own.x[j] - row->mean) * row->rstd * gain.x[j] + bias.x[j];
-        line_put(work, &work->spot[0], row->at[0], place, GPU_QUAD, &own);
-    }
-}
-
-GPU_BODY inline void norm_row_read(const struct team *team, const struct gpu_work *work, struct norm_row *row,
-                                   int terms, int64_t whole, int type)
+/* The rows of gpu_norm; with terms, those of gpu_add_norm. whole: the elements of a row that are taken as quads. */
+GPU_BODY inline void norm_rows(const struct team *team, const struct gpu_work *work, int terms, int64_t whole, int type)
 {
     const int64_t inner = work->inner;
-    if (work->integer[0] || terms > 0) {
-        const double sum = norm_summed(team, work, row, terms, 0, whole, type, GPU_QUAD) +
-                           norm_summed(team, work, row, terms, whole, inner, type, 1);
-        if (work->integer[0])
-            row->mean = (real)(team_sum(team, sum) / (double)inner);
-    }
-    const double square = team_sum(team, norm_squares(team, work, row, 0, whole, type, GPU_QUAD) +
-                                             norm_squares(team, work, row, whole, inner, type, 1));
-    row->rstd = (real)(1 / sqrt(square / (double)inner + work->number[0]));
-    norm_normed(team, work, row, 0, whole, type, GPU_QUAD);
-    norm_normed(team, work, row, whole, inner, type, 1);
-}
-
-/* The rows of gpu_norm; with terms, those of gpu_add_norm. whole: the elements of a row that are taken as quads; held:
- * how many of these a thread keeps, 0: it reads them for each sum. */
-GPU_BODY inline void norm_rows(const struct team *team, const struct gpu_work *work, int terms, int64_t whole, int type,
-                               int held)
-{
+    const double n = (double)inner;
     TEAM_ROWS(number, work->outer)
     {
         struct norm_row row;
         spots_outer(work, GPU_SPOTS, number, row.at);
         row.mean = 0;
-        if (held > 0)
-            norm_row_held(team, work, &row, terms, held);
-        else
-            norm_row_read(team, work, &row, terms, whole, type);
+        if (work->integer[0] || terms > 0) {
+            const double sum = norm_summed(team, work, &row, terms, 0, whole, type, GPU_QUAD) +
+                               norm_summed(team, work, &row, terms, whole, inner, type, 1);
+            if (work->integer[0])
+                row.mean = (real)(team_sum(team, sum) / n);
+        }
+        const double square = team_sum(team, norm_squares(team, work, &row, 0, whole, type, GPU_QUAD) +
+                                                 norm_squares(team, work, &row, whole, inner, type, 1));
+        row.rstd = (real)(1 / sqrt(square / n + work->number[0]));
+        norm_normed(team, work, &row, 0, whole, type, GPU_QUAD);
+        norm_normed(team, work, &row, whole, inner, type, 1);
         if (team->thread == 0) {
             if (work->spot[4].data)
                 spot_set(&work->spot[4], row.at[4], row.mean);
@@ -279,43 +176,28 @@ GPU_BODY inline int norm_type(const struct gpu_work *work, unsigned mask)
     return GPU_BF16;
 }
 
-/* How many quads of a row each thread can keep, of rows in bf16 that are whole quads; 0: too many, or others. */
-GPU_BODY inline int norm_held_quads(const struct team *team, const struct gpu_work *work, int64_t whole, int type)
-{
-    const int64_t most = (int64_t)team->threads * GPU_QUAD;
-    if (type != GPU_BF16 || whole != work->inner || whole > NORM_HELD_MOST * most)
-        return 0;
-    return whole > NORM_HELD_FEW * most ? NORM_HELD_MOST : NORM_HELD_FEW;
-}
-
-/* kept: the terms of rows that may be held, a constant; with other numbers of terms they are not. */
-GPU_BODY inline void norm_rows_of_type(const struct team *team, const struct gpu_work *work, int terms, int kept)
+GPU_BODY inline void norm_rows_of_type(const struct team *team, const struct gpu_work *work, int terms)
 {
     const unsigned mask = 0xf | ((1u << terms) - 1) << NORM_MORE;
     const int64_t whole = row_quads(work, mask, work->inner);
-    const int type = norm_type(work, mask), held = terms == kept ? norm_held_quads(team, work, whole, type) : 0;
-    if (held == NORM_HELD_FEW)
-        norm_rows(team, work, kept, whole, GPU_BF16, NORM_HELD_FEW);
-    else if (held == NORM_HELD_MOST)
-        norm_rows(team, work, kept, whole, GPU_BF16, NORM_HELD_MOST);
-    else if (type == GPU_BF16)
-        norm_rows(team, work, terms, whole, GPU_BF16, 0);
+    if (norm_type(work, mask) == GPU_BF16)
+        norm_rows(team, work, terms, whole, GPU_BF16);
     else
-        norm_rows(team, work, terms, whole, NORM_ANY, 0);
+        norm_rows(team, work, terms, whole, NORM_ANY);
 }
 
 /* Spot 0 = (spot 1 - mean) * rstd * spot 2 + spot 3; spots 4, 5 = mean, rstd. integer 0: layer norm; else RMS norm,
  * which has no mean and no spots 3 and 4. number 0: epsilon */
 GPU_BODY void gpu_norm(const struct team *team, const struct gpu_work *work)
 {
-    norm_rows_of_type(team, work, 0, 0);
+    norm_rows_of_type(team, work, 0);
 }
 
 /* Does what gpu_norm does with a spot 1 that it makes before: the sum of spots 6 .. 5 + integer 1. Spot 0 may lie where
  * one of these does, element by element: a row is written when all of it has been read. */
 GPU_BODY void gpu_add_norm(const struct team *team, const struct gpu_work *work)
 {
-    norm_rows_of_type(team, work, (int)work->integer[1], 2);
+    norm_rows_of_type(team, work, (int)work->integer[1]);
 }
 
 GPU_BODY inline void norm_products(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
@@ -414,76 +296,25 @@ GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work 
     }
 }
 
-GPU_BODY inline void norm_set_slopes(const struct team *team, const struct gpu_work *work, struct norm_row *row,
-                                     double sum, double product)
+GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gpu_work *work, int passes, int sums,
+                                        int64_t whole, int type)
 {
     const double n = (double)work->inner;
-    sum = team_sum(team, sum);
-    product = team_sum(team, product);
-    row->slope = (real)(product * (double)row->rstd * (double)row->rstd / n);
-    row->shift = work->spot[5].data ? (real)(sum / n) : 0;
-}
-
-/* A row of norm_gradient_rows() whose dy and x are read once. */
-GPU_BODY inline void norm_gradient_row_held(const struct team *team, const struct gpu_work *work, struct norm_row *row,
-                                            int passes, int sums, int held)
-{
-    const struct norm_held dys = norm_hold(team, work, 1, row->at[1], held),
-                           xs = norm_hold(team, work, 2, row->at[2], held);
-    struct norm_held olds;
-    double sum = 0, product = 0;
-    if (!work->spot[0].begin)
-        olds = norm_hold(team, work, 0, row->at[0], held);
-    GPU_UNROLL
-    for (int k = 0; k < held; k++) {
-        const struct real_quad dy = norm_reals(&dys, k), x = norm_reals(&xs, k);
-        real g_part = 0, product_part = 0;
-        if (!norm_holds(team, work, k))
-            continue;
-        const struct real_quad gain = line_get(work, &work->spot[3], 0, norm_place(team, k), GPU_QUAD);
-        for (int j = 0; j < GPU_QUAD; j++) {
-            const real g = dy.x[j] * gain.x[j];
-            g_part += g;
-            product_part += g * (x.x[j] - row->mean);
-        }
-        sum += (double)g_part, product += (double)product_part;
-    }
-    norm_set_slopes(team, work, row, sum, product);
-    GPU_UNROLL
-    for (int k = 0; k < held; k++) {
-        const struct real_quad dy = norm_reals(&dys, k), x = norm_reals(&xs, k), old = norm_reals(&olds, k);
-        if (!norm_holds(team, work, k))
-            continue;
-        const struct real_quad gain = line_get(work, &work->spot[3], 0, norm_place(team, k), GPU_QUAD);
-        norm_slope(work, team->shared, row, passes, sums, norm_place(team, k), GPU_BF16, GPU_QUAD, &dy, &x, &gain,
-                   &old);
-    }
-}
-
-GPU_BODY inline void norm_gradient_row_read(const struct team *team, const struct gpu_work *work, struct norm_row *row,
-                                            int passes, int sums, int64_t whole, int type)
-{
-    double sum = 0, product = 0;
-    norm_products(team, work, row, 0, whole, type, GPU_QUAD, &sum, &product);
-    norm_products(team, work, row, whole, work->inner, type, 1, &sum, &product);
-    norm_set_slopes(team, work, row, sum, product);
-    norm_slopes(team, work, row, passes, sums, 0, whole, type, GPU_QUAD);
-    norm_slopes(team, work, row, passes, sums, whole, work->inner, type, 1);
-}
-
-GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gpu_work *work, int passes, int sums,
-                                        int64_t whole, int type, int held)
-{
     TEAM_ROWS(number, work->outer)
     {
         struct norm_row row;
+        double sum = 0, product = 0;
         spots_outer(work, GPU_SPOTS, number, row.at);
         row.rstd = spot_get(&work->spot[4], row.at[4]);
         row.mean = work->spot[5].data ? spot_get(&work->spot[5], row.at[5]) : 0;
-        if (held > 0)
-            norm_gradient_row_held(team, work, &row, passes, sums, held);
-        else
-            norm_gradient_row_read(team, work, &row, passes, sums, whole, type);
+        norm_products(team, work, &row, 0, whole, type, GPU_QUAD, &sum, &product);
+        norm_products(team, work, &row, whole, work->inner, type, 1, &sum, &product);
+        sum = team_sum(team, sum);
+        product = team_sum(team, product);
+        row.slope = (real)(product * (double)row.rstd * (double)row.rstd / n);
+        row.shift = work->spot[5].data ? (real)(sum / n) : 0;
+        norm_slopes(team, work, &row, passes, sums, 0, whole, type, GPU_QUAD);
+        norm_slopes(team, work, &row, passes, sums, whole, work->inner, type, 1);
     }
 }
 
@@ -492,13 +323,10 @@ GPU_BODY inline void norm_gradient_rows_of_type(const struct team *team, const s
 {
     const unsigned mask = 0xf | ((1u << passes) - 1) << NORM_MORE;
     const int64_t whole = row_quads(work, mask, work->inner);
-    const int type = norm_type(work, mask), held = norm_held_quads(team, work, whole, type);
-    if (held == NORM_HELD_FEW)
-        norm_gradient_rows(team, work, passes, sums, whole, GPU_BF16, NORM_HELD_FEW);
-    else if (type == GPU_BF16)
-        norm_gradient_rows(team, work, passes, sums, whole, GPU_BF16, 0);
+    if (norm_type(work, mask) == GPU_BF16)
+        norm_gradient_rows(team, work, passes, sums, whole, GPU_BF16);
     else
-        norm_gradient_rows(team, work, passes, sums, whole, NORM_ANY, 0);
+        norm_gradient_rows(team, work, passes, sums, whole, NORM_ANY);
 }
 
 /* With z = (x - mean) rstd and g = dy gain: dx = rstd (g - average(g) - z average(g z)); RMS norm has no average(g) and
