@@ -240,6 +240,30 @@ START_TEST(epilogues_are_taken_where_they_are_faster)
 }
 END_TEST
 
+/* Of products that were faster one by one than as one call a later run knows that, too. */
+START_TEST(products_apart_are_known_again)
+{
+    struct apart apart = { 0 };
+    struct gpu_choice known[4];
+    struct error declined, error = { 0 };
+    struct gpu_matmul m = product(0, false);
+    m.count = 2, m.a_next = M * K, m.b_next = K * N, m.c_next = M * N;
+    open_module();
+    rank_three();
+    ck_assert(ask(&m, &declined));
+    ck_assert_int_eq(gpu.learned(gpu.self, known, 4), 1);
+    known[0].setting[0] = UINT32_MAX; /* in the place of an algorithm */
+    close_module();
+    open_module();
+    rank_three();
+    m.apart = go_apart, m.apart_context = &apart;
+    ck_assert(gpu.learn(gpu.self, known, 1, &error));
+    ck_assert(!ask(&m, &declined));
+    ck_assert(cuda_double.run_count == 0 && apart.calls == 0);
+    close_module();
+}
+END_TEST
+
 /* Before each run that counts as much is written as the cache holds, and more; on a full card the workspace. */
 START_TEST(nothing_is_timed_from_the_cache)
 {
@@ -491,6 +515,7 @@ static Suite *cuda_module_suite(void)
     CHECK_ADD_LOOP(suite, several_products_have_biases, 2);
     CHECK_ADD_LOOP(suite, parts_are_added_in_full, 2);
     CHECK_ADD_LOOP(suite, epilogues_are_taken_where_they_are_faster, 3);
+    CHECK_ADD(suite, products_apart_are_known_again);
     CHECK_ADD(suite, nothing_is_timed_from_the_cache);
     CHECK_ADD(suite, ranks_share_what_was_found);
     CHECK_ADD(suite, known_shapes_learn);

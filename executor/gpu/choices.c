@@ -104,7 +104,11 @@ bool gpu_choices_save(const struct gpu *gpu, const char *path, struct error *err
     struct gpu_choices choices;
     if (!gpu->learned)
         return true;
-    char *text = ask(gpu, &choices) ? gpu_choices_write(&choices, gpu->description, &length) : NULL;
+    if (ask(gpu, &choices) && choices.count == 0) { /* what was kept before is worth more */
+        gpu_choices_free(&choices);
+        return true;
+    }
+    char *text = choices.choice ? gpu_choices_write(&choices, gpu->description, &length) : NULL;
     bool ok = text ? file_write(path, text, length, err) : fail_kind(err, ERROR_ENVIRONMENT, "no memory for %s", path);
     gpu_choices_free(&choices);
     free(text);

@@ -244,7 +244,7 @@ bool cuda_tune_take(cublasLtHandle_t handle, struct shape *s, const struct gpu_c
     cublasLtMatmulHeuristicResult_t result;
     const struct key *k = &s->key;
     if (choice->setting[ALGORITHM_PLACE] == NO_ALGORITHM)
-        return s->apart = s->key.epilogue != GPU_PLAIN;
+        return s->apart = s->key.epilogue != GPU_PLAIN || s->key.count > 1;
     bool ok =
         (choice->setting[SCHEME_PLACE] & ~(int64_t)schemes_of(s)) == 0 &&
         cublasLtMatmulAlgoInit(handle, CUBLAS_COMPUTE_32F, CUDA_R_32F, k->left.type, k->right.type, k->out.type,

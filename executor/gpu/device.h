@@ -119,8 +119,9 @@ void gpu_update_by_chance(struct gpu_update *update, const struct weight *weight
 int64_t gpu_update_chunks(struct gpu_update *updates, int count);
 /* Tells whether the rank's program moves data between ranks. */
 bool gpu_exchanges(const struct rank *rank);
-/* Steps without the host's time in their spans: executor/gpu/hold.c. begin: when nothing of the step but the origin was
- * queued. next: before an instruction is. end: after all were; also where the step fails. */
+/* Steps without the host's time in their spans: executor/gpu/hold.c. begin: when only the step's origin, and what
+ * its updates multiply by, were queued. next: before an instruction is. end: after all were; also where the step fails.
+ */
 bool gpu_hold_open(struct rank *rank, struct error *err);
 void gpu_hold_close(struct gpu_rank *g);
 bool gpu_hold_begin(struct rank *rank, struct error *err);
@@ -144,7 +145,7 @@ void gpu_watch_open(struct rank *rank);
 void gpu_watch_begin(struct rank *rank);
 void gpu_watch_end(struct rank *rank, const struct span *spans);
 void gpu_watch_close(struct rank *rank);
-/* Fills partner and fused. */
+/* Fills what stands beside each instruction for fusing: its partner, the next one, what is unread. */
 bool gpu_fuse_open(struct rank *rank, struct error *err);
 void gpu_fuse_close(struct gpu_rank *g);
 /* Runs all instructions that move nothing between ranks once, on zeros, so that whatever libraries load or choose when

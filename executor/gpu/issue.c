@@ -129,7 +129,7 @@ bool gpu_rows(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel ke
     return p->work.inner <= 0 || gpu_start(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
 }
 
-enum { PARTS_SPOT = 5, ROWS_WORTH_A_TEAM = 32 };
+enum { ROWS_WORTH_A_TEAM = 32 };
 
 /* Returns into how many shares the rows are cut, so that few columns occupy the whole device, too. */
 static int64_t column_splits_of(const struct gpu_call *g, const struct gpu_work *work, enum gpu_kernel kernel,
@@ -188,7 +188,7 @@ bool gpu_columns(const struct gpu_call *g, struct gpu_launch *p, enum gpu_kernel
                   splits = column_splits_of(g, work, kernel, blocks);
     work->integer[0] = splits;
     work->shared_reals = (int64_t)gpu_kernel_threads(kernel) * GPU_COLUMN_SHARED;
-    work->spot[PARTS_SPOT].data = g->parts;
+    work->spot[GPU_COLUMN_PARTS].data = g->parts;
     return gpu_start(g->gpu, g->stream, kernel, work, blocks * splits, err) &&
            (splits <= 1 ||
             gpu_start(g->gpu, g->stream, GPU_COLUMN_FINISH, work, ceil_div(work->outer, GPU_FINISH_LANES), err));
@@ -432,7 +432,7 @@ static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
                               p.work.outer, err); /* of a gradient that others began one column alone changes */
 }
 
-enum { NLL_PARTS = 6, TOKENS_WORTH_A_THREAD = 4 };
+enum { TOKENS_WORTH_A_THREAD = 4 };
 
 /* The gradients are those of sum and pick; the one of the maximum cancels against sum's and is never asked for. */
 static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
@@ -447,7 +447,7 @@ static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
     gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[ROLE_IN][0].dim_count, false, p.spots, p.count);
     const int64_t worth = ceil_div(p.work.outer, TOKENS_WORTH_A_THREAD * gpu_kernel_threads(GPU_NLL)),
                   teams = g->parts ? min_i64(worth, gpu_most_teams(g->gpu, GPU_NLL)) : 1;
-    p.work.spot[NLL_PARTS].data = g->parts;
+    p.work.spot[GPU_NLL_PARTS].data = g->parts;
     p.work.integer[0] = teams; /* and parts */
     return gpu_start(g->gpu, g->stream, GPU_NLL, &p.work, max_i64(teams, 1), err) &&
            (teams <= 1 || gpu_start(g->gpu, g->stream, GPU_NLL_FINISH, &p.work, 1, err));

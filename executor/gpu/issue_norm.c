@@ -187,7 +187,7 @@ static bool finish_sums(const struct gpu_call *weight, const struct gpu_call *bi
         add_result(&work, weight, i);
     if (bias)
         add_result(&work, bias, 0);
-    work.spot[5].data = weight->parts;
+    work.spot[GPU_COLUMN_PARTS].data = weight->parts;
     return gpu_start(weight->gpu, weight->stream, GPU_COLUMN_FINISH, &work,
                      ceil_div(work.integer[2] * inner, GPU_FINISH_LANES), err);
 }

@@ -7,7 +7,8 @@ enum { GPU_QUAD = 4 }; /* elements that a thread takes at once */
 /* Sums over rows: threads of a team side by side, and reals that each thread has in fast memory, for a quad of doubles.
  */
 enum { GPU_COLUMN_LANES = 32, GPU_FINISH_LANES = 8, GPU_COLUMN_SHARED = GPU_QUAD * sizeof(double) / sizeof(real) };
-enum { GPU_NORM_PARTS = 10 }; /* spot of what teams sum of the gradients of gain and bias */
+/* Spots of what teams sum, for a kernel that finishes it: of columns, of the loss, of the gradients of gain and bias. */
+enum { GPU_COLUMN_PARTS = 5, GPU_NLL_PARTS = 6, GPU_NORM_PARTS = 10 };
 
 enum gpu_unary { GPU_UNARY_GELU, GPU_UNARY_GELU_ERF, GPU_UNARY_RELU };
 

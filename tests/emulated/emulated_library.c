@@ -59,6 +59,7 @@ static bool sum_bias(void *self, void *stream, const struct gpu_matmul *m, struc
     work.spot[0] = (struct gpu_spot){ .data = m->bias, .type = m->bias_type, .begin = true, .stride = { 1, 0 } };
     work.spot[1] =
         (struct gpu_spot){ .data = (void *)(uintptr_t)m->b, .type = m->b_type, .stride = { m->b_n, m->b_k } };
+    work.shared_reals = (int64_t)EMULATED_THREADS * GPU_COLUMN_SHARED;
     return emulated_launch(self, stream, GPU_COLUMN_SUM, 1, &work, err);
 }
 

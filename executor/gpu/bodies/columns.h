@@ -78,7 +78,7 @@ GPU_BODY inline void column_put(const struct team *team, const struct gpu_work *
 {
     const struct gpu_spot *out = &work->spot[0];
     const int width = column_lanes(team) * wide;
-    real *parts = column_splits(work) > 1 ? (real *)work->spot[5].data : 0;
+    real *parts = column_splits(work) > 1 ? (real *)work->spot[GPU_COLUMN_PARTS].data : 0;
     column_show(team, sum, wide);
     TEAM_LINE(i, width)
     {
@@ -223,7 +223,7 @@ GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *
  * how many results each part has the columns side by side, for spots from 0 on; 0: of one. shared as above */
 GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *work)
 {
-    const real *parts = (const real *)work->spot[5].data;
+    const real *parts = (const real *)work->spot[GPU_COLUMN_PARTS].data;
     const int64_t count = work->integer[0], columns = work->outer * (work->integer[2] > 1 ? work->integer[2] : 1);
     const int lanes = team->threads >= 2 * GPU_FINISH_LANES ? GPU_FINISH_LANES : 1, lines = team->threads / lanes;
     for (int64_t low = team->place * lanes; low < columns; low += team->count * lanes) {

@@ -249,7 +249,7 @@ GPU_BODY void gpu_nll(const struct team *team, const struct gpu_work *work)
     if (team->thread > 0)
         return;
     if (team->count > 1)
-        ((double *)work->spot[6].data)[team->place] = sum;
+        ((double *)work->spot[GPU_NLL_PARTS].data)[team->place] = sum;
     else
         nll_put(work, sum);
 }
@@ -258,7 +258,7 @@ GPU_BODY void gpu_nll(const struct team *team, const struct gpu_work *work)
 GPU_BODY void gpu_nll_finish(const struct team *team, const struct gpu_work *work)
 {
     double sum = 0;
-    TEAM_LINE(i, work->integer[0]) sum += ((const double *)work->spot[6].data)[i];
+    TEAM_LINE(i, work->integer[0]) sum += ((const double *)work->spot[GPU_NLL_PARTS].data)[i];
     sum = team_sum(team, sum);
     if (team->thread == 0)
         nll_put(work, sum);
