@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -187,6 +188,8 @@ def commit():
             return file.read().strip()
 
     def git(*arguments):
+        if not shutil.which("git"):
+            return ""
         done = subprocess.run(["git", "-C", ROOT, *arguments], text=True, capture_output=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""
     # what a benchmark writes itself does not make the tree another one

@@ -10,22 +10,11 @@ import subprocess
 import sys
 import tempfile
 sys.dont_write_bytecode = True
+from gpu_scripts import HIDES_TORCH, check, end
 
 root, build, module = map(os.path.abspath, sys.argv[1:4])
 PARTS = ("environment", "step", "tests", "sanitizer", "speed", "predict", "ranks", "correct")
 MODEL = "gpt2-124m"
-HIDES_TORCH = """import importlib.util
-find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name == "torch" else find(name, *more)
-"""
-failures = 0
-
-
-def check(what, holds, found=""):
-    global failures
-    if not holds:
-        failures += 1
-        print(f"FAIL {what}: {found}")
 
 
 def call(folder, *words):
@@ -60,5 +49,4 @@ with tempfile.TemporaryDirectory() as folder:
     said, results = call(folder, "correct", "--only", "zero-1")
     check("losses that are none are compared with nothing", [row["case"] for row in results["correct"]["rows"]] == ["single"] and
           "losses that are none" in results["correct"]["rows"][0]["failed"] and failed(results["correct"]) == ["single: failures"], results["correct"])
-print(f"{failures} failures")
-sys.exit(1 if failures else 0)
+end()

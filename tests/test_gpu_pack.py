@@ -13,18 +13,11 @@ import sys
 import tarfile
 import tempfile
 sys.dont_write_bytecode = True
+from gpu_scripts import check, end
 
 root, build = sys.argv[1:3]
 TOOLS = ("sh", "dirname", "ldd", "bash", "env")  # beside Python all that is there: ldd is a script of bash
 SKIPPED = 77
-failures = 0
-
-
-def check(what, holds, found=""):
-    global failures
-    if not holds:
-        failures += 1
-        print(f"FAIL {what}: {found}")
 
 
 def pack(*words, of=build):
@@ -107,5 +100,4 @@ with tempfile.TemporaryDirectory() as folder:
         (here / "commit").unlink()  # this test has a git of its own
         done = call(environment, sys.executable, os.path.join(root, "tests", "test_gpu_script.py"), str(here), str(here / "build"))
         check("the script does what it does here", done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:])
-print(f"{failures} failures")
-sys.exit(1 if failures else 0)
+end()

@@ -14,22 +14,9 @@ import tempfile
 import time
 import types
 sys.dont_write_bytecode = True
+from gpu_scripts import HIDES_TORCH, check, end
 
 root, build = sys.argv[1:3]
-failures = 0
-
-
-def check(what, holds, found=""):
-    global failures
-    if not holds:
-        failures += 1
-        print(f"FAIL {what}: {found}")
-
-
-HIDES_TORCH = """import importlib.util
-find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name == "torch" else find(name, *more)
-"""
 
 
 def call(folder, *words, commit="0123456789abcdef", status=0, torch=None):
@@ -41,7 +28,6 @@ def call(folder, *words, commit="0123456789abcdef", status=0, torch=None):
     git.chmod(0o755)
     environment = {**os.environ, "PATH": f"{git.parent}:{os.environ['PATH']}", "PYTHONPATH": os.path.join(folder, "python")}
     pathlib.Path(folder, "python", "torch").mkdir(parents=True, exist_ok=True)
-    # an absent module: what looks for one is told so before the machine's own is found
     pathlib.Path(folder, "python", "sitecustomize.py").write_text("" if torch else HIDES_TORCH, encoding="utf-8")
     pathlib.Path(folder, "python", "torch", "__init__.py").write_text(torch or "", encoding="utf-8")
     done = subprocess.run([sys.executable, os.path.join(root, "benchmarks", "gpu", "first_day"), *words, "--build", build, "--results", os.path.join(folder, "results"),
@@ -150,6 +136,14 @@ def part_of(folder, backend):
 with tempfile.TemporaryDirectory() as folder:
     script, part = part_of(folder, "cuda")
     statuses = {"passes": 0, "fails": 3, "skips": 77}
+    script.HANGS_S = 0.2
+    hung = script.test_row(part, [sys.executable, "-c", "import time; time.sleep(9)"], {})
+    check("a test that hangs failed", "no end after 0.2 s" in hung["failed"], hung)
+    script.HANGS_S = 240
+    part.for_people = True
+    check("a part for people alone fails nothing", part.finish() == 0)
+    part.for_people = False
+    check("any other part without a bar does", part.finish() == 1)
     script.gpu_tests = lambda _: [(name, ["sh", "-c", f"echo {name}; exit {status}"], {}) for name, status in statuses.items()]
     script.run_tests(part, lambda name: True)
     rows = {row["case"]: row for row in part.bench.rows}
@@ -211,5 +205,4 @@ with tempfile.TemporaryDirectory() as folder:
     predicted = stored(folder, "predict")
     check("predictions stand before runs", [r["case"] for r in predicted["rows"]] == ["predict tiny-gpt", "tiny-gpt"] and
           predicted["rows"][1]["predicted_step_s"] == predicted["rows"][0]["predicted_step_s"] and predicted["commit"] == "0123456789abcdef", predicted)
-print(f"{failures} failures")
-sys.exit(1 if failures else 0)
+end()

@@ -97,13 +97,13 @@ class Part:
                   (f", {len(self.missing)} left: call again" if self.missing else ""))
         return UNFINISHED if self.missing else 0 if verdict == "PASS" or (verdict == "NO BAR" and (self.for_people or self.options.backend == "cpu")) else 1
 
-    def command(self, *words, environment=None, folder=bench.ROOT):
-        """What it said and its status; ends with the part's time. environment: of libraries' folders it adds to what there is."""
+    def command(self, *words, environment=None, folder=bench.ROOT, most_s=float("inf")):
+        """What it said and its status; ends with the part's time, or after most_s. environment: of libraries' folders it adds to what there is."""
         joined = {**self.bench.environment, **(environment or {})}
         both = [of.get("LD_LIBRARY_PATH") for of in (environment or {}, self.bench.environment)]
         if any(both):
             joined["LD_LIBRARY_PATH"] = ":".join(filter(None, both))
-        done = subprocess.run(words, cwd=folder, env=joined, text=True, timeout=self.left(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        done = subprocess.run(words, cwd=folder, env=joined, text=True, timeout=min(self.left(), most_s), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               check=False)
         line = " ".join([os.path.basename(words[0]), *words[1:]])
         if line not in self.bench.commands:

@@ -1,7 +1,7 @@
 /* Steps whose instructions are timed one by one: the device takes some kernels in less time than the host needs to
  * queue one, and would wait for it between the two events round an instruction. So the compute stream waits behind a
  * gate until the next HELD_CALLS are queued, then behind another one. The gates lie between instructions, so that no
- * span holds a wait. Never is so much queued that the host would have to wait for the device (a stream takes about a
+ * span holds a wait. So little is queued as a rule that the host need not wait for the device (a stream takes about a
  * thousand calls), and a gate that nobody opens in time opens by itself. Ranks that exchange data go without: one that
  * holds its device back would keep others waiting. */
 #include "executor/gpu/device.h"

@@ -31,15 +31,11 @@ GPU_BODY inline struct norm_flight norm_load(const struct team *team, const stru
 {
     const struct gpu_spot *from = &work->spot[spot];
     const int64_t step = (int64_t)team->threads * width;
-    struct gpu_spot typed;
     struct norm_flight out = { { { { 0 } } } };
-    typed.data = from->data, typed.type = type == NORM_ANY ? from->type : type;
     for (int k = 0; k < norm_flight(width); k++) {
         const int64_t place = i + k * step < high ? i + k * step : i;
-        if (width == GPU_QUAD)
-            out.quad[k] = quad_get(&typed, at + place);
-        else
-            out.quad[k].x[0] = spot_get(&typed, at + spot_inner(work, from, place));
+        out.quad[k] = typed_get(from, at + (width == GPU_QUAD ? place : spot_inner(work, from, place)),
+                                type == NORM_ANY ? from->type : type, width);
     }
     return out;
 }

@@ -34,7 +34,7 @@ GPU_BODY inline struct real_quad quad_get(const struct gpu_spot *spot, int64_t a
 }
 
 /* The quad is copied in one access: nvcc makes four of an assignment of a struct where it loses sight of the alignment.
- * An intrinsic with a cache hint would make the store a strong one, at half the speed. */
+ * An intrinsic with a cache hint would make the store a strong one. */
 #ifdef __CUDACC__
 GPU_BODY inline void quad_store(real *to, const struct real_quad *q)
 {
