@@ -313,11 +313,13 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
             return false;
         more_ns = max_i64(0, all_ns - few_ns);
     }
-    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - (more_ns - more_ns / LONG_SHARE);
+    int64_t least_more_ns = more_ns - more_ns / LONG_SHARE;
+    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - least_more_ns;
     struct judging judging = shortens ? estimate_judging_shortened(plan) : (struct judging){ 0 };
     if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
                  : !estimate_judge(out, graph, plan, facts, &judging, worth, err))
         return false;
+    (*out)->beaten_by_ns += least_more_ns;
     if (!shortens)
         (*out)->effort = effort_of_few(plan, (*out)->effort);
     if (shortens && !(*out)->beaten && (*out)->prediction.fits) {

@@ -41,7 +41,7 @@ static bool try_plan(struct run *run, struct candidate *c, bool *fits)
     struct search_plan plan = { c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, NULL };
     int64_t worth_ns = early->plan ? early->estimate->prediction.step_ns : INT64_MAX;
     int64_t spent = 0;
-    if (!judge_simulate(run, c, worth_ns, &plan.estimate, &spent))
+    if (!judge_simulate(run, c, worth_ns, &plan.estimate, &spent, run->err))
         return false;
     *fits = plan.estimate->beaten || plan.estimate->prediction.fits;
     if (plan.estimate->beaten || !*fits || plan.estimate->prediction.step_ns >= worth_ns) {

@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/cost/cost.h"
+#include "planner/pool/ahead.h"
 #include "planner/pool/pool_parts.h"
 #include <string.h>
 
@@ -235,6 +236,11 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     return next;
 }
 
+static struct candidate *next_hopeful(struct run *run)
+{
+    return next_kind(run, true, JUDGE_BUDGET);
+}
+
 /* While some take no more than half of what is left of the budget, none that takes more: it would be simulated in place
  * of many. */
 static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t left)
@@ -325,118 +331,41 @@ static bool may_turn(const struct prediction *p, bool tight)
     return p->fits ? below < p->stage_count : tight && above == 0;
 }
 
-static bool settle(const struct run *run, const struct plan *plan, struct estimate *estimate)
+static bool settle(const struct run *run, const struct plan *plan, struct estimate *estimate, struct error *err)
 {
-    return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
+    return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, err);
 }
 
 /* The second look. What did not fit at the first has no time yet. */
-static bool look_again(struct run *run, const struct candidate *c, struct estimate **estimate)
+static bool look_again(const struct run *run, const struct candidate *c, struct estimate **estimate, struct error *err)
 {
     struct graph *graph = NULL;
     bool fitted = (*estimate)->prediction.fits;
-    if (!settle(run, c->plan, *estimate))
+    if (!settle(run, c->plan, *estimate, err))
         return false;
     if (fitted || !(*estimate)->prediction.fits)
         return true;
     estimate_free(*estimate);
     *estimate = NULL;
-    bool good = plan_graph(&graph, run->bench.model, c->plan, run->err) &&
-                estimate_plan_periodic(estimate, run->bench.model, graph, c->plan, run->bench.facts, run->err) &&
-                settle(run, c->plan, *estimate);
+    bool good = plan_graph(&graph, run->bench.model, c->plan, err) &&
+                estimate_plan_periodic(estimate, run->bench.model, graph, c->plan, run->bench.facts, err) &&
+                settle(run, c->plan, *estimate, err);
     graph_free(graph);
     return good;
 }
 
-bool judge_simulate(struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out, int64_t *spent)
+bool judge_simulate(const struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out,
+                    int64_t *spent, struct error *err)
 {
-    if (!judge_plan(run, c->plan, c->table, worth_ns, out, run->err))
+    if (!judge_plan(run, c->plan, c->table, worth_ns, out, err))
         return false;
     *spent += (*out)->effort;
     bool turns = !(*out)->beaten && may_turn(&(*out)->prediction, run->options->tight);
-    if (!turns || look_again(run, c, out))
+    if (!turns || look_again(run, c, out, err))
         return true;
     estimate_free(*out);
     *out = NULL;
     return false;
-}
-
-static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
-{
-    struct estimate *estimate = NULL;
-    if (!judge_simulate(run, c, worth(run), &estimate, spent))
-        return false;
-    run->result->certificate.judged++;
-    run->result->parts[c->origin].simulated++;
-    if (estimate->beaten) {
-        c->judged = c->simulated = true;
-        c->beaten_ns = estimate->apart_ns;
-        run->beaten = run->beaten || run->result->plan_count == 0;
-        estimate_free(estimate);
-        return true;
-    }
-    if (estimate->prediction.fits) {
-        c->judged = c->simulated = true;
-        c->simulated_ns = estimate->prediction.step_ns;
-        c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
-        c->effort = estimate->effort;
-        return insert_plan(run, c, estimate);
-    }
-    run->result->certificate.rejected++;
-    bool on_host = host_bytes(&estimate->prediction) > estimate->prediction.host_available_bytes;
-    bool good = on_host ? keep_less(run, c, &estimate->prediction) : shrink(run, c, &estimate->prediction);
-    estimate_free(estimate);
-    return good;
-}
-
-/* The other plan differs at most in cuts, layers' strategies and prefetch. */
-static bool is_of_shape(const struct plan *plan, const struct plan *other)
-{
-    if (plan->stage_count != other->stage_count || plan->atom_count != other->atom_count ||
-        plan->micro_batch_count != other->micro_batch_count || plan->schedule != other->schedule ||
-        plan->chunk_count != other->chunk_count || plan->extra_in_flight != other->extra_in_flight ||
-        plan->bucket_bytes != other->bucket_bytes || plan->loss_chunks != other->loss_chunks)
-        return false;
-    for (int s = 0; s < plan->stage_count; s++)
-        if (plan->stages[s].first_rank != other->stages[s].first_rank ||
-            memcmp(plan->stages[s].atom, other->stages[s].atom, sizeof plan->stages[s].atom) != 0)
-            return false;
-    return true;
-}
-
-/* What the walk says of the rival; 0: it is not of the candidate's shape, or has strategies that are not priced. */
-static bool walk_rival(struct run *run, const struct candidate *c, int64_t *step_ns)
-{
-    const struct plan *plan = run->options->rival;
-    struct config config = run->configs[c->config];
-    struct candidate rival = { .table = NULL };
-    *step_ns = 0;
-    if (!plan || run->options->worth_ns <= 0 || !is_of_shape(c->plan, plan))
-        return true;
-    config.prefetch = plan->prefetch;
-    if (!workbench_table(&run->bench, &config, false, &rival.table, run->err))
-        return false;
-    for (int l = 0; rival.table && l < plan->layer_count; l++)
-        if (price_strategy(rival.table, &plan->layers[l]) < 0)
-            return true;
-    rival.plan = rival.table ? plan_copy(plan) : NULL;
-    if (!rival.plan)
-        return !rival.table || fail_memory(run->err);
-    bool good = rank_walk(run, &rival);
-    *step_ns = rival.ranked_ns;
-    plan_free(rival.plan);
-    return good;
-}
-
-/* *out: the walk says that the rival takes at most one part in HARDLY_SHARE longer. The walk sees no waits for
- * bytes, of which a plan that was chosen by simulation has fewer than others. */
-static bool yields(struct run *run, const struct candidate *c, bool *out)
-{
-    int64_t rival_ns = 0;
-    if (!walk_rival(run, c, &rival_ns))
-        return false;
-    *out = c->ranked_ns > rival_ns - rival_ns / HARDLY_SHARE && rival_ns > 0;
-    return true;
 }
 
 /* What was simulated says that the candidate is not shorter than the incumbent: a plan that differs in what decides
@@ -467,7 +396,58 @@ static bool cannot_win(const struct run *run, const struct candidate *c)
     return nearest >= 0 && least_ns >= run_best_step_ns(run);
 }
 
-static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
+/* Chooses who is judged next; NULL: nobody is left. */
+typedef struct candidate *choose(struct run *run);
+
+/* The candidate, and whoever would be chosen after it if it fitted and did not lead, while there are threads for them.
+ * Returns how many these are. */
+static int list_next(struct run *run, struct candidate *c, choose *next, struct candidate *list[RUN_MOST_AT_ONCE])
+{
+    int count = 0, marked = 0, most = run->options->paced ? 1 : run_at_once(run);
+    struct candidate *marks[RUN_MOST_AT_ONCE];
+    while (c && marked < most) {
+        bool looks_good = marked == 0 || (!ahead_has(run, c) && !cannot_win(run, c));
+        if (looks_good)
+            list[count++] = c;
+        marks[marked++] = c;
+        c->judged = c->simulated = true;
+        c = next(run);
+    }
+    for (int i = 0; i < marked; i++)
+        marks[i]->judged = marks[i]->simulated = false;
+    return count;
+}
+
+static bool simulate_one(struct run *run, struct candidate *c, choose *next, int64_t *spent)
+{
+    struct candidate *list[RUN_MOST_AT_ONCE];
+    struct estimate *estimate = NULL;
+    if (!ahead_simulate(run, list, list_next(run, c, next, list), worth(run), &estimate, spent))
+        return false;
+    run->result->certificate.judged++;
+    run->result->parts[c->origin].simulated++;
+    if (estimate->beaten) {
+        c->judged = c->simulated = true;
+        c->beaten_ns = estimate->apart_ns;
+        run->beaten = run->beaten || run->result->plan_count == 0;
+        estimate_free(estimate);
+        return true;
+    }
+    if (estimate->prediction.fits) {
+        c->judged = c->simulated = true;
+        c->simulated_ns = estimate->prediction.step_ns;
+        c->peak_bytes = estimate_peak_bytes(&estimate->prediction);
+        c->effort = estimate->effort;
+        return insert_plan(run, c, estimate);
+    }
+    run->result->certificate.rejected++;
+    bool on_host = host_bytes(&estimate->prediction) > estimate->prediction.host_available_bytes;
+    bool good = on_host ? keep_less(run, c, &estimate->prediction) : shrink(run, c, &estimate->prediction);
+    estimate_free(estimate);
+    return good;
+}
+
+static bool judge_one(struct run *run, struct candidate *c, choose *next, int64_t *spent)
 {
     bool beaten = false;
     if (cannot_win(run, c)) {
@@ -475,10 +455,10 @@ static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
         return true;
     }
     if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)) ||
-        (!c->judged && !yields(run, c, &beaten)))
+        (!c->judged && !rival_yields(run, c, &beaten)))
         return false;
     if (!beaten)
-        return c->judged || simulate_one(run, c, spent);
+        return c->judged || simulate_one(run, c, next, spent);
     c->judged = true;
     run->beaten = run->beaten || run->result->plan_count == 0;
     return true;
@@ -499,7 +479,7 @@ bool judge_candidates(struct run *run)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
         if (!c)
             return true;
-        if (!judge_one(run, c, fresh ? &on_families : &spent))
+        if (!judge_one(run, c, fresh ? next_fresh : next_hopeful, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->simulated;
         if (is_wrong(c))
@@ -528,7 +508,7 @@ bool judge_more(struct run *run)
             c = next_dear(run, hopeful);
         if (!c)
             return true;
-        if (!judge_one(run, c, &spent))
+        if (!judge_one(run, c, next_hopeful, &spent))
             return false;
         dear += is_dear && c->simulated;
     }
@@ -543,7 +523,7 @@ bool judge_better(struct run *run, int64_t *spent, bool *better)
         struct candidate *c = next_kind(run, true, JUDGE_BUDGET - *spent);
         if (!c)
             return true;
-        if (!judge_one(run, c, spent))
+        if (!judge_one(run, c, next_hopeful, spent))
             return false;
         *better = run_best_step_ns(run) < before_ns;
     }
@@ -556,7 +536,7 @@ static bool settle_whole(const struct run *run, struct search_plan *plan)
     bool good = plan_graph(&graph, run->bench.model, plan->plan, run->err) &&
                 estimate_whole(&plan->estimate, run->bench.model, graph, plan->plan, run->bench.facts, run->err);
     graph_free(graph);
-    return good && settle(run, plan->plan, plan->estimate);
+    return good && settle(run, plan->plan, plan->estimate, run->err);
 }
 
 bool judge_settle(struct run *run)
@@ -565,7 +545,7 @@ bool judge_settle(struct run *run)
     for (int i = 0; i < run->result->plan_count; i++) {
         struct search_plan *plan = &plans[i];
         bool ended = run_stops(run) || run->options->paced;
-        if (!(ended ? settle(run, plan->plan, plan->estimate) : settle_whole(run, plan)))
+        if (!(ended ? settle(run, plan->plan, plan->estimate, run->err) : settle_whole(run, plan)))
             return false;
         for (struct search_plan own = *plan;
              plan > plans && own.estimate->prediction.step_ns < plan[-1].estimate->prediction.step_ns; plan--) {

@@ -79,8 +79,8 @@ bool judge_better(struct run *run, int64_t *spent, bool *better);
 /* Simulates the candidate's plan, a second time where its memory says little the first time; *spent grows by the
  * effort.
  */
-bool judge_simulate(struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out,
-                    int64_t *spent);
+bool judge_simulate(const struct run *run, const struct candidate *c, int64_t worth_ns, struct estimate **out,
+                    int64_t *spent, struct error *err);
 /* Puts the plan into the result's list of at most `top`, best first. False: it is not among them, or there
  * already; then it is still the caller's. */
 bool judge_list_plan(struct search_result *result, const struct search_plan *plan, int top);
@@ -89,6 +89,10 @@ bool judge_settle(struct run *run);
 /* One plan simulated, at the price of few micro-batches. */
 bool judge_plan(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                 struct estimate **out, struct error *err);
+
+/* rival.c: *out: the walk says that options->rival takes at most one part in HARDLY_SHARE longer. The walk sees no
+ * waits for bytes, of which a plan that was chosen by simulation has fewer than others. */
+bool rival_yields(struct run *run, const struct candidate *c, bool *out);
 
 /* polish.c: the best plan's neighbours, simulated. */
 bool polish_best(struct run *run);
