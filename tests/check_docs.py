@@ -4,7 +4,8 @@
 usage: check_docs.py CLEAVE SOURCE_ROOT COMBINATION_TABLE
 
 Fails when docs/formats.md or docs/combinations.md is not what the programs print, when README.md, CONTRIBUTING.md or docs/*.md name a file in backticks or
-link to one that does not exist, or when they show a verb or an option of a verb that the program does not know.
+link to one that does not exist, when they show a verb or an option of a verb that the program does not know, or when prose is wider than
+docs/style.md says.
 """
 import difflib
 import glob
@@ -13,6 +14,8 @@ import re
 import subprocess
 import sys
 
+GENERATED = ("formats.md", "combinations.md")
+WIDEST = 140
 EXTENSIONS = "c|h|py|def|md|json|txt|build|csv|sh|html"
 # Words in backticks that look like files of the tree but are what a command of the same document writes.
 WRITTEN = re.compile(r"^(out/|build[\w-]*/|plan\.json$|profile\.json$|cluster\.json$|model\.json$|config\.json$|report\.(html|md)$|"
@@ -69,6 +72,13 @@ def check_verbs(path, text, help_of, errors):
                 errors.append(f"{path.name}: cleave {verb} {option}: no such option")
 
 
+def check_width(path, text, errors):
+    """Of prose: tables and blocks of code are as wide as they must be."""
+    for number, line in enumerate(CODE.sub(lambda block: "\n" * block.group(0).count("\n"), text).split("\n"), 1):
+        if len(line) > WIDEST and not line.lstrip().startswith("|"):
+            errors.append(f"{path.name}:{number}: expected at most {WIDEST} characters, found {len(line)}")
+
+
 def check_generated(root, name, command, typed, errors):
     wanted, path = run(*command), root / "docs" / name
     found = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -89,6 +99,8 @@ def main():
         text = path.read_text(encoding="utf-8")
         if path.name != "formats.md":
             check_files(root, path, text, errors)
+        if path.name not in GENERATED:
+            check_width(path, text, errors)
         check_verbs(path, text, help_of, errors)
     check_generated(root, "formats.md", [cleave, "schema", "--markdown"], "build/cli/cleave schema --markdown", errors)
     check_generated(root, "combinations.md", [sys.argv[3]], "build/tests/combination_table", errors)
