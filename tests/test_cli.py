@@ -136,6 +136,8 @@ def nothing_divides(folder):
     for cluster, fixed, pattern in some([
             ("1x5:cpu", "turns=2", "no configuration of 5 devices.*turns are at most the micro-batches"),
             ("1x8:cpu", "dp=3", "; dp 3: expected a divisor of 8 devices, found 3"),
+            ("1x8:cpu", "micro-batch=5", "; leave micro-batch out of --fix and --space"),
+            ("1x8:cpu", "tp=2,dp=3,pp=1", "; leave dp out of --fix and --space"),
             ("1x8:cpu", "dp=4,tp=4,pp=1", "; tp 4 x dp 4: expected a divisor of 8 devices, found 16"),
             ("1x8:cpu", "dp=4,tp=4,pp=1,cp=1", "; tp 4 x dp 4: expected 8 devices, found 16"),
             ("1x8:cpu", "tp=3", "; tp: expected 1, 2, 4, which divide the 4 heads of layer 1.attention, found 3"),

@@ -102,6 +102,22 @@ static void explain_product(struct text *out, const struct space *space, int dev
     text_free(&product);
 }
 
+/* "micro-batch or dp": of what is restricted whatever alone is enough to leave out; else "some of them". */
+static void write_enough(struct text *out, const struct space *space, const struct graph *graph,
+                         const struct cluster *cluster)
+{
+    for (int choice = 0; choice < CHOICE_COUNT; choice++) {
+        struct space without = *space;
+        if (space_is_default(space, (enum space_choice)choice))
+            continue;
+        space_lift(&without, (enum space_choice)choice);
+        if (space_count(&without, graph, cluster) > 0)
+            text_printf(out, "%s%s", out->length > 0 ? " or " : "", choice_facts[choice].name);
+    }
+    if (out->length == 0)
+        text_add(out, "some of them");
+}
+
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err)
 {
@@ -111,14 +127,15 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
         return false;
     char batches[128];
     if (any) {
-        struct text degrees = { 0 };
+        struct text degrees = { 0 }, enough = { 0 };
         explain_tensor(&degrees, space, graph, cluster);
         explain_product(&degrees, space, cluster->device_count);
+        write_enough(&enough, space, graph, cluster);
         write_nearest_batches(batches, sizeof batches, ", or give --batch ", "", space, graph, cluster);
         fail(err,
              "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
              "x pipeline x data "
-             "must be %d, data must divide the batch%s%s%s%s); leave some of them out of --fix and --space%s",
+             "must be %d, data must divide the batch%s%s%s%s); leave %s out of --fix and --space%s",
              cluster->device_count, (long long)space->batch, cluster->device_count,
              space->chunks.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
                                        "micro-batches that are a multiple of the stages"
@@ -128,8 +145,9 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                  ? ""
                  : "; turns are at most the micro-batches, and the most of them times the stages, "
                    "of a layer or more each, at least the devices over tensor x data",
-             degrees.data ? degrees.data : "", batches);
+             degrees.data ? degrees.data : "", enough.data ? enough.data : "some of them", batches);
         text_free(&degrees);
+        text_free(&enough);
         return false;
     }
     write_nearest_batches(batches, sizeof batches, "; ", " sequences would do", space, graph, cluster);
