@@ -40,11 +40,11 @@ START_TEST(towers_run_side_by_side)
     };
     int64_t step;
     ck_assert(chain_build(&chain, &arena, LEFT + RIGHT + JOIN, class_of, 1, -1, -1, &err));
-    ck_assert(
-        pipeline_step_ns(&step, plan, &chain, &table, NULL, 1, INT64_MAX, &err)); /* as a chain: one after the other */
+    ck_assert(pipeline_step_ns(&step, plan, &chain, &table, NULL, NULL, 1, INT64_MAX,
+                               &err)); /* as a chain: one after the other */
     ck_assert_int_eq(step, (LEFT + RIGHT + JOIN) * (FORWARD + BACKWARD) + 4 * SEND);
     chain.graph = graph;
-    ck_assert_msg(pipeline_step_ns(&step, plan, &chain, &table, NULL, 1, INT64_MAX, &err), "%s", err.message);
+    ck_assert_msg(pipeline_step_ns(&step, plan, &chain, &table, NULL, NULL, 1, INT64_MAX, &err), "%s", err.message);
     /* Values come to the join one after the other, the left tower's first, and gradients leave it so, the right one's
      * first. */
     int64_t turn = max_i64(LEFT * FORWARD + SEND, RIGHT * FORWARD) + SEND + JOIN * (FORWARD + BACKWARD);

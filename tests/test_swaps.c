@@ -68,9 +68,9 @@ static int64_t walked_ns(const struct swap_world *w, const struct plan *plan, co
 {
     int64_t step_ns = 0;
     struct error err = { 0 };
-    ck_assert_msg(
-        pipeline_step_ns(&step_ns, plan, &w->bench.chain, table, &w->facts, swaps_micro_batches(plan), INT64_MAX, &err),
-        "%s", err.message);
+    ck_assert_msg(pipeline_step_ns(&step_ns, plan, &w->bench.chain, table, &w->facts, NULL, swaps_micro_batches(plan),
+                                   INT64_MAX, &err),
+                  "%s", err.message);
     return step_ns;
 }
 
@@ -124,7 +124,8 @@ static void descend_once(const struct swap_world *w, const struct config *config
     bool changed = false;
     ck_assert(workbench_table((struct workbench *)&w->bench, config, false, &table, &err) && table);
     struct plan *before = mixed_plan(w, config, table, seed), *after = plan_copy(before);
-    ck_assert_msg(swaps_descend(after, &w->bench.chain, table, &w->facts, ENDLESS, &changed, &err), "%s", err.message);
+    ck_assert_msg(swaps_descend(after, &w->bench.chain, table, &w->facts, NULL, ENDLESS, &changed, &err), "%s",
+                  err.message);
     check_counts(w, before, after);
     check_minimum(w, after, table);
     ck_assert(changed == (plan_hash(before) != plan_hash(after)));

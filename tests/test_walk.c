@@ -1,6 +1,7 @@
 /* The walk that ranks plans beside the simulator that judges them: under every schedule, by both clocks, for cuts and
  * links of all kinds; and where a weight lies on several stages. */
 #include "planner/estimate/pipeline.h"
+#include "planner/estimate/pipeline_order.h"
 #include "planner/search/search.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"
@@ -17,8 +18,8 @@ static int64_t walked_below_ns(const struct pipeline_case *c, int micro_batches,
     struct error err = { 0 };
     int64_t step_ns = 0;
     ck_assert_msg(
-        pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, micro_batches, below_ns, &err), "%s",
-        err.message);
+        pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, NULL, micro_batches, below_ns, &err),
+        "%s", err.message);
     return step_ns;
 }
 
@@ -129,6 +130,76 @@ START_TEST(walks_end_when_they_are_too_long)
 }
 END_TEST
 
+/* An empty shelf for layers that have so much to do: those of random pipelines take time, but compute nothing. */
+static struct pipeline_shelf new_shelf(uint64_t seed)
+{
+    struct pipeline_shelf shelf = { 0 };
+    int *work = calloc(PIPELINE_LAYERS, sizeof *work);
+    ck_assert_ptr_nonnull(work);
+    for (int l = 0; l < PIPELINE_LAYERS; l++)
+        work[l] = 20 + (int)pipeline_random(&seed, 160);
+    atomic_store(&shelf.work, work);
+    return shelf;
+}
+
+static int64_t walked_with(const struct pipeline_case *c, struct pipeline_shelf *shelf, int micro_batches)
+{
+    struct error err = { 0 };
+    int64_t step_ns = 0;
+    ck_assert_msg(pipeline_step_ns(&step_ns, c->plan, &c->bench.chain, c->table, &c->facts, shelf, micro_batches,
+                                   INT64_MAX, &err),
+                  "%s", err.message);
+    return step_ns;
+}
+
+/* A layer of some piece goes over to the next one. */
+static void move_some_cut(const struct pipeline_case *c, uint64_t *seed)
+{
+    const struct schedule *schedule = schedules[c->draw.schedule];
+    int stages = c->draw.stages, pieces = schedule_pieces(schedule, stages, c->draw.chunks),
+        at = (int)pipeline_random(seed, pieces);
+    struct layer_range from = stage_chunk(c->plan, schedule_stage(schedule, stages, at), at / stages);
+    if (from.count == 1 || at + 1 == pieces)
+        return;
+    struct layer_range to = stage_chunk(c->plan, schedule_stage(schedule, stages, at + 1), (at + 1) / stages);
+    schedule_set_piece(c->plan, at, (struct layer_range){ from.first, from.count - 1 });
+    schedule_set_piece(c->plan, at + 1, (struct layer_range){ to.first - 1, to.count + 1 });
+}
+
+/* Orders of passes and messages that other walks left on the shelf: of other cuts, clocks and numbers of micro-batches,
+ * and of more in flight. */
+START_TEST(a_shelf_of_orders_changes_no_step)
+{
+    enum { DRAWS = 12, MOST_SEND_PERMILLE = 300, ROUNDS = 8 };
+    for (int i = 0; i < DRAWS && !schedules[_i]->asynchronous; i++) {
+        uint64_t seed = (uint64_t)(1000 * _i + 7 * i);
+        struct pipeline_draw draw = pipeline_draw(&seed, _i, 0.7, MOST_SEND_PERMILLE);
+        draw.layers = PIPELINE_LAYERS;
+        struct pipeline_case *c = pipeline_open(&draw, &seed);
+        struct pipeline_shelf shelf = new_shelf((uint64_t)i);
+        for (int walk = 0; walk < 4 * ROUNDS; walk++) {
+            int micros = draw.micros * (walk % 4 < 2 ? 1 : 16);
+            struct pipeline_shelf empty = new_shelf((uint64_t)i);
+            c->plan->clock = walk % CLOCK_COUNT;
+            int64_t alone_ns = walked_with(c, &empty, micros);
+            for (int times = 0; times < 2; times++) {
+                int64_t step_ns = walked_with(c, &shelf, micros);
+                ck_assert_msg(step_ns == alone_ns, "%s by clock %d, %d micro-batches: %lld ns off a shelf, %lld alone",
+                              schedules[_i]->name, walk % CLOCK_COUNT, micros, (long long)step_ns, (long long)alone_ns);
+            }
+            pipeline_shelf_close(&empty);
+            if (walk % 4 < 3)
+                continue;
+            c->plan->extra_in_flight += schedules[_i]->takes_extra && walk / 4 == ROUNDS / 2;
+            for (int move = 0; move < draw.layers; move++)
+                move_some_cut(c, &seed);
+        }
+        pipeline_shelf_close(&shelf);
+        pipeline_close(c);
+    }
+}
+END_TEST
+
 /* How far the search's choice in the space is off. */
 static double choice_off(const char *name, const char *form, const struct space *space)
 {
@@ -188,6 +259,7 @@ static Suite *walk_suite(void)
     tcase_add_loop_test(each, few_micro_batches_are_walked_as_a_plan_of_so_many, 0, count);
     tcase_add_loop_test(each, long_walks_are_near_the_simulation, 0, count);
     tcase_add_loop_test(each, walks_end_when_they_are_too_long, 0, count);
+    tcase_add_loop_test(each, a_shelf_of_orders_changes_no_step, 0, count);
     tcase_add_loop_test(each, the_walk_knows_who_holds_a_weight, 0, count);
     suite_add_tcase(suite, each);
     CHECK_ADD(suite, a_stage_on_two_nodes_has_their_links);

@@ -308,8 +308,8 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     int64_t all_ns = 0, few_ns = 0, more_ns = 0;
     bool shortens = estimate_shortens(plan);
     if (shortens) {
-        if (!pipeline_step_ns(&all_ns, plan, chain, table, facts, plan->micro_batch_count, INT64_MAX, err) ||
-            !pipeline_step_ns(&few_ns, plan, chain, table, facts, few, INT64_MAX, err))
+        if (!pipeline_step_ns(&all_ns, plan, chain, table, facts, NULL, plan->micro_batch_count, INT64_MAX, err) ||
+            !pipeline_step_ns(&few_ns, plan, chain, table, facts, NULL, few, INT64_MAX, err))
             return false;
         more_ns = max_i64(0, all_ns - few_ns);
     }

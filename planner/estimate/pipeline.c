@@ -3,15 +3,47 @@
 #include "planner/estimate/estimate_parts.h"
 #include "planner/estimate/pipeline_parts.h"
 #include "planner/estimate/pipeline_prices.h"
-#include <stdlib.h>
-#include <string.h>
 
-enum { HELD_USES = 2 };
+enum { HELD_USES = 2, MAX_AHEAD = 8 };
+
+/* A layer's reductions: from when on there are gradients, and when the last one is there. holds: what is reduced has
+ * bytes that are wanted again. */
+struct pending {
+    int64_t first_ns, last_ns, reduce_ns, tail_ns, end_ns;
+    bool holds;
+};
+struct stage_walk {
+    int64_t sending_ns, receiving_ns;      /* when these are free */
+    int64_t compute_ns, lane_ns;           /* when each is free */
+    int64_t use_end[MAX_AHEAD + 1];        /* ring: ends of the latest uses */
+    struct pending pending[MAX_AHEAD + 1]; /* ring: not yet issued, by use */
+    int64_t uses, last_exchange;           /* last_exchange: the latest use with reductions; below 0: none had any */
+    int64_t left_ns;                       /* of compute, in actions that are still to come and after them */
+    bool gathers;                          /* some layer's weights are gathered */
+};
+struct piece_walk {
+    int64_t work_ns[PASS_KINDS]; /* compute of a pass */
+    bool gathered;               /* what stays for the step */
+    bool reduces;                /* gradients of some layer in each backward pass */
+    bool whole[2];               /* [backward] nothing comes or goes between its layers */
+};
+struct walking {
+    const struct pipeline *p;
+    const struct pipeline_order *order;
+    struct stage_walk *stages;
+    struct piece_walk *pieces;
+    int64_t
+        *work_ns[2][PASS_KINDS];   /* (layers + 1) compute of the layers before each place, by copy and kind of pass */
+    bool *makes, *reads;           /* (layers) by place: whether another piece reads what it makes, and the reverse */
+    int64_t *end_ns;               /* (passes of all stages) number 0 is the beginning */
+    int64_t *there_ns;             /* (links, 2, micro-batches) when it is ready to be sent, then when it is there */
+    int64_t below_ns, too_long_ns; /* too_long_ns: 0, or no less than below_ns, and the step takes no less */
+};
 
 /* The piece's layers, by place. */
 static const struct layer_price **prices_of(const struct pipeline *p, int piece)
 {
-    return p->price[piece / pipeline_copied(p)];
+    return p->price[p->pieces[piece].copy];
 }
 
 static int ring(int64_t use)
@@ -54,7 +86,8 @@ static int64_t lost_ns(int64_t moved_ns, int64_t loss_ppm)
 
 /* One layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that use's
  * reduction; rest_ns of it comes after the last of them. Returns when it begins. */
-static int64_t run_use(struct pipeline *p, struct stage_walk *s, int64_t compute_ns, int64_t gather_ns, int64_t rest_ns)
+static int64_t run_use(const struct pipeline *p, struct stage_walk *s, int64_t compute_ns, int64_t gather_ns,
+                       int64_t rest_ns)
 {
     int64_t oldest = s->uses - p->ahead - 1, gathered_ns = 0;
     if (oldest >= 0)
@@ -71,63 +104,58 @@ static int64_t run_use(struct pipeline *p, struct stage_walk *s, int64_t compute
     return s->compute_ns - compute_ns;
 }
 
-/* What one piece has made for another, by a message unless both are on one stage; of replicas `to` is the first. */
-static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
+static int64_t *there_of(const struct walking *w, int link, bool backward, const struct event *pass)
 {
-    struct stage_walk *s = &p->stages[pipeline_stage_of(p, from)];
-    int turns = pipeline_replicas(p, to), own_micro = micro / turns, number = to + micro % turns;
-    struct piece *piece = &p->pieces[number];
-    if (pipeline_stage_of(p, from) != pipeline_stage_of(p, to)) {
-        int64_t ns = p->message_ns[pipeline_first_replica(p, from) * p->piece_count + to];
-        s->queue[s->queued++] = (struct sending){ { from, number, own_micro, backward, false }, s->compute_ns, ns };
-        return;
-    }
-    *pipeline_arrived(piece, from, own_micro, backward) = s->compute_ns;
-    piece->missing[backward][own_micro]--;
+    return &w->there_ns[(2 * link + backward) * w->p->micro_batches + (int)pass->micro];
 }
 
-/* A layer waits for what it is the first to read, backward for the gradients of what it made. */
-static void wait_for_others(struct pipeline *p, int number, int place, int micro, bool backward)
+/* A layer waits for what it is the first to read, backward for the gradients of what it made; place below 0: for all
+ * that the pass reads. */
+static void wait_for_others(struct walking *w, const struct event *pass, int place, bool backward)
 {
-    const struct piece *piece = &p->pieces[number];
-    struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
-    int own = pipeline_first_replica(p, number);
-    for (int i = 0; i < piece->other_count[!backward]; i++) {
-        int pair = pipeline_pair(p, piece->others[!backward][i], own);
-        if ((backward ? p->made[pair] : p->read[pair]) == place)
-            s->compute_ns = max_i64(s->compute_ns, piece->arrived[backward][i * piece->own_micros + micro]);
+    const struct piece *piece = &w->p->pieces[pass->number];
+    struct stage_walk *s = &w->stages[pass->stage];
+    for (int i = 0; i < piece->link_count[!backward]; i++) {
+        const struct link *link = &w->p->links[piece->links[!backward][i]];
+        if (place < 0 || (backward ? link->made : link->read) == place)
+            s->compute_ns = max_i64(s->compute_ns, *there_of(w, piece->links[!backward][i], backward, pass));
     }
 }
 
-/* What the layer was the last to make for another piece, or to add to its gradients. */
-static void hand_on_made(struct pipeline *p, int number, int place, int micro, bool backward)
+/* What the layer was the last to make for another piece, or to add to its gradients; below 0: what the pass makes. */
+static void hand_on(struct walking *w, const struct event *pass, int place, bool backward)
 {
-    const struct piece *piece = &p->pieces[number];
-    int own = pipeline_first_replica(p, number);
-    for (int i = 0; i < piece->other_count[backward]; i++) {
-        int pair = pipeline_pair(p, piece->others[backward][i], own);
-        if ((backward ? p->read[pair] : p->made[pair]) == place)
-            hand_on(p, number, piece->others[backward][i], micro, backward);
+    const struct piece *piece = &w->p->pieces[pass->number];
+    for (int i = 0; i < piece->link_count[backward]; i++) {
+        const struct link *link = &w->p->links[piece->links[backward][i]];
+        if (place < 0 || (backward ? link->read : link->made) == place)
+            *there_of(w, piece->links[backward][i], backward, pass) = w->stages[pass->stage].compute_ns;
     }
 }
 
 /* Whether a pass may take the layer and the one after it in its direction as one: between them nothing comes, goes or
  * is exchanged. */
-static bool is_joined(const struct pipeline *p, int from, int to, bool backward)
+static bool is_joined(const struct walking *w, int from, int to, bool backward)
 {
-    return backward ? !p->reads[from] && !p->makes[to] : !p->makes[from] && !p->reads[to];
+    return backward ? !w->reads[from] && !w->makes[to] : !w->makes[from] && !w->reads[to];
 }
 
-/* Layers whose compute is all that counts, as many as follow each other from `place` on, up to the piece's end; 0: it
- * must be looked at alone. Its uses of the lane, and those shortly before, would have to be issued between them. */
-static int run_length(const struct pipeline *p, const struct stage_walk *s, const struct piece *piece, int place,
+/* Whether of the next layers compute is all that counts: nothing is gathered, and the stage's uses of the lane, and
+ * those shortly before, need not be issued between them. */
+static bool is_plain(const struct walking *w, const struct stage_walk *s)
+{
+    return !s->gathers && s->uses - s->last_exchange > max_i64(w->p->ahead + 1, HELD_USES);
+}
+
+/* Such layers, as many as follow each other from `place` on, up to the piece's end; 0: it must be looked at alone. */
+static int run_length(const struct walking *w, const struct stage_walk *s, const struct piece *piece, int place,
                       bool backward)
 {
     int by = backward ? -1 : 1, last = backward ? piece->layers.first : piece->layers.first + piece->layers.count - 1;
     int count = 1;
-    if (s->gathers || s->uses - s->last_exchange <= max_i64(p->ahead + 1, HELD_USES))
+    if (!is_plain(w, s))
         return 0;
-    for (; place != last && is_joined(p, place, place + by, backward); place += by)
+    for (; place != last && is_joined(w, place, place + by, backward); place += by)
         count++;
     return count;
 }
@@ -141,33 +169,34 @@ static void run_plainly(struct stage_walk *s, int64_t compute_ns, int count)
         s->pending[ring(s->uses + MAX_AHEAD + 1 - i)].holds = false;
 }
 
-static void run_forward(struct pipeline *p, int number, int micro)
+static void run_forward(struct walking *w, const struct event *pass)
 {
-    struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
-    struct piece *piece = &p->pieces[number];
-    const int64_t *work_ns = p->work_ns[number / pipeline_copied(p)][ACTION_FORWARD];
+    struct stage_walk *s = &w->stages[pass->stage];
+    const struct piece *piece = &w->p->pieces[pass->number];
+    const int64_t *work_ns = w->work_ns[piece->copy][ACTION_FORWARD];
     for (int l = piece->layers.first, end = l + piece->layers.count; l < end;) {
-        int count = run_length(p, s, piece, l, false);
-        if (p->reads[l])
-            wait_for_others(p, number, l, micro / pipeline_replicas(p, number), false);
+        int count = run_length(w, s, piece, l, false);
+        if (w->reads[l])
+            wait_for_others(w, pass, l, false);
         if (count > 0) {
             run_plainly(s, work_ns[l + count] - work_ns[l], count);
         } else {
-            const struct layer_price *price = prices_of(p, number)[l];
-            int64_t gather_ns = price->gather_forward_ns + (piece->gathered ? 0 : price->gather_once_ns);
-            run_use(p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
+            const struct layer_price *price = prices_of(w->p, pass->number)[l];
+            int64_t gather_ns =
+                price->gather_forward_ns + (w->pieces[pass->number].gathered ? 0 : price->gather_once_ns);
+            run_use(w->p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
                     gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
             count = 1;
         }
         l += count;
-        if (p->makes[l - 1])
-            hand_on_made(p, number, l - 1, micro, false);
+        if (w->makes[l - 1])
+            hand_on(w, pass, l - 1, false);
     }
-    piece->gathered = true;
+    w->pieces[pass->number].gathered = true;
 }
 
 /* One layer's phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
-static void run_backward_layer(struct pipeline *p, struct stage_walk *s, const struct layer_price *price,
+static void run_backward_layer(const struct pipeline *p, struct stage_walk *s, const struct layer_price *price,
                                enum action_kind kind, bool last)
 {
     bool inputs = kind != ACTION_BACKWARD_WEIGHT, weights = kind != ACTION_BACKWARD_INPUT;
@@ -187,73 +216,83 @@ static void run_backward_layer(struct pipeline *p, struct stage_walk *s, const s
         s->last_exchange = s->uses - 1;
 }
 
-static void run_backward_layers(struct pipeline *p, int number, int micro, enum action_kind kind, bool last)
+static void run_backward(struct walking *w, const struct event *pass)
 {
-    struct stage_walk *s = &p->stages[pipeline_stage_of(p, number)];
-    const struct piece *piece = &p->pieces[number];
-    const int64_t *work_ns = p->work_ns[number / pipeline_copied(p)][kind];
-    bool inputs = kind != ACTION_BACKWARD_WEIGHT, plain = kind == ACTION_BACKWARD_INPUT || !(last || piece->reduces);
+    struct stage_walk *s = &w->stages[pass->stage];
+    const struct piece *piece = &w->p->pieces[pass->number];
+    enum action_kind kind = pass->kind;
+    const int64_t *work_ns = w->work_ns[piece->copy][kind];
+    bool inputs = kind != ACTION_BACKWARD_WEIGHT,
+         plain = kind == ACTION_BACKWARD_INPUT || !(pass->last || w->pieces[pass->number].reduces);
     for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first;) {
-        int count = plain ? run_length(p, s, piece, l, true) : 0;
-        if (inputs && p->makes[l])
-            wait_for_others(p, number, l, micro / pipeline_replicas(p, number), true);
+        int count = plain ? run_length(w, s, piece, l, true) : 0;
+        if (inputs && w->makes[l])
+            wait_for_others(w, pass, l, true);
         if (count > 0) {
             run_plainly(s, work_ns[l + 1] - work_ns[l + 1 - count], count);
         } else {
-            run_backward_layer(p, s, prices_of(p, number)[l], kind, last);
+            run_backward_layer(w->p, s, prices_of(w->p, pass->number)[l], kind, pass->last);
             count = 1;
         }
         l -= count;
-        if (inputs && p->reads[l + 1])
-            hand_on_made(p, number, l + 1, micro, true);
+        if (inputs && w->reads[l + 1])
+            hand_on(w, pass, l + 1, true);
     }
 }
 
-/* What the pass computes. */
-static int64_t action_work_ns(const struct pipeline *p, int number, enum action_kind kind)
+/* A pass whose layers are all plain, with nothing between them; false: it is not. */
+static bool run_whole(struct walking *w, const struct event *pass)
 {
-    const int64_t *work_ns = p->work_ns[number / pipeline_copied(p)][kind];
-    struct layer_range layers = p->pieces[number].layers;
-    return work_ns[layers.first + layers.count] - work_ns[layers.first];
+    struct stage_walk *s = &w->stages[pass->stage];
+    const struct piece_walk *piece = &w->pieces[pass->number];
+    bool backward = pass->kind != ACTION_FORWARD, makes = pass->kind != ACTION_BACKWARD_INPUT && backward;
+    if (!piece->whole[backward] || (makes && (pass->last || piece->reduces)) || !is_plain(w, s))
+        return false;
+    if (pass->kind != ACTION_BACKWARD_WEIGHT)
+        wait_for_others(w, pass, -1, backward);
+    run_plainly(s, piece->work_ns[pass->kind], w->p->pieces[pass->number].layers.count);
+    if (pass->kind != ACTION_BACKWARD_WEIGHT)
+        hand_on(w, pass, -1, backward);
+    return true;
 }
 
-static void run_backward(struct pipeline *p, int number, int micro, enum action_kind kind)
+static void run_pass(struct walking *w, const struct event *pass)
 {
-    struct piece *piece = &p->pieces[number];
-    bool last = kind != ACTION_BACKWARD_INPUT && --piece->backwards_left == 0;
-    run_backward_layers(p, number, micro, kind, last);
+    struct stage_walk *s = &w->stages[pass->stage];
+    if (!run_whole(w, pass))
+        (pass->kind == ACTION_FORWARD ? run_forward : run_backward)(w, pass);
+    else if (pass->kind == ACTION_FORWARD)
+        w->pieces[pass->number].gathered = true;
+    w->end_ns[pass->at] = s->compute_ns;
+    s->left_ns -= w->pieces[pass->number].work_ns[pass->kind];
+    if (s->compute_ns + s->left_ns >= w->below_ns)
+        w->too_long_ns = s->compute_ns + s->left_ns;
 }
 
-/* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
-static bool run_stage(struct pipeline *p, int stage)
+/* Begins when it is ready, its receive is posted and both lanes are free. */
+static void send(struct walking *w, const struct event *message)
 {
-    struct stage_walk *s = &p->stages[stage];
-    bool moved = false;
-    for (; s->next < s->action_count; s->next++, moved = true) {
-        const struct action *action = &s->actions[s->next];
-        int number = pipeline_piece_of(p, stage, action);
-        int micro = action->micro * p->turns[stage] + p->plan->stages[stage].turn;
-        bool backward = action->kind != ACTION_FORWARD;
-        if (p->pieces[number].missing[backward][action->micro] > 0)
-            break;
-        if (backward)
-            run_backward(p, number, micro, action->kind);
+    struct stage_walk *from = &w->stages[message->stage], *to = &w->stages[message->to];
+    int64_t *there_ns = &w->there_ns[message->number * w->p->micro_batches + (int)message->micro];
+    int64_t start = max_i64(max_i64(*there_ns, w->end_ns[message->at]), max_i64(from->sending_ns, to->receiving_ns));
+    from->sending_ns = to->receiving_ns = *there_ns = start + w->p->links[message->number / 2].ns[message->number % 2];
+}
+
+static void run_events(struct walking *w)
+{
+    for (int i = 0; i < w->order->event_count && w->too_long_ns == 0; i++) {
+        const struct event *event = &w->order->events[i];
+        if (event->to < 0)
+            run_pass(w, event);
         else
-            run_forward(p, number, micro);
-        s->end_ns[s->next] = s->compute_ns;
-        s->left_ns -= action_work_ns(p, number, action->kind);
-        if (s->compute_ns + s->left_ns >= p->below_ns) {
-            p->too_long_ns = s->compute_ns + s->left_ns;
-            return false;
-        }
+            send(w, event);
     }
-    return moved;
 }
 
-static int64_t stage_end(struct pipeline *p, int stage)
+static int64_t stage_end(struct walking *w, int stage)
 {
-    struct stage_walk *s = &p->stages[stage];
-    for (int64_t use = max_i64(0, s->uses - p->ahead - 1); use < s->uses; use++)
+    struct stage_walk *s = &w->stages[stage];
+    for (int64_t use = max_i64(0, s->uses - w->p->ahead - 1); use < s->uses; use++)
         issue_reduction(s, use);
     return max_i64(s->compute_ns, s->lane_ns);
 }
@@ -284,16 +323,16 @@ static int64_t updated_ns(const struct pipeline *p, const int64_t *end_ns)
     return last_ns;
 }
 
-static bool step_end(struct pipeline *p, const struct chain *chain, int64_t *out, struct arena *arena)
+static bool step_end(struct walking *w, const struct chain *chain, int64_t *out, struct arena *arena)
 {
-    int stages = p->plan->stage_count;
+    int stages = w->p->plan->stage_count;
     int64_t *end_ns = arena_alloc(arena, (size_t)stages, sizeof *end_ns);
     if (!end_ns)
         return false;
     for (int k = 0; k < stages; k++)
-        end_ns[k] = stage_end(p, k);
-    pipeline_exchange(p, chain, end_ns);
-    *out = updated_ns(p, end_ns);
+        end_ns[k] = stage_end(w, k);
+    pipeline_exchange(w->p, chain, end_ns);
+    *out = updated_ns(w->p, end_ns);
     return true;
 }
 
@@ -309,16 +348,20 @@ static int64_t steady_step_ns(const struct pipeline *p)
             each += price->forward_ns + price->backward_ns;
             once += price->reduce_last_ns + price->step_ns;
         }
-        if (k + 1 < p->piece_count)
-            sends = max_i64(p->message_ns[k * p->piece_count + k + 1], p->message_ns[(k + 1) * p->piece_count + k]);
+        for (int i = 0; i < p->pieces[k].link_count[0]; i++) {
+            const struct link *link = &p->links[p->pieces[k].links[0][i]];
+            if (link->reader == k + 1)
+                sends = max_i64(link->ns[0], link->ns[1]);
+        }
         longest = max_i64(longest, p->micro_batches * max_i64(each, sends) + once);
     }
     return longest + p->table->norm_exchange_ns;
 }
 
-/* What passes compute, and which stages exchange what in them. */
-static bool list_work(struct pipeline *p, struct arena *arena)
+/* What passes compute. */
+static bool list_work(struct walking *w, struct arena *arena)
 {
+    const struct pipeline *p = w->p;
     int layers = p->plan->layer_count;
     for (int copy = 0; copy < plan_copies(p->plan); copy++)
         for (int kind = 0; kind < PASS_KINDS; kind++) {
@@ -329,67 +372,79 @@ static bool list_work(struct pipeline *p, struct arena *arena)
                 const struct layer_price *price = p->price[copy][l];
                 work_ns[l + 1] = work_ns[l] + (kind == ACTION_FORWARD ? price->forward_ns : phase_ns(price, kind));
             }
-            p->work_ns[copy][kind] = work_ns;
+            w->work_ns[copy][kind] = work_ns;
         }
-    for (int k = 0; k < p->piece_count; k++) {
-        struct piece *piece = &p->pieces[k];
-        struct stage_walk *s = &p->stages[pipeline_stage_of(p, k)];
-        s->last_exchange = -MAX_AHEAD - 1 - HELD_USES;
-        for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++) {
-            const struct layer_price *price = prices_of(p, k)[l];
-            s->gathers |= price->gather_forward_ns > 0 || price->gather_backward_ns > 0 || price->gather_once_ns > 0;
-            piece->reduces |= price->reduce_ns > 0;
-        }
-    }
     return true;
 }
 
-/* What each stage has to compute, in the micro-batches that are walked, in those that are not, and in its update. */
-static void count_left(struct pipeline *p)
+/* What the piece computes and exchanges, and what its stage has to compute: in the micro-batches that are walked, and
+ * in those that are not. */
+static void start_piece(struct walking *w, int number)
 {
-    for (int k = 0; k < p->plan->stage_count; k++) {
-        struct stage_walk *s = &p->stages[k];
-        for (int i = 0; i < s->action_count; i++)
-            s->left_ns += action_work_ns(p, pipeline_piece_of(p, k, &s->actions[i]), s->actions[i].kind);
+    const struct pipeline *p = w->p;
+    const struct piece *piece = &p->pieces[number];
+    struct piece_walk *own = &w->pieces[number];
+    struct stage_walk *s = &w->stages[piece->stage];
+    int first = piece->layers.first, end = first + piece->layers.count;
+    own->whole[0] = own->whole[1] = true;
+    for (int l = first; l < end; l++) {
+        const struct layer_price *price = prices_of(p, number)[l];
+        s->gathers |= price->gather_forward_ns > 0 || price->gather_backward_ns > 0 || price->gather_once_ns > 0;
+        own->reduces |= price->reduce_ns > 0;
+        for (int backward = 0; backward < 2 && l > first; backward++)
+            own->whole[backward] &= is_joined(w, backward ? l : l - 1, backward ? l - 1 : l, backward);
+    }
+    for (int kind = 0; kind < PASS_KINDS; kind++) {
+        const int64_t *work_ns = w->work_ns[piece->copy][kind];
+        own->work_ns[kind] = work_ns[end] - work_ns[first];
+        s->left_ns += own->work_ns[kind] * w->order->passes[number * PASS_KINDS + kind];
+    }
+}
+
+static bool start_walk(struct walking *w, struct arena *arena)
+{
+    const struct pipeline *p = w->p;
+    int stages = p->plan->stage_count;
+    size_t layers = (size_t)p->plan->layer_count;
+    w->stages = arena_alloc(arena, (size_t)stages, sizeof *w->stages);
+    w->pieces = arena_alloc(arena, (size_t)p->piece_count, sizeof *w->pieces);
+    w->makes = arena_alloc(arena, layers, sizeof *w->makes);
+    w->reads = arena_alloc(arena, layers, sizeof *w->reads);
+    w->end_ns = arena_alloc(arena, (size_t)w->order->first_end[stages], sizeof *w->end_ns);
+    w->there_ns = arena_alloc(arena, 2 * (size_t)p->link_count * (size_t)p->micro_batches, sizeof *w->there_ns);
+    if (!list_work(w, arena) || arena_failed(arena))
+        return false;
+    for (int i = 0; i < p->link_count; i++)
+        w->makes[p->links[i].made] = w->reads[p->links[i].read] = true;
+    for (int k = 0; k < p->piece_count; k++)
+        start_piece(w, k);
+    for (int k = 0; k < stages; k++) {
+        struct stage_walk *s = &w->stages[k];
+        s->last_exchange = -MAX_AHEAD - 1 - HELD_USES;
         s->left_ns += (int64_t)((double)s->left_ns * p->further / p->micro_batches) + step_part_ns(p, k, false);
     }
+    return true;
 }
 
 /* What the micro-batches that were not walked take: full pipelines repeat, so each takes what one of `middle` did,
  * those that fill the pipeline left out, at the stage where that was most. */
-static int64_t further_ns(const struct pipeline *p, int filling, int middle)
+static int64_t further_ns(const struct walking *w, int filling, int middle)
 {
+    const struct pipeline *p = w->p;
     int64_t middle_ns = 0;
     for (int k = 0; k < p->plan->stage_count && p->further > 0; k++) {
-        const struct stage_walk *s = &p->stages[k];
-        int from = (int)((int64_t)s->action_count * filling / p->micro_batches),
-            to = (int)((int64_t)s->action_count * (filling + middle) / p->micro_batches);
-        middle_ns = max_i64(middle_ns, s->end_ns[to - 1] - s->end_ns[from - 1]);
+        int first = w->order->first_end[k];
+        int64_t passes = w->order->first_end[k + 1] - first;
+        int from = first + (int)(passes * filling / p->micro_batches),
+            to = first + (int)(passes * (filling + middle) / p->micro_batches);
+        middle_ns = max_i64(middle_ns, w->end_ns[to - 1] - w->end_ns[from - 1]);
     }
     return (int64_t)((double)middle_ns * p->further / middle);
 }
 
-static bool walk_stages(struct pipeline *p, struct error *err)
-{
-    const struct plan *plan = p->plan;
-    count_left(p);
-    for (bool moved = true; moved && p->too_long_ns == 0;) {
-        moved = false;
-        for (int k = 0; k < plan->stage_count && p->too_long_ns == 0; k++)
-            moved = run_stage(p, k) || moved;
-        for (int k = 0; k < plan->stage_count; k++)
-            moved = pipeline_receive(p, k) || moved;
-        for (int k = 0; !moved && k < plan->stage_count; k++)
-            moved = pipeline_send_anyhow(p, k);
-    }
-    for (int k = 0; p->too_long_ns == 0 && k < plan->stage_count; k++)
-        if (p->stages[k].next < p->stages[k].action_count)
-            return fail(err, "search: schedule %s stalls at stage %d", schedules[plan->schedule]->name, k);
-    return true;
-}
-
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
-                      const struct facts *facts, int micro_batches, int64_t below_ns, struct error *err)
+                      const struct facts *facts, struct pipeline_shelf *shelf, int micro_batches, int64_t below_ns,
+                      struct error *err)
 {
     int settled = estimate_settled_micro_batches(plan),
         middle = (int)round_up(max_i64(settled / MIDDLE_SHARE, LEAST_MIDDLE), estimate_micro_batch_unit(plan)),
@@ -401,25 +456,27 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
                           .facts = facts,
                           .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
                           .micro_batches = shortens ? few : micro_batches,
-                          .further = shortens ? micro_batches - few : 0,
-                          .below_ns = below_ns };
+                          .further = shortens ? micro_batches - few : 0 };
+    struct pipeline_order *order = NULL;
     bool good = pipeline_prices(&p.price[0], plan, chain, table, facts, 0, &arena, err);
     p.price[1] = p.price[0];
     if (good && plan_copies(plan) > 1)
         good = pipeline_prices(&p.price[1], plan, chain, table, facts, 1, &arena, err);
-    if (good && !(pipeline_open(&p, chain, &arena, err) && list_work(&p, &arena)))
-        good = err->kind == ERROR_NONE && fail_memory(err);
+    good = good && (pipeline_open(&p, chain, &arena) || fail_memory(err));
     if (good && asynchronous) {
         *out = steady_step_ns(&p);
-    } else if (good) {
-        good = walk_stages(&p, err);
-        if (good && p.too_long_ns > 0)
-            *out = p.too_long_ns;
-        else if (good && step_end(&p, chain, out, &arena))
-            *out += further_ns(&p, settled, middle);
-        else if (good)
-            good = fail_memory(err);
+    } else if (good && (good = pipeline_order_take(&order, shelf, &p, chain, err))) {
+        struct walking w = { .p = &p, .order = order, .below_ns = below_ns };
+        good = start_walk(&w, &arena);
+        if (good)
+            run_events(&w);
+        *out = w.too_long_ns;
+        good = good && (w.too_long_ns > 0 || step_end(&w, chain, out, &arena));
+        if (good && w.too_long_ns == 0)
+            *out += further_ns(&w, settled, middle);
+        good = good || fail_memory(err);
     }
+    pipeline_order_give(order);
     arena_free(&arena);
     return good;
 }

@@ -1,13 +1,13 @@
 #include "planner/estimate/swaps.h"
 #include "base/num.h"
 #include "planner/estimate/estimate.h"
-#include "planner/estimate/pipeline.h"
 
 struct descent {
     struct plan *plan;
     const struct chain *chain;
     const struct price_table *table;
     const struct facts *facts;
+    struct pipeline_shelf *orders;
     int micro_batches;
     int64_t visits, step_ns;
     bool changed;
@@ -52,7 +52,8 @@ static void swap(struct plan *plan, int l, int other)
 static bool walk(struct descent *d, int64_t *step_ns, struct error *err)
 {
     d->visits -= (int64_t)d->micro_batches * d->plan->layer_count;
-    return pipeline_step_ns(step_ns, d->plan, d->chain, d->table, d->facts, d->micro_batches, d->step_ns, err);
+    return pipeline_step_ns(step_ns, d->plan, d->chain, d->table, d->facts, d->orders, d->micro_batches, d->step_ns,
+                            err);
 }
 
 /* Keeps the swap if it helps. */
@@ -81,9 +82,10 @@ static bool descend_in(struct descent *d, struct layer_range chunk, bool *helps,
 }
 
 bool swaps_descend(struct plan *plan, const struct chain *chain, const struct price_table *table,
-                   const struct facts *facts, int64_t visits, bool *changed, struct error *err)
+                   const struct facts *facts, struct pipeline_shelf *orders, int64_t visits, bool *changed,
+                   struct error *err)
 {
-    struct descent d = { plan, chain, table, facts, swaps_micro_batches(plan), visits, INT64_MAX, false };
+    struct descent d = { plan, chain, table, facts, orders, swaps_micro_batches(plan), visits, INT64_MAX, false };
     if (!walk(&d, &d.step_ns, err))
         return false;
     for (bool helps = true; helps && d.visits > 0;) {

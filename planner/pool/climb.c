@@ -110,7 +110,8 @@ static bool swap_strategies(struct run *run, struct candidate *c, int kept, int6
     (void)visits; /* it has its own */
     int64_t before_ns = c->ranked_ns;
     bool changed = false;
-    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, CLIMB_SWAPS, &changed, run->err))
+    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, run->orders, CLIMB_SWAPS, &changed,
+                       run->err))
         return false;
     c->plan_hash = rank_plan_hash(c->plan);
     if (!changed || !rank_is_new(run, kept, c))

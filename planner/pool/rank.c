@@ -72,8 +72,8 @@ static bool walk_by(const struct run *run, const struct candidate *c, enum plan_
                     int64_t *step_ns, struct error *err)
 {
     c->plan->clock = clock;
-    return pipeline_step_ns(step_ns, c->plan, &run->bench.chain, c->table, run->bench.facts, c->plan->micro_batch_count,
-                            below_ns, err);
+    return pipeline_step_ns(step_ns, c->plan, &run->bench.chain, c->table, run->bench.facts, run->orders,
+                            c->plan->micro_batch_count, below_ns, err);
 }
 
 /* By the clock that makes it shortest. */

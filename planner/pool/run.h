@@ -12,6 +12,7 @@
 #ifndef CLEAVE_POOL_RUN_H
 #define CLEAVE_POOL_RUN_H
 #include "planner/estimate/effort.h"
+#include "planner/estimate/pipeline_order.h"
 #include "planner/pool/answer.h"
 #include "planner/tables/workbench.h"
 #include <stdatomic.h>
@@ -66,6 +67,7 @@ struct run {
     struct search_result *result;
     struct arena arena;
     struct owned_arena *arenas;
+    struct pipeline_shelf *orders; /* of the walks */
     struct config *configs;
     int config_count;
     int unbounded_first, unbounded_count;   /* behind all these: space_configs_unbounded() */

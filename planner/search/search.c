@@ -285,7 +285,8 @@ bool search_run(struct search_result **out, const struct model *model, const str
     if (!result)
         return fail_memory(err);
     struct search_options own = *options;
-    struct run run = { .options = &own, .space = &own.space, .result = result, .err = err };
+    struct pipeline_shelf orders = { 0 };
+    struct run run = { .options = &own, .space = &own.space, .result = result, .orders = &orders, .err = err };
     if (options->calls.now_ns)
         run.start_ns = options->calls.now_ns(options->calls.self);
     bool good = run_all(&run, model, facts) && hand_over_simulated(&run);
@@ -294,6 +295,7 @@ bool search_run(struct search_result **out, const struct model *model, const str
     early_drop(&run);
     ahead_drop(&run);
     workbench_close(&run.bench);
+    pipeline_shelf_close(&orders);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
         arena_free(&owned->arena);
     arena_free(&run.arena);
