@@ -23,8 +23,8 @@ static void join_in_place(const struct program *program, const struct life *live
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
             struct access into;
-            for (int slot = -1; (slot = access_after(program, instr, slot, &into)) >= 0;) {
-                int source = into.writes ? lives_taken_over(program, lives, s, i, slot) : -1;
+            for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &into);) {
+                int source = into.writes ? lives_taken_over(program, lives, s, i, into.slot) : -1;
                 if (source < 0 || all[into.buffer] >= 0)
                     continue;
                 all[into.buffer] = source;
@@ -47,8 +47,9 @@ struct lifetimes {
     int *all, *transfers; /* join_in_place() */
     int *joined;          /* the one of the two that is tried */
     struct place_item *items;
-    int *item_of;    /* (buffers) the item that holds it */
-    bool bound_only; /* no offsets, but the fewest bytes that any would take */
+    int *item_of;              /* (buffers) the item that holds it */
+    int (*asked)[PHASE_COUNT]; /* scratch_of() */
+    bool bound_only;           /* no offsets, but the fewest bytes that any would take */
     struct by_stage by_stage;
 };
 
@@ -73,14 +74,18 @@ int64_t instr_scratch_elements(const struct program *program, int stage, const s
     return segment_scratch_elements(program->graph, &program->graph->segments[instr->segment], instr->phase, extents);
 }
 
-static bool scratch_of(const struct program *program, int stage, int64_t *bytes, struct error *err)
+/* asked: (segments) 1 + the last stage that asked, by phase: one micro-batch takes what the other does. */
+static bool scratch_of(const struct program *program, int stage, int (*asked)[PHASE_COUNT], int64_t *bytes,
+                       struct error *err)
 {
     const struct stage_program *list = &program->stages[stage];
     int64_t most = 0;
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
-        if (instr->op == OP_COMPUTE && instr->segment >= 0)
-            most = max_i64(most, instr_scratch_elements(program, stage, instr));
+        if (instr->op != OP_COMPUTE || instr->segment < 0 || asked[instr->segment][instr->phase] == stage + 1)
+            continue;
+        asked[instr->segment][instr->phase] = stage + 1;
+        most = max_i64(most, instr_scratch_elements(program, stage, instr));
     }
     if (!mul_i64(bytes, most, element_bytes(program->plan->dtype, ELEMENT_STATISTIC)))
         return fail(err, "layout: the workspace of stage %d does not fit in 63 bits of bytes", stage);
@@ -237,7 +242,7 @@ static bool place_stage(struct program *program, int stage, struct lifetimes *t,
         return false;
     list->persistent_bytes = top;
     list->scratch_offset = top;
-    if (!scratch_of(program, stage, &list->scratch_bytes, err))
+    if (!scratch_of(program, stage, t->asked, &list->scratch_bytes, err))
         return false;
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
         !place_temporaries(program, stage, false, t, top, &total, &live, err) ||
@@ -268,9 +273,10 @@ static bool place_all(struct program *program, bool bound_only, struct error *er
                            .items = malloc(count * sizeof *t.items),
                            .item_of = malloc(count * sizeof *t.item_of),
                            .bound_only = bound_only };
-    bool ok =
-        (t.lives && t.all && t.transfers && t.items && t.item_of && by_stage_build(&t.by_stage, &scratch, program)) ||
-        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
+    t.asked = arena_alloc(&scratch, (size_t)program->graph->segment_count, sizeof *t.asked);
+    bool ok = (t.lives && t.all && t.transfers && t.items && t.item_of && t.asked &&
+               by_stage_build(&t.by_stage, &scratch, program)) ||
+              fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
     ok = ok && program_lives(program, t.lives, err);
     if (ok)
         join_in_place(program, t.lives, t.all, t.transfers);
@@ -459,7 +465,7 @@ static bool wait_for_most(const struct program *program, int stage, struct most 
     struct access access;
     memset(most->given, 0, ((size_t)list->instr_count + 1) * sizeof *most->given);
     for (int i = 0; i < list->instr_count; i++)
-        for (int slot = -1; (slot = access_after(program, &list->instrs[i], slot, &access)) >= 0;)
+        for (struct access_walk walk = access_walk(program, &list->instrs[i]); access_next(&walk, &access);)
             if (!program->buffers[access.buffer].persistent)
                 most->given[most->lives[access.buffer].held + 1].last[list->instrs[i].lane] = i + 1;
     for (int k = most->by_stage.first[stage]; k < most->by_stage.first[stage + 1]; k++) {
@@ -469,16 +475,16 @@ static bool wait_for_most(const struct program *program, int stage, struct most 
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
         struct reached wanted = { { 0 } };
-        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+        for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);) {
             const struct life *life = &most->lives[access.buffer];
             if (life->first != i || program->buffers[access.buffer].persistent)
                 continue;
-            int over = access.writes ? lives_taken_over(program, most->lives, stage, i, slot) : -1;
+            int over = access.writes ? lives_taken_over(program, most->lives, stage, i, access.slot) : -1;
             merge_reached(&wanted, &most->given[life->since]);
             if (over >= 0)
                 merge_reached(&wanted, &most->used[most->place[over]]);
         }
-        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+        for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);)
             most->used[most->place[access.buffer]].last[instr->lane] = i + 1;
         merge_reached(&most->given[i + 1], &most->given[i]);
         wanted.last[instr->lane] = 0;

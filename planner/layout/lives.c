@@ -43,7 +43,7 @@ static bool own_pairs(struct program *program)
 static bool reads_buffer(const struct program *program, const struct instr *instr, int buffer)
 {
     struct access access;
-    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
+    for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);)
         if (access.buffer == buffer && access.reads)
             return true;
     return false;
@@ -69,7 +69,7 @@ static bool split_instr(struct split *split, struct instr *instr)
 {
     struct program *program = split->program;
     struct access access;
-    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);) {
         if (!access_renews(program, instr, &access))
             continue;
         int b = access.buffer;
@@ -81,12 +81,12 @@ static bool split_instr(struct split *split, struct instr *instr)
             split->read[b] = false;
         split->ahead[b] |= again && instr->part == STEP_AHEAD;
     }
-    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);) {
         /* an accumulation goes on with the old content, which is a use of it only once somebody reads the sum */
         split->read[access.buffer] |= access.reads && !access.writes;
+        if (split->now[access.buffer] != access.buffer)
+            *access_place(program, instr, access.slot) = split->now[access.buffer];
     }
-    for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;)
-        *access_place(program, instr, slot) = split->now[access.buffer];
     return true;
 }
 
@@ -233,11 +233,11 @@ static void stage_lives(const struct program *program, int stage, const struct s
     struct access access;
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
-        for (int slot = -1; (slot = access_after(program, instr, slot, &access)) >= 0;) {
+        for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);) {
             struct life *life = &lives[access.buffer];
             if (life->first < 0) {
                 life->first = i;
-                life->since = access_over(program, instr, slot) >= 0 ? i : spans->begin[i];
+                life->since = access_over(program, instr, access.slot) >= 0 ? i : spans->begin[i];
             }
             life->last = i;
             int held = access.reads && !access.writes ? held_until(instr, i, spans) : i;

@@ -224,10 +224,10 @@ static bool written_over(const struct walk *w, const struct instr *instr, int sl
 static bool check_in_place(struct walk *w, const struct instr *instr)
 {
     struct access access;
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
         if (!access.reads || use_of(w, access.buffer)->alive)
             continue;
-        if (!written_over(w, instr, slot) && !check_alive(w, access.buffer))
+        if (!written_over(w, instr, access.slot) && !check_alive(w, access.buffer))
             return false;
     }
     return true;
@@ -270,18 +270,18 @@ static bool visit(struct walk *w, int index)
     w->worst_lanes = 0;
     w->took = false;
     start_clock(w, index);
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
         order_access(w, &access);
         if (access.reads && !check_alive(w, access.buffer))
             return false;
         starts |= access.starts;
     }
-    for (int slot = -1; starts && (slot = access_after(w->program, instr, slot, &access)) >= 0;)
+    for (struct access_walk walk = access_walk(w->program, instr); starts && access_next(&walk, &access);)
         if (access.starts)
             start_buffer(w, access.buffer);
     if (w->stopped || (w->took && !check_in_place(w, instr)) || !tell_worst(w))
         return false;
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
         struct use *use = use_of(w, access.buffer);
         struct lanes *seen = access.writes ? &use->writes : &use->reads;
         seen->last[instr->lane] = index;

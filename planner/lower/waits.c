@@ -27,7 +27,7 @@ static void collect(const struct waiting *w, const struct stage_program *stage, 
                     int wanted[LANE_COUNT])
 {
     struct access access;
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
         const struct users *users = &w->users[access.buffer - w->first_buffer];
         if (users->write > 0)
             later(&wanted[stage->instrs[users->write - 1].lane], users->write);
@@ -39,7 +39,7 @@ static void collect(const struct waiting *w, const struct stage_program *stage, 
 static void record(const struct waiting *w, const struct instr *instr, int number)
 {
     struct access access;
-    for (int slot = -1; (slot = access_after(w->program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
         struct users *users = &w->users[access.buffer - w->first_buffer];
         if (access.writes) {
             memset(users->read, 0, sizeof users->read);

@@ -110,8 +110,8 @@ static void skip_taken_over(struct sample *s)
     const struct stage_program *list = &s->program->stages[0];
     struct access into;
     for (int i = 0; i < list->instr_count; i++)
-        for (int slot = -1; (slot = access_after(s->program, &list->instrs[i], slot, &into)) >= 0;) {
-            int from = into.writes ? lives_taken_over(s->program, s->lives, 0, i, slot) : -1;
+        for (struct access_walk walk = access_walk(s->program, &list->instrs[i]); access_next(&walk, &into);) {
+            int from = into.writes ? lives_taken_over(s->program, s->lives, 0, i, into.slot) : -1;
             if (from >= 0)
                 take_over(s, i, from, into.buffer);
         }

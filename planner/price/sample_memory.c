@@ -22,8 +22,8 @@ static void list_kept(struct sample *s)
     for (int b = 0; b < s->program->buffer_count; b++)
         s->kept_layer[b] = -1;
     for (int i = 0; i < s->end && layer_keeps_gathered(&s->shape.layer); i++)
-        for (int slot = -1; list->instrs[i].op == OP_COMPUTE &&
-                            (slot = access_after(s->program, &list->instrs[i], slot, &access)) >= 0;)
+        for (struct access_walk walk = access_walk(s->program, &list->instrs[i]);
+             list->instrs[i].op == OP_COMPUTE && access_next(&walk, &access);)
             if (s->kept_layer[access.buffer] < 0 && stays_gathered(s, access.buffer))
                 s->kept_layer[access.buffer] = sample_layer_of(s, &list->instrs[i]);
 }

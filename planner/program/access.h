@@ -5,7 +5,7 @@
 #include "planner/program/program.h"
 
 struct access {
-    int buffer;
+    int buffer, slot;
     bool reads, writes;
     bool starts; /* the old content is dead: overwritten, not accumulated */
 };
@@ -24,7 +24,7 @@ static inline bool access_of_pair(const struct program *program, const struct in
     const struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
     const struct op_info *op = &op_info[instr->op];
     if (slot % 2 == 0) {
-        *out = (struct access){ .buffer = pair->source, .reads = true };
+        *out = (struct access){ .buffer = pair->source, .slot = slot, .reads = true };
         return op->reads_source && pair->source >= 0;
     }
     if (!op->writes_destination || pair->destination < 0)
@@ -32,7 +32,7 @@ static inline bool access_of_pair(const struct program *program, const struct in
     bool adds =
         instr->accumulate || instr->op == OP_NORM || (instr->op == OP_UPDATE && update_source(program, instr) < 0);
     bool reads = adds || (op->reads_source && pair->source == pair->destination);
-    *out = (struct access){ .buffer = pair->destination, .reads = reads, .writes = true, .starts = !reads };
+    *out = (struct access){ pair->destination, slot, reads, true, !reads };
     return true;
 }
 /* The same of a COMPUTE. */
@@ -43,7 +43,7 @@ static inline bool access_of_operand(const struct program *program, const struct
     int place = slot % MAX_OPERANDS, buffer = instr_operand(program, instr, role, place);
     bool writes = role_written(instr->phase, role);
     bool starts = writes && ((instr->define >> place & 1) || (instr->first && role == ROLE_OUT));
-    *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
+    *out = (struct access){ buffer, slot, !starts, writes, starts };
     return buffer >= 0;
 }
 /* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
@@ -54,20 +54,46 @@ static inline bool access_at(const struct program *program, const struct instr *
     return instr->op == OP_COMPUTE ? access_of_operand(program, instr, slot, out)
                                    : access_of_pair(program, instr, slot, out);
 }
-/* The access in the first slot behind `slot` that is not empty, and that slot; -1: there is none. Before the first slot
- * is -1. */
-static inline int access_after(const struct program *program, const struct instr *instr, int slot, struct access *out)
+/* All accesses of an instruction, in the order of their slots:
+ *     for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);)
+ * Whole passes over a program do little else, so what the operands have in common is found once. */
+struct access_walk {
+    const struct program *program;
+    const struct instr *instr;
+    uint32_t left, writes, starts; /* COMPUTE: masks of slots */
+    const int *operand;            /* of the first slot that is left */
+    int slot;                      /* others: the next one */
+};
+__attribute__((always_inline)) static inline struct access_walk access_walk(const struct program *program, const struct instr *instr)
 {
-    if (instr->op != OP_COMPUTE) {
-        for (slot++; slot < 2 * instr->pair_count; slot++)
-            if (access_of_pair(program, instr, slot, out))
-                return slot;
-        return -1;
+    struct access_walk walk = { .program = program, .instr = instr };
+    if (instr->op == OP_COMPUTE) {
+        enum role role = phase_writes(instr->phase);
+        bool anew = instr->first && role == ROLE_OUT;
+        walk.left = instr->operands;
+        walk.writes = ((UINT32_C(1) << MAX_OPERANDS) - 1) << (int)role * MAX_OPERANDS;
+        walk.starts = anew ? walk.writes : walk.writes & (uint32_t)instr->define << (int)role * MAX_OPERANDS;
+        walk.operand = &program->operands[instr->operand_first];
     }
-    for (uint32_t left = instr->operands & (uint32_t)(UINT64_MAX << (slot + 1)); left; left &= left - 1)
-        if (access_of_operand(program, instr, __builtin_ctz(left), out))
-            return __builtin_ctz(left);
-    return -1;
+    return walk;
+}
+__attribute__((always_inline)) static inline bool access_next(struct access_walk *walk, struct access *out)
+{
+    if (walk->instr->op != OP_COMPUTE) {
+        while (walk->slot < 2 * walk->instr->pair_count)
+            if (access_of_pair(walk->program, walk->instr, walk->slot++, out))
+                return true;
+        return false;
+    }
+    while (walk->left) {
+        uint32_t slot = walk->left & -walk->left;
+        bool starts = walk->starts & slot;
+        walk->left &= walk->left - 1;
+        *out = (struct access){ *walk->operand++, __builtin_ctz(slot), !starts, walk->writes & slot, starts };
+        if (out->buffer >= 0)
+            return true;
+    }
+    return false;
 }
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */

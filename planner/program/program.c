@@ -29,16 +29,15 @@ _Static_assert(ROLE_COUNT == 6 && MAX_OPERANDS == 5, "`no_operands` lists all sl
 
 int instr_pack(struct instr *instr, const struct operand_table *table, int first, int *out)
 {
+    const int *buffers = &table->buffer[0][0];
+    uint32_t there = 0;
     int count = 0;
+    for (int slot = 0; slot < OPERAND_SLOTS; slot++) /* without a branch: nobody can foretell them */
+        there |= (uint32_t)(buffers[slot] != -1) << slot;
     instr->operand_first = first;
-    instr->operands = 0;
-    for (int slot = 0; slot < OPERAND_SLOTS; slot++) {
-        int buffer = table->buffer[slot / MAX_OPERANDS][slot % MAX_OPERANDS];
-        if (buffer == -1)
-            continue;
-        instr->operands |= UINT32_C(1) << slot;
-        out[count++] = buffer;
-    }
+    instr->operands = there;
+    for (; there; there &= there - 1)
+        out[count++] = buffers[__builtin_ctz(there)];
     return count;
 }
 

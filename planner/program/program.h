@@ -98,22 +98,25 @@ extern const struct op_info op_info[OP_COUNT];
 
 enum role { ROLE_IN, ROLE_OUT, ROLE_WEIGHT, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_GRADIENT_WEIGHT, ROLE_COUNT };
 extern const char *const role_names[ROLE_COUNT + 1];
-/* Which roles a COMPUTE writes: forward OUT; backward input GRADIENT_IN; backward weight GRADIENT_WEIGHT. The rest it
- * reads. */
-static inline bool role_written(enum phase phase, enum role role)
+/* Which role a COMPUTE writes, ROLE_COUNT: none. The rest it reads. */
+static inline enum role phase_writes(enum phase phase)
 {
     switch (phase) {
     case PHASE_FORWARD:
-        return role == ROLE_OUT;
+        return ROLE_OUT;
     case PHASE_BACKWARD_INPUT:
-        return role == ROLE_GRADIENT_IN;
+        return ROLE_GRADIENT_IN;
     case PHASE_BACKWARD_WEIGHT:
-        return role == ROLE_GRADIENT_WEIGHT;
+        return ROLE_GRADIENT_WEIGHT;
     case PHASE_STEP:
     case PHASE_COUNT:
         break;
     }
-    return false;
+    return ROLE_COUNT;
+}
+static inline bool role_written(enum phase phase, enum role role)
+{
+    return role == phase_writes(phase);
 }
 
 /* UPDATE: (gradient, stored weight). With several versions of the weight the destination is the next version, and a

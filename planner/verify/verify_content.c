@@ -120,9 +120,9 @@ static bool check_compute(struct content *c, const struct instr *instr)
     const struct program *p = c->program;
     const struct segment_masks *masks = masks_of(c, instr->segment);
     struct access access;
-    for (int slot = -1; (slot = access_after(p, instr, slot, &access)) >= 0;) {
-        enum role role = (enum role)(slot / MAX_OPERANDS);
-        unsigned mask = masks->over[role][slot % MAX_OPERANDS] & c->real;
+    for (struct access_walk walk = access_walk(p, instr); access_next(&walk, &access);) {
+        enum role role = (enum role)(access.slot / MAX_OPERANDS);
+        unsigned mask = masks->over[role][access.slot % MAX_OPERANDS] & c->real;
         if (role == ROLE_WEIGHT || (role == ROLE_OUT && !access.writes))
             mask = declared(
                 c, access.buffer); /* backward reads what a kernel made after its fold, whatever became of it */

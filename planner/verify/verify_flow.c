@@ -183,16 +183,16 @@ static bool adds_late(const struct program *program, const struct instr *instr, 
 static bool check_results(struct flow *f, int stage, int index, const struct instr *instr)
 {
     struct access access;
-    for (int slot = -1; (slot = access_after(f->program, instr, slot, &access)) >= 0;)
+    for (struct access_walk walk = access_walk(f->program, instr); access_next(&walk, &access);)
         if (!access.writes) {
             if (f->buffers[access.buffer].open >= 0)
                 return verify_fail(f->program, stage, index, f->err,
                                    "reads buffer %d before the last round of instr %d's work", access.buffer,
                                    f->buffers[access.buffer].open);
             f->buffers[access.buffer].pending = -1;
-            f->buffers[access.buffer].taken |= !in_place(f->program, instr, slot);
+            f->buffers[access.buffer].taken |= !in_place(f->program, instr, access.slot);
         }
-    for (int slot = -1; (slot = access_after(f->program, instr, slot, &access)) >= 0;) {
+    for (struct access_walk walk = access_walk(f->program, instr); access_next(&walk, &access);) {
         if (!access.writes)
             continue;
         struct flow_buffer *buffer = &f->buffers[access.buffer];
@@ -203,7 +203,7 @@ static bool check_results(struct flow *f, int stage, int index, const struct ins
             return verify_fail(f->program, stage, index, f->err, "adds to the gradient in buffer %d after it was read",
                                access.buffer);
         buffer->taken = buffer->taken && !renews;
-        buffer->open = more_rounds(f->program, instr, slot, &f->program->buffers[access.buffer]) ? index : -1;
+        buffer->open = more_rounds(f->program, instr, access.slot, &f->program->buffers[access.buffer]) ? index : -1;
         buffer->version++;
         buffer->pending = must_be_read(f->program, instr, &f->program->buffers[access.buffer]) ? index : -1;
     }
