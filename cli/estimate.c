@@ -1,6 +1,7 @@
 /* Prices one configuration that the user names. */
 #include "cli/print.h"
 #include "cli/space_options.h"
+#include "host/heap.h"
 #include "planner/program/schedule.h"
 #include "planner/search/fixed.h"
 #include <stdio.h>
@@ -122,6 +123,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct estimate *estimate = NULL;
     size_t length = 0;
     (void)operand_count;
+    heap_expect_much();
     if (!inputs_can_write(a->output, err) || !space_inputs(&in, &space, operands[0], &a->space, err) ||
         !build(&plan, &in, a, &space, err) || !price(&estimate, &in, plan, err))
         goto cleanup;

@@ -10,7 +10,7 @@
 #endif
 
 #if defined(__GLIBC__) && defined(MADV_HUGEPAGE)
-enum { AHEAD_BYTES = 64 << 20, LATER_BYTES = 1 << 20, KEPT_BYTES = 64 << 20, MAPPED_BYTES = 8 << 20 };
+enum { AHEAD_BYTES = 192 << 20, LATER_BYTES = 1 << 20, KEPT_BYTES = 192 << 20, MAPPED_BYTES = 32 << 20 };
 
 void heap_expect_much(void)
 {
