@@ -11,12 +11,10 @@
 enum { SHELF_ROOM_BYTES = 1 << 26 };
 /* Something is in flight between two pieces: link and direction, number * micro-batches + micro-batch of the step. */
 struct receive {
-    int64_t time; /* by which they are ordered, where not by the actions that read them (clock.h) */
+    struct clock_message sent; /* time: 0 where they are posted by the actions that read them */
     int token;
     int action;  /* before which it is posted */
-    int sender;  /* stage: by which those of one time are */
-    int rank;    /* among those that one pass sends */
-    int towards; /* the piece that reads it, below 0 for gradients */
+    int towards; /* the piece that reads it, below 0 for gradients: one pass may send it to several */
 };
 /* A stage while its order is made. */
 struct stage_order {
@@ -95,25 +93,18 @@ static int list_read(const struct ordering *o, int stage, int at, struct receive
         if (out)
             out[count] = (struct receive){ .token = token,
                                            .action = at,
-                                           .sender = sender,
-                                           .rank = rank_of(&o->p->links[link], backward),
+                                           .sent = { .from = sender, .rank = rank_of(&o->p->links[link], backward) },
                                            .towards = backward ? -number : number };
         count++;
     }
     return count;
 }
 
-/* By time and sender, then as it hands them on: it is one pass that sends at one time. */
 static int compare_receives(const void *left, const void *right)
 {
     const struct receive *a = left, *b = right;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    if (a->sender != b->sender)
-        return a->sender < b->sender ? -1 : 1;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    return (a->towards > b->towards) - (a->towards < b->towards);
+    int order = clock_compare_messages(&a->sent, &b->sent);
+    return order != 0 ? order : (a->towards > b->towards) - (a->towards < b->towards);
 }
 
 /* walked: what the clock is of. */
@@ -122,12 +113,12 @@ static void sort_by_clock(const struct ordering *o, int stage, const struct cloc
     struct stage_order *s = &o->stages[stage];
     for (int i = 0; i < s->receive_count; i++) {
         int token = s->receives[i].token, from = end_of(o, token, false), micros = o->p->micro_batches;
-        s->receives[i].time = clock_end(clock, walked, s->receives[i].sender, from / walked->stage_count,
-                                        token % micros, token / micros % 2);
+        s->receives[i].sent.time = clock_end(clock, walked, s->receives[i].sent.from, from / walked->stage_count,
+                                             token % micros, token / micros % 2);
     }
     qsort(s->receives, (size_t)s->receive_count, sizeof *s->receives, compare_receives);
     for (int i = 0, action = 0; i < s->receive_count; i++) {
-        while (action < clock->stages[stage].count && clock->stages[stage].end[action] <= s->receives[i].time)
+        while (action < clock->stages[stage].count && !clock_posts_before(clock, stage, action, &s->receives[i].sent))
             action++;
         s->receives[i].action = action;
     }
@@ -169,10 +160,10 @@ static int posted_at(const struct ordering *o, int stage, int action)
 static void arrive(struct ordering *o, const struct receive *receive)
 {
     int token = receive->token, stage = stage_of(o, token, true);
-    struct stage_order *from = &o->stages[receive->sender], *to = &o->stages[stage];
+    struct stage_order *from = &o->stages[receive->sent.from], *to = &o->stages[stage];
     o->out->events[o->out->event_count++] = (struct event){ .number = token / o->p->micro_batches,
                                                             .at = posted_at(o, stage, receive->action),
-                                                            .stage = receive->sender,
+                                                            .stage = receive->sent.from,
                                                             .to = stage,
                                                             .micro = (unsigned)(token % o->p->micro_batches) };
     o->there[token] = true;
@@ -210,7 +201,7 @@ static bool receive(struct ordering *o, int stage)
     bool moved = false;
     while (s->received < s->receive_count && s->next >= s->receives[s->received].action) {
         const struct receive *next = &s->receives[s->received];
-        if (!is_sent(o, &o->stages[next->sender], next->token))
+        if (!is_sent(o, &o->stages[next->sent.from], next->token))
             return moved;
         arrive(o, next);
         moved = true;

@@ -96,9 +96,9 @@ static void add_arrivals(struct lowering *l, bool gradient, int index)
          micro += turns * l->here.copies) {
         int from = peer_of(l, crossing->stage, micro);
         l->crossings.arrivals[l->crossings.arrival_count++] =
-            (struct arrival){ .time = clock_end(&l->crossings.clock, l->plan, from, chunk, micro, gradient),
-                              .from = from,
-                              .value = crossing->value,
+            (struct arrival){ .sent = { .time = clock_end(&l->crossings.clock, l->plan, from, chunk, micro, gradient),
+                                        .from = from,
+                                        .rank = crossing->value },
                               .index = index,
                               .micro = micro,
                               .gradient = gradient };
@@ -108,11 +108,7 @@ static void add_arrivals(struct lowering *l, bool gradient, int index)
 static int compare_arrivals(const void *left, const void *right)
 {
     const struct arrival *a = left, *b = right;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    if (a->from != b->from)
-        return a->from - b->from;
-    return a->value - b->value; /* one pass sends them in this order */
+    return clock_compare_messages(&a->sent, &b->sent);
 }
 
 bool list_arrivals(struct lowering *l)
@@ -138,7 +134,7 @@ void post_arrivals(struct lowering *l, int action)
     for (; l->crossings.clock.stages && l->crossings.posted_count < l->crossings.arrival_count && !l->failed;
          l->crossings.posted_count++) {
         const struct arrival *next = &l->crossings.arrivals[l->crossings.posted_count];
-        if (next->time >= l->crossings.clock.stages[l->stage].end[action])
+        if (!clock_posts_before(&l->crossings.clock, l->stage, action, &next->sent))
             break;
         *received(l, next->gradient, next->index, next->micro) = post(l, next->gradient, next->index, next->micro);
     }

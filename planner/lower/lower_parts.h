@@ -100,10 +100,10 @@ struct segment_range {
     int first, end;
 };
 struct arrival {
-    int64_t time;
-    int from, value, index, micro;
+    struct clock_message sent; /* by rank the value: a pass sends them in this order */
+    int index, micro;
     bool gradient;
-}; /* a message to the stage at hand, and when an ideal run sends it; index into entering, of gradients into leaving */
+}; /* a message to the stage at hand; index into entering, of gradients into leaving */
 
 /* What the graph and its recipes say, whatever the stage. */
 struct lowering_known {

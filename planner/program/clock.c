@@ -191,3 +191,12 @@ bool posts_early(const struct plan *plan)
         turns |= plan->stages[s].turn > 0;
     return turns || plan->chunk_count > 1 || schedules[plan->schedule]->splits;
 }
+
+int clock_compare_messages(const struct clock_message *a, const struct clock_message *b)
+{
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}

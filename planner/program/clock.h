@@ -35,4 +35,17 @@ int64_t clock_end(const struct clock *clock, const struct plan *plan, int stage,
 /* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c).
  */
 bool posts_early(const struct plan *plan);
+/* A message as its receiver knows it: when the clock sends it, which stage does, and its rank among those that one pass
+ * sends. */
+struct clock_message {
+    int64_t time;
+    int from, rank;
+};
+/* The order in which such receives are posted: below 0 where a's is the first, 0 where ranks are equal, too. */
+int clock_compare_messages(const struct clock_message *a, const struct clock_message *b);
+/* Whether the receive is posted before the stage's action: the message is sent while that runs, or before. */
+static inline bool clock_posts_before(const struct clock *clock, int stage, int action, const struct clock_message *m)
+{
+    return m->time < clock->stages[stage].end[action];
+}
 #endif
