@@ -363,14 +363,15 @@ END_TEST
  * Muller's formula in libm's functions on the same counters. */
 START_TEST(initial_values_follow_box_and_muller)
 {
+    enum { PAIRS = 500 };
     struct weight weight = {
-        .name = "w", .dim_count = 1, .size = { 64 }, .valid_rows = 64, .init = INIT_NORMAL, .init_std = 1
+        .name = "w", .dim_count = 1, .size = { 2 * PAIRS }, .valid_rows = 2 * PAIRS, .init = INIT_NORMAL, .init_std = 1
     };
-    struct block block = { .dim_count = 1, .count = { 64 } };
-    real x[64];
-    kernel_initialise(x, &weight, &block, 0, 64, 11);
+    struct block block = { .dim_count = 1, .count = { 2 * PAIRS } };
+    real x[2 * PAIRS];
+    kernel_initialise(x, &weight, &block, 0, 2 * PAIRS, 11);
     uint64_t key = mix64(hash_string(HASH_START, "w") ^ mix64(11));
-    for (uint64_t pair = 0; pair < 32; pair++) {
+    for (uint64_t pair = 0; pair < PAIRS; pair++) {
         double u = ((double)(mix64(key ^ mix64(2 * pair + 1)) >> 11) + 1) / 9007199254740992.0;
         double turn = (double)(mix64(key ^ mix64(2 * pair + 2)) >> 11) / 9007199254740992.0 * 2 * acos(-1);
         double tolerance = sizeof(real) == sizeof(float) ? 1e-6 : 1e-13;

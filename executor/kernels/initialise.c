@@ -5,57 +5,76 @@
 #include "executor/kernel.h"
 #include "planner/program/geometry.h"
 #include <math.h>
+#include <string.h>
 
-/* Natural logarithm of u in (0, 1]: u = 2^e m with m near 1, log m = 2 atanh((m - 1) / (m + 1)) by its series. */
-static double plain_log(double u)
+/* LANES: pairs that are made at a time, in loops without calls and branches that the compiler does several of at once.
+ */
+enum { LANES = 64 };
+
+/* u in (0, 1] as 2^exponent m, m from sqrt(1/2) to sqrt(2). */
+static double near_one(double u, double *exponent)
 {
-    int exponent;
-    double m = frexp(u, &exponent);
+    uint64_t bits;
+    memcpy(&bits, &u, sizeof bits);
+    *exponent = (double)((int)(bits >> 52) - 1022);
+    bits = (bits & 0xfffffffffffff) | UINT64_C(1022) << 52;
+    double m;
+    memcpy(&m, &bits, sizeof m);
     if (m < 0.70710678118654752) {
         m *= 2;
-        exponent--;
+        *exponent -= 1;
     }
-    double s = (m - 1) / (m + 1), square = s * s, sum = 0;
-    for (int k = 21; k >= 1; k -= 2) /* s < 0.172: the terms left out are below 1e-18 */
-        sum = sum * square + 1.0 / k;
-    return 2 * s * sum + exponent * 0.69314718055994530942;
+    return m;
 }
 
-/* Sine and cosine of 2 pi u, u in [0, 1): eighths of a turn by Taylor series, the rest by symmetry. */
-static void plain_turn(double u, double *sine, double *cosine)
+/* sqrt(-2 log(2^exponent m)): log m = 2 atanh((m - 1) / (m + 1)) by its series. */
+static void radii(double radius[LANES], const double m[LANES], const double exponent[LANES], int count)
 {
-    int quarter = (int)(u * 4 + 0.5);
-    double x = (u - quarter * 0.25) * 6.28318530717958647693, square = x * x, s = 0, c = 0; /* |x| <= pi/4 */
-    for (int k = 17; k >= 1; k -= 2)
-        s = 1 - s * square / ((k + 1) * (k + 2));
-    for (int k = 16; k >= 0; k -= 2)
-        c = 1 - c * square / ((k + 1) * (k + 2));
-    s *= x;
-    switch (quarter % 4) {
-    case 0:
-        *sine = s, *cosine = c;
-        break;
-    case 1:
-        *sine = c, *cosine = -s;
-        break;
-    case 2:
-        *sine = -s, *cosine = -c;
-        break;
-    default:
-        *sine = -c, *cosine = s;
-        break;
+#pragma omp simd
+    for (int i = 0; i < count; i++) {
+        double s = (m[i] - 1) / (m[i] + 1), square = s * s, sum = 0;
+        for (int k = 21; k >= 1; k -= 2) /* s < 0.172: the terms left out are below 1e-18 */
+            sum = sum * square + 1.0 / k;
+        radius[i] = sqrt(-2 * (2 * s * sum + exponent[i] * 0.69314718055994530942));
     }
 }
 
-/* Box & Muller 1958: elements 2k and 2k + 1 share a radius. */
-static void normal_pair(uint64_t key, uint64_t pair, double out[2])
+/* Sines and cosines of angles x, |x| <= pi/4, by Taylor series. */
+static void turns(double sine[LANES], double cosine[LANES], const double x[LANES], int count)
 {
-    uint64_t a = mix64(key ^ mix64(2 * pair + 1)), b = mix64(key ^ mix64(2 * pair + 2));
-    double radius = sqrt(-2 * plain_log(((double)(a >> 11) + 1) * 0x1p-53));
-    double sine, cosine;
-    plain_turn((double)(b >> 11) * 0x1p-53, &sine, &cosine);
-    out[0] = radius * cosine;
-    out[1] = radius * sine;
+#pragma omp simd
+    for (int i = 0; i < count; i++) {
+        double square = x[i] * x[i], s = 0, c = 0;
+        for (int k = 17; k >= 1; k -= 2)
+            s = 1 - s * square / ((k + 1) * (k + 2));
+        for (int k = 16; k >= 0; k -= 2)
+            c = 1 - c * square / ((k + 1) * (k + 2));
+        sine[i] = s * x[i];
+        cosine[i] = c;
+    }
+}
+
+/* Box & Muller 1958: elements 2k and 2k + 1 share a radius. Angles are eighths of a turn beside a quarter, the rest is
+ * symmetry. */
+static void normal_pairs(double out[2 * LANES], uint64_t key, uint64_t first, int count)
+{
+    double m[LANES], exponent[LANES], x[LANES], radius[LANES], sine[LANES], cosine[LANES];
+    int quarter[LANES];
+    for (int i = 0; i < count; i++) {
+        uint64_t pair = first + (uint64_t)i, a = mix64(key ^ mix64(2 * pair + 1)), b = mix64(key ^ mix64(2 * pair + 2));
+        double turn = (double)(b >> 11) * 0x1p-53;
+        m[i] = near_one(((double)(a >> 11) + 1) * 0x1p-53, &exponent[i]);
+        quarter[i] = (int)(turn * 4 + 0.5);
+        x[i] = (turn - quarter[i] * 0.25) * 6.28318530717958647693;
+    }
+    radii(radius, m, exponent, count);
+    turns(sine, cosine, x, count);
+    for (int i = 0; i < count; i++) {
+        bool odd = quarter[i] & 1;
+        double along = odd ? sine[i] : cosine[i], across = odd ? cosine[i] : sine[i];
+        out[2 * i] = radius[i] * ((quarter[i] + 1) & 2 ? -along : along);
+        out[2 * i + 1] = radius[i] * (quarter[i] & 2 ? -across : across);
+    }
 }
 
 int64_t kernel_global_element(const struct weight *weight, const struct block *block, int64_t element, int64_t *row)
@@ -79,11 +98,12 @@ uint64_t kernel_rounding_key(uint64_t seed, const struct weight *weight, int64_t
 
 static void fill_normal(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count)
 {
-    double pair[2] = { 0, 0 };
-    for (int64_t i = 0; i < count; i++) {
-        if (i == 0 || (global + i) % 2 == 0)
-            normal_pair(key, (uint64_t)(global + i) / 2, pair);
-        out[i] = (real)(weight->init_std * pair[(global + i) % 2]);
+    double values[2 * LANES];
+    for (int64_t i = 0; i < count;) {
+        int64_t from = (global + i) % 2, end = min_i64(2 * LANES, from + count - i);
+        normal_pairs(values, key, (uint64_t)(global + i) / 2, (int)ceil_div(end, 2));
+        for (int64_t j = from; j < end; j++, i++)
+            out[i] = (real)(weight->init_std * values[j]);
     }
 }
 
