@@ -138,29 +138,40 @@ static bool finish_and_note(struct rank *rank, struct span *spans, struct error 
     return ok;
 }
 
-/* The one case of one sequence on one rank: its samples are of the last steps. */
+/* What is computed once in a step has a sample of each sampled step. */
+static int sampled_steps(const struct samples *samples)
+{
+    int fewest = MOST_STEPS;
+    for (int i = 0; i < samples->count; i++)
+        if (samples->series[i].count < fewest)
+            fewest = samples->series[i].count;
+    return fewest;
+}
+
+/* The one case of one sequence on one rank: its samples are of the last steps. Beside other work it takes more time
+ * until there are two. */
 START_TEST(devices_warm_up_by_time)
 {
     struct error err = { 0 };
     struct model *model = model_of_zoo("tiny-gpt");
     struct transport transport;
-    struct compute_result result;
     struct device device = device_emulated;
     device.finish_step = finish_and_note;
-    steps.count = 0;
     ck_assert(comm_threads_open(&transport, 1, &err));
     const struct crew crew = { .transports = &transport, .local_count = 1, .rank_count = 1, .device = &device };
-    const struct compute_options options = { .model = model, .sequence = SEQUENCE, .batch = 1, .budget_s = 4 };
-    ck_assert_msg(compute_measure(&result, &crew, &options, &err), "%s", err.message);
-    ck_assert_int_eq(result.run_count, 1);
-    int sampled = MOST_STEPS; /* what is computed once in a step has a sample of each */
-    for (int i = 0; i < result.harvest.compute.count; i++)
-        if (result.harvest.compute.series[i].count < sampled)
-            sampled = result.harvest.compute.series[i].count;
-    ck_assert(sampled >= 2 && sampled < steps.count);
+    struct compute_options options = { .model = model, .sequence = SEQUENCE, .batch = 1, .budget_s = 1 };
+    int sampled = 0;
+    for (; sampled < 2; options.budget_s *= 8) {
+        struct compute_result result;
+        steps.count = 0;
+        ck_assert_msg(compute_measure(&result, &crew, &options, &err), "%s", err.message);
+        ck_assert_int_eq(result.run_count, 1);
+        sampled = sampled_steps(&result.harvest.compute);
+        harvest_free(&result.harvest);
+    }
+    ck_assert_int_lt(sampled, steps.count);
     /* what is told of the first sampled step is told before the next one ends */
     ck_assert_int_ge(steps.end_ns[steps.count - sampled + 1] - steps.end_ns[0], SETTLED_NS);
-    harvest_free(&result.harvest);
     transport.close(transport.self);
     model_free(model);
 }
@@ -317,15 +328,16 @@ START_TEST(transfers_end_beside_products)
 {
     struct error err = { 0 };
     struct transport transports[RANKS];
-    struct contention c;
+    struct contention c = { 0 };
     ck_assert(comm_threads_open(transports, RANKS, &err));
     const struct crew crew = { .transports = transports,
                                .local_count = RANKS,
                                .rank_count = RANKS,
                                .device = &device_emulated,
                                .cache_bytes = 1 << 20 };
-    ck_assert_msg(contention_measure(&c, &crew, 0.5, &err), "%s", err.message);
-    ck_assert(c.compute_samples > 0 && c.communication_samples > 0);
+    /* beside other work it takes more time until there are samples */
+    for (double budget_s = 0.5; c.compute_samples == 0 || c.communication_samples == 0; budget_s *= 8)
+        ck_assert_msg(contention_measure(&c, &crew, budget_s, &err), "%s", err.message);
     ck_assert(c.compute_under_communication >= 1 && c.communication_under_compute >= 1);
     for (int i = 0; i < RANKS; i++)
         transports[i].close(transports[i].self);
