@@ -363,11 +363,86 @@ START_TEST(gathers_are_hoisted)
 }
 END_TEST
 
+/* ---- one micro-batch is like the other ---- */
+/* The next COMPUTE of the micro-batch like that one: of its phase and layer. */
+static int next_of_micro(const struct stage_program *stage, int from, int micro, const struct instr *like)
+{
+    while (from < stage->instr_count &&
+           (stage->instrs[from].op != OP_COMPUTE || stage->instrs[from].micro != micro ||
+            stage->instrs[from].phase != like->phase || stage->instrs[from].layer != like->layer))
+        from++;
+    return from;
+}
+
+static bool same_but_micro(const struct program *program, int a, int b)
+{
+    if (a < 0 || b < 0)
+        return a == b;
+    struct buffer x = program->buffers[a], y = program->buffers[b];
+    x.micro = y.micro = 0;
+    return !memcmp(&x.layout, &y.layout, sizeof x.layout) && x.kind == y.kind && x.id == y.id && x.bytes == y.bytes &&
+           x.stage == y.stage && x.part == y.part && x.ring_round == y.ring_round && x.persistent == y.persistent;
+}
+
+/* What a micro-batch computes on a stage is what the other does, with buffers of its own. The first one's gradients of
+ * weights are defined, not added to. Phases and layers may come in another order. */
+static void check_alike(const char *name, const struct program *program, int number, int one, int other, bool defines)
+{
+    const struct stage_program *stage = &program->stages[number];
+    for (int a = 0, b; a < stage->instr_count; a++) {
+        const struct instr *x = &stage->instrs[a];
+        if (x->op != OP_COMPUTE || x->micro != one)
+            continue;
+        int place = 0;
+        for (int k = next_of_micro(stage, 0, one, x); k < a; k = next_of_micro(stage, k + 1, one, x))
+            place++;
+        for (b = next_of_micro(stage, 0, other, x); place > 0 && b < stage->instr_count; place--)
+            b = next_of_micro(stage, b + 1, other, x);
+        ck_assert_msg(b < stage->instr_count, "%s: stage %d: micro-batch %d computes less than %d", name, number, other,
+                      one);
+        const struct instr *y = &stage->instrs[b];
+        bool same = x->segment == y->segment && x->round == y->round && x->again == y->again && x->late == y->late &&
+                    x->first == y->first && x->operands == y->operands && (!defines || x->define == y->define);
+        ck_assert_msg(same, "%s: stage %d: instructions %d and %d of micro-batches %d and %d differ", name, number, a,
+                      b, one, other);
+        for (int k = 0; k < count_bits(x->operands); k++) {
+            int first = program->operands[x->operand_first + k], second = program->operands[y->operand_first + k];
+            int micro = program->buffers[first].micro;
+            ck_assert_msg(same_but_micro(program, first, second), "%s: stage %d: operand %d of instructions %d and %d",
+                          name, number, k, a, b);
+            ck_assert_msg(micro < 0 || micro == one, "%s: stage %d instruction %d of micro-batch %d touches %d's", name,
+                          number, a, one, micro);
+            ck_assert_msg(micro < 0 || one == other || first != second,
+                          "%s: stage %d: instructions %d and %d share buffer %d", name, number, a, b, first);
+        }
+    }
+}
+
+/* The first and the last one find what no other does: the gradients of the weights begin and end with them. */
+START_TEST(micro_batches_are_alike)
+{
+    for (int i = 0; i < STRATEGY_COUNT; i++) {
+        struct strategy s = strategies[i];
+        s.micros = 6;
+        struct lowered l = lower_one(&s);
+        int period = plan_copies(l.plan);
+        bool looks = !schedules[l.plan->schedule]->asynchronous;
+        for (int k = 0; k < l.program->stage_count && looks; k++)
+            for (int micro = 0; micro < s.micros && stage_turns(l.plan, k - l.plan->stages[k].turn) == 1; micro++) {
+                check_alike(s.name, l.program, k, micro, micro % period, false);
+                check_alike(s.name, l.program, k, micro, s.micros - period + micro % period, micro >= period);
+            }
+        lowered_free(&l);
+    }
+}
+END_TEST
+
 static Suite *lower_suite(void)
 {
     Suite *suite = suite_create("lower");
     CHECK_ADD(suite, listed_strategies_hold);
     CHECK_ADD(suite, all_dimensions_hold);
+    CHECK_ADD(suite, micro_batches_are_alike);
     CHECK_ADD(suite, changing_dimensions_hold);
     CHECK_ADD(suite, buckets_fill_up);
     CHECK_ADD(suite, reductions_start_early);

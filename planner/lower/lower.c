@@ -1,6 +1,7 @@
 /* From a plan to one instruction list per stage: walks the schedule's order layer by layer. */
 #include "planner/lower/lower.h"
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_repeat.h"
+#include "planner/lower/waits.h"
 #include "planner/program/geometry.h"
 #include <stdlib.h>
 #include <string.h>
@@ -200,9 +201,19 @@ static void run_visits(struct lowering *l)
             open_backward(l, &visit->action);
         if (!l->messages.ordered)
             emit_sends(l);
-        visit_layer(l, visit);
-        bucket_flush(l, false);
-        release_visit(l);
+        if (visit->opens && repeat_pass(l, &visit->action)) {
+            while (!l->visits.list[l->visits.at].closes)
+                l->visits.at++;
+            visit = &l->visits.list[l->visits.at];
+        } else {
+            if (visit->opens)
+                repeat_note(l, &visit->action);
+            visit_layer(l, visit);
+            bucket_flush(l, false);
+            release_visit(l);
+            if (visit->closes)
+                repeat_end(l, &visit->action);
+        }
         if (visit->closes && forward)
             close_forward(l, &visit->action);
         else if (visit->closes && input)
@@ -306,12 +317,12 @@ static bool lower_stage(struct lowering *l, int stage)
     collect_crossings(l);
     collect_weights(l);
     find_recomputed(l);
-    if (l->failed || !list_arrivals(l) || !list_visits(l, layers))
+    if (l->failed || !list_arrivals(l) || !list_visits(l, layers) || !repeat_open(l))
         return false;
     run_visits(l);
     offload_activations(l);
     forget_versions(l);
-    return !l->failed && keep_instrs(l);
+    return !l->failed && keep_instrs(l) && waits_find(l);
 }
 
 /* ---- who reads what ---- */
@@ -396,7 +407,7 @@ static bool run_clock(struct lowering *l)
     return clock_run(&l->crossings.clock, l->plan, work, &l->scratch, l->err);
 }
 
-/* Frees what lowering alone needed, for the waits need much, too. */
+/* Frees what lowering alone needed. */
 static void close_lowering(struct lowering *l)
 {
     struct program *program = l->program;
@@ -424,7 +435,7 @@ bool program_lower(struct program **out, const struct graph *graph, const struct
         ok = lower_stage(&l, stage);
     ok = ok && messages_close(&l);
     close_lowering(&l);
-    ok = ok && program_waits(l.program, err) && program_index(l.program, err);
+    ok = ok && program_index(l.program, err);
     if (ok)
         *out = l.program;
     else

@@ -41,6 +41,28 @@ static bool grow_large(struct lowering *l, void **array, int count, int *capacit
     return true;
 }
 
+bool lower_room(struct lowering *l, int instrs, int buffers, int pairs, int operands)
+{
+    struct program *program = l->program;
+    struct stage_program *stage = &program->stages[l->stage];
+    struct lowering_made *m = &l->made;
+    bool good = true;
+    while (good && stage->instr_count + instrs > m->instr_capacity)
+        good = lower_grow(l, &l->growing, (void **)&stage->instrs, m->instr_capacity, &m->instr_capacity,
+                          sizeof *stage->instrs);
+    while (good && program->buffer_count + buffers > m->buffer_capacity)
+        good = grow_large(l, (void **)&program->buffers, m->buffer_capacity, &m->buffer_capacity,
+                          sizeof *program->buffers);
+    while (good && program->buffer_count - m->first_buffer + buffers > m->note_capacity)
+        good = grow_large(l, (void **)&m->notes, m->note_capacity, &m->note_capacity, sizeof *m->notes);
+    while (good && program->pair_count + pairs > m->pair_capacity)
+        good = grow_large(l, (void **)&program->pairs, m->pair_capacity, &m->pair_capacity, sizeof *program->pairs);
+    while (good && program->operand_count + operands > m->operand_capacity)
+        good = grow_large(l, (void **)&program->operands, m->operand_capacity, &m->operand_capacity,
+                          sizeof *program->operands);
+    return good;
+}
+
 /* ---- instructions ---- */
 struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct site *site)
 {
@@ -149,26 +171,21 @@ int add_buffer(struct lowering *l, struct buffer buffer)
         buffer.padded = (uint8_t)l->weights.of[buffer.id].shard;
     buffer.bytes = buffer_elements(program, &buffer) * buffer.element_bytes;
     program->buffers[number] = buffer;
-    *note_of(l, number) = (struct version_note){ .next = -1 };
+    *note_of(l, number) = (struct version_note){ .next = -1, .as = number };
     program->buffer_count += reused < 0;
     steady_note(l, number);
     return number;
 }
 
 /* ---- versions ---- */
-static int *head_of(const struct lowering *l, bool gradient, int value, int micro)
+int *version_head(const struct lowering *l, bool gradient, int value, int micro)
 {
     return &l->made.version_head[gradient][value * l->micro_count + micro];
 }
 
-int first_version(const struct lowering *l, bool gradient, int value, int micro)
-{
-    return *head_of(l, gradient, value, micro);
-}
-
 static void link_version(struct lowering *l, bool gradient, int buffer)
 {
-    int *head = head_of(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
+    int *head = version_head(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
     note_of(l, buffer)->next = *head;
     *head = buffer;
 }
@@ -197,7 +214,7 @@ void forget_versions(struct lowering *l)
     for (int b = l->made.first_buffer; b < l->program->buffer_count; b++) {
         const struct buffer *buffer = buffer_at(l, b);
         if (!buffer->is_weight && buffer->id >= 0 && buffer->micro >= 0)
-            *head_of(l, false, buffer->id, buffer->micro) = *head_of(l, true, buffer->id, buffer->micro) = -1;
+            *version_head(l, false, buffer->id, buffer->micro) = *version_head(l, true, buffer->id, buffer->micro) = -1;
     }
 }
 

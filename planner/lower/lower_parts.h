@@ -32,9 +32,9 @@ int conversion_price(const struct conversion *path, int count);
 
 /* ---- state ---- */
 struct version_note {
-    int next;
+    int next, as;
     bool live;
-}; /* by buffer: next version of the same (value, micro-batch) */
+}; /* by buffer: next version of the same (value, micro-batch); the buffer in its place where a pass is repeated */
 
 /* A weight on the stage at hand. Its first use there gives the layouts of storage. */
 struct stage_weight {
@@ -199,6 +199,7 @@ struct lowering {
     struct lowering_steady steady;
     struct lowering_visits visits;
     struct lowering_messages messages;
+    struct repeat *repeats; /* of the stage at hand, by kind of action and chunk; NULL: none */
 };
 
 static inline struct buffer *buffer_at(const struct lowering *l, int buffer)
@@ -226,6 +227,8 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source,
                         int destination);
 int add_pair(struct lowering *l, int source, int destination);
+/* Makes room for so many of the stage more; false after a failure. */
+bool lower_room(struct lowering *l, int instrs, int buffers, int pairs, int operands);
 void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table);
 /* Adds a buffer; sizes follow from it. */
 int add_buffer(struct lowering *l, struct buffer buffer);
@@ -236,8 +239,11 @@ void forget_versions(struct lowering *l);
 /* Versions of values: a new one (not live yet), the live one of a layout or -1. */
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
 int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
-int first_version(const struct lowering *l, bool gradient, int value,
-                  int micro); /* live or not; walk on by note_of()->next */
+int *version_head(const struct lowering *l, bool gradient, int value, int micro);
+static inline int first_version(const struct lowering *l, bool gradient, int value, int micro)
+{
+    return *version_head(l, gradient, value, micro); /* live or not; walk on by note_of()->next */
+}
 void set_live(struct lowering *l, int buffer, bool live);
 /* The lane of collectives over the atoms in a layer. Weights and their gradients travel on the data-parallel lane where
  * a dimension shards, whatever it does to values: nothing that computes waits for them in order. */
@@ -362,7 +368,4 @@ void offload_activations(struct lowering *l);
 /* The optimizer's state of a part comes from the host; returns the buffer that holds it, -1: it stays on the device. */
 int fetch_state(struct lowering *l, int number, int micro);
 void return_state(struct lowering *l, int number, int fetched, int micro);
-
-/* ---- waits.c ---- */
-bool program_waits(struct program *program, struct error *err);
 #endif

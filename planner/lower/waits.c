@@ -1,20 +1,21 @@
 /* Waits between lanes: true dependences, and the two kinds that writing over something makes. Within a lane order is
  * program order. What an instruction has reached through earlier waits, its own or those of what it waited for, is not
  * waited for again. */
+#include "planner/lower/waits.h"
 #include "planner/program/access.h"
-#include "planner/lower/lower_parts.h"
 #include <string.h>
 
 struct users {
-    int write, read[LANE_COUNT];
-}; /* last instructions, counted from 1; 0: none */
+    int write, read[LANE_COUNT]; /* last instructions, counted from 1; 0: none */
+    unsigned readers;            /* mask of the lanes that have read it since */
+};
 struct waiting {
     struct program *program;
-    struct arena arena;           /* for the stage at hand */
-    int first_buffer, end_buffer; /* its buffers: lowering adds them stage by stage */
-    struct users *users;          /* by buffer - first_buffer */
-    int (*reached)[LANE_COUNT];   /* by instruction: the last of each lane that has finished when it has */
-    int last[LANE_COUNT];         /* the last instruction of each lane so far */
+    struct arena arena;
+    int first_buffer;           /* of the stage */
+    struct users *users;        /* by buffer - first_buffer */
+    int (*reached)[LANE_COUNT]; /* by instruction: the last of each lane that has finished when it has */
+    int last[LANE_COUNT];       /* the last instruction of each lane so far */
     int wait_capacity;
 };
 
@@ -23,31 +24,27 @@ static void later(int *a, int b)
     *a = b > *a ? b : *a;
 }
 
-static void collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr,
+/* What the instruction must wait for, and that it touches its buffers from now on: of its own lane nothing is waited
+ * for, so its own accesses may be among those that it finds. */
+static void collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr, int number,
                     int wanted[LANE_COUNT])
 {
     struct access access;
     for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
-        const struct users *users = &w->users[access.buffer - w->first_buffer];
+        struct users *users = &w->users[access.buffer - w->first_buffer];
         if (users->write > 0)
             later(&wanted[stage->instrs[users->write - 1].lane], users->write);
-        for (int lane = 0; lane < LANE_COUNT && access.writes; lane++)
-            later(&wanted[lane], users->read[lane]);
-    }
-}
-
-static void record(const struct waiting *w, const struct instr *instr, int number)
-{
-    struct access access;
-    for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
-        struct users *users = &w->users[access.buffer - w->first_buffer];
-        if (access.writes) {
-            memset(users->read, 0, sizeof users->read);
-            users->write = number;
-        } else {
+        if (!access.writes) {
+            users->readers |= 1u << instr->lane;
             users->read[instr->lane] = number;
+            continue;
         }
+        for (unsigned left = users->readers; left; left &= left - 1)
+            later(&wanted[__builtin_ctz(left)], users->read[__builtin_ctz(left)]);
+        users->readers = 0;
+        users->write = number;
     }
+    wanted[instr->lane] = 0;
 }
 
 static bool add_wait(struct waiting *w, struct stage_program *stage, int index)
@@ -76,7 +73,6 @@ static bool add_waits(struct waiting *w, struct stage_program *stage, struct ins
     reached[instr->lane] = number;
     instr->wait_first = stage->wait_count;
     instr->wait_count = 0;
-    wanted[instr->lane] = 0;
     for (;;) {
         int latest = 0;
         for (int lane = 0; lane < LANE_COUNT; lane++)
@@ -94,44 +90,19 @@ static bool add_waits(struct waiting *w, struct stage_program *stage, struct ins
     return true;
 }
 
-/* Room for what is known of the stage's buffers and instructions. */
-static bool open_stage(struct waiting *w, int stage)
+bool waits_find(struct lowering *l)
 {
-    const struct program *program = w->program;
-    w->first_buffer = w->end_buffer;
-    while (w->end_buffer < program->buffer_count && program->buffers[w->end_buffer].stage == stage)
-        w->end_buffer++;
-    w->users = arena_alloc(&w->arena, (size_t)(w->end_buffer - w->first_buffer), sizeof *w->users);
-    w->reached = arena_alloc(&w->arena, (size_t)program->stages[stage].instr_count + 1, sizeof *w->reached);
-    return w->users && w->reached;
-}
-
-static bool stage_waits(struct waiting *w, int number)
-{
-    struct stage_program *stage = &w->program->stages[number];
-    memset(w->last, 0, sizeof w->last);
-    stage->wait_count = 0;
-    stage->waits = NULL;
-    w->wait_capacity = 0;
-    if (!open_stage(w, number))
-        return false;
-    for (int i = 0; i < stage->instr_count; i++) {
+    struct program *program = l->program;
+    struct stage_program *stage = &program->stages[l->stage];
+    struct waiting w = { .program = program, .first_buffer = l->made.first_buffer };
+    w.users = arena_alloc(&w.arena, (size_t)(program->buffer_count - w.first_buffer), sizeof *w.users);
+    w.reached = arena_alloc(&w.arena, (size_t)stage->instr_count + 1, sizeof *w.reached);
+    bool ok = w.users && w.reached;
+    for (int i = 0; i < stage->instr_count && ok; i++) {
         int wanted[LANE_COUNT] = { 0 };
-        collect(w, stage, &stage->instrs[i], wanted);
-        if (!add_waits(w, stage, &stage->instrs[i], i + 1, wanted))
-            return false;
-        record(w, &stage->instrs[i], i + 1);
+        collect(&w, stage, &stage->instrs[i], i + 1, wanted);
+        ok = add_waits(&w, stage, &stage->instrs[i], i + 1, wanted);
     }
-    return true;
-}
-
-bool program_waits(struct program *program, struct error *err)
-{
-    struct waiting w = { .program = program };
-    bool ok = true;
-    for (int i = 0; i < program->stage_count && ok; i++) {
-        ok = stage_waits(&w, i);
-        arena_free(&w.arena);
-    }
-    return ok || fail_kind(err, ERROR_ENVIRONMENT, "out of memory while finding the waits of a program");
+    arena_free(&w.arena);
+    return ok || lower_memory(l);
 }
