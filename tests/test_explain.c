@@ -387,6 +387,44 @@ START_TEST(regret_is_none_without_noise)
 }
 END_TEST
 
+static bool note_step(void *self, int index, const struct solution *solution, struct error *err)
+{
+    (void)err;
+    ((int64_t *)self)[index] = solution->kind == SOLUTION_PLAN ? solution->step_ns : INT64_MAX;
+    return true;
+}
+
+/* Under drawn rates the plan found among the configurations near the best is as good as what all of them have. */
+START_TEST(what_is_near_is_enough)
+{
+    struct world world = world_open("4x2:toy", 3000000, 3);
+    struct search_options options = options_of(16);
+    struct explainer e;
+    struct solution base;
+    struct error err = { 0 };
+    options.gap_ppm = 1000;
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explainer_base(&e, &base, &err), "%s", err.message);
+    ck_assert_int_gt(e.near_count, 0);
+    for (uint64_t seed = 1; seed <= (small_share() ? 3 : 8); seed++) {
+        struct variation v = variation_noise(seed, 0.2);
+        struct varied varied;
+        struct query queries[2];
+        int64_t step_ns[2];
+        ck_assert(varied_open(&varied, &world.facts, &v, &err));
+        for (int all = 0; all < 2; all++)
+            queries[all] =
+                (struct query){ .space = options.space, .facts = &varied.facts, .near = !all, .light = true };
+        ck_assert_msg(explainer_solve_all(&e, queries, 2, note_step, step_ns, &err), "%s", err.message);
+        ck_assert_msg(step_ns[0] <= step_ns[1] + step_ns[1] / 500, "seed %d: %lld ns near, %lld ns among all",
+                      (int)seed, (long long)step_ns[0], (long long)step_ns[1]);
+        varied_free(&varied);
+    }
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
 /* A plan that is not the optimum regrets: what the best of its time would have saved. */
 START_TEST(a_worse_plan_regrets)
 {
@@ -461,6 +499,7 @@ static Suite *explain_suite(void)
     CHECK_ADD(suite, missing_bytes_suffice);
     CHECK_ADD(suite, more_is_never_worse);
     CHECK_ADD(suite, regret_is_none_without_noise);
+    CHECK_ADD(suite, what_is_near_is_enough);
     CHECK_ADD(suite, a_worse_plan_regrets);
     CHECK_ADD(suite, time_ends_anywhere);
     return suite;

@@ -1,5 +1,7 @@
 /* Facts that vary: other rates, other clusters, parts of one. */
 #include "planner/explain/explain_facts.h"
+#include "planner/price/shelf.h"
+#include "planner/search/search.h"
 #include "tests/toy_world.h"
 
 /* Every rate twice as high halves every duration but latencies and launches; a profile's numbers go the same way. */
@@ -192,6 +194,51 @@ START_TEST(likely_parts_could_be_faster)
 }
 END_TEST
 
+/* What is priced for some nodes holds for more and for fewer of them: a search with those prices finds what one with
+ * its own does, and claims the same of the same prices. */
+START_TEST(prices_do_not_know_how_many_nodes)
+{
+    struct world world = world_open("4x2:toy", 80000000000, 2);
+    struct search_options own = { .space = space_default(24, 0, DTYPE_BF16), .gap_ppm = 1000 }, kept = own;
+    struct price_shelf shelf;
+    price_shelf_open(&shelf);
+    kept.prices = &shelf;
+    kept.rates = 1;
+    static const struct {
+        int units, times;
+    } sizes[] = { { 0, 1 }, { 1, 1 }, { 6, 1 }, { 0, 2 } };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct variation v = variation_none();
+        struct varied varied;
+        struct error err = { 0 };
+        struct search_result *mine = NULL, *shared = NULL;
+        v.units = sizes[i].units;
+        v.times = sizes[i].times;
+        ck_assert(variation_keeps_prices(world.cluster, &v));
+        ck_assert_msg(varied_open(&varied, &world.facts, &v, &err) &&
+                          search_run(&mine, world.model, &varied.facts, &own, &err) &&
+                          search_run(&shared, world.model, &varied.facts, &kept, &err),
+                      "%s", err.message);
+        ck_assert(mine->feasible && shared->feasible);
+        ck_assert(plan_hash(mine->plans[0].plan) == plan_hash(shared->plans[0].plan));
+        ck_assert_int_eq(mine->plans[0].formula_ns, shared->plans[0].formula_ns);
+        ck_assert_int_eq(mine->certificate.bound_ns, shared->certificate.bound_ns);
+        ck_assert(mine->certificate.hash.prices == shared->certificate.hash.prices);
+        search_result_free(mine);
+        search_result_free(shared);
+        varied_free(&varied);
+    }
+    struct variation wide = variation_none(), fast = wide, alone = wide;
+    wide.widen = 2;
+    fast.bandwidth[1] = 2;
+    alone.units = alone.devices = 1;
+    ck_assert(!variation_keeps_prices(world.cluster, &wide) && !variation_keeps_prices(world.cluster, &fast) &&
+              !variation_keeps_prices(world.cluster, &alone));
+    price_shelf_close(&shelf);
+    world_close(&world);
+}
+END_TEST
+
 static Suite *explain_facts_suite(void)
 {
     Suite *suite = suite_create("facts that vary");
@@ -200,6 +247,7 @@ static Suite *explain_facts_suite(void)
     CHECK_ADD(suite, parts_are_clusters);
     CHECK_ADD(suite, a_type_alone_keeps_its_profile);
     CHECK_ADD(suite, likely_parts_could_be_faster);
+    CHECK_ADD(suite, prices_do_not_know_how_many_nodes);
     return suite;
 }
 

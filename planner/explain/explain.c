@@ -228,7 +228,7 @@ static void run_query(void *context, int index)
 {
     const struct queries *all = context;
     struct query *query = &all->list[index];
-    if (time_left(all->e) == 0)
+    if (time_left(all->e) == 0 || (query->larger && query->larger->unfit))
         return;
     struct search_options options = options_in(all->e, &query->space);
     if (query->light) {
@@ -237,8 +237,12 @@ static void run_query(void *context, int index)
         options.any_plan = true;
         options.worth_ns = query->worth_ns;
         options.rival = query->rival;
+        if (query->near && all->e->near_count > 0) {
+            options.among = all->e->near;
+            options.among_count = all->e->near_count;
+        }
     }
-    options.rates = query->same_rates || query->facts == all->e->facts ? OWN_RATES : 0;
+    options.rates = query->same_prices || query->facts == all->e->facts ? OWN_RATES : 0;
     if (all->listed)
         options.calls.progress = NULL;
     if (all->count > 1)
@@ -279,9 +283,24 @@ static bool take_result_of(struct explainer *e, struct query *query, struct solu
     return good && (query->facts != e->facts || take_result(e, result, true, err));
 }
 
+static bool take_near(struct explainer *e, const struct search_result *result, struct error *err)
+{
+    e->near = arena_alloc(&e->arena, (size_t)result->near_count + 1, sizeof *e->near);
+    if (!e->near)
+        return fail_memory(err);
+    e->near_count = result->near_count;
+    memcpy(e->near, result->near, (size_t)result->near_count * sizeof *e->near);
+    return true;
+}
+
 static bool take_found(struct explainer *e, struct query *query, struct solution *out, struct error *err)
 {
-    bool good = take_result_of(e, query, out, err);
+    bool falls = query->larger && query->larger->unfit, good = true;
+    if (falls)
+        *out = (struct solution){ .kind = SOLUTION_NO_MEMORY };
+    else
+        good = take_result_of(e, query, out, err);
+    query->unfit = out->kind == SOLUTION_NO_MEMORY;
     search_result_free(query->result);
     query->result = NULL;
     return good;
@@ -339,7 +358,7 @@ bool explainer_base(struct explainer *e, struct solution *out, struct error *err
     query.light = e->known_count > 0 && explainer_is_dear(e->known[0].explained);
     if (!e->has_base) {
         ask(e, &query, 1, false);
-        if (!take_found(e, &query, &e->base, err))
+        if ((query.result && !take_near(e, query.result, err)) || !take_found(e, &query, &e->base, err))
             return false;
     }
     e->has_base = e->base.kind != SOLUTION_ENDED;

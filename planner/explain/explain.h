@@ -45,6 +45,8 @@ struct explainer {
     struct simulated_plan *simulated; /* what searches under the explainer's facts have simulated besides */
     bool has_base;
     struct solution base; /* explainer_base() */
+    int near_count;
+    struct config *near; /* (near_count) configurations that the base's search found near its best */
     struct account **accounts;
     int account_count, account_capacity;
     struct price_shelf prices; /* of all its searches */
@@ -70,11 +72,14 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
 struct query {
     struct space space;
     const struct facts *facts;
-    bool same_rates;              /* the facts differ from the explainer's in memory alone, if at all */
-    bool light;                   /* with little effort: the walk's best, if it fits */
-    int64_t worth_ns;             /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
-    const struct plan *rival;     /* a plan that takes so long: one that is hardly better may count as none; or NULL */
-    bool asked;                   /* else time was over before */
+    bool same_prices;           /* of layers as under the explainer's facts: variation_keeps_prices() */
+    bool near;                  /* only among the configurations that are near the explainer's base */
+    bool light;                 /* with little effort: the walk's best, if it fits */
+    int64_t worth_ns;           /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
+    const struct plan *rival;   /* a plan that takes so long: one that is hardly better may count as none; or NULL */
+    const struct query *larger; /* one before it of more devices: where nothing fits on those, nothing does; or NULL */
+    bool unfit;                 /* nothing fits */
+    bool asked;                 /* else time was over before */
     struct search_result *result; /* NULL: `error` says why */
     struct error error;
 };

@@ -14,12 +14,13 @@ struct variation variation_none(void)
     return v;
 }
 
-bool variation_is_memory(const struct variation *v)
+bool variation_keeps_prices(const struct cluster *cluster, const struct variation *v)
 {
     struct variation own = variation_none();
+    bool counts = cluster->type_count == 1 && cluster->level_count > 1;
     bool same = v->matmul == own.matmul && v->attention == own.attention && v->vector == own.vector &&
-                v->types == own.types && v->units == own.units && v->devices == own.devices && v->times == own.times &&
-                v->widen == own.widen;
+                v->types == own.types && v->devices == own.devices && v->widen == own.widen &&
+                (counts || (v->units == own.units && v->times == own.times));
     for (int i = 0; i < MAX_LEVELS; i++)
         same = same && v->bandwidth[i] == own.bandwidth[i];
     return same;

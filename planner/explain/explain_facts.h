@@ -16,8 +16,9 @@ struct variation {
     int widen;                    /* so many times the devices in a node, and as many fewer nodes; 1 */
 };
 struct variation variation_none(void);
-/* Whether it changes nothing, or nothing but memory. */
-bool variation_is_memory(const struct variation *v);
+/* Whether a layer's prices on some ranks stay what they are: memory may change, and how many units there are of the
+ * outermost level, which no collective knows of. */
+bool variation_keeps_prices(const struct cluster *cluster, const struct variation *v);
 /* Seeded noise: every factor is drawn evenly from 1 - amount to 1 + amount, independently. The same seed gives the same
  * factors relative to the amount, so draws of different amounts are comparable. */
 struct variation variation_noise(uint64_t seed, double amount);

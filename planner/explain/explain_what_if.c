@@ -77,7 +77,8 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     a->count++;
     *query = (struct query){ .space = *space,
                              .facts = &asked->varied.facts,
-                             .same_rates = variation_is_memory(variation),
+                             .same_prices = variation_keeps_prices(a->e->facts->cluster, variation),
+                             .near = same_job && what_if.resource != RESOURCE_LINKS,
                              .light = explainer_is_dear(a->plan) };
     if (same_job && !(compete(a->e, a->plan, query->facts, &asked->known, &asked->account, a->err) &&
                       compete(a->e, a->out->base.explained, query->facts, &asked->known, &asked->account, a->err)))
@@ -224,6 +225,7 @@ static bool ask_parts(struct asking *a)
     struct variation parts[MOST_PARTS];
     int units = variation_units(cluster), size = variation_unit_devices(cluster, 0), count = 0;
     bool mixed = cluster->type_count > 1;
+    int first = a->count;
     for (int u = units / 2; u >= 1 && u >= units / 8 && !mixed; u /= 2)
         if (!ask_size(a, u, 1))
             return false;
@@ -234,6 +236,8 @@ static bool ask_parts(struct asking *a)
         if (!ask_devices(a, &v))
             return false;
     }
+    for (int i = first + 1; i < a->count; i++)
+        a->queries[i].larger = &a->queries[i - 1];
     count = mixed ? parts_of_cluster(cluster, parts) : 0;
     for (int i = 1; i < count; i++)
         if (parts[i].types != parts[i - 1].types && !ask_devices(a, &parts[i]))
@@ -394,7 +398,8 @@ static bool draw(struct drawing *d, uint64_t seed, int count, struct error *err)
         good = varied_open(&varied[opened], d->e->facts, &v, err);
         if (!good)
             break;
-        *query = (struct query){ .space = d->e->options.space, .facts = &varied[opened].facts, .light = true };
+        *query =
+            (struct query){ .space = d->e->options.space, .facts = &varied[opened].facts, .near = true, .light = true };
         good = time_known(d, opened, query->facts, err);
         query->rival = d->plan->plan;
         query->worth_ns = d->best_ns[opened] < INT64_MAX ? d->best_ns[opened] : 0;
@@ -410,6 +415,9 @@ bool explain_regret(struct explainer *e, const struct explained *plan, double am
                     struct regret *out, struct error *err)
 {
     struct drawing drawing = { .e = e, .plan = plan, .out = out };
+    struct solution base;
+    if (!explainer_base(e, &base, err))
+        return false;
     *out = (struct regret){ .amount = amount };
     for (int i = 0; i < draws && !explainer_ends(e); i += MOST_QUERIES)
         if (!draw(&drawing, seed + (uint64_t)i, draws - i < MOST_QUERIES ? draws - i : MOST_QUERIES, err))

@@ -58,9 +58,12 @@ struct search_options {
     int64_t worth_ns; /* with any_plan: nor is a longer step of use, and the first that is no shorter ends it; 0: any */
     const struct plan *rival; /* with worth_ns: a plan that takes so long; where the walk tells that one of its shape is
                                  hardly shorter, that is not simulated. May be NULL */
-    bool tight;               /* what misses by little is laid out whole before it is turned down */
-    bool nearest_only;        /* nothing is searched: only what comes nearest, as where nothing fits */
-    bool keep_all;            /* no pruning by bounds: for tests and comparisons */
+    const struct config
+        *among;        /* (among_count) with any_plan: of the space's configurations only these are looked at */
+    int among_count;   /* 0: all */
+    bool tight;        /* what misses by little is laid out whole before it is turned down */
+    bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
+    bool keep_all;     /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
     /* What other searches of the model need, too; may be NULL, and answers do not depend on them. */
     struct price_shelf *prices;
@@ -170,6 +173,8 @@ struct search_result {
     struct search_plan *plans;
     int simulated_count; /* those of `plans` may be among them */
     struct simulated_plan *simulated;
+    int near_count;
+    struct config *near; /* (near_count) with options.prices: configurations that may be best under other rates */
     struct certificate certificate;
     struct part_statistics parts[SEARCH_PARTS];
     /* When nothing fits: the plan that needs least, and where. */

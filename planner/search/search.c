@@ -44,8 +44,10 @@ static bool judge_scouts(struct run *run)
  */
 static bool improve(struct run *run)
 {
-    return run_pass(run, PART_UNBOUNDED, unbounded_try) && run_pass(run, PART_POLISH, polish_best) &&
-           run_pass(run, PART_JOINED, unbounded_try_joined) && run_pass(run, PART_POLISH, polish_best);
+    return run_pass(run, PART_UNBOUNDED, unbounded_try) &&
+           (run_has_any(run) ||
+            (run_pass(run, PART_POLISH, polish_best) && run_pass(run, PART_JOINED, unbounded_try_joined) &&
+             run_pass(run, PART_POLISH, polish_best)));
 }
 
 /* What the proof left undone when it paused. Plans that it finds now have their turn with the judge, and one that leads
@@ -68,14 +70,14 @@ static bool propose_and_judge(struct run *run)
     run->best_ns = INT64_MAX;
     if (!run_pass(run, PART_BOUNDS, first_bounds_open) || !opening_find(run) ||
         !run_pass(run, PART_BOUNDS, first_bounds_all) || !run_pass(run, PART_PROOF, propose_first) ||
-        !unbounded_list(run) || !run_pass(run, PART_FAMILIES, families_solve))
+        !run_pass(run, PART_FAMILIES, families_solve))
         return false;
     /* ranked by the walk, which sees what the formula does not; then what leads is improved by it */
     if (run->candidate_count > 0 && !early_ends(run) &&
         (!run_pass(run, PART_RANKING, rank_candidates) || !run_pass(run, PART_CLIMB, climb_all) ||
          !run_pass(run, PART_JUDGE, judge_candidates) || !judge_scouts(run)))
         return false;
-    if (!run_has_any(run) && (!unbounded_bound(run) || !improve(run)))
+    if (!run_has_any(run) && (!unbounded_list(run) || !unbounded_bound(run) || !improve(run)))
         return false;
     if (!end_proof(run) || !unbounded_enter(run))
         return false;
@@ -207,8 +209,21 @@ static bool stops(void *self)
     return run_stops(self);
 }
 
+/* Of another search of the space under other facts: what is near its best. */
+static bool list_among(struct run *run)
+{
+    size_t count = (size_t)run->options->among_count;
+    run->config_count = run->options->among_count;
+    run->configs = arena_alloc(&run->arena, count, sizeof *run->configs);
+    if (run->configs)
+        memcpy(run->configs, run->options->among, count * sizeof *run->configs);
+    return run->configs || fail_memory(run->err);
+}
+
 static bool list_configs(struct run *run, const struct cluster *cluster)
 {
+    if (run->options->among_count > 0)
+        return list_among(run);
     const struct space_stop stop = { stops, run, SPACE_MOST_LISTED };
     const struct graph *graph = run->bench.graph;
     struct space narrower = *run->space;
@@ -260,7 +275,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         !advice_find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
         return false;
     run->result->feasible = run->result->plan_count > 0;
-    if (!fill_certificate(run) || !certificate_ranges_make(run))
+    if (!near_list(run) || !fill_certificate(run) || !certificate_ranges_make(run))
         return false;
     if (run->result->feasible || run->options->no_advice)
         return true;

@@ -50,6 +50,8 @@ bool unbounded_try_joined(struct run *run);
 
 /* nearest.c: where nothing fits, into result->nearest the plan that lacks least of those that need least. */
 bool nearest_find(struct run *run);
+/* near.c: into result->near. */
+bool near_list(struct run *run);
 /* certificate_ranges.c: records into ranges, and counts by fate. */
 bool certificate_ranges_make(struct run *run);
 #endif
