@@ -339,10 +339,15 @@ static void merge_reached(struct reached *into, const struct reached *from)
         into->last[lane] = from->last[lane] > into->last[lane] ? from->last[lane] : into->last[lane];
 }
 
-static int compare_latest(const void *left, const void *right)
+/* The latest first. They are few: a handful for each lane at most. */
+static void sort_waits(int *waits, int count)
 {
-    int a = *(const int *)left, b = *(const int *)right;
-    return a > b ? -1 : a < b;
+    for (int i = 1; i < count; i++) {
+        int wait = waits[i], at = i;
+        for (; at > 0 && waits[at - 1] < wait; at--)
+            waits[at] = waits[at - 1];
+        waits[at] = wait;
+    }
 }
 
 /* Keeps the waits that neither the lane nor a later wait implies; returns their number. before: what the lane has
@@ -352,8 +357,7 @@ static int keep_needed(const struct stage_program *list, struct reached *reached
 {
     int kept = 0;
     reached[index] = *before;
-    if (count)
-        qsort(waits, (size_t)count, sizeof *waits, compare_latest);
+    sort_waits(waits, count);
     for (int k = 0; k < count; k++) {
         int wait = waits[k];
         if (wait + 1 <= reached[index].last[list->instrs[wait].lane])

@@ -41,7 +41,7 @@ static bool sort_moments(struct place_work *w)
 
 static struct reach reach_of(const struct place_work *w, int first, int last)
 {
-    static const int before[SPAN_LEVELS] = { 0, 1, 5 };
+    static const int before[SPAN_LEVELS] = { 0, 1, 5, 21 };
     struct reach reach;
     for (int level = 0; level < SPAN_LEVELS; level++) {
         reach.first[level] = (unsigned char)(before[level] + ((int64_t)first << 2 * level) / w->end);

@@ -23,8 +23,8 @@ struct spots {
     struct spot *list; /* (count) */
     int count;
 };
-/* Span 0 is all time, then come its quarters and its sixteenths. */
-enum { SPAN_LEVELS = 3, SPAN_COUNT = 1 + 4 + 16 };
+/* Span 0 is all time, then come its quarters, its sixteenths and their quarters. */
+enum { SPAN_LEVELS = 4, SPAN_COUNT = 1 + 4 + 16 + 64 };
 
 /* The spans in which a life lies, by level, as numbers among all spans. */
 struct reach {

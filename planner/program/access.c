@@ -43,11 +43,10 @@ static bool same_block(const struct buffer *a, const struct buffer *b)
            a->part == b->part && a->part_count == b->part_count;
 }
 
-/* A gradient over its input, if nothing else of the instruction is that input. */
-static int input_over(const struct program *program, const struct instr *instr, int slot)
+int access_input_over(const struct program *program, const struct instr *instr, int slot)
 {
     int place = slot % MAX_OPERANDS, over = ROLE_IN * MAX_OPERANDS + place;
-    if (instr->phase != PHASE_BACKWARD_INPUT || slot / MAX_OPERANDS != ROLE_GRADIENT_IN || instr->segment < 0 ||
+    if (slot / MAX_OPERANDS != ROLE_GRADIENT_IN || instr->segment < 0 ||
         !(kernel_facts[program->graph->segments[instr->segment].kernel].overwrites_in >> place & 1))
         return -1;
     int into = instr_operand(program, instr, ROLE_GRADIENT_IN, place),
@@ -58,14 +57,6 @@ static int input_over(const struct program *program, const struct instr *instr, 
     for (int k = 0; k < count_bits(instr->operands); k++)
         uses += program->operands[instr->operand_first + k] == from;
     return uses == 1 ? over : -1;
-}
-
-int access_over(const struct program *program, const struct instr *instr, int slot)
-{
-    if (instr->op == OP_COMPUTE)
-        return input_over(program, instr, slot);
-    bool in_place = instr->op == OP_ALL_REDUCE && !instr->accumulate && slot % 2 == 1;
-    return in_place ? slot - 1 : -1;
 }
 
 bool buffer_outlives_step(const struct buffer *buffer)

@@ -64,7 +64,8 @@ struct access_walk {
     const int *operand;            /* of the first slot that is left */
     int slot;                      /* others: the next one */
 };
-__attribute__((always_inline)) static inline struct access_walk access_walk(const struct program *program, const struct instr *instr)
+__attribute__((always_inline)) static inline struct access_walk access_walk(const struct program *program,
+                                                                            const struct instr *instr)
 {
     struct access_walk walk = { .program = program, .instr = instr };
     if (instr->op == OP_COMPUTE) {
@@ -98,9 +99,17 @@ __attribute__((always_inline)) static inline bool access_next(struct access_walk
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);
+/* Of a backward pass by input: a gradient over its input, if nothing else of the instruction is that input. */
+int access_input_over(const struct program *program, const struct instr *instr, int slot);
 /* Of a slot that is written: the slot of the same instruction whose very bytes it may be written over (equal offsets),
  * since nothing there is read afterwards; -1: none. */
-int access_over(const struct program *program, const struct instr *instr, int slot);
+static inline int access_over(const struct program *program, const struct instr *instr, int slot)
+{
+    if (instr->op == OP_COMPUTE)
+        return instr->phase == PHASE_BACKWARD_INPUT ? access_input_over(program, instr, slot) : -1;
+    bool in_place = instr->op == OP_ALL_REDUCE && !instr->accumulate && slot % 2 == 1;
+    return in_place ? slot - 1 : -1;
+}
 /* Where the buffer of a slot stands in the instruction, to be renamed. The slot must not be empty. */
 int *access_place(struct program *program, struct instr *instr, int slot);
 /* Of an UPDATE: the fetched state that it works on, -1: the state beside its gradient. */
