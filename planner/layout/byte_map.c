@@ -2,21 +2,22 @@
 #include <string.h>
 
 /* Not negative; spare: as long. By eleven bits at a time, the lowest first. */
-static void sort_addresses(int64_t *list, int64_t *spare, int count)
+static void sort_edges(struct byte_edge *list, struct byte_edge *spare, int count)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };
-    int64_t *from = list, *to = spare, most = 0;
+    struct byte_edge *from = list, *to = spare;
+    int64_t most = 0;
     for (int i = 0; i < count; i++)
-        most |= list[i];
+        most |= list[i].address;
     for (int shift = 0; shift < 63 && most >> shift; shift += BITS) {
         int before[DIGITS + 1] = { 0 };
         for (int i = 0; i < count; i++)
-            before[(from[i] >> shift & (DIGITS - 1)) + 1]++;
+            before[(from[i].address >> shift & (DIGITS - 1)) + 1]++;
         for (int digit = 0; digit < DIGITS; digit++)
             before[digit + 1] += before[digit];
         for (int i = 0; i < count; i++)
-            to[before[from[i] >> shift & (DIGITS - 1)]++] = from[i];
-        int64_t *sorted = to;
+            to[before[from[i].address >> shift & (DIGITS - 1)]++] = from[i];
+        struct byte_edge *sorted = to;
         to = from;
         from = sorted;
     }
@@ -77,16 +78,17 @@ static int next_run(const struct byte_map *map, int cell)
     return at;
 }
 
-bool byte_map_open(struct byte_map *map, struct arena *arena, int64_t *edges, int count)
+bool byte_map_open(struct byte_map *map, struct arena *arena, struct byte_edge *edges, int count, int numbers)
 {
-    *map = (struct byte_map){ .address = edges };
-    int64_t *spare = arena_alloc(arena, (size_t)count, sizeof *spare);
-    if (!spare)
+    *map = (struct byte_map){ .cell = arena_alloc(arena, (size_t)numbers, sizeof *map->cell) };
+    struct byte_edge *spare = arena_alloc(arena, (size_t)count, sizeof *spare);
+    if (!spare || !map->cell)
         return false;
-    sort_addresses(edges, spare, count);
-    for (int i = 0; i < count; i++)
-        if (!i || edges[i] != edges[i - 1])
-            edges[map->cell_count++] = edges[i];
+    sort_edges(edges, spare, count);
+    for (int i = 0; i < count; i++) {
+        map->cell_count += !i || edges[i].address != edges[i - 1].address;
+        map->cell[edges[i].number] = map->cell_count - 1;
+    }
     map->owner = arena_alloc(arena, (size_t)map->cell_count + 1, sizeof *map->owner);
     if (!map->owner)
         return false;
@@ -104,19 +106,6 @@ bool byte_map_open(struct byte_map *map, struct arena *arena, int64_t *edges, in
     return true;
 }
 
-static int cell_at(const struct byte_map *map, int64_t address)
-{
-    int low = 0, high = map->cell_count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (map->address[middle] < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Makes the cell the beginning of a run. */
 static void split_at(struct byte_map *map, int cell)
 {
@@ -126,10 +115,10 @@ static void split_at(struct byte_map *map, int cell)
     set_bit(map, cell);
 }
 
-void byte_map_take(struct byte_map *map, int64_t low, int64_t high, int owner, void (*replaced)(void *self, int owner),
+void byte_map_take(struct byte_map *map, int low, int high, int owner, void (*replaced)(void *self, int owner),
                    void *self)
 {
-    int first = cell_at(map, low), end = cell_at(map, high);
+    int first = map->cell[low], end = map->cell[high];
     if (first >= end)
         return;
     split_at(map, first);

@@ -6,17 +6,23 @@
 #include <stdint.h>
 
 enum { BYTE_MAP_LEVELS = 6, BYTE_MAP_NOBODY = -1 };
+/* An address at which an owner may begin or end, as whoever lists them numbers it. */
+struct byte_edge {
+    int64_t address;
+    int number;
+};
 struct byte_map {
-    int64_t *address; /* (cell_count) ascending, unique; cell i is [address[i], address[i + 1]) */
-    int cell_count;
+    int cell_count;                  /* unique edges, ascending; a cell lies between two */
+    int *cell;                       /* by number: the cell that begins at the edge */
     int *owner;                      /* (cell_count) meaningful where a run begins */
     uint64_t *bits[BYTE_MAP_LEVELS]; /* run starts; a bit of level n + 1 stands for a word of level n that is not 0 */
     int level_count;
 };
-/* edges: all addresses at which an owner may begin or end, in any order; sorted in place. All bytes belong to nobody.
- * False: memory is short. */
-bool byte_map_open(struct byte_map *map, struct arena *arena, int64_t *edges, int count);
-/* [low, high), both edges, gets a new owner. Calls back once for each run that it replaces, even in part. */
-void byte_map_take(struct byte_map *map, int64_t low, int64_t high, int owner, void (*replaced)(void *self, int owner),
+/* edges: in any order, sorted in place; numbers are below `numbers`. All bytes belong to nobody. False: memory is
+ * short. */
+bool byte_map_open(struct byte_map *map, struct arena *arena, struct byte_edge *edges, int count, int numbers);
+/* What lies between the edges of two numbers gets a new owner. Calls back once for each run that it replaces, even in
+ * part. */
+void byte_map_take(struct byte_map *map, int low, int high, int owner, void (*replaced)(void *self, int owner),
                    void *self);
 #endif

@@ -11,8 +11,8 @@ struct lanes {
 
 /* What the walk knows of a buffer of the stage at hand. */
 struct use {
-    struct lanes reads, writes;   /* accesses so far */
-    unsigned short read, written; /* masks of the lanes that have any */
+    struct lanes reads, writes;   /* accesses so far, */
+    unsigned short read, written; /* of the lanes in these masks */
     int taker, taken_at;          /* who took the bytes; -1 nobody */
     bool alive;                   /* content is defined and intact */
 };
@@ -65,32 +65,35 @@ static void ignore_owner(void *self, int owner)
 
 enum { OWNER_SCRATCH = -2 };
 
-/* The address map of the stage; what lives over the step and the workspace own their bytes from the start. */
+static void list_edges(struct byte_edge *edges, int *count, int number, int64_t low, int64_t bytes)
+{
+    edges[(*count)++] = (struct byte_edge){ low, number };
+    edges[(*count)++] = (struct byte_edge){ low + bytes, number + 1 };
+}
+
+/* The map of the stage's bytes, whose edges are those of its buffers, two by two, then the workspace's; what lives over
+ * the step and the workspace own their bytes from the start. */
 static bool open_map(struct walk *w, const int *first, const int *end)
 {
     const struct stage_program *program = &w->program->stages[w->stage];
-    int64_t *edges = arena_alloc(&w->stage_arena, (size_t)(end - first) * 2 + 2, sizeof *edges);
-    int count = 0;
+    int count = 0, workspace = 2 * (int)(end - first);
+    struct byte_edge *edges = arena_alloc(&w->stage_arena, (size_t)workspace + 2, sizeof *edges);
     if (!edges)
         return false;
     for (const int *b = first; b < end; b++) {
         const struct buffer *buffer = &w->program->buffers[*b];
-        if (buffer->offset < 0)
-            continue;
-        edges[count++] = buffer_address(program, buffer);
-        edges[count++] = buffer_address(program, buffer) + buffer->bytes;
+        if (buffer->offset >= 0)
+            list_edges(edges, &count, 2 * w->place[*b], buffer_address(program, buffer), buffer->bytes);
     }
-    edges[count++] = program->scratch_offset;
-    edges[count++] = program->scratch_offset + program->scratch_bytes;
-    if (!byte_map_open(&w->map, &w->stage_arena, edges, count))
+    list_edges(edges, &count, workspace, program->scratch_offset, program->scratch_bytes);
+    if (!byte_map_open(&w->map, &w->stage_arena, edges, count, workspace + 2))
         return false;
-    byte_map_take(&w->map, program->scratch_offset, program->scratch_offset + program->scratch_bytes, OWNER_SCRATCH,
-                  ignore_owner, NULL);
+    byte_map_take(&w->map, workspace, workspace + 1, OWNER_SCRATCH, ignore_owner, NULL);
     for (const int *b = first; b < end; b++) {
         const struct buffer *buffer = &w->program->buffers[*b];
-        int64_t low = buffer_address(program, buffer);
+        int edge = 2 * w->place[*b];
         if (buffer->offset >= 0 && buffer->persistent)
-            byte_map_take(&w->map, low, low + buffer->bytes, *b, ignore_owner, NULL);
+            byte_map_take(&w->map, edge, edge + 1, *b, ignore_owner, NULL);
     }
     return true;
 }
@@ -106,10 +109,10 @@ static bool open_stage(struct walk *w, int stage)
     w->clock = arena_alloc(&w->stage_arena, (size_t)w->program->stages[stage].instr_count, sizeof *w->clock);
     if (!w->uses || !w->clock)
         return false;
-    for (const int *b = first; b < end; b++)
-        *use_of(w, *b) = (struct use){
-            .reads = none, .writes = none, .taken_at = -1, .alive = buffer_outlives_step(&w->program->buffers[*b])
-        };
+    for (const int *b = first; b < end; b++) {
+        use_of(w, *b)->taken_at = -1;
+        use_of(w, *b)->alive = buffer_outlives_step(&w->program->buffers[*b]);
+    }
     return open_map(w, first, end);
 }
 
@@ -199,11 +202,10 @@ static bool check_alive(struct walk *w, int b)
 
 static void start_buffer(struct walk *w, int b)
 {
-    const struct buffer *buffer = &w->program->buffers[b];
-    int64_t low = buffer_address(&w->program->stages[w->stage], buffer);
+    int edge = 2 * w->place[b];
     w->buffer = b;
-    if (buffer->offset >= 0)
-        byte_map_take(&w->map, low, low + buffer->bytes, b, replace_owner, w);
+    if (w->program->buffers[b].offset >= 0)
+        byte_map_take(&w->map, edge, edge + 1, b, replace_owner, w);
     struct use *use = use_of(w, b);
     use->alive = true;
     use->taken_at = -1;
