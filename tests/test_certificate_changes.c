@@ -314,7 +314,7 @@ START_TEST(no_configuration_can_have_another_fate)
 {
     static const int short_of_memory[] = { 2047, 2576, 3968 }; /* there some configurations are */
     int met[FATE_COUNT + 1] = { 0 }, more = (int)(sizeof short_of_memory / sizeof *short_of_memory);
-    for (int n = small_share() ? -20 : share_stride() > 1 ? -40 : -120; n < more; n++) {
+    for (int n = small_share() ? -13 : share_stride() > 1 ? -40 : -120; n < more; n++) {
         struct written written;
         uint64_t seed = (uint64_t)(n < 0 ? -n : short_of_memory[n]);
         if (written_open(&written, seed) && written.result->certificate.bound_ns > 0 &&

@@ -202,7 +202,7 @@ def plans(folder):
     run(*args, "-o", again)
     threads = [run("plan", "tiny-gpt", "--cluster", "1x2:cpu" if SMALL else "2x4:cpu", "--batch", 16, "--jobs", jobs, "--json") for jobs in (1, 3)]
     check("any number of jobs gives the same bytes", threads[0].returncode == 0 and threads[0].stdout == threads[1].stdout, threads[1])
-    explained = [run("explain", "tiny-gpt", "--cluster", "1x2:a100-sxm-80", "--batch", 16, "--draws", 2, "--jobs", jobs, "--json") for jobs in (1, 3)]
+    explained = [run("explain", "tiny-gpt", "--cluster", "1x2:a100-sxm-80", "--batch", 16, "--draws", 1 if SMALL else 2, "--jobs", jobs, "--json") for jobs in (1, 3)]
     check("any number of jobs explains alike", explained[0].returncode == 0 and explained[0].stdout == explained[1].stdout, explained[1])
     refused = run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--schedule", "gpipe", "--fix", "pp=4,extra-in-flight=1")
     check("the choice that a schedule refuses is named", refused.returncode != 0 and "found extra-in-flight 1" in refused.stderr, refused)
@@ -300,7 +300,8 @@ def plans_of_older_spaces(folder):
         simulated = json.loads(expect(f"simulate {name}", 0, "step_s", "simulate", plan, "--json").stdout)
         check(f"{name} takes as long as when it was made", abs(simulated["step_s"] / predicted - 1) < 1e-9, (simulated["step_s"], predicted))
         expect(f"run {name}", 0, "median step", "run", plan, "--steps", 2)
-        expect(f"explain {name}", 0, "why not another", "explain", plan, "--part", "alternatives")
+        if not SMALL or name == "unequal_stages":
+            expect(f"explain {name}", 0, "why not another", "explain", plan, "--part", "alternatives")
         expect(f"check {name}", 2, f"certificate.space.{retired}: the certificate is of a space that this version does not search", "check", plan)
 
 
@@ -425,7 +426,7 @@ def orders(folder):
     expect("an order in which a layer comes before what it reads", 2, "expected layer 5.encoder before layer 8.cross_attention", "show", bad)
     towers, layer = folder / "towers.json", {"kind": "opaque", "forward_us": 100, "backward_us": 200, "parameters": 1000, "activation_elements": 1000}
     for count, height, planned, checked in some([
-            (2, 30, "all orders of the layers", "in all orders of the layers") if SMALL else
+            (2, 12, "all orders of the layers", "in all orders of the layers") if SMALL else
             (2, 45, "all orders of the layers: 2118 order ideals", "in all orders of the layers: 2118 order ideals"),
             (4, 40, "other orders were not tried.*in whatever order no plan takes less than", "in other orders no plan is shorter than")]):
         rows = [{**layer, "name": f"{k}_{i}", "inputs": [f"{k}_{i - 1}" if i else "in"]} for k in range(count) for i in range(height)]
@@ -539,8 +540,9 @@ def explains(folder):
     check("explain: what excludes each other", nothing.returncode == 3 and report["constraints"] == ["dp", "batch"] and report["irreducible"], nothing)
     check("explain: what would do", {c["name"]: c["value"] for c in report["changes"] if c["found"]} == {"dp": None, "batch": 64}, nothing)
     check("infeasible as described", described("infeasible", report) and described("infeasible.change", report["changes"][0]), nothing)
-    alike = ["explain", "gpt2", "--cluster", "1x7:a100-sxm-80", "--batch", 5, "--part", "versus", "--versus", "zero=3"]
-    expect("explain: no difference is a difference too", 0, r"zero=3: .*\(\+0\.0 %\) .*\n +as long in each item; peak ", *alike)
+    if not SMALL:
+        alike = ["explain", "gpt2", "--cluster", "1x7:a100-sxm-80", "--batch", 5, "--part", "versus", "--versus", "zero=3"]
+        expect("explain: no difference is a difference too", 0, r"zero=3: .*\(\+0\.0 %\) .*\n +as long in each item; peak ", *alike)
     text = run("explain", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 63, "--fix", "dp=8")
     check("explain: for people", text.returncode == 3 and re.search("dp=8, by --fix.*64 instead of 63", text.stdout, re.S), text)
     for arguments, pattern in [
@@ -563,7 +565,7 @@ def processes(folder):
     expect("a plan for two", 0, "stage 0", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
     for transport in ("threads", "tcp", "mpi"):
         result = run("run", plan, "--steps", 3, "--json", "--transport", transport, "-n", 2)
-        measured = (ALL or transport == "threads") and run("profile", "tiny-gpt", "-n", 2, "--seq", 16, "--batch", 8, "--transport", transport, "--time-limit", 1, "-o",
+        measured = (ALL or transport == "threads") and run("profile", "tiny-gpt", "-n", 2, "--seq", 16, "--batch", 8, "--transport", transport, "--time-limit", 0.2 if SMALL else 1, "-o",
                        folder / "measured.json")
         if transport == "mpi" and result.returncode == 1 and "mpi" in result.stderr.lower():
             continue  # not built, or no launcher here

@@ -8,11 +8,11 @@ from calls import ALL, SMALL, check, described, expect, main, run, some
 
 def several(folder):
     small = ["plan", "tiny-gpt", "--cluster", "2x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
-    for repeated in ("tp=1,tp=1,dp=2", "layer[0-1].zero=1,layer[1].zero=0,turns=1"):
+    for repeated in some(("layer[0-1].zero=1,layer[1].zero=0,turns=1", "tp=1,tp=1,dp=2")):
         expect(f"--fix {repeated}: the same again, and layers' rules", 0, "step", *small, "--fix", repeated)
     if ALL:
         expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
-    answer = run(*small, "--top", 4, "--json")
+    answer = run(*small, "--top", 4, "--json", *(["--fix", "tp=1,zero=1"] if SMALL else []))
     top = json.loads(answer.stdout)["top"]
     check("plan --top: as many, by step", len(top) == 4 and [t["step_s"] for t in top] == sorted(t["step_s"] for t in top), answer)
     check("plan --top: the plan is the first", top[0]["step_s"] == json.loads(answer.stdout)["predicted"]["step_s"], answer)
@@ -29,17 +29,19 @@ def several(folder):
     mixed = ["plan", "bert-large", "--cluster", "1x3:h100-sxm+1x2:l40s", "--batch", 24, "--schedule", "1f1b"]
     answer = expect("plan --pareto devices of two types", 0, rf"\n .* 2  1x2:l40s  (.|\n)*{fewer}", *mixed, "--pareto", "devices")
     check("plan --pareto devices: not all five", "1x3:h100-sxm+1x2:l40s" not in answer.stdout, answer)
-    answer = run(*mixed)
-    check("plan: one type alone takes less", answer.returncode == 0 and re.search(fewer, answer.stderr), answer)
-    expect("explain: fewer devices take less", 0, "fewer devices take less time: .* less than all 8: --cluster 1x2:rtx4090\n",
-           "explain", "tiny-gpt", "--batch", 8, "--cluster", "2x4:rtx4090", "--schedule", "1f1b", "--part", "what-if")
+    if not SMALL:
+        answer = run(*mixed)
+        check("plan: one type alone takes less", answer.returncode == 0 and re.search(fewer, answer.stderr), answer)
+        expect("explain: fewer devices take less", 0, "fewer devices take less time: .* less than all 8: --cluster 1x2:rtx4090\n",
+               "explain", "tiny-gpt", "--batch", 8, "--cluster", "2x4:rtx4090", "--schedule", "1f1b", "--part", "what-if")
     answer = expect("plan --batch auto", 0, "", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--fix", "dp=2,micro-batch=3", "--json")
     found = json.loads(answer.stdout)
     tried = {t["batch"]: t["step_s"] for t in found["batches"]}
     check("plan --batch auto: all tried have what is fixed", len(tried) > 2 and all(batch % 6 == 0 for batch in tried), answer)
     check("plan --batch auto: the plan's is one of them", tried[found["decisions"]["batch"]] == found["predicted"]["step_s"], answer)
     check("plan --batch auto: all are shown", all(re.search(rf"^ +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
-    expect("plan --batch auto: beyond 63 bits is none", 3, "40960: no plan", "plan", "llama-3-70b", "--cluster", "1x5:a100-sxm-80", "--batch", "auto")
+    if not SMALL:
+        expect("plan --batch auto: beyond 63 bits is none", 3, "40960: no plan", "plan", "llama-3-70b", "--cluster", "1x5:a100-sxm-80", "--batch", "auto")
     most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")
     check("plan --batch auto:MOST: none above", max(t["batch"] for t in json.loads(most.stdout)["batches"]) <= 6, most)
     cut = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--time-limit", "0.000001")

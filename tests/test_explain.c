@@ -320,7 +320,7 @@ START_TEST(more_is_never_worse)
 {
     static const long long memories[] = { 2200000, 3000000, 80000000000 };
     for (int n = 0; n < 3; n += share_stride()) {
-        struct world world = world_open("2x2:toy", memories[n], 3);
+        struct world world = world_open(small_share() ? "1x2:toy" : "2x2:toy", memories[n + small_share()], 3);
         struct search_options options = options_of(small_share() ? 8 : 16);
         struct explainer e;
         struct what_ifs w;

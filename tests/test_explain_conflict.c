@@ -260,7 +260,7 @@ START_TEST(largest_batch)
     int found = 0;
     for (long long memory = 2000000; memory < 14000000; memory += small_share() ? 8000000 : 2000000) {
         struct world world = world_open("1x4:toy", memory, 3);
-        struct search_options options = options_of(64);
+        struct search_options options = options_of(small_share() ? 24 : 64);
         struct explainer e;
         struct conflict conflict;
         fix(&options.space.stages, 2);

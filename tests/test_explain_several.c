@@ -59,7 +59,7 @@ START_TEST(rankings_are_distinct)
     struct error err = { 0 };
     ck_assert(graph_build(&graph, world.model, 16, 0, 1, &err));
     for (int wanted = small_share() ? 5 : share_stride() > 1 ? 9 : 1; wanted <= 9; wanted += small_share() ? 8 : 4) {
-        struct search_options options = options_of(16);
+        struct search_options options = options_of(small_share() ? 4 : 16);
         struct ranking ranking;
         options.top = wanted;
         struct explainer e;

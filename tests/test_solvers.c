@@ -277,9 +277,10 @@ static int64_t least_cap(const struct knapsack *problem, int row)
  * Evaluated in integers that is seen, the row is stated again in digits, and the answer is exact. */
 START_TEST(rows_that_rounding_breaks_are_restated)
 {
+    const int part = share_stride() == 1 ? 1 : small_share() ? 5 : 2;
     uint64_t seed = 11;
     int dearer = 0, none = 0;
-    for (int n = 0; n < 300; n++) {
+    for (int n = 0; n < 300 / part; n++) {
         struct instance in;
         struct error err = { 0 };
         int counts[MAX_GROUPS * MAX_OPTIONS];
@@ -304,8 +305,8 @@ START_TEST(rows_that_rounding_breaks_are_restated)
         dearer += want < INT64_MAX;
         none += want == INT64_MAX;
     }
-    ck_assert_int_gt(dearer, 100);
-    ck_assert_int_gt(none, 10);
+    ck_assert_int_gt(dearer, 100 / part);
+    ck_assert_int_gt(none, 10 / part);
 }
 END_TEST
 
