@@ -146,19 +146,23 @@ static int compare_alike(struct world *w, const struct price_key *key, const str
     struct price_table table;
     struct error err = { 0 };
     ck_assert_msg(price_layers(&table, &scratch, &w->bench.book, key, strategy, 1, NULL, &err), "%s", err.message);
-    struct sample *sample = w->bench.book.samples; /* the last asked for */
+    const struct sample_place *place = w->bench.book.places;
+    while (place->used < w->bench.book.uses) /* the last asked for */
+        place = place->next;
+    struct sample *sample = place->sample;
     size_t bytes = (size_t)sample->graph->layer_count * sizeof *sample->by_layer;
     int64_t workspace_bytes = 0;
     int shared = 0;
     struct layer_price *together = arena_alloc(&scratch, bytes, 1);
     ck_assert_ptr_nonnull(together);
-    memcpy(together, sample_prices(sample, &w->facts, &w->bench.book.kernels, true, false, &workspace_bytes), bytes);
+    memcpy(together, sample_prices(sample, &w->facts, &w->bench.book.kernels, true, SAMPLE_WHOLE, &workspace_bytes),
+           bytes);
     for (int k = 0; k < sample->list_count; k++) {
         int i = sample->listed[k];
         shared += sample->like[i] != i;
         sample->like[i] = i;
     }
-    const struct layer_price *apart = sample_prices(sample, &w->facts, NULL, true, false, &workspace_bytes);
+    const struct layer_price *apart = sample_prices(sample, &w->facts, NULL, true, SAMPLE_WHOLE, &workspace_bytes);
     ck_assert_msg(memcmp(together, apart, bytes) == 0,
                   "zero %d, slices %d, recompute %d: another price for kernels that are alike", strategy->layer.zero,
                   strategy->layer.slices, strategy->layer.recompute);

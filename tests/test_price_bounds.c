@@ -1,4 +1,5 @@
 /* Prices beside bounds, and beside choices that nobody needs. */
+#include "planner/tables/least.h"
 #include "tests/price_world.h"
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,86 @@ START_TEST(bounds_are_below_prices)
                               (long long)(p->forward_ns + p->backward_ns));
             }
     }
+    world_close(&w);
+}
+END_TEST
+
+/* What nobody may undercut for a bound: of the closed form every number has the sign of a cost, but for the path in the
+ * lane's row, where it comes again as a cost of the step. */
+static void check_least(const struct instance *in, int config, const struct price_table *least,
+                        const struct price_table *full)
+{
+    ck_assert_int_eq(least->strategy_count, full->strategy_count);
+    ck_assert_int_le(least->base_bytes, full->base_bytes);
+    ck_assert_int_le(least->send_ns, full->send_ns);
+    ck_assert_int_le(least->norm_exchange_ns, full->norm_exchange_ns);
+    for (int i = 0; i < full->class_count * full->strategy_count; i++) {
+        const struct layer_price *l = &least->prices[i], *p = &full->prices[i];
+        int strategy = i % full->strategy_count;
+        ck_assert(plan_layer_equal(&least->strategies[strategy].layer, &full->strategies[strategy].layer));
+#define NO_MORE(member)                                                                                                \
+    ck_assert_msg(l->member <= p->member, "%s, configuration %d, class %d, strategy %d: " #member " %lld, price %lld", \
+                  in->model, config, i / full->strategy_count, strategy, (long long)l->member, (long long)p->member)
+        NO_MORE(forward_ns);
+        NO_MORE(backward_ns);
+        NO_MORE(gather_forward_ns);
+        NO_MORE(gather_backward_ns);
+        NO_MORE(gather_once_ns);
+        NO_MORE(reduce_ns);
+        NO_MORE(reduce_last_ns);
+        NO_MORE(step_ns);
+        NO_MORE(weight_bytes);
+        NO_MORE(tied_bytes);
+        NO_MORE(saved_bytes);
+        NO_MORE(transient_bytes);
+#undef NO_MORE
+    }
+}
+
+/* And the one strategy whose bytes are priced alone has no fewer than in the whole table, so that where it fits memory
+ * is not what is lacking. */
+static void check_thrifty(const struct price_table *thrifty, const struct price_table *full)
+{
+    int strategy = price_strategy(full, &thrifty->strategies[0].layer);
+    ck_assert_int_ge(strategy, 0);
+    ck_assert_int_eq(thrifty->base_bytes, full->base_bytes);
+    for (int c = 0; c < full->class_count; c++) {
+        const struct layer_price *t = price_at(thrifty, c, 0), *p = price_at(full, c, strategy);
+        ck_assert_int_eq(t->weight_bytes, p->weight_bytes);
+        ck_assert_int_ge(t->saved_bytes, p->saved_bytes);
+    }
+}
+
+/* Three configurations that follow each other differ in their prefetch, of which that of one layer comes first. */
+START_TEST(least_prices_are_below_prices)
+{
+    const struct instance *in = &instances[_i];
+    if (!in_share((uint64_t)_i))
+        return;
+    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct error err = { 0 };
+    int compared = 0, grown = 0;
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i++) {
+        const struct price_table *least = NULL, *full = NULL, *thrifty = NULL;
+        const struct config *config = &w.configs[i];
+        if (i / 3 % in->stride > 0)
+            continue;
+        ck_assert(least_table(&w.bench, config, &least, &err));
+        ck_assert(!least || least_thrifty(&w.bench, config, least, &thrifty, &err));
+        ck_assert(workbench_table(&w.bench, config, false, &full, &err));
+        if (!least || !full)
+            continue;
+        check_least(in, i, least, full);
+        if (thrifty)
+            check_thrifty(thrifty, full);
+        compared++;
+        grown += least->norm_exchange_ns > 0 || least->send_ns > 0;
+        ck_assert(least_table(&w.bench, config, &least, &err));
+        ck_assert_ptr_null(least); /* the whole table is known */
+    }
+    ck_assert_int_gt(compared, 0);
+    ck_assert(grown > 0 || compared < 3);
     world_close(&w);
 }
 END_TEST
@@ -90,6 +171,7 @@ static Suite *price_bounds_suite(void)
     TCase *tcase = tcase_create("zoo");
     tcase_set_timeout(tcase, 0);
     tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
+    tcase_add_loop_test(tcase, least_prices_are_below_prices, 0, INSTANCES);
     tcase_add_loop_test(tcase, recomputation_saves_nothing_but_memory, 0, INSTANCES);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -55,10 +55,9 @@ bool price_book_open(struct price_book *book, const struct model *model, const s
 
 void price_book_close(struct price_book *book)
 {
-    for (struct sample *sample = book->samples, *next; sample; sample = next) {
-        next = *sample_next(sample);
-        sample_free(sample);
-    }
+    for (struct sample_place *place = book->places; place; place = place->next)
+        sample_free(place->sample);
+    memo_free(&book->shapes);
     for (size_t i = 0; i < sizeof book->kept / sizeof *book->kept; i++)
         graph_free(book->kept[i].graph);
     arena_free(&book->arena);
@@ -100,24 +99,31 @@ static bool want_graph(struct price_book *book, const struct price_key *key, str
                      book->class_count);
 }
 
+static struct sample_place *new_place(struct price_book *book)
+{
+    struct sample_place *place = arena_alloc(&book->arena, 1, sizeof *place);
+    if (place) {
+        place->next = book->places;
+        book->places = place;
+    }
+    return place;
+}
+
 /* The longest unused go when all take too much memory: models of thousands of different layers have such samples. */
 static void make_room(struct price_book *book)
 {
-    size_t bytes = 0;
-    struct sample *sample;
-    for (struct sample **at = &book->samples; (sample = *at);) {
-        bytes += sample_bytes(sample);
-        if (bytes <= book->sample_room_bytes) {
-            at = sample_next(sample);
-            continue;
-        }
-        *at = *sample_next(sample);
-        sample_free(sample);
+    while (book->sample_bytes > book->sample_room_bytes) {
+        struct sample_place *oldest = NULL;
+        for (struct sample_place *place = book->places; place; place = place->next)
+            if (place->sample && (!oldest || place->used < oldest->used))
+                oldest = place;
+        sample_free(oldest->sample);
+        oldest->sample = NULL;
+        book->sample_bytes -= oldest->bytes;
     }
 }
 
-/* A sample of the sizes asked for: one that was lowered for others, or a new one. The last asked for is the first of
- * the list. */
+/* A sample of the sizes asked for: one that was lowered for others, or a new one. */
 static bool want_sample(struct sample **out, struct price_book *book, const struct price_key *key,
                         const struct plan_layer *layer, int stages, struct error *err)
 {
@@ -133,19 +139,26 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
                                   .clips = book->clips };
     if (!want_graph(book, key, err))
         return false;
-    struct sample **at = &book->samples;
-    while (*at && !(sample_matches(*at, &shape) && sample_resize(*at, book->graph, &key->mesh)))
-        at = sample_next(*at);
-    *out = *at;
-    if (*out) {
-        *at = *sample_next(*out);
-    } else {
+    bool known;
+    int64_t words[SAMPLE_SHAPE_WORDS];
+    size_t count = (size_t)sample_shape_words(&shape, words);
+    struct sample_place **at = memo_place(&book->shapes, words, count, sizeof *at, &known), *place;
+    if (!at)
+        return fail_memory(err);
+    while (*at && (*at)->sample && !sample_resize((*at)->sample, book->graph, &key->mesh))
+        at = &(*at)->alike;
+    if (!*at && !(*at = new_place(book)))
+        return fail_memory(err);
+    place = *at;
+    if (!place->sample) {
         make_room(book);
-        if (!sample_open(out, book->graph, &shape, err))
+        if (!sample_open(&place->sample, book->graph, &shape, err))
             return false;
+        place->bytes = sample_bytes(place->sample);
+        book->sample_bytes += place->bytes;
     }
-    *sample_next(*out) = book->samples;
-    book->samples = *out;
+    place->used = ++book->uses;
+    *out = place->sample;
     return true;
 }
 
@@ -253,12 +266,20 @@ static bool only_computes(const struct mesh *mesh)
     return mesh_tensor(mesh) * mesh_context(mesh) * mesh_expert(mesh) == 1;
 }
 
+static enum sample_part part_of(const struct price_key *key)
+{
+    if (key->bytes)
+        return key->bound_only ? SAMPLE_PATH_AND_BYTES : SAMPLE_BYTES;
+    return key->bound_only ? SAMPLE_PATH : SAMPLE_WHOLE;
+}
+
 /* For a bound a rank that shares nothing speaks for those that do: where only kernels stand on the path, sharding saves
  * no more of it than the adding to gradients. */
 static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
 {
-    *sharded = key->bound_only && layer->zero > 0 && only_computes(&key->mesh);
-    struct price_key own = key->bound_only && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
+    bool path = part_of(key) == SAMPLE_PATH;
+    *sharded = path && layer->zero > 0 && only_computes(&key->mesh);
+    struct price_key own = path && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
     own.accumulates = key->accumulates && !*sharded;
     return own;
 }
@@ -278,7 +299,7 @@ static bool price_whole_loss(struct layer_price **whole, struct arena *arena, st
     *whole = arena_alloc(arena, layers, sizeof **whole);
     if (!*whole)
         return fail_memory(err);
-    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, key->bound_only, &workspace),
+    memcpy(*whole, sample_prices(sample, book->facts, &book->kernels, key->accumulates, part_of(key), &workspace),
            layers * sizeof **whole);
     return true;
 }
@@ -288,7 +309,7 @@ static void price_one(struct price_table *table, int strategy, struct price_book
                       const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
 {
     const struct layer_price *by_layer = sample_prices(sample, book->facts, &book->kernels, own->accumulates,
-                                                       key->bound_only, &table->workspace_bytes[strategy]);
+                                                       part_of(key), &table->workspace_bytes[strategy]);
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
         if (sharded)
@@ -358,7 +379,7 @@ static bool price_send(struct price_table *table, struct price_book *book, const
 {
     struct sample *sample;
     struct plan_layer plain = plain_layer(key->mesh.dim);
-    if (key->bound_only || !has_second_stage(book, key))
+    if (part_of(key) != SAMPLE_WHOLE || !has_second_stage(book, key))
         return true;
     if (!want_sample(&sample, book, key, &plain, 2, err))
         return false;
@@ -412,7 +433,7 @@ static bool keep_times_of(struct price_table *table, int strategy, struct price_
     struct strategy plain = table->strategies[strategy];
     struct arena scratch = { 0 };
     struct price_table other, *from = table;
-    if (plain.layer.recompute == RECOMPUTE_NONE || key->bound_only)
+    if (plain.layer.recompute == RECOMPUTE_NONE || part_of(key) != SAMPLE_WHOLE)
         return true;
     plain.layer.recompute = RECOMPUTE_NONE;
     int like = price_strategy(table, &plain.layer);
@@ -444,7 +465,7 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
         }
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
-    if (book->clips && !key->bound_only)
+    if (book->clips && part_of(key) == SAMPLE_WHOLE)
         table.norm_exchange_ns = norm_exchange_ns(book);
     if (like) {
         table.send_ns = like->send_ns;

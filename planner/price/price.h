@@ -100,6 +100,7 @@ struct price_key {
     bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
     bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
     bool alone;       /* with it: ranks with sequences of their own share nothing */
+    bool bytes;       /* memory alone; of a bound beside the path, and each strategy on the key's own mesh */
 };
 
 /* The key as words (memo.h); their number. */
@@ -108,17 +109,15 @@ int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS]);
 /* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
 struct price_key price_key_alone(const struct price_key *key);
 
-/* What kernels and collectives took last on one mesh: strategies share most of them. */
+/* What kernels and collectives took last: strategies share most of them, and meshes that differ in their data-parallel
+ * ranks the kernels. */
 struct kernel_costs {
     const struct facts *facts;
-    const struct graph *graph;
-    int64_t batch, vocab_multiple; /* the graph's */
-    int micro_batches;
-    struct mesh mesh;
+    uint64_t of_rank, of_mesh; /* the present sizes: of one rank, which decide kernels; of groups of ranks */
     struct kernel_cost {
-        uint64_t kernel; /* 0: none */
+        uint64_t key; /* 0: none */
         int64_t ns;
-    } at[1 << 8];
+    } at[1 << 12];
 };
 /* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
  * resized. Not for several threads. */
@@ -136,9 +135,16 @@ struct price_book {
         int64_t vocab_multiple;
     } kept[32];                /* the folded model for the batches and paddings last asked for, the newest first */
     const struct graph *graph; /* that one */
-    struct sample *samples;
+    struct memo shapes;        /* the first place of each, for samples */
+    struct sample_place {
+        struct sample_place *next, *alike; /* of all; of one shape, whose samples differ in what no resizing changes */
+        struct sample *sample;             /* NULL: it had to go */
+        size_t bytes;
+        int64_t used; /* by which of all uses it was last */
+    } * places;
+    int64_t uses;
+    size_t sample_bytes, sample_room_bytes; /* what samples take together, and before the longest unused go */
     struct kernel_costs kernels;
-    size_t sample_room_bytes; /* what samples take together before the longest unused go */
     uint64_t rates;    /* the number of the facts; those with the same one differ in memory alone. 0: they have none */
     struct memo known; /* known.h */
 };

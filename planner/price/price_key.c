@@ -9,7 +9,7 @@ int price_key_words(const struct price_key *key, int64_t out[PRICE_KEY_WORDS])
     out[count++] = key->vocab_multiple;
     out[count++] = key->bucket_bytes;
     out[count++] = (int64_t)key->prefetch << 32 | key->loss_chunks;
-    out[count++] = key->accumulates | key->bound_only << 1 | key->alone << 2;
+    out[count++] = key->accumulates | key->bound_only << 1 | key->alone << 2 | key->bytes << 3;
     for (int i = 0; i < key->mesh.atom_count; i++)
         out[count++] = (int64_t)key->mesh.size[i] << 8 | key->mesh.dim[i];
     return count;

@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sample **sample_next(struct sample *sample)
-{
-    return &sample->next;
-}
-
 /* ---- lowering ---- */
 
 static void set_sizes(struct sample *s, const struct graph *graph, const struct mesh *mesh)
@@ -238,20 +233,21 @@ void sample_free(struct sample *s)
     free(s);
 }
 
-bool sample_matches(const struct sample *s, const struct sample_shape *shape)
+int sample_shape_words(const struct sample_shape *shape, int64_t out[SAMPLE_SHAPE_WORDS])
 {
-    const struct sample_shape *own = &s->shape;
-    bool same = own->mesh.atom_count == shape->mesh.atom_count && own->stages == shape->stages &&
-                own->micro_batches == shape->micro_batches && own->prefetch == shape->prefetch &&
-                own->loss_chunks == shape->loss_chunks && own->vocab_multiple == shape->vocab_multiple &&
-                own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype && own->clips == shape->clips &&
-                plan_layer_equal(&own->layer, &shape->layer);
-    for (int i = 0; same && i < shape->mesh.atom_count; i++) {
-        int size = shape->mesh.size[i], mine = own->mesh.size[i];
+    _Static_assert(sizeof shape->layer % sizeof *out == 0, "a layer's decisions are whole words");
+    int count = sizeof shape->layer / sizeof *out;
+    memcpy(out, &shape->layer, sizeof shape->layer);
+    out[count++] = shape->vocab_multiple;
+    out[count++] = shape->bucket_bytes;
+    out[count++] = (int64_t)shape->stages << 32 | shape->micro_batches;
+    out[count++] = (int64_t)shape->prefetch << 32 | shape->loss_chunks;
+    out[count++] = (int64_t)shape->dtype << 1 | shape->clips;
+    for (int i = 0; i < shape->mesh.atom_count; i++) {
         bool deals = dimension_deals_batch(dimensions[shape->layer.dim[i]]);
-        same = deals ? (size > 1) == (mine > 1) : size == mine;
+        out[count++] = deals ? -(shape->mesh.size[i] > 1) : shape->mesh.size[i];
     }
-    return same;
+    return count;
 }
 
 bool sample_resize(struct sample *s, const struct graph *graph, const struct mesh *mesh)
@@ -529,7 +525,7 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     }
     sample_price_kernels(s);
     if (accumulates)
-        sample_price_adding(s, facts);
+        sample_price_adding(s, facts, known);
     price_path(s);
     settle_copies(s);
     if (!path_only)
@@ -537,11 +533,12 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
 }
 
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, bool path_only, int64_t *workspace_bytes)
+                                        bool accumulates, enum sample_part part, int64_t *workspace_bytes)
 {
     forget_prices(s);
-    price_times(s, facts, known, accumulates, path_only);
-    *workspace_bytes = sample_price_memory(s, path_only);
+    if (part != SAMPLE_BYTES)
+        price_times(s, facts, known, accumulates, part != SAMPLE_WHOLE);
+    *workspace_bytes = sample_price_memory(s, part == SAMPLE_PATH);
     return s->by_layer;
 }
 

@@ -15,26 +15,27 @@ struct sample_shape {
     enum dtype dtype;
     bool clips; /* gradients by their global norm */
 };
+/* PATH: nothing that waits for the data-parallel lane, no temporary memory, and of the step what it takes however many
+ * ranks share it. PATH_AND_BYTES: the same with all memory. BYTES: that alone. */
+enum sample_part { SAMPLE_WHOLE, SAMPLE_PATH, SAMPLE_PATH_AND_BYTES, SAMPLE_BYTES };
 struct sample;
 /* graph: of the shape's micro-batches on its mesh. Fails when lowering does. */
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err);
 void sample_free(struct sample *sample); /* accepts NULL */
-/* Whether the sample's instructions are those of the shape. */
-bool sample_matches(const struct sample *sample, const struct sample_shape *shape);
+/* What the instructions depend on, as words (memo.h); their number. */
+enum { SAMPLE_SHAPE_WORDS = 5 + MAX_ATOMS + sizeof(struct plan_layer) / sizeof(int64_t) };
+int sample_shape_words(const struct sample_shape *shape, int64_t out[SAMPLE_SHAPE_WORDS]);
 /* Makes it the program of a mesh of the same shape and of the graph's batch; false: lowering must say (a new sample).
  * The graph is borrowed until the next call. */
 bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
 /**
  * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
  * memory. known: what samples before it cost, for samples behind it; may be NULL. accumulates: of a micro-batch that is
- * not the first. path_only: nothing that waits for the data-parallel lane, no temporary memory, and of the step what it
- * takes however many ranks share it.
+ * not the first.
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, struct kernel_costs *known,
-                                        bool accumulates, bool path_only, int64_t *workspace_bytes);
+                                        bool accumulates, enum sample_part part, int64_t *workspace_bytes);
 /* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 size_t sample_bytes(const struct sample *sample);
-/* Samples of one book are a list. */
-struct sample **sample_next(struct sample *sample);
 #endif

@@ -86,33 +86,44 @@ bool sample_list_alike(struct sample *s)
     return good;
 }
 
-/* For other sizes than those before nothing is known. */
-static void forget_others(const struct sample *s, const struct facts *facts, struct kernel_costs *known)
+/* What a kernel's cost depends on beside itself: sizes of one rank, which are the same for any number of ranks that have
+ * sequences of their own. Groups of ranks are those of the whole mesh. */
+static void set_sizes(const struct sample *s, const struct facts *facts, struct kernel_costs *known)
 {
-    struct mesh mesh = s->shape.mesh;
-    memcpy(mesh.size, s->plan->stages[0].atom, sizeof mesh.size);
-    if (known->facts == facts && known->graph == s->graph && known->batch == s->graph->batch &&
-        known->micro_batches == s->shape.micro_batches && known->vocab_multiple == s->shape.vocab_multiple &&
-        mesh_equal(&known->mesh, &mesh))
-        return;
-    *known = (struct kernel_costs){ .facts = facts,
-                                    .graph = s->graph,
-                                    .batch = s->graph->batch,
-                                    .vocab_multiple = s->shape.vocab_multiple,
-                                    .micro_batches = s->shape.micro_batches,
-                                    .mesh = mesh };
+    const struct mesh *mesh = &s->shape.mesh;
+    const int *size = s->plan->stages[0].atom;
+    int64_t own = s->graph->batch / s->shape.micro_batches;
+    if (known->facts != facts)
+        *known = (struct kernel_costs){ .facts = facts };
+    known->of_rank = known->of_mesh = hash_i64(HASH_START, s->shape.vocab_multiple);
+    for (int i = 0; i < mesh->atom_count; i++) {
+        bool deals = dimension_deals_batch(dimensions[s->shape.layer.dim[i]]);
+        own = deals ? own / size[i] : own;
+        known->of_rank = hash_i64(known->of_rank, deals ? 0 : size[i]);
+        known->of_mesh = hash_i64(known->of_mesh, size[i]);
+    }
+    known->of_rank = hash_i64(known->of_rank, own);
+    known->of_mesh = hash_i64(known->of_mesh, s->plan->stage_count);
+}
+
+/* key: of the instruction, 0: it has none. */
+static int64_t known_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, uint64_t key,
+                        const struct instr *instr)
+{
+    if (!known || key == 0)
+        return cost_instr_ns(facts, s->program, 0, instr);
+    key = mix64(key ^ (instr->op == OP_COMPUTE ? known->of_rank : known->of_mesh)) | 1;
+    struct kernel_cost *cost = &known->at[(key >> 1) % (sizeof known->at / sizeof *known->at)];
+    if (cost->key != key)
+        *cost = (struct kernel_cost){ key, cost_instr_ns(facts, s->program, 0, instr) };
+    return cost->ns;
 }
 
 static int64_t instr_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
     const struct instr *instr = &s->program->stages[0].instrs[index];
-    uint64_t kernel = s->kernel[index] ? s->kernel[index] : cost_collective_key(s->program, 0, instr);
-    if (!known || kernel == 0)
-        return cost_instr_ns(facts, s->program, 0, instr);
-    struct kernel_cost *cost = &known->at[mix64(kernel) % (sizeof known->at / sizeof *known->at)];
-    if (cost->kernel != kernel)
-        *cost = (struct kernel_cost){ kernel, cost_instr_ns(facts, s->program, 0, instr) };
-    return cost->ns;
+    uint64_t key = s->kernel[index] ? s->kernel[index] : cost_collective_key(s->program, 0, instr);
+    return known_ns(s, facts, known, key, instr);
 }
 
 /* Of what stands on the path no more than it takes by any strategy. */
@@ -127,7 +138,7 @@ static int64_t least_ns(const struct sample *s, const struct facts *facts, struc
 void sample_price_instrs(struct sample *s, const struct facts *facts, struct kernel_costs *known, bool path_only)
 {
     if (known)
-        forget_others(s, facts, known);
+        set_sizes(s, facts, known);
     for (int k = 0; k < s->list_count; k++) {
         int i = s->listed[k], like = s->like[i];
         s->duration[i] = like < i    ? s->duration[like]
@@ -137,16 +148,19 @@ void sample_price_instrs(struct sample *s, const struct facts *facts, struct ker
 }
 
 /* Of the micro-batches after the first, which add to the gradients that it left. */
-static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t own_ns)
+static int64_t adding_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
+    const struct instr *instr = &s->program->stages[0].instrs[index];
     struct instr adding = *instr;
     for (int i = 0; i < MAX_OPERANDS; i++)
         if (stays(s->program, instr_operand(s->program, instr, ROLE_GRADIENT_WEIGHT, i)))
             adding.define &= (uint8_t) ~(1u << i);
-    return adding.define != instr->define ? cost_instr_ns(facts, s->program, 0, &adding) : own_ns;
+    return adding.define == instr->define
+               ? s->duration[index]
+               : known_ns(s, facts, known, hash_i64(s->kernel[index], adding.define), &adding);
 }
 
-void sample_price_adding(struct sample *s, const struct facts *facts)
+void sample_price_adding(struct sample *s, const struct facts *facts, struct kernel_costs *known)
 {
     const struct stage_program *list = &s->program->stages[0];
     for (int k = 0; k < s->list_count; k++) {
@@ -154,7 +168,7 @@ void sample_price_adding(struct sample *s, const struct facts *facts)
         const struct instr *instr = &list->instrs[i];
         if (instr->op != OP_COMPUTE || instr->phase != PHASE_BACKWARD_WEIGHT)
             continue;
-        s->duration[i] = like < i ? s->duration[like] : adding_ns(s, facts, instr, s->duration[i]);
+        s->duration[i] = like < i ? s->duration[like] : adding_ns(s, facts, known, i);
     }
 }
 

@@ -24,7 +24,6 @@ struct layer_pass {
 };
 
 struct sample {
-    struct sample *next;
     struct arena arena;
     struct sample_shape shape;
     const struct graph *graph; /* borrowed */
@@ -74,7 +73,7 @@ bool sample_list_alike(struct sample *sample);
  * share it. known: as for sample_prices(). */
 void sample_price_instrs(struct sample *sample, const struct facts *facts, struct kernel_costs *known, bool path_only);
 /* Makes them those of the micro-batches after the first, which add to the gradients that it left. */
-void sample_price_adding(struct sample *sample, const struct facts *facts);
+void sample_price_adding(struct sample *sample, const struct facts *facts, struct kernel_costs *known);
 /* Adds to by_layer the kernels of struct least_price. */
 void sample_price_kernels(struct sample *sample);
 /* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */

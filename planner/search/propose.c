@@ -6,6 +6,7 @@
 #include "planner/space/config_name.h"
 #include "planner/search/propose_parts.h"
 #include "planner/search/search.h"
+#include "planner/tables/least.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,17 +15,42 @@
 static void solve_job(void *context, int index)
 {
     struct job *job = &((struct job *)context)[index];
-    job->good = !job->table || partition_solve(&job->problem, job->arena, &job->result, &job->err);
+    job->good = job->done || job->like >= 0 || !job->table ||
+                partition_solve(&job->problem, job->arena, &job->result, &job->err);
+}
+
+/* What is only bounded is bounded by what its strategies cost at least before they are priced; where that is not
+ * enough, and more is known by then, once more. */
+static bool choose_table(struct run *run, struct job *job)
+{
+    const struct config *config = &run->configs[job->config];
+    const struct price_table *before = job->least;
+    if (job->by_least && !least_table(&run->bench, config, &job->least, run->err))
+        return false;
+    job->whole = job->least == before || !job->least;
+    job->table = job->least;
+    return !job->whole || workbench_table(&run->bench, config, false, &job->table, run->err);
+}
+
+/* What differs in its prefetch alone from an earlier one of the wave is the same problem by what strategies cost at
+ * least: the index of that, or -1. */
+static int find_like(const struct run *run, const struct job *jobs, int index)
+{
+    const struct job *job = &jobs[index];
+    int like = job->whole ? -1 : index - 1;
+    while (like >= 0 && (jobs[like].done || jobs[like].table != job->table ||
+                         !config_equal_but(&run->configs[jobs[like].config], &run->configs[job->config], BUT_PREFETCH)))
+        like--;
+    return like;
 }
 
 static bool prepare_job(struct run *run, struct job *job, int64_t below_ns, int64_t gap_ppm)
 {
-    if (!workbench_table(&run->bench, &run->configs[job->config], false, &job->table, run->err))
+    if (!choose_table(run, job))
         return false;
     if (!job->table)
         return true;
-    job->arena = run_arena(run);
-    if (!job->arena)
+    if (!job->arena && !(job->arena = run_arena(run)))
         return fail_memory(run->err);
     if (!run_problem(run, job->config, job->table, run->capacity_bytes, &job->problem))
         return false;
@@ -43,6 +69,20 @@ static bool prepare_job(struct run *run, struct job *job, int64_t below_ns, int6
     return true;
 }
 
+/* job->done: by its whole table; or by the least there are no plans that are wanted, and it is known whether that is
+ * for want of memory: it is not where one strategy of all layers has room. */
+static bool look_at(struct run *run, struct job *job)
+{
+    struct partition_problem problem = job->problem;
+    job->done = job->whole || job->result.no_memory;
+    if (job->done || !job->result.ruled_out)
+        return true;
+    if (!least_thrifty(&run->bench, &run->configs[job->config], job->least, &problem.table, run->err))
+        return false;
+    job->done = problem.table && !partition_lacks_memory(&problem);
+    return true;
+}
+
 /* Candidates are cut at places of the chain that has all orders. */
 static void take_places(const struct run *run, struct job *job)
 {
@@ -53,17 +93,42 @@ static void take_places(const struct run *run, struct job *job)
     }
 }
 
+static void count_work(struct run *run, const struct partition_result *result)
+{
+    struct certificate *certificate = &run->result->certificate;
+    certificate->knapsacks += result->knapsacks;
+    certificate->nodes += result->nodes;
+    certificate->passes += result->passes;
+}
+
 bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_ns, int64_t gap_ppm)
 {
-    for (int i = 0; i < count; i++)
-        if (!prepare_job(run, &jobs[i], below_ns, gap_ppm))
-            return false;
-    run_parallel(run, count, solve_job, jobs);
-    for (int i = 0; i < count; i++) {
-        if (!jobs[i].good)
-            return fail_kind(run->err, jobs[i].err.kind, "%s", jobs[i].err.message);
-        take_places(run, &jobs[i]);
+    for (int left = count; left > 0;) {
+        for (int i = 0; i < count; i++) {
+            if (!jobs[i].done && !prepare_job(run, &jobs[i], below_ns, gap_ppm))
+                return false;
+            jobs[i].like = find_like(run, jobs, i);
+        }
+        run_parallel(run, count, solve_job, jobs);
+        for (int i = 0; i < count; i++) {
+            struct job *job = &jobs[i];
+            if (!job->good)
+                return fail_kind(run->err, job->err.kind, "%s", job->err.message);
+            if (job->done)
+                continue;
+            if (job->like >= 0) {
+                job->result = jobs[job->like].result;
+                job->result.knapsacks = job->result.passes = 0;
+            }
+            if (!look_at(run, job))
+                return false;
+            left -= job->done;
+            if (!job->done)
+                count_work(run, &job->result);
+        }
     }
+    for (int i = 0; i < count; i++)
+        take_places(run, &jobs[i]);
     return true;
 }
 
@@ -172,14 +237,6 @@ static int next_worth(const struct run *run, const struct queue *queue)
             return place;
     }
     return queue->count;
-}
-
-static void count_work(struct run *run, const struct partition_result *result)
-{
-    struct certificate *certificate = &run->result->certificate;
-    certificate->knapsacks += result->knapsacks;
-    certificate->nodes += result->nodes;
-    certificate->passes += result->passes;
 }
 
 static bool count_job(struct run *run, const struct job *job)
@@ -432,7 +489,8 @@ static struct job job_of(const struct run *run, struct queue *queue, const struc
                          .queue = queue,
                          .halves = next->known == RELAXED || run_is_small(run) ? PARTITION_HALVES : 0,
                          .to_the_end = next->known == TRIED,
-                         .bound_only = relaxed };
+                         .bound_only = relaxed,
+                         .by_least = relaxed && next->known == FIRST };
 }
 
 /* The next ones that are worth it, out of the queue; their number, WAVE at most. */

@@ -14,11 +14,15 @@ struct job {
     int64_t enough_ns;   /* the problem's */
     struct queue *queue; /* that it was taken from */
     bool bound_only;     /* relaxed, not solved */
+    bool by_least;       /* first by what strategies cost at least */
     bool unstoppable;    /* time does not end it: it is for a first plan, without which there is no answer */
     bool to_the_end;     /* for the proof: with many nodes, and only what is shorter than the best */
     bool files_order;    /* cut in no other order of the layers */
     int halves;          /* then the bound is sharpened so often */
     const struct price_table *table; /* NULL: lowering has no program for it */
+    const struct price_table *least; /* what it is bounded by before it is priced; NULL: nothing */
+    bool whole, done;                /* priced: then it is done when it is solved, or before */
+    int like;                        /* index of a job of the wave with the same problem, -1: none */
     struct partition_problem problem;
     struct partition_result result;
     struct arena *arena; /* of the run: candidates keep what lies in it */

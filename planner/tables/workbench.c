@@ -214,6 +214,13 @@ static size_t words_of(const struct price_key *key, int64_t out[PRICED_WORDS])
     return 1 + (size_t)price_key_words(key, &out[1]);
 }
 
+const struct price_table *workbench_known(const struct workbench *bench, const struct price_key *key)
+{
+    int64_t words[PRICED_WORDS];
+    const struct priced_strategy *priced = memo_find(&bench->made, words, words_of(key, words));
+    return priced && !priced->refused && !priced->nothing ? &priced->table : NULL;
+}
+
 /* More bytes than any device has, and than any other strategy of the layer. */
 static struct layer_price forbidden(const struct workbench *bench, const struct price_table *table, int class_index)
 {
@@ -268,16 +275,13 @@ static bool find_like(struct workbench *bench, const struct price_key *key, cons
 {
     struct price_key like = key->bound_only ? price_key_alone(key) : *key;
     struct priced_strategy *priced = NULL;
-    int64_t words[PRICED_WORDS];
     *out = NULL;
     like.prefetch = 1;
     if (bench->space->rule_count > 0 || (like.prefetch == key->prefetch && like.alone == key->alone))
         return true;
-    if (!key->bound_only)
-        priced = memo_find(&bench->made, words, words_of(&like, words));
-    else if (!want_priced(bench, &like, &priced, err))
+    if (key->bound_only && !want_priced(bench, &like, &priced, err))
         return false;
-    *out = priced && !priced->refused ? &priced->table : NULL;
+    *out = workbench_known(bench, &like);
     return true;
 }
 

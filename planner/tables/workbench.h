@@ -17,7 +17,10 @@ struct model;
 
 /* What a table was made for. */
 enum made_table {
-    MADE_PRICES,         /* a key (workbench.c) */
+    MADE_PRICES, /* a key (workbench.c) */
+    MADE_LEAST,  /* least.c: what configurations cost at least, by what is known of them */
+    MADE_LEAST_LIKE,
+    MADE_THRIFTY,
     MADE_STAGE_OF_TYPES, /* types.c: stages across several types of devices */
     MADE_LEAST_OF_TYPES,
     MADE_BY_STAGE, /* configurations over several types */
@@ -59,6 +62,8 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
  */
 bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
                         struct error *err);
+/* The table of a key, without cuts, if it was made; NULL: it was not, or is refused. */
+const struct price_table *workbench_known(const struct workbench *bench, const struct price_key *key);
 /* What the configuration's prices depend on. */
 struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only);
 /* In-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL: out of

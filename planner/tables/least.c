@@ -1,0 +1,191 @@
+/* Most configurations are ruled out by what their plans have to keep: too much, or so much that layers are computed
+ * again. Neither depends on what the data-parallel lane does. So both ends of ZeRO are priced on as few ranks that
+ * split the batch as a bound needs, and tell what all of its stages take on any number of them: the path no less than
+ * the shorter of both; of weights, gradients and states what each stage leaves whole, and of the rest a share.
+ *
+ * Where the table with a prefetch of one layer is known, its path and its reductions are those of any prefetch at
+ * least: gathers that are not issued ahead stand on the path, and more that are issued ahead hide no better. */
+#include "planner/tables/least.h"
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "planner/tables/cuts.h"
+#include <string.h>
+
+/* The ends that are priced, two for each way to recompute; one where nothing is shared. */
+struct ends {
+    int count, each;
+    int first[RECOMPUTE_COUNT]; /* index of the first of each; -1: no strategy has it */
+    struct strategy *list;
+};
+
+/* Those of the configuration, if they differ in ZeRO and recomputation alone; else their number is 0. */
+static bool list_strategies(struct workbench *bench, const struct config *config, struct strategy **out, int *count)
+{
+    *count = space_strategies(bench->space, &config->mesh, NULL);
+    *out = arena_alloc(&bench->arena, (size_t)*count, sizeof **out);
+    if (!*out)
+        return false;
+    space_strategies(bench->space, &config->mesh, *out);
+    for (int i = *count - 1; i >= 0 && *count > 0; i--) {
+        const struct plan_layer *layer = &(*out)[i].layer;
+        struct plan_layer plain = { .zero = layer->zero, .recompute = layer->recompute, .slices = 1 };
+        memcpy(plain.dim, config->mesh.dim, sizeof plain.dim);
+        if (!plan_layer_equal(layer, &plain))
+            *count = 0;
+    }
+    return true;
+}
+
+static bool list_ends(struct workbench *bench, const struct strategy *strategies, int count, const struct mesh *mesh,
+                      struct ends *ends)
+{
+    *ends = (struct ends){ .each = mesh_shards(mesh) > 1 ? 2 : 1,
+                           .list = arena_alloc(&bench->arena, 2 * RECOMPUTE_COUNT, sizeof *ends->list) };
+    memset(ends->first, -1, sizeof ends->first);
+    for (int i = 0; ends->list && i < count; i++) {
+        struct plan_layer layer = { .recompute = strategies[i].layer.recompute, .slices = 1 };
+        if (ends->first[layer.recompute] >= 0)
+            continue;
+        memcpy(layer.dim, mesh->dim, sizeof layer.dim);
+        ends->first[layer.recompute] = ends->count;
+        for (int end = 0; end < ends->each; end++, layer.zero = 3)
+            ends->list[ends->count++] = (struct strategy){ layer };
+    }
+    return ends->list != NULL;
+}
+
+/* What ZeRO's stage leaves whole of what a rank has without it, and a share of the rest. */
+static int64_t least_weight_bytes(const struct layer_price *without, int zero, int shards)
+{
+    const int64_t whole[] = { without->weight_bytes, without->version_bytes + without->exchange_bytes,
+                              without->version_bytes, 0 };
+    return whole[zero] + (without->weight_bytes - whole[zero]) / shards;
+}
+
+static struct layer_price least_price(const struct price_table *priced, const struct ends *ends, int class_index,
+                                      const struct plan_layer *layer, int shards)
+{
+    int first = ends->first[layer->recompute];
+    struct layer_price least = *price_at(priced, class_index, first);
+    int64_t weight_bytes = least_weight_bytes(&least, layer->zero, shards);
+    if (layer->zero > 0 && ends->each > 1)
+        price_merge(&least, price_at(priced, class_index, first + 1), false);
+    return (struct layer_price){ .forward_ns = least.forward_ns,
+                                 .backward_ns = least.backward_ns,
+                                 .step_ns = least.step_ns,
+                                 .weight_bytes = weight_bytes,
+                                 .saved_bytes = least.saved_bytes,
+                                 .transient_bytes = least.transient_bytes };
+}
+
+/* *out stays NULL where lowering refuses an end, or strategies have more to choose from. */
+static bool make_least(struct workbench *bench, const struct config *config, const struct price_key *key, int shards,
+                       const struct price_table **out, struct error *err)
+{
+    struct strategy *strategies;
+    struct price_table priced, *table = arena_alloc(&bench->arena, 1, sizeof *table);
+    struct error why = { 0 };
+    struct ends ends;
+    int count;
+    if (!table || !list_strategies(bench, config, &strategies, &count) ||
+        !list_ends(bench, strategies, count, &key->mesh, &ends))
+        return fail_memory(err);
+    bench->book.facts = bench->facts;
+    if (count == 0)
+        return true;
+    if (!price_layers(&priced, &bench->arena, &bench->book, key, ends.list, ends.count, NULL, &why))
+        return why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+    *table = priced;
+    table->strategies = strategies;
+    table->strategy_count = count;
+    table->prices = arena_alloc(&bench->arena, (size_t)(table->class_count * count), sizeof *table->prices);
+    if (!table->prices)
+        return fail_memory(err);
+    for (int c = 0; c < table->class_count; c++)
+        for (int i = 0; i < count; i++)
+            table->prices[c * count + i] = least_price(&priced, &ends, c, &strategies[i].layer, shards);
+    *out = table;
+    return true;
+}
+
+/* The least with the path and the reductions of the table that has a prefetch of one layer. */
+static bool add_known(struct workbench *bench, const struct config *config, const struct price_table *like,
+                      const struct price_table **least, struct error *err)
+{
+    const int64_t words[] = { MADE_LEAST_LIKE, (intptr_t)like };
+    bool known;
+    struct price_table **made = memo_place(&bench->made, words, sizeof words / sizeof *words, sizeof *made, &known);
+    if (!made || (!known && !(*made = price_copy_table(&bench->arena, *least))))
+        return fail_memory(err);
+    for (int i = 0; !known && i < like->class_count * like->strategy_count; i++) {
+        struct layer_price *own = &(*made)->prices[i];
+        const struct layer_price *p = &like->prices[i];
+        own->forward_ns = max_i64(own->forward_ns, p->forward_ns);
+        own->backward_ns = max_i64(own->backward_ns, p->backward_ns);
+        own->step_ns = max_i64(own->step_ns, p->step_ns);
+        own->reduce_ns = p->reduce_ns;
+        own->reduce_last_ns = p->reduce_last_ns;
+    }
+    (*made)->send_ns = like->send_ns;
+    (*made)->send_bytes = like->send_bytes;
+    (*made)->norm_exchange_ns = like->norm_exchange_ns;
+    *least = *made;
+    return cuts_table(bench, config, least, err);
+}
+
+bool least_table(struct workbench *bench, const struct config *config, const struct price_table **out,
+                 struct error *err)
+{
+    struct price_key whole = workbench_key(bench, config, 0, false), key = workbench_key(bench, config, 0, true);
+    int64_t words[2 + PRICE_KEY_WORDS] = { MADE_LEAST, mesh_shards(&config->mesh) };
+    bool known;
+    *out = NULL;
+    if (config->meshes > 0 || bench->type_facts || bench->space->rule_count > 0 ||
+        schedules[config->schedule]->asynchronous || workbench_known(bench, &whole))
+        return true;
+    key.alone = false;
+    key.bytes = true;
+    key.prefetch = 2; /* the sooner gathers are issued, the less counts as saved */
+    const struct price_table **made =
+        memo_place(&bench->made, words, 2 + (size_t)price_key_words(&key, &words[2]), sizeof *made, &known);
+    if (!made)
+        return fail_memory(err);
+    if (!known && !make_least(bench, config, &key, mesh_shards(&config->mesh), made, err))
+        return false;
+    *out = *made;
+    whole.prefetch = 1;
+    const struct price_table *like = workbench_known(bench, &whole);
+    return !*out || !like || add_known(bench, config, like, out, err);
+}
+
+bool least_thrifty(struct workbench *bench, const struct config *config, const struct price_table *least,
+                   const struct price_table **out, struct error *err)
+{
+    struct price_key key = workbench_key(bench, config, 0, false);
+    int64_t words[1 + PRICE_KEY_WORDS] = { MADE_THRIFTY };
+    int thriftiest = 0;
+    bool known;
+    struct error why = { 0 };
+    key.bytes = true;
+    key.prefetch = 1; /* what is held does not depend on it, and no more counts as saved with another */
+    struct price_table *made =
+        memo_place(&bench->made, words, 1 + (size_t)price_key_words(&key, &words[1]), sizeof *made, &known);
+    if (!made)
+        return fail_memory(err);
+    for (int i = 1; i < least->strategy_count; i++) {
+        int64_t more = 0;
+        for (int c = 0; c < least->class_count; c++) {
+            const struct layer_price *p = price_at(least, c, i), *best = price_at(least, c, thriftiest);
+            more += p->weight_bytes + p->saved_bytes - best->weight_bytes - best->saved_bytes;
+        }
+        thriftiest = more < 0 ? i : thriftiest;
+    }
+    bench->book.facts = bench->facts;
+    if (!known &&
+        !price_layers(made, &bench->arena, &bench->book, &key, &least->strategies[thriftiest], 1, NULL, &why) &&
+        why.kind != ERROR_INPUT)
+        return fail_kind(err, why.kind, "%s", why.message);
+    made->base_bytes = max_i64(made->base_bytes, least->base_bytes);
+    *out = made->class_count > 0 ? made : NULL;
+    return true;
+}
