@@ -135,7 +135,8 @@ static bool try_ends(struct solver *s, const struct leg *leg, int first, struct 
             continue;
         int64_t rest = rest_ns[end] + leg->cut_ns * ((first > 0) + (end < s->last)),
                 least = path_ns[end] - path_ns[first] + rest;
-        if (least <= best->ns && !try_end(s, leg, first, end, rest, best))
+        if (least <= best->ns && !stage_is_above(s, leg->level, first, end, best->ns - rest) &&
+            !try_end(s, leg, first, end, rest, best))
             return false;
     }
     return true;

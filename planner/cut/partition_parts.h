@@ -60,9 +60,16 @@ struct cell {
     enum effort whole_effort; /* already spent on that */
     bool whole_tried;
 };
+/* What a cell's `lower` was under a cap when so many vectors were seen: of neighbouring cells side by side, for sweeps,
+ * to which it is enough to go on from most. */
+struct lower_seen {
+    int64_t cap_ns, lower;
+    int seen;
+};
 /* Long chains have very many intervals, of which few are looked at. */
 enum { CHUNK_CELLS = 128 };
 struct cell_chunk {
+    struct lower_seen lower[CHUNK_CELLS];
     struct cell *at[CHUNK_CELLS];
 };
 /* Multipliers, with the sums of each layer's least price at one level: they bound any stage in a few operations. */
@@ -282,6 +289,15 @@ void vectors_single_row(const struct knapsack *knapsack, double *multipliers);
 void vectors_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */
 struct cell *stage_cell(struct solver *s, int level, int first, int end);
+/* Whether the bound of a cell that was looked at under the present cap is above `most`; of a chain without branches. */
+static inline bool stage_is_above(const struct solver *s, int level, int first, int end, int64_t most)
+{
+    const struct stage_level *own = &s->levels[level];
+    int index = chain_interval(s->problem->chain, first, end);
+    const struct cell_chunk *chunk = own->cells ? own->cells[index / CHUNK_CELLS] : NULL;
+    const struct lower_seen *seen = chunk ? &chunk->lower[index % CHUNK_CELLS] : NULL;
+    return seen && seen->cap_ns == s->cap_ns && seen->seen == own->vectors.total && seen->lower > most;
+}
 /* The cell of a chain with branches, but none is made: *cell NULL where there is none. *lower: what is proven at the
  * present cap, there no more than is enough. False: out of memory. */
 bool stage_known(struct solver *s, int level, int first, int end, int64_t enough, struct cell **cell, int64_t *lower);

@@ -25,6 +25,16 @@ static bool open_level(struct solver *s, int level)
     return true;
 }
 
+/* For stage_is_above(). */
+static void show_lower(struct solver *s, const struct cell *cell, int level, int first, int end)
+{
+    if (s->problem->chain->branches)
+        return;
+    int index = chain_interval(s->problem->chain, first, end);
+    s->levels[level].cells[index / CHUNK_CELLS]->lower[index % CHUNK_CELLS] =
+        (struct lower_seen){ s->cap_ns, cell->lower, cell->seen };
+}
+
 /* What the records say at the present cap. */
 static void look_up(struct solver *s, struct cell *cell, int level, int first, int end)
 {
@@ -45,6 +55,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
     }
     if (cell->solution >= 0) /* a bound of the relaxation may round above by nothing, but not above a solution */
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
+    show_lower(s, cell, level, first, end);
 }
 
 /* What vectors say that came since. */
@@ -55,6 +66,7 @@ static void look_again(struct solver *s, struct cell *cell, int level, int first
     if (cell->solution >= 0)
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
     cell->seen = s->levels[level].vectors.total;
+    show_lower(s, cell, level, first, end);
 }
 
 static const struct stage_times nothing = { INT64_MIN, INT64_MIN, INT64_MIN };
