@@ -70,7 +70,7 @@ static bool split_instr(struct split *split, struct instr *instr)
     struct program *program = split->program;
     struct access access;
     for (struct access_walk walk = access_walk(program, instr); access_next(&walk, &access);) {
-        if (!access_renews(program, instr, &access))
+        if (!access.starts || !access_renews(program, instr, &access))
             continue;
         int b = access.buffer;
         bool anew = split->read[b] || instr->part == STEP_AHEAD; /* the opening's, whether or not it was read */
@@ -171,17 +171,16 @@ bool lives_same_visit(const struct instr *a, const struct instr *b)
     return a->layer == b->layer && same_pass(a, b);
 }
 
-/* end[i]: the last instruction before the compute lane enters the visit after the next, or the pass after the next,
- * seen from instruction i. */
-static void find_ends(const struct stage_program *list, bool (*same)(const struct instr *a, const struct instr *b),
-                      int *end)
+/* end[i]: the last instruction before the compute lane enters the visit after the next, or else the pass after the
+ * next, seen from instruction i. */
+static void find_ends(const struct stage_program *list, bool visits, int *end)
 {
     int later = list->instr_count, next = list->instr_count; /* where the one after the next begins, and the next */
     const struct instr *inside = NULL;
     for (int i = list->instr_count - 1; i >= 0; i--) {
         const struct instr *instr = &list->instrs[i];
         if (instr->lane == LANE_COMPUTE) {
-            if (inside && !same(inside, instr)) {
+            if (inside && !(same_pass(inside, instr) && (!visits || inside->layer == instr->layer))) {
                 later = next;
                 next = (int)(inside - list->instrs);
                 for (int k = i + 1; k < next; k++) /* between two: of the one just left */
@@ -260,8 +259,8 @@ bool program_lives(const struct program *program, struct life *lives, struct err
         lives[b] = (struct life){ -1, -1, -1, -1 };
     for (int s = 0; s < program->stage_count; s++) {
         find_begins(&program->stages[s], spans.begin);
-        find_ends(&program->stages[s], lives_same_visit, spans.visit_end);
-        find_ends(&program->stages[s], same_pass, spans.pass_end);
+        find_ends(&program->stages[s], true, spans.visit_end);
+        find_ends(&program->stages[s], false, spans.pass_end);
         stage_lives(program, s, &spans, lives);
     }
     free(room);
