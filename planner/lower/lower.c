@@ -267,17 +267,14 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
     return true;
 }
 
-/* The segments of each chunk; returns how many in all. */
-static int set_chunks(struct lowering *l, const struct layer_range *layers, int chunk_count)
+/* The segments of each chunk. */
+static void set_chunks(struct lowering *l, const struct layer_range *layers, int chunk_count)
 {
-    int segments = 0;
     l->here.chunk_count = chunk_count;
     for (int c = 0; c < chunk_count; c++) {
         const struct graph_layer *first = &l->graph->layers[layers[c].first], *last = first + layers[c].count - 1;
         l->here.chunks[c] = (struct segment_range){ first->first_segment, last->first_segment + last->segment_count };
-        segments += l->here.chunks[c].end - l->here.chunks[c].first;
     }
-    return segments;
 }
 
 /* The stage's list moves to the program, without the room that it did not need. */
@@ -308,12 +305,8 @@ static bool lower_stage(struct lowering *l, int stage)
     l->here.copies = plan_copies(l->plan);
     l->here.copy = 0;
     l->here.micro_count = stage_micro_batches(l->plan, stage);
-    int segments = set_chunks(l, layers, l->plan->chunk_count);
-    l->made.instr_capacity = 4 * segments * l->here.micro_count + 64; /* most lists stay below it */
-    l->program->stages[stage].instrs =
-        arena_alloc(&l->growing, (size_t)l->made.instr_capacity, sizeof *l->program->stages[stage].instrs);
-    if (!l->program->stages[stage].instrs)
-        return lower_memory(l);
+    l->program->stages[stage].instrs = l->made.instrs;
+    set_chunks(l, layers, l->plan->chunk_count);
     collect_crossings(l);
     collect_weights(l);
     find_recomputed(l);
@@ -418,6 +411,7 @@ static void close_lowering(struct lowering *l)
     program->pairs = pairs ? pairs : program->pairs;
     program->operands = operands ? operands : program->operands;
     free(l->made.notes);
+    free(l->made.instrs);
     free(l->messages.list);
     free(l->messages.slots);
     arena_free(&l->scratch);

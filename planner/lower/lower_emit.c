@@ -48,8 +48,8 @@ bool lower_room(struct lowering *l, int instrs, int buffers, int pairs, int oper
     struct lowering_made *m = &l->made;
     bool good = true;
     while (good && stage->instr_count + instrs > m->instr_capacity)
-        good = lower_grow(l, &l->growing, (void **)&stage->instrs, m->instr_capacity, &m->instr_capacity,
-                          sizeof *stage->instrs);
+        good = grow_large(l, (void **)&m->instrs, m->instr_capacity, &m->instr_capacity, sizeof *m->instrs);
+    stage->instrs = m->instrs;
     while (good && program->buffer_count + buffers > m->buffer_capacity)
         good = grow_large(l, (void **)&program->buffers, m->buffer_capacity, &m->buffer_capacity,
                           sizeof *program->buffers);
@@ -68,9 +68,10 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 {
     struct stage_program *stage = &l->program->stages[l->stage];
     struct instr *instr = &l->made.spare;
-    if (lower_grow(l, &l->growing, (void **)&stage->instrs, stage->instr_count, &l->made.instr_capacity,
-                   sizeof *stage->instrs))
+    if (grow_large(l, (void **)&l->made.instrs, stage->instr_count, &l->made.instr_capacity, sizeof *l->made.instrs)) {
+        stage->instrs = l->made.instrs;
         instr = &stage->instrs[stage->instr_count++];
+    }
     memset(instr, 0, sizeof *instr);
     instr->op = op;
     instr->lane = lane;

@@ -146,15 +146,13 @@ static void insert_copies(struct trips *t, int count)
 {
     struct lowering *l = t->l;
     struct stage_program *list = &l->program->stages[l->stage];
-    const struct instr *old = list->instrs;
     int old_count = list->instr_count, visit = 0;
-    list->instrs = arena_alloc(&l->growing, (size_t)(old_count + 2 * count), sizeof *list->instrs);
-    if (!list->instrs) {
-        list->instr_count = 0;
+    struct instr *old = arena_alloc(&l->growing, (size_t)old_count, sizeof *old);
+    if (!old || !lower_room(l, 2 * count, 0, 0, 0)) {
         lower_memory(l);
         return;
     }
-    l->made.instr_capacity = old_count + 2 * count;
+    memcpy(old, list->instrs, (size_t)old_count * sizeof *old);
     list->instr_count = 0;
     for (int i = 0; i < old_count && !l->failed; i++) {
         if (visit < t->visit_count && t->border[visit] == i) {

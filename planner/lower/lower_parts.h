@@ -132,6 +132,7 @@ struct lowering_made {
     int *version_head[2];       /* [gradient][value * micro_count + micro] */
     int first_buffer;           /* the stage's own, behind those of the stages before it */
     struct version_note *notes; /* by buffer - first_buffer; on the heap, as the program's buffers while they grow */
+    struct instr *instrs;       /* of the stage at hand, likewise; the room serves all stages */
     int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity;
     struct instr spare; /* written to after a failure */
 };
@@ -185,7 +186,7 @@ struct lowering {
     const struct plan *plan;
     struct error *err;
     struct arena scratch;
-    struct arena growing; /* of the stage at hand: its instructions, visits and arrivals */
+    struct arena growing; /* of the stage at hand: its visits, arrivals and noted passes */
     bool failed;
     bool in_place; /* all-reduces of values happen in their buffer; not while partial sums may be wanted later */
     int micro_count;
