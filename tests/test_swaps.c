@@ -1,4 +1,5 @@
-/* Which of like layers takes which strategy: the descent ends where no swap helps, and helps in the simulation too. */
+/* Which of like layers takes which strategy: the descent ends where no swap helps, and helps in the simulation too. Of
+ * such mixed plans also what their stages hold by the prices, beside layouts of whole programs. */
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
 #include "planner/pool/moves.h"
@@ -11,6 +12,8 @@
 #include "tests/random_numbers.h"
 #include "tests/simulated_step.h"
 #include "tests/zoo_models.h"
+#include "planner/estimate/estimate.h"
+#include <math.h>
 
 static const struct swap_case {
     const char *model, *cluster;
@@ -140,6 +143,54 @@ static void descend_once(const struct swap_world *w, const struct config *config
     plan_free(after);
 }
 
+/* Over the bytes that a stage's layout has, what prices say that it holds. */
+struct shares {
+    double most, sum;
+    int count;
+};
+
+static void compare_held(const struct swap_world *w, const struct config *config, uint64_t *seed, struct shares *shares)
+{
+    enum { MOST_STAGES = 16 };
+    const struct price_table *table = NULL;
+    struct error err = { 0 };
+    int64_t held[MOST_STAGES], bytes[MOST_STAGES];
+    ck_assert(workbench_table((struct workbench *)&w->bench, config, false, &table, &err) && table);
+    struct plan *plan = mixed_plan(w, config, table, seed);
+    ck_assert_int_le(plan->stage_count, MOST_STAGES);
+    ck_assert_msg(estimate_held_bytes(held, plan, &w->bench.chain, table, &err), "%s", err.message);
+    ck_assert_msg(estimate_plan_bytes(bytes, w->model, plan, &err), "%s", err.message);
+    for (int k = 0; k < plan->stage_count; k++) {
+        double share = (double)held[k] / (double)bytes[k];
+        shares->most = fmax(shares->most, share);
+        shares->sum += share;
+        shares->count++;
+    }
+    plan_free(plan);
+}
+
+/* The layout of the whole program has what stages hold by the prices, and little more: also where what is kept for
+ * weights' gradients is more than what was saved for both. */
+START_TEST(stages_hold_what_prices_say)
+{
+    struct shares shares = { 0 };
+    for (int i = 0; i < CASES; i++) {
+        struct swap_world w;
+        uint64_t seed = (uint64_t)(100 * _i + i);
+        open_world(&w, &swap_cases[i], _i);
+        for (int k = 0; k < PLANS && w.count > 0 && !schedules[_i]->asynchronous; k++)
+            compare_held(&w, &w.configs[random_below(&seed, w.count)], &seed, &shares);
+        close_world(&w);
+    }
+    if (shares.count == 0)
+        return;
+    double mean = shares.sum / shares.count, mean_least = schedules[_i]->splits ? 0.87 : 0.78;
+    ck_assert_msg(shares.most < 1.12 && mean < 1 && mean > mean_least,
+                  "%s: %.3f in the mean of %d stages, at most %.3f", schedules[_i]->name, mean, shares.count,
+                  shares.most);
+}
+END_TEST
+
 static void descend_for(const struct swap_case *c, int schedule, uint64_t *seed, struct sums *sums)
 {
     struct swap_world w;
@@ -208,6 +259,7 @@ static Suite *swaps_suite(void)
     CHECK_ADD(suite, no_swap_helps_any_more);
     CHECK_ADD(suite, moves_of_cuts_are_all_runs);
     CHECK_ADD(suite, moves_of_strategies_are_all_values);
+    CHECK_ADD_LOOP(suite, stages_hold_what_prices_say, SCHEDULE_COUNT);
     return suite;
 }
 

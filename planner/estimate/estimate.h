@@ -91,6 +91,10 @@ bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct
 /* The same of a plan whose program, or that of as many micro-batches as settle, is laid out. */
 bool estimate_program_bytes(int64_t *bytes, const struct program *program, const struct model *model,
                             const struct plan *plan, struct error *err);
+/* What each stage holds at least, (stages), by the prices of its layers: of plans whose schedule computes weights'
+ * gradients apart from inputs', what is kept for them, of which the closed form knows nothing. */
+bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct chain *chain,
+                         const struct price_table *table, struct error *err);
 /* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
  * Replicas and copies of the model each see a share of them. */
 int estimate_settled_micro_batches(const struct plan *plan);

@@ -1,10 +1,12 @@
 /* What a plan needs: the bytes of its program's layout, or what those of few micro-batches promise. */
 #include "planner/estimate/effort.h"
+#include "planner/cut/partition.h"
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/lives.h"
 #include "planner/lower/lower.h"
+#include "planner/program/clock.h"
 #include "planner/program/schedule.h"
 
 /* Where places repeat with every step, what a round of them leaves over moves the rest about. */
@@ -206,5 +208,67 @@ bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct
     int few = estimate_shortens(plan) ? estimate_settled_micro_batches(plan) : plan->micro_batch_count;
     bool good = lay_out(&l, model, plan, few, err) && estimate_program_bytes(bytes, l.program, model, plan, err);
     layouts_free(&l);
+    return good;
+}
+
+/* What layers of one piece hold: at all times, of each micro-batch between forward and backward, and of each whose
+ * weights' gradients alone are still to come. */
+struct held {
+    int64_t always, saved, deferred;
+};
+
+static struct held held_by(const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                           struct layer_range layers)
+{
+    struct held held = { 0 };
+    for (int l = layers.first; l < layers.first + layers.count; l++) {
+        int strategy = price_strategy(table, &plan->layers[l]);
+        if (strategy < 0)
+            continue;
+        const struct layer_price *price = price_at(table, chain->class_of[plan_layer_at(plan, l)], strategy);
+        held.always += price->weight_bytes;
+        held.saved += price->saved_bytes;
+        held.deferred += price->deferred_bytes;
+    }
+    return held;
+}
+
+bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct chain *chain,
+                         const struct price_table *table, struct error *err)
+{
+    struct arena arena = { 0 };
+    bool good = true;
+    for (int k = 0; k < plan->stage_count && good; k++) {
+        struct held *held = arena_alloc(&arena, (size_t)plan->chunk_count, sizeof *held);
+        int count = 0;
+        const struct action *actions = clock_actions(plan, k, &count, &arena);
+        int64_t always = 0, now = 0, most = 0;
+        good = (held && actions) || fail_memory(err);
+        for (int c = 0; c < plan->chunk_count && good; c++) {
+            held[c] = held_by(plan, chain, price_of_plan_stage(table, plan, k), stage_chunk(plan, k, c));
+            always += held[c].always;
+        }
+        for (int i = 0; i < count && good; i++) {
+            const struct held *own = &held[actions[i].chunk];
+            switch (actions[i].kind) {
+            case ACTION_FORWARD:
+                now += own->saved;
+                break;
+            case ACTION_BACKWARD:
+                now -= own->saved;
+                break;
+            case ACTION_BACKWARD_INPUT:
+                now += own->deferred - own->saved;
+                break;
+            case ACTION_BACKWARD_WEIGHT:
+                now -= own->deferred;
+                break;
+            }
+            most = max_i64(most, now);
+        }
+        bytes[k] = always + most;
+        arena_free(&arena);
+    }
+    arena_free(&arena);
     return good;
 }

@@ -5,6 +5,7 @@
 #include "planner/cost/cost.h"
 #include "planner/pool/ahead.h"
 #include "planner/pool/pool_parts.h"
+#include "planner/program/schedule.h"
 #include <string.h>
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
@@ -396,6 +397,31 @@ static bool cannot_win(const struct run *run, const struct candidate *c)
     return nearest >= 0 && least_ns >= run_best_step_ns(run);
 }
 
+/* Prices say without lowering that the plan does not fit: of schedules that compute weights' gradients apart from
+ * inputs', since the closed form does not know what is kept for these. *lacking: what is needed then, in the arena. */
+static bool lacks_memory(const struct run *run, const struct candidate *c, struct arena *arena,
+                         struct prediction *needed, bool *lacks, struct error *err)
+{
+    int stages = c->plan->stage_count;
+    *lacks = false;
+    if (!schedules[c->plan->schedule]->splits)
+        return true;
+    *needed =
+        (struct prediction){ .stage_count = stages,
+                             .peak_bytes = arena_alloc(arena, (size_t)stages, sizeof *needed->peak_bytes),
+                             .available_bytes = arena_alloc(arena, (size_t)stages, sizeof *needed->available_bytes) };
+    if (arena_failed(arena))
+        return fail_memory(err);
+    if (!estimate_held_bytes(needed->peak_bytes, c->plan, &run->bench.chain, c->table, err))
+        return false;
+    for (int k = 0; k < stages; k++) {
+        int64_t available = cost_stage_available_bytes(run->bench.facts, c->plan, k);
+        needed->available_bytes[k] = available;
+        *lacks |= needed->peak_bytes[k] > available + available / HELD_DOUBT_SHARE;
+    }
+    return true;
+}
+
 /* Chooses who is judged next; NULL: nobody is left. */
 typedef struct candidate *choose(struct run *run);
 
@@ -447,9 +473,19 @@ static bool simulate_one(struct run *run, struct candidate *c, choose *next, int
     return good;
 }
 
+/* A plan that lacks memory by its prices is not lowered. */
+static bool shrink_early(struct run *run, struct candidate *c, bool *lacks)
+{
+    struct arena arena = { 0 };
+    struct prediction needed;
+    bool good = lacks_memory(run, c, &arena, &needed, lacks, run->err) && (!*lacks || shrink(run, c, &needed));
+    arena_free(&arena);
+    return good;
+}
+
 static bool judge_one(struct run *run, struct candidate *c, choose *next, int64_t *spent)
 {
-    bool beaten = false;
+    bool beaten = false, lacks = false;
     if (cannot_win(run, c)) {
         c->judged = true;
         return true;
@@ -458,7 +494,7 @@ static bool judge_one(struct run *run, struct candidate *c, choose *next, int64_
         (!c->judged && !rival_yields(run, c, &beaten)))
         return false;
     if (!beaten)
-        return c->judged || simulate_one(run, c, next, spent);
+        return c->judged || (shrink_early(run, c, &lacks) && (lacks || simulate_one(run, c, next, spent)));
     c->judged = true;
     run->beaten = run->beaten || run->result->plan_count == 0;
     return true;

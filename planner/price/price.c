@@ -177,7 +177,7 @@ struct least_price price_least(const struct price_table *table, int class_index)
 }
 
 /* Kinds of prices.def. */
-enum { OTHER, KEPT, LEAST };
+enum { OTHER, KEPT, LEAST, JUDGED };
 
 static int64_t pick(int64_t a, int64_t b, bool most)
 {
@@ -193,12 +193,14 @@ void price_merge(struct layer_price *into, const struct layer_price *price, bool
 
 uint64_t price_hash(uint64_t hash, const struct layer_price *price)
 {
-    const int64_t words[] = {
-#define PRICE(member, kind) price->member,
+    int64_t words[sizeof *price / sizeof(int64_t)];
+    size_t count = 0;
+#define PRICE(member, kind)                                                                                            \
+    if (kind != JUDGED)                                                                                                \
+        words[count++] = price->member;
 #include "planner/price/prices.def"
 #undef PRICE
-    };
-    return hash_words(hash, words, sizeof words / sizeof *words);
+    return hash_words(hash, words, count);
 }
 
 struct price_table *price_copy_table(struct arena *arena, const struct price_table *table)

@@ -176,6 +176,7 @@ static bool open_arrays(struct sample *s)
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
     s->kept_layer = arena_alloc(a, buffers, sizeof *s->kept_layer);
     s->within_saved = arena_alloc(a, buffers, sizeof *s->within_saved);
+    s->deferred_for = arena_alloc(a, buffers, sizeof *s->deferred_for);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
@@ -194,6 +195,7 @@ static bool dissect(struct sample *s, struct error *err)
             s->weight_layer[s->graph->segments[i].weight[k].id] = s->graph->segments[i].layer;
     if (!program_lives(s->program, s->lives, err))
         return false;
+    sample_list_deferred(s);
     find_turn(s);
     skip_taken_over(s);
     list_instructions(s);

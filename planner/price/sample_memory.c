@@ -123,6 +123,24 @@ static void price_exchange(struct sample *s)
     }
 }
 
+void sample_list_deferred(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct access access;
+    for (int b = 0; b < s->program->buffer_count; b++)
+        s->deferred_for[b] = -1;
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        for (struct access_walk walk = access_walk(s->program, instr);
+             instr->phase == PHASE_BACKWARD_WEIGHT && instr->micro == 0 && access_next(&walk, &access);) {
+            int first = s->lives[access.buffer].first;
+            if (access.reads && s->deferred_for[access.buffer] < 0 && first >= 0 &&
+                list->instrs[first].phase != PHASE_BACKWARD_WEIGHT)
+                s->deferred_for[access.buffer] = sample_layer_of(s, instr);
+        }
+    }
+}
+
 /* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
 static void price_temporary(struct sample *s)
 {
@@ -133,7 +151,11 @@ static void price_temporary(struct sample *s)
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
         struct life life = s->lives[s->sized[k]];
         if (buffer->persistent || buffer->host || s->kept_layer[s->sized[k]] >= 0 || life.first < 0 ||
-            life.first >= s->end || s->within_saved[s->sized[k]])
+            life.first >= s->end)
+            continue;
+        if (s->deferred_for[s->sized[k]] >= 0)
+            s->by_layer[s->deferred_for[s->sized[k]]].deferred_bytes += buffer->bytes;
+        if (s->within_saved[s->sized[k]])
             continue;
         if (sample_keeps(s, s->sized[k])) {
             s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;

@@ -42,6 +42,7 @@ struct sample {
     int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
     int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
+    int *deferred_for;  /* (buffers) first layer whose weights' gradients read it, made before them; else -1 */
     struct tie *ties;
     int tie_count;
     /* filled anew for each size */
@@ -80,6 +81,9 @@ void sample_price_kernels(struct sample *sample);
 bool sample_keeps(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
+/* Lists what waits for the gradients of weights, where these are computed later than those of inputs; lives are known.
+ */
+void sample_list_deferred(struct sample *sample);
 /* Adds the bytes of each layer to by_layer, or only what stays and is kept (path_only); returns the largest
  * workspace's.
  */
