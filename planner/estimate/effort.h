@@ -56,9 +56,6 @@ enum {
     FAMILY_PERMILLE = 300, /* Families whose bound is further above the best are left out: trades time for what the
                               walk might prefer. */
     SMALL_PERMILLE = 1000, /* The same of small models, of which more is soon looked at. */
-    CLOSE_PERMILLE = 50,   /* A configuration that its relaxation ruled out is solved after all within so much of the
-                              best. */
-    CLOSE_SOLVES = 4,      /* So many of these. */
     FAMILY_TRIES = 2,      /* Configurations solved for a family until one has a plan. */
     FAMILY_SOLVES = 24,    /* Of all families. */
     FAMILY_LOOKS = 8,      /* Relaxations for each of these, which cost less, where families are solved closely. */

@@ -9,7 +9,8 @@
 
 /* SHELF_ROOM_BYTES: of all orders that are kept; an order of 100 stages and 300 micro-batches takes 3 MB. */
 enum { SHELF_ROOM_BYTES = 1 << 26 };
-/* Something is in flight between two pieces: link and direction, number * micro-batches + micro-batch of the step. */
+/* A token is what is in flight between two pieces: above micro_bits 2 * link + backward, below the micro-batch of the
+ * step. */
 struct receive {
     struct clock_message sent; /* time: 0 where they are posted by the actions that read them */
     int token;
@@ -31,6 +32,7 @@ struct ordering {
     int *piece_of;       /* (stages, chunks) */
     int *backwards_left; /* (pieces) that make gradients of weights */
     bool *there;         /* (tokens) where it is read */
+    int micro_bits;
     bool skips; /* some value goes to a stage that is not the next: its sends stand where they are read (lower_times.c)
                  */
     bool early; /* receives are posted in the order of a clock (planner/lower/lower_arrivals.c) */
@@ -39,20 +41,26 @@ struct ordering {
 
 static int token_of(const struct ordering *o, int link, bool backward, int micro)
 {
-    return (2 * link + backward) * o->p->micro_batches + micro;
+    return ((2 * link + backward) << o->micro_bits) + micro;
 }
 
-static const struct link *link_of(const struct ordering *o, int token)
+static int number_of(const struct ordering *o, int token)
 {
-    return &o->p->links[token / o->p->micro_batches / 2];
+    return token >> o->micro_bits;
+}
+
+static int micro_of_token(const struct ordering *o, int token)
+{
+    return token & ((1 << o->micro_bits) - 1);
 }
 
 /* The piece, of replicas the one whose turn it is, that sends, or that receives. */
 static int end_of(const struct ordering *o, int token, bool receives)
 {
-    bool backward = token / o->p->micro_batches % 2;
-    int first = backward == receives ? link_of(o, token)->maker : link_of(o, token)->reader;
-    return first + token % o->p->micro_batches % pipeline_replicas(o->p, first);
+    int number = number_of(o, token);
+    const struct link *link = &o->p->links[number / 2];
+    int first = (number % 2 == 1) == receives ? link->maker : link->reader, replicas = pipeline_replicas(o->p, first);
+    return replicas == 1 ? first : first + micro_of_token(o, token) % replicas;
 }
 
 static int stage_of(const struct ordering *o, int token, bool receives)
@@ -112,9 +120,9 @@ static void sort_by_clock(const struct ordering *o, int stage, const struct cloc
 {
     struct stage_order *s = &o->stages[stage];
     for (int i = 0; i < s->receive_count; i++) {
-        int token = s->receives[i].token, from = end_of(o, token, false), micros = o->p->micro_batches;
+        int token = s->receives[i].token, from = end_of(o, token, false);
         s->receives[i].sent.time = clock_end(clock, walked, s->receives[i].sent.from, from / walked->stage_count,
-                                             token % micros, token / micros % 2);
+                                             micro_of_token(o, token), number_of(o, token) % 2);
     }
     qsort(s->receives, (size_t)s->receive_count, sizeof *s->receives, compare_receives);
     for (int i = 0, action = 0; i < s->receive_count; i++) {
@@ -161,11 +169,11 @@ static void arrive(struct ordering *o, const struct receive *receive)
 {
     int token = receive->token, stage = stage_of(o, token, true);
     struct stage_order *from = &o->stages[receive->sent.from], *to = &o->stages[stage];
-    o->out->events[o->out->event_count++] = (struct event){ .number = token / o->p->micro_batches,
+    o->out->events[o->out->event_count++] = (struct event){ .number = number_of(o, token),
                                                             .at = posted_at(o, stage, receive->action),
                                                             .stage = receive->sent.from,
                                                             .to = stage,
-                                                            .micro = (unsigned)(token % o->p->micro_batches) };
+                                                            .micro = (unsigned)micro_of_token(o, token) };
     o->there[token] = true;
     while (from->sent < from->queued && o->there[from->queue[from->sent]])
         from->sent++;
@@ -328,8 +336,10 @@ static bool open_stage(struct ordering *o, int stage)
 static bool open_ordering(struct ordering *o)
 {
     const struct pipeline *p = o->p;
-    size_t stages = (size_t)p->plan->stage_count, pieces = (size_t)p->piece_count,
-           tokens = 2 * (size_t)p->link_count * (size_t)p->micro_batches;
+    size_t stages = (size_t)p->plan->stage_count, pieces = (size_t)p->piece_count, tokens = 2 * (size_t)p->link_count;
+    while (1 << o->micro_bits < p->micro_batches)
+        o->micro_bits++;
+    tokens <<= o->micro_bits;
     o->early = posts_early(p->plan);
     for (int i = 0; i < p->link_count; i++)
         o->skips |= p->pieces[p->links[i].reader].stage > p->pieces[p->links[i].maker].stage + 1;
@@ -345,7 +355,7 @@ static bool open_ordering(struct ordering *o)
     for (int k = 0; k < p->plan->stage_count; k++)
         if (!open_stage(o, k))
             return false;
-    size_t events = (size_t)o->out->first_end[stages] + tokens;
+    size_t events = (size_t)o->out->first_end[stages] + 2 * (size_t)p->link_count * (size_t)p->micro_batches;
     o->out->events = arena_alloc(&o->out->arena, events, sizeof *o->out->events);
     return o->out->events != NULL;
 }

@@ -95,6 +95,15 @@ static bool drop_larger(struct run *run, const struct candidate *c)
     return true;
 }
 
+/* A plan that takes so long would not be among the best. */
+static int64_t worth(const struct run *run)
+{
+    int top = (int)max_i64(run->options->top, 1);
+    const struct search_plan *last = &run->result->plans[top - 1];
+    int64_t asked_ns = run->options->worth_ns > 0 ? run->options->worth_ns : INT64_MAX;
+    return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
+}
+
 /* The candidate's configuration solved anew with less memory. *found: its best plan took the candidate's place. */
 static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity_bytes, bool *found)
 {
@@ -105,6 +114,8 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     if (!reserve_problem(run, c, capacity_bytes, &problem))
         return false;
     problem.gap_ppm = max_i64(problem.gap_ppm, SHRUNK_GAP_PPM);
+    if (!config_is_bounded(&run->configs[c->config])) /* else the closed form may say more than the simulation */
+        problem.below_ns = run_with_idle_ns(&run->configs[c->config], worth(run));
     if (run->result->plan_count == 0)
         problem.stops = NULL; /* short, and without it there may be no answer at all */
     if (!partition_solve(&problem, &run->arena, &result, run->err))
@@ -248,15 +259,6 @@ static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t 
 {
     struct candidate *next = next_kind(run, hopeful, left / 2);
     return next ? next : next_kind(run, hopeful, INT64_MAX);
-}
-
-/* A plan that takes so long would not be among the best. */
-static int64_t worth(const struct run *run)
-{
-    int top = (int)max_i64(run->options->top, 1);
-    const struct search_plan *last = &run->result->plans[top - 1];
-    int64_t asked_ns = run->options->worth_ns > 0 ? run->options->worth_ns : INT64_MAX;
-    return run->result->plan_count < top ? asked_ns : min_i64(asked_ns, last->estimate->prediction.step_ns);
 }
 
 /* Bytes of the stage that keeps most on the host. */

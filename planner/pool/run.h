@@ -82,8 +82,6 @@ struct run {
     bool *tried;              /* (all) solved, with a plan or without */
     int scout_kind, scout_at; /* how far propose_scout_on() has come */
     int scouted;              /* configurations that it has solved */
-    int close_count;          /* of those that their relaxation ruled out */
-    struct ordered *close;    /* (close_count) by that bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;

@@ -59,47 +59,58 @@ int *clock_work(const struct graph *graph, const int *order, struct arena *arena
     return work;
 }
 
-/* Of a stage's chunk. */
-static int64_t duration(const struct plan *plan, const int *work, int stage, const struct action *action)
+static int64_t duration(const struct plan *plan, const struct chunk_clock *chunk, const struct action *action)
 {
-    int64_t passes = action->kind == ACTION_BACKWARD && !schedules[plan->schedule]->equal_passes ? 2 : 1, each = 1;
-    struct layer_range layers = stage_chunk(plan, stage, action->chunk);
-    for (int l = layers.first; plan->clock == CLOCK_WORK && l < layers.first + layers.count; l++)
-        each += work[l];
-    return passes * each;
+    return action->kind == ACTION_BACKWARD && !schedules[plan->schedule]->equal_passes ? 2 * chunk->work : chunk->work;
 }
 
 /* When what the action reads is there: 0 without a neighbour before it, -1 not yet. */
-static int64_t ready(const struct clock *clock, const struct plan *plan, int piece, const struct action *action)
+static int64_t ready(const struct clock *clock, const struct plan *plan, const struct chunk_clock *chunk,
+                     const struct action *action)
 {
-    int pieces = schedule_pieces(schedules[plan->schedule], clock->positions, plan->chunk_count);
-    bool first = piece % pieces == 0, last = piece % pieces == pieces - 1;
     if (action->kind == ACTION_FORWARD)
-        return first ? 0 : *entry(clock, plan, piece - 1, action->micro, false);
-    if (action->kind == ACTION_BACKWARD_WEIGHT || last)
+        return chunk->first ? 0 : *entry(clock, plan, chunk->piece - 1, action->micro, false);
+    if (action->kind == ACTION_BACKWARD_WEIGHT || chunk->last)
         return 0;
-    return *entry(clock, plan, piece + 1, action->micro, true);
+    return *entry(clock, plan, chunk->piece + 1, action->micro, true);
 }
 
 /* As far as the stage comes; true: it moved. */
-static bool advance(const struct clock *clock, const struct plan *plan, const int *work, int stage, int *next)
+static bool advance(const struct clock *clock, const struct plan *plan, int stage, int *next)
 {
     const struct stage_clock *s = &clock->stages[stage];
     int start = *next;
     for (; *next < s->count; ++*next) {
         const struct action *action = &s->actions[*next];
-        int piece = piece_of(clock, plan, stage, action->chunk);
-        int64_t from = ready(clock, plan, piece, action), before = *next > 0 ? s->end[*next - 1] : 0;
+        const struct chunk_clock *chunk = &s->chunks[action->chunk];
+        int64_t from = ready(clock, plan, chunk, action), before = *next > 0 ? s->end[*next - 1] : 0;
         if (from < 0)
             break;
-        s->end[*next] = max_i64(from, before) + duration(plan, work, stage, action);
+        s->end[*next] = max_i64(from, before) + duration(plan, chunk, action);
         if (action->kind != ACTION_BACKWARD_WEIGHT)
-            *entry(clock, plan, piece, action->micro, action->kind != ACTION_FORWARD) = s->end[*next];
+            *entry(clock, plan, chunk->piece, action->micro, action->kind != ACTION_FORWARD) = s->end[*next];
     }
     return *next > start;
 }
 
-static bool open_clock(struct clock *clock, const struct plan *plan, struct arena *arena)
+static bool open_chunks(struct clock *clock, const struct plan *plan, const int *work, int stage, struct arena *arena)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    struct stage_clock *s = &clock->stages[stage];
+    int pieces = schedule_pieces(schedule, clock->positions, plan->chunk_count);
+    s->chunks = arena_alloc(arena, (size_t)plan->chunk_count, sizeof *s->chunks);
+    for (int c = 0; s->chunks && c < plan->chunk_count; c++) {
+        int piece = piece_of(clock, plan, stage, c);
+        struct layer_range layers = stage_chunk(plan, stage, c);
+        struct chunk_clock chunk = { piece, piece % pieces == 0, piece % pieces == pieces - 1, 1 };
+        for (int l = layers.first; plan->clock == CLOCK_WORK && l < layers.first + layers.count; l++)
+            chunk.work += work[l];
+        s->chunks[c] = chunk;
+    }
+    return s->chunks != NULL;
+}
+
+static bool open_clock(struct clock *clock, const struct plan *plan, const int *work, struct arena *arena)
 {
     size_t stages = (size_t)plan->stage_count;
     clock->stages = arena_alloc(arena, stages, sizeof *clock->stages);
@@ -113,6 +124,9 @@ static bool open_clock(struct clock *clock, const struct plan *plan, struct aren
         if (!stage->actions || !stage->end)
             return false;
     }
+    for (int s = 0; clock->stages && clock->position && s < plan->stage_count; s++)
+        if (!open_chunks(clock, plan, work, s, arena))
+            return false;
     size_t entries = (size_t)clock->positions * (size_t)plan->chunk_count * (size_t)plan->micro_batch_count;
     clock->forward_end = arena_alloc(arena, entries, sizeof *clock->forward_end);
     clock->backward_end = arena_alloc(arena, entries, sizeof *clock->backward_end);
@@ -127,14 +141,14 @@ bool clock_run(struct clock *out, const struct plan *plan, const int *work, stru
 {
     struct clock clock = { 0 };
     int *next = arena_alloc(arena, (size_t)plan->stage_count, sizeof *next);
-    if (!next || !open_clock(&clock, plan, arena))
+    if (!next || !open_clock(&clock, plan, work, arena))
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for the schedule of %d stages", plan->stage_count);
     for (bool moved = true; moved;) {
         moved = false;
         for (int s = 0; s < plan->stage_count; s++)
-            moved |= advance(&clock, plan, work, s, &next[s]);
+            moved |= advance(&clock, plan, s, &next[s]);
         for (int s = plan->stage_count - 1; s >= 0; s--)
-            moved |= advance(&clock, plan, work, s, &next[s]);
+            moved |= advance(&clock, plan, s, &next[s]);
     }
     for (int s = 0; s < plan->stage_count; s++)
         if (next[s] < clock.stages[s].count)
@@ -152,7 +166,7 @@ static void measure_clock(const struct clock *clock, const struct plan *plan, in
         const struct stage_clock *stage = &clock->stages[s];
         int64_t own = 0;
         for (int i = 0; i < stage->count; i++)
-            own += duration(plan, NULL, s, &stage->actions[i]);
+            own += duration(plan, &stage->chunks[stage->actions[i].chunk], &stage->actions[i]);
         *busy = max_i64(*busy, own);
         *end = max_i64(*end, stage->count > 0 ? stage->end[stage->count - 1] : 0);
     }

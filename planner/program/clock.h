@@ -4,7 +4,13 @@
 #define CLEAVE_PROGRAM_CLOCK_H
 #include "planner/program/schedule.h"
 
+struct chunk_clock {
+    int piece;
+    bool first, last; /* of its copy of the model */
+    int64_t work;     /* of a forward pass */
+};
 struct stage_clock {
+    struct chunk_clock *chunks;
     struct action *actions; /* (count) micro-batches numbered in the step, not among the stage's own */
     int64_t *end;           /* (count) when each ends */
     int count;

@@ -12,56 +12,21 @@ static bool has_candidate(const struct run *run, int config)
     return false;
 }
 
-/* The plan has weights to gather ahead. */
-static bool gathers(const struct job *job, const struct partition_plan *plan)
-{
-    for (int k = 0; k < partition_stages(&job->problem, plan); k++) {
-        const struct price_table *own = plan->shape ? job->table->by_turns[plan->shape[k]] : job->table;
-        for (const struct layer_count *c = plan->counts[k]; c->count > 0; c++)
-            if (own->prices[c->at].gather_forward_ns + own->prices[c->at].gather_once_ns > 0)
-                return true;
-    }
-    return false;
-}
-
-static bool any_gathers(const struct job *job)
-{
-    for (int i = 0; i < job->result.plan_count; i++)
-        if (gathers(job, &job->result.plans[i]))
-            return true;
-    return false;
-}
-
-/* Keeps the first plans of the job under another configuration of as many strategies, where they fit. */
-static bool keep_under(struct run *run, const struct job *job, int config, int plans)
+/* Keeps the first plan of the job under another configuration of as many strategies, where it fits. */
+static bool keep_under(struct run *run, const struct job *job, int config)
 {
     const struct price_table *table = NULL;
     if (!workbench_table(&run->bench, &run->configs[config], false, &table, run->err))
         return false;
     if (!table || table->strategy_count != job->table->strategy_count)
         return true;
-    for (int i = 0; i < plans && i < job->result.plan_count; i++) {
-        struct candidate other = { .config = config,
-                                   .table = table,
-                                   .solution = job->result.plans[i],
-                                   .capacity_bytes = run->capacity_bytes,
-                                   .rough = true };
-        if (!rank_formula(run, &other, run->capacity_bytes, &other.solution.step_ns) ||
-            (other.solution.step_ns < INT64_MAX && !run_add_candidate(run, &other)))
-            return false;
-    }
-    return true;
-}
-
-/* The job's plans with more prefetch, of which the formula sees nothing but the memory. */
-static bool keep_all_ahead(struct run *run, const struct job *job)
-{
-    const struct config *own = &run->configs[job->config];
-    for (int i = 0, count = any_gathers(job) ? run->config_count : 0; i < count; i++)
-        if (run->configs[i].prefetch > own->prefetch && config_equal_but(&run->configs[i], own, BUT_PREFETCH) &&
-            !keep_under(run, job, i, job->result.plan_count))
-            return false;
-    return true;
+    struct candidate other = { .config = config,
+                               .table = table,
+                               .solution = job->result.plans[0],
+                               .capacity_bytes = run->capacity_bytes,
+                               .rough = true };
+    return rank_formula(run, &other, run->capacity_bytes, &other.solution.step_ns) &&
+           (other.solution.step_ns == INT64_MAX || run_add_candidate(run, &other));
 }
 
 static bool is_candidate(const struct run *run, int config)
@@ -79,7 +44,7 @@ static bool keep_with_others(struct run *run, const struct job *job)
 {
     const struct config *own = &run->configs[job->config];
     for (int i = 0; i < run->config_count && job->result.plan_count > 0 && own->meshes == 0; i++)
-        if (config_equal_but(&run->configs[i], own, BUT_MICRO) && !is_candidate(run, i) && !keep_under(run, job, i, 1))
+        if (config_equal_but(&run->configs[i], own, BUT_MICRO) && !is_candidate(run, i) && !keep_under(run, job, i))
             return false;
     return true;
 }
@@ -92,8 +57,7 @@ static bool solve_for_families(struct run *run, struct job *jobs, int count, int
     if (!propose_solve(run, jobs, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
         return false;
     for (int i = 0; i < count; i++) {
-        if (!propose_keep(run, &jobs[i], rough) ||
-            !(rough ? keep_all_ahead(run, &jobs[i]) : keep_with_others(run, &jobs[i])))
+        if (!propose_keep(run, &jobs[i], rough) || (!rough && !keep_with_others(run, &jobs[i])))
             return false;
         if (jobs[i].result.plan_count == 0 && jobs[i].arena)
             arena_free(jobs[i].arena); /* nobody keeps what lies in it */
@@ -105,33 +69,6 @@ static bool solve_for_families(struct run *run, struct job *jobs, int count, int
 static bool has_many_orders(const struct run *run)
 {
     return run->bench.chain.branches && !run_is_small(run);
-}
-
-/* Plans of the other comfortable configurations, whatever the best is: what no limit has cut off. */
-static bool solve_comfortable(struct run *run)
-{
-    struct job jobs[SCOUTS] = { 0 };
-    int count = 0, met = 0;
-    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX && met < SCOUTS; i++) {
-        bool good = false;
-        if (!propose_comfortable(run, &run->order[i], &good))
-            return false;
-        met += good;
-        if (good && met > 1) /* the first one was the scout */
-            jobs[count++] = (struct job){ .config = run->order[i].index, .files_order = has_many_orders(run) };
-    }
-    return solve_for_families(run, jobs, count, INT64_MAX, true);
-}
-
-/* Plans of configurations that only their relaxation ruled out, and not by far. */
-static bool solve_close(struct run *run)
-{
-    struct job jobs[CLOSE_SOLVES] = { 0 };
-    int count = 0;
-    int64_t below_ns = run->best_ns + run->best_ns / 1000 * CLOSE_PERMILLE;
-    for (; count < CLOSE_SOLVES && count < run->close_count && run->close[count].bound_ns < below_ns; count++)
-        jobs[count] = (struct job){ .config = run->close[count].index, .files_order = has_many_orders(run) };
-    return solve_for_families(run, jobs, count, below_ns, true);
 }
 
 /* The formula does not see which values cross a cut and which stages stand side by side. So of the configurations that
@@ -286,8 +223,6 @@ bool families_solve(struct run *run)
                                  .solves_left = FAMILY_SOLVES };
     if (run->options->keep_all || run->best_ns == INT64_MAX)
         return true;
-    if (!run_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
-        return false;
     families.below_ns = run->best_ns + run->best_ns / 1000 * (families.rough ? FAMILY_PERMILLE : SMALL_PERMILLE);
     if (!families.rough) {
         families.tries_each *= SMALL_MORE;

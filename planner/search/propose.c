@@ -473,8 +473,6 @@ static void close_queue(struct run *run, const struct queue *queue)
         bool left = worth_solving(run, waiting);
         bool relaxed = waiting->known > FIRST;
         run->open_bound_ns = min_i64(run->open_bound_ns, waiting->at.bound_ns);
-        if (!left && relaxed && waiting->known < TRIED)
-            run->close[run->close_count++] = waiting->at;
         if (left || relaxed)
             first_bounds_record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
     }
@@ -550,8 +548,7 @@ static bool scout_small(struct run *run, struct queue *queue)
 static bool open_proof(struct run *run)
 {
     run->queue = arena_alloc(&run->arena, 1, sizeof *run->queue);
-    run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
-    if (!run->queue || !run->close)
+    if (!run->queue)
         return fail_memory(run->err);
     if (!first_bounds_open_queue(run, run->queue))
         return false;
