@@ -475,12 +475,14 @@ static bool simulate_one(struct run *run, struct candidate *c, choose *next, int
     return good;
 }
 
-/* A plan that lacks memory by its prices is not lowered. */
-static bool shrink_early(struct run *run, struct candidate *c, bool *lacks)
+/* A plan that lacks memory by its prices is not lowered, but counts as if it was: else others would be in its place. */
+static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, bool *lacks)
 {
     struct arena arena = { 0 };
     struct prediction needed;
+    int64_t effort = estimate_effort(c->plan);
     bool good = lacks_memory(run, c, &arena, &needed, lacks, run->err) && (!*lacks || shrink(run, c, &needed));
+    *spent += *lacks ? effort : 0;
     arena_free(&arena);
     return good;
 }
@@ -496,7 +498,7 @@ static bool judge_one(struct run *run, struct candidate *c, choose *next, int64_
         (!c->judged && !rival_yields(run, c, &beaten)))
         return false;
     if (!beaten)
-        return c->judged || (shrink_early(run, c, &lacks) && (lacks || simulate_one(run, c, next, spent)));
+        return c->judged || (shrink_early(run, c, spent, &lacks) && (lacks || simulate_one(run, c, next, spent)));
     c->judged = true;
     run->beaten = run->beaten || run->result->plan_count == 0;
     return true;
