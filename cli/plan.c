@@ -367,7 +367,9 @@ static bool options_of(const struct plan_arguments *a, const struct space *space
     return true;
 }
 
-/* There is less to exchange between fewer devices, and none wait for slower ones. */
+/* There is less to exchange between fewer devices, and none wait for slower ones. They are searched where a light look
+ * finds a plan that takes no more than half as long again: t5-small on 2x8 rtx4090 finds 23.6 ms of 16.5 so, and then
+ * 15.8. */
 static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct error *err)
 {
     const struct inputs *in = answer->in;
@@ -383,8 +385,11 @@ static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct e
         return true;
     if (!varied_open(&varied, &in->facts, &part, err))
         return false;
-    bool good = (in->cluster->type_count > 1 ? explainer_glance : explainer_solve)(&answer->explainer, answer->space,
-                                                                                   &varied.facts, &found, err);
+    struct explainer *e = &answer->explainer;
+    bool good = explainer_look(e, answer->space, &varied.facts, &found, err);
+    if (good && found.kind == SOLUTION_PLAN && found.step_ns <= p->step_ns + p->step_ns / 2)
+        good = (in->cluster->type_count > 1 ? explainer_glance : explainer_solve)(e, answer->space, &varied.facts,
+                                                                                  &found, err);
     if (good && found.kind == SOLUTION_PLAN && found.step_ns < p->step_ns)
         print_fewer(cli->talk, found.step_ns, p->step_ns, in->cluster->device_count,
                     varied.typed ? varied.typed : varied.words);

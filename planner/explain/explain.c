@@ -314,6 +314,14 @@ bool explainer_solve(struct explainer *e, const struct space *space, const struc
     return take_found(e, &query, out, err);
 }
 
+bool explainer_look(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                    struct error *err)
+{
+    struct query query = { .space = *space, .facts = facts, .light = true };
+    ask(e, &query, 1, false);
+    return take_found(e, &query, out, err);
+}
+
 bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                       struct error *err)
 {

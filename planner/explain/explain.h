@@ -91,6 +91,9 @@ typedef bool answer_function(void *self, int index, const struct solution *solut
  * The answers come one after the other, in order, and do not depend on threads. */
 bool explainer_solve_all(struct explainer *e, struct query *queries, int count, answer_function *answer, void *self,
                          struct error *err);
+/* The same with the least effort: a light query. */
+bool explainer_look(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                    struct error *err);
 /* The same with little effort: of a free space one schedule, within 5 % of the formula's optimum. */
 bool explainer_glance(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                       struct error *err);
