@@ -9,7 +9,10 @@ enum {
     FAIR = 50,              /* above 1/50, a step too long for orders gives what comes again the bytes that it had */
     WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
     REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
-    DENSE = 300             /* above 1/300 of all pairs of items living together, lists are scanned and not searched */
+    DENSE = 300,            /* above 1/300 of all pairs of items living together an item is taken to look at a fourth of
+                               all, else at those beside it alone */
+    SCANNED = 1000 /* above 1/1000 lists are scanned, else a tree is searched: stages with 1/300 to 1/960 take 1.4
+                      in place of 2.2 to 4.9 ms, 1/3000 would be as good */
 };
 
 /* The end of the highest item; ends early, with what it found, above `most`. */
@@ -169,8 +172,9 @@ int64_t place_good_bytes(int64_t live_bytes)
 static int64_t search_orders(struct place_work *w, int64_t bound)
 {
     int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX, good = place_good_bytes(bound);
-    bool dense = w->any_again || pairs * DENSE > (int64_t)w->count * w->count;
-    looks = dense ? (int64_t)w->count * w->count / 4 : pairs;
+    int64_t square = (int64_t)w->count * w->count;
+    bool dense = w->any_again || pairs * SCANNED > square;
+    looks = w->any_again || pairs * DENSE > square ? square / 4 : pairs;
     for (int kind = 0; kind < ORDER_KIND_COUNT && best > good; kind++) {
         if (kind == ORDER_HELD && !w->any_held)
             continue; /* the one by area */
