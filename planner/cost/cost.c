@@ -246,7 +246,7 @@ uint64_t cost_collective_key(const struct program *program, int stage, const str
         return 0;
     struct load load = load_of(program, stage, instr);
     const int64_t words[] = { instr->op, instr->atoms, load.wire_bytes, load.curve_bytes };
-    return hash_bytes(HASH_START, words, sizeof words) | 1;
+    return hash_words(HASH_START, words, sizeof words / sizeof *words) | 1;
 }
 
 /* One message between a rank of each stage; each end's link is shared by its own stage's ranks. */

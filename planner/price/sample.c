@@ -334,17 +334,20 @@ static int path_layer_of(const struct sample *s, const struct instr *instr)
     return maker >= 0 ? s->graph->segments[maker].layer : sample_layer_of(s, instr);
 }
 
-static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, bool reductions)
+/* parts: WALK_FORWARD also of the step, WALK_BACKWARD. */
+enum { WALK_FORWARD = 1, WALK_BACKWARD = 2 };
+static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, unsigned parts)
 {
     struct layer_price *price = &s->by_layer[path_layer_of(s, instr)];
-    bool step = instr->phase == PHASE_STEP || instr->micro < 0;
-    if (step && !reductions) {
-        price->step_ns += moved;
-        price->norm_ns += instr->op == OP_NORM ? moved : 0;
-    } else if (!step && instr_is_forward(instr) && !reductions)
-        price->forward_ns += moved;
-    else if (!step && !instr_is_forward(instr) && reductions)
-        price->backward_ns += moved;
+    bool step = instr->phase == PHASE_STEP || instr->micro < 0, forward = step || instr_is_forward(instr);
+    if (!(parts & (forward ? WALK_FORWARD : WALK_BACKWARD)))
+        return;
+    if (!step) {
+        *(forward ? &price->forward_ns : &price->backward_ns) += moved;
+        return;
+    }
+    price->step_ns += moved;
+    price->norm_ns += instr->op == OP_NORM ? moved : 0;
 }
 
 /* The first weight's gradient is there at `now`, and the layer's backward has begun at `began`. One that chunks of the
@@ -429,7 +432,7 @@ static void settle_gathers(struct sample *s)
 
 /* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
  * off without, backward with them: what the path waits for a reduction is the price of the layer whose it is. */
-static void walk(struct sample *s, bool reductions)
+static void walk(struct sample *s, bool reductions, unsigned parts)
 {
     const struct stage_program *list = &s->program->stages[0];
     int64_t lane[LANE_COUNT] = { 0 }, clock = 0, began = 0;
@@ -457,7 +460,7 @@ static void walk(struct sample *s, bool reductions)
             began = clock;
         }
         clock += waits + moved;
-        move_layer(s, instr, moved, reductions);
+        move_layer(s, instr, moved, parts);
         if (waits > 0) {
             struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[reduction])];
             price->backward_ns += waits;
@@ -498,10 +501,12 @@ static void settle_copies(struct sample *s)
     }
 }
 
-static void price_path(struct sample *s)
+/* path_only: reductions take no time, so that one walk tells all. */
+static void price_path(struct sample *s, bool path_only)
 {
-    walk(s, false);
-    walk(s, true);
+    walk(s, false, path_only ? WALK_FORWARD | WALK_BACKWARD : WALK_FORWARD);
+    if (!path_only)
+        walk(s, true, WALK_BACKWARD);
     settle_gathers(s);
 }
 
@@ -528,7 +533,7 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     sample_price_kernels(s);
     if (accumulates)
         sample_price_adding(s, facts, known);
-    price_path(s);
+    price_path(s, path_only);
     settle_copies(s);
     if (!path_only)
         sample_price_links(s, facts);

@@ -200,7 +200,7 @@ static int64_t workspace(const struct sample *s)
     int64_t most = 0;
     for (int k = 0; k < s->list_count; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];
-        if (instr->op == OP_COMPUTE)
+        if (instr->op == OP_COMPUTE && s->like[s->listed[k]] == s->listed[k])
             most = max_i64(most, instr_scratch_elements(s->program, 0, instr));
     }
     return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
