@@ -109,6 +109,8 @@ enum {
     HELD_DOUBT_SHARE = 25,  /* A plan whose stages hold, by their prices, one part in so many more than they have is not
                               lowered: of 130 plans of the golden jobs prices said 0.6 to 1.04 times the bytes of the
                               layout, where they are most 0.97 to 1.01. */
+    LACKING_EFFORT = 10,    /* So many times what is expected beforehand a program of split backward passes takes: 10 to
+                              12 in llama-3-405b and mixtral-8x7b. */
     HARDLY_SHARE = 400,    /* A plan whose walk is not one part in so many shorter than the rival's is not simulated:
                               of 14 such 13 took 0.1 to 0.7 % longer, one 0.1 % less (llama-3-70b on 8x8 h100-sxm,
                               draws of noise). */

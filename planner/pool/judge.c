@@ -482,7 +482,7 @@ static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, b
     struct prediction needed;
     int64_t effort = estimate_effort(c->plan);
     bool good = lacks_memory(run, c, &arena, &needed, lacks, run->err) && (!*lacks || shrink(run, c, &needed));
-    *spent += *lacks ? effort : 0;
+    *spent += *lacks ? LACKING_EFFORT * effort : 0;
     arena_free(&arena);
     return good;
 }
