@@ -94,7 +94,7 @@ static bool lower(struct compare_entry *e, const struct model *model, const stru
 {
     const struct plan *plan = e->plan;
     return plan_graph(&e->graph, model, plan, err) && plan_check(plan, e->graph, err) &&
-           program_lower(&e->program, e->graph, plan, err) && program_layout(e->program, err) &&
+           lower_program(&e->program, e->graph, plan, err) && layout_program(e->program, err) &&
            verify_program(e->program, err) && simulate(&e->predicted, facts, e->program, err);
 }
 
@@ -121,7 +121,7 @@ bool comparison_add(struct comparison *c, const char *name, const char *descript
         return true;
     }
     for (int r = 0; r < plan->rank_count; r++)
-        e->predicted_bytes[r] = e->program->stages[stage_of_rank(plan, r)].arena_bytes;
+        e->predicted_bytes[r] = e->program->stages[plan_stage_of_rank(plan, r)].arena_bytes;
     return true;
 }
 

@@ -361,7 +361,7 @@ bool inputs_write_trace(const struct cli *cli, const char *path, const struct pr
 bool inputs_program(struct program **out, const struct plan *plan, const struct graph *graph, struct error *err)
 {
     struct program *program = NULL;
-    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err) || !verify_program(program, err)) {
+    if (!lower_program(&program, graph, plan, err) || !layout_program(program, err) || !verify_program(program, err)) {
         program_free(program);
         return false;
     }

@@ -163,7 +163,7 @@ static bool same_cuts(const struct plan *a, const struct plan *b)
 {
     for (int s = 0; s < a->stage_count; s++)
         for (int c = 0; c < a->chunk_count; c++) {
-            struct layer_range x = stage_chunk(a, s, c), y = stage_chunk(b, s, c);
+            struct layer_range x = plan_stage_chunk(a, s, c), y = plan_stage_chunk(b, s, c);
             if (x.first != y.first || x.count != y.count)
                 return false;
         }

@@ -18,7 +18,7 @@ static int degree(const struct plan *plan, const struct plan_stage *stage, int l
 /* Whether the layer gathers weights that stay. */
 static bool keeps_gathered(const struct plan *plan, const struct plan_stage *stage, int layer)
 {
-    return plan_zero_on(plan, stage, layer) > 0 && layer_keeps_gathered(&plan->layers[layer]);
+    return plan_zero_on(plan, stage, layer) > 0 && plan_layer_keeps_gathered(&plan->layers[layer]);
 }
 
 /* ZeRO stages of the layers that have weights; how many layers are recomputed. */
@@ -26,7 +26,7 @@ static void zero_range(const struct plan *plan, const struct graph *graph, int *
 {
     *low = 3, *high = 0, *recomputed = 0;
     for (int i = 0; i < plan->layer_count; i++) {
-        int zero = plan_zero_on(plan, &plan->stages[stage_of_layer(plan, i)], i);
+        int zero = plan_zero_on(plan, &plan->stages[plan_stage_of_layer(plan, i)], i);
         *recomputed += plan->layers[i].recompute != RECOMPUTE_NONE;
         if (!graph_layer_has_weights(graph, i))
             continue;
@@ -74,7 +74,8 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     zero_range(plan, graph, &low, &high, &recomputed);
     for (int i = 0; i < plan->layer_count; i++) {
         offloaded += plan->layers[i].offload != OFFLOAD_NONE;
-        kept += graph_layer_has_weights(graph, i) && keeps_gathered(plan, &plan->stages[stage_of_layer(plan, i)], i);
+        kept +=
+            graph_layer_has_weights(graph, i) && keeps_gathered(plan, &plan->stages[plan_stage_of_layer(plan, i)], i);
     }
     if (high == 0)
         append(out, ", no ZeRO");
@@ -130,7 +131,7 @@ static void count_alike(const struct plan *plan, const struct graph *graph, int 
 {
     *before = *after = 0;
     for (int c = 0; c < plan->chunk_count; c++) {
-        struct layer_range range = stage_chunk(plan, stage, c);
+        struct layer_range range = plan_stage_chunk(plan, stage, c);
         for (int i = range.first; i < range.first + range.count; i++)
             *(i < layer ? before : after) += alike(plan, graph, i, layer);
     }
@@ -152,7 +153,7 @@ static void describe_stage(struct text *out, const struct plan *plan, const stru
 {
     for (int i = 0; i < plan->layer_count; i++) {
         int before, after;
-        if (!stage_holds(plan, index, i))
+        if (!plan_stage_holds(plan, index, i))
             continue;
         count_alike(plan, graph, index, i, &before, &after);
         if (before == 0)
@@ -165,15 +166,15 @@ static void print_stages(const struct cli *cli, const struct plan *plan, const s
                          const char *layers)
 {
     const struct plan_stage *stage = &plan->stages[first];
-    int turns = stage_turns(plan, first), ranks = turns * stage_rank_count(plan, first);
-    int end_rank = plan->stages[last].first_rank + stage_turns(plan, last) * stage_rank_count(plan, last) - 1;
+    int turns = plan_stage_turns(plan, first), ranks = turns * plan_stage_rank_count(plan, first);
+    int end_rank = plan->stages[last].first_rank + plan_stage_turns(plan, last) * plan_stage_rank_count(plan, last) - 1;
     int first_number = schedule_place_of(plan, first).stage, last_number = schedule_place_of(plan, last).stage;
     if (first == last)
         fprintf(cli->out, "  stage %d: layers", first_number);
     else
         fprintf(cli->out, "  stages %d to %d: layers", first_number, last_number);
     for (int c = 0; c < plan->chunk_count; c++) {
-        struct layer_range range = stage_chunk(plan, first, c), end = stage_chunk(plan, last, c);
+        struct layer_range range = plan_stage_chunk(plan, first, c), end = plan_stage_chunk(plan, last, c);
         if (first == last) {
             print_layers(cli, plan, graph, range, c > 0);
         } else { /* chunks may run backwards through the stages */
@@ -255,10 +256,10 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
         struct text own = { 0 }, other = { 0 };
         int last = s;
         describe_stage(&own, plan, graph, s);
-        for (next = s + stage_turns(plan, s); next < plan->stage_count; next += stage_turns(plan, next)) {
+        for (next = s + plan_stage_turns(plan, s); next < plan->stage_count; next += plan_stage_turns(plan, next)) {
             describe_stage(&other, plan, graph, next);
             bool same = own.data && other.data && !strcmp(own.data, other.data) && !plan->order &&
-                        stage_turns(plan, s) == stage_turns(plan, next);
+                        plan_stage_turns(plan, s) == plan_stage_turns(plan, next);
             text_free(&other);
             if (!same)
                 break;
@@ -284,9 +285,9 @@ void print_placement(const struct cli *cli, const struct plan *plan, const struc
     char line[PRINT_LINE_BYTES], before[PRINT_LINE_BYTES] = "";
     for (int s = 0, first = 0; cluster->type_count > 1 && s < plan->stage_count; s++) {
         bool last = s + 1 == plan->stage_count;
-        print_devices_line(cluster, plan->stages[s].first_rank, stage_rank_count(plan, s), before);
+        print_devices_line(cluster, plan->stages[s].first_rank, plan_stage_rank_count(plan, s), before);
         if (!last)
-            print_devices_line(cluster, plan->stages[s + 1].first_rank, stage_rank_count(plan, s + 1), line);
+            print_devices_line(cluster, plan->stages[s + 1].first_rank, plan_stage_rank_count(plan, s + 1), line);
         if (!last && !strcmp(line, before))
             continue;
         if (first < s)

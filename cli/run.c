@@ -202,7 +202,7 @@ static void bytes_json(const struct cli *cli, const struct program *program, con
         fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)used[r]);
     fprintf(cli->out, "], \"predicted_%speak_bytes\": [", host ? "host_" : "");
     for (int r = 0; r < s->rank_count; r++) {
-        const struct stage_program *stage = &program->stages[stage_of_rank(program->plan, r)];
+        const struct stage_program *stage = &program->stages[plan_stage_of_rank(program->plan, r)];
         fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)(host ? stage->host_bytes : stage->arena_bytes));
     }
     fprintf(cli->out, "]");
@@ -315,7 +315,7 @@ static void summary_poison(const struct cli *cli, const struct program *program,
     char touched[TEXT_NUMBER_BYTES], laid_out[TEXT_NUMBER_BYTES];
     for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
         fprintf(cli->talk, "rank %d touched %s of the %s laid out\n", r, text_bytes(touched, s->peak_bytes[r]),
-                text_bytes(laid_out, program->stages[stage_of_rank(program->plan, r)].arena_bytes));
+                text_bytes(laid_out, program->stages[plan_stage_of_rank(program->plan, r)].arena_bytes));
     if (report->heap_first >= 0)
         fprintf(cli->talk, "allocated outside the arenas between the first and the last step: %lld bytes\n",
                 (long long)(report->heap_last - report->heap_first));

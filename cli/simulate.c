@@ -20,7 +20,7 @@ static const struct option options[] = {
 
 static void stage_devices(const struct cluster *cluster, const struct plan *plan, int stage, char out[PRINT_LINE_BYTES])
 {
-    print_devices_line(cluster, plan->stages[stage].first_rank, stage_rank_count(plan, stage), out);
+    print_devices_line(cluster, plan->stages[stage].first_rank, plan_stage_rank_count(plan, stage), out);
 }
 
 static void print_stage(const struct cli *cli, const struct cluster *cluster, const struct program *program,
@@ -44,7 +44,7 @@ static void print_stage(const struct cli *cli, const struct cluster *cluster, co
 static int64_t outside_bytes(const struct facts *facts, const struct plan *plan, int stage)
 {
     int64_t most = 0;
-    for (int r = 0; r < stage_rank_count(plan, stage); r++)
+    for (int r = 0; r < plan_stage_rank_count(plan, stage); r++)
         most = max_i64(
             most, facts_outside_arena_bytes(facts, cluster_type(facts->cluster, plan->stages[stage].first_rank + r)));
     return most;

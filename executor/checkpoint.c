@@ -159,7 +159,7 @@ static bool collect_tensors(struct rank_file *file, const struct rank *rank, str
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
         if (!rank_holds(rank, b) || buffer->stage != first_stage[buffer->id] ||
-            !rank_counts(program, buffer, rank->local_rank))
+            !geometry_rank_counts(program, buffer, rank->local_rank))
             continue;
         enum quantity first, end;
         checkpoint_quantities(rank, b, &first, &end);

@@ -42,7 +42,7 @@ static int group_of(struct collective *c, const struct instr *instr, int *place)
         *place = c->rank;
         return c->program->plan->rank_count;
     }
-    int count = group_members(c->program->plan, c->stage, instr->atoms, c->local_rank, c->members, place);
+    int count = geometry_group_members(c->program->plan, c->stage, instr->atoms, c->local_rank, c->members, place);
     for (int i = 0; i < count; i++)
         c->members[i] += c->first_rank;
     return count;
@@ -173,7 +173,7 @@ static bool send_to_stage(struct collective *c, const struct instr *instr, struc
 {
     const struct plan *plan = c->program->plan;
     struct stream none = { 0 };
-    for (int r = 0; r < stage_rank_count(plan, instr->peer_stage); r++) {
+    for (int r = 0; r < plan_stage_rank_count(plan, instr->peer_stage); r++) {
         struct stream stream = stream_pieces(c, instr, c->local_rank, r, true);
         int to = plan->stages[instr->peer_stage].first_rank + r;
         if (!stream_transfer(c, LANE_SEND, to, &stream, -1, &none, COMBINE_COPY, err))
@@ -186,7 +186,7 @@ static bool receive_from_stage(struct collective *c, const struct instr *instr, 
 {
     const struct plan *plan = c->program->plan;
     struct stream none = { 0 };
-    for (int r = 0; r < stage_rank_count(plan, instr->peer_stage); r++) {
+    for (int r = 0; r < plan_stage_rank_count(plan, instr->peer_stage); r++) {
         struct stream stream = stream_pieces(c, instr, r, c->local_rank, false);
         int from = plan->stages[instr->peer_stage].first_rank + r;
         if (!stream_transfer(c, LANE_SEND, -1, &none, from, &stream, instr->accumulate ? COMBINE_ADD : COMBINE_COPY,
@@ -247,7 +247,7 @@ bool collective_new(struct collective **out, const struct program *program, int 
 {
     struct collective *c = calloc(1, sizeof *c);
     if (c) {
-        int stage = stage_of_rank(program->plan, rank);
+        int stage = plan_stage_of_rank(program->plan, rank);
         *c = (struct collective){ .program = program,
                                   .transport = transport,
                                   .arena = arena,

@@ -20,7 +20,7 @@ static struct block holding(const struct program *program, const struct buffer *
     struct block range = { .dim_count = 1, .count = { whole } };
     if (piece_is_flat(buffer, program->plan->atom_count)) {
         int index, count;
-        flat_piece(program, buffer, local_rank, &index, &count);
+        geometry_flat_piece(program, buffer, local_rank, &index, &count);
         int64_t held = buffer_holds(buffer), low = index * held;
         range.low[0] = low < whole ? low : whole;
         range.count[0] = whole - range.low[0] < held ? whole - range.low[0] : held;
@@ -49,7 +49,7 @@ static bool contributes(const struct collective *c, unsigned atoms, const struct
         bool fetched = kind == LAYOUT_SHARDED || kind == LAYOUT_FLAT ||
                        (kind == LAYOUT_PARTIAL && destination->layout.kind[a] != LAYOUT_PARTIAL);
         if (!(fetched && (atoms >> a & 1)) &&
-            atom_coordinate(plan, c->stage, sender, a) != atom_coordinate(plan, c->stage, receiver, a))
+            plan_atom_coordinate(plan, c->stage, sender, a) != plan_atom_coordinate(plan, c->stage, receiver, a))
             return false;
     }
     return true;
@@ -66,7 +66,7 @@ static bool renewed_piece(const struct collective *c, const struct instr *instr,
     for (int a = 0; a < c->program->plan->atom_count; a++)
         if (instr->atoms >> a & 1)
             shard.layout.kind[a] = LAYOUT_FLAT;
-    shard.bytes /= group_size(c->program->plan, c->stage, instr->atoms);
+    shard.bytes /= geometry_group_size(c->program->plan, c->stage, instr->atoms);
     struct block range = holding(c->program, &shard, sender, true);
     return block_intersect(whole, &range, part);
 }
@@ -94,7 +94,7 @@ bool piece_find(const struct collective *c, const struct instr *instr, const str
     } else if (instr->op == OP_SHIFT) {
         part = held;
     } else if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
-        if (!transfer_block(program, pair, sender, receiver, &part))
+        if (!geometry_transfer_block(program, pair, sender, receiver, &part))
             return false;
         if (flat) {
             struct block theirs = holding(program, sending ? destination : source, sending ? receiver : sender, true);

@@ -75,7 +75,7 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
 
 static void norm(struct rank *rank, const struct pair *pair)
 {
-    if (!norm_counts(rank->program, rank->stage, pair, rank->local_rank))
+    if (!geometry_norm_counts(rank->program, rank->stage, pair, rank->local_rank))
         return;
     int64_t first, count;
     rank_flat_range(rank, pair->source, &first, &count);
@@ -104,7 +104,7 @@ static bool update(struct rank *rank, const struct instr *instr, struct error *e
     int64_t first, count, weight_first, weight_count;
     rank_flat_range(rank, pair->source, &first, &count);
     rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
-    int source = update_source(rank->program, instr);
+    int source = access_update_source(rank->program, instr);
     real *data = (real *)(void *)rank_data(rank, pair->destination);
     const real *present = source < 0 ? data : (const real *)(const void *)rank_data(rank, source);
     struct adamw adamw = rank_adamw(rank, weight, instr);
@@ -155,7 +155,7 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
             norm(rank, pair);
             break;
         case OP_UPDATE:
-            if (p == 0 && rank_updates(rank->program, instr, rank->local_rank) &&
+            if (p == 0 && geometry_rank_updates(rank->program, instr, rank->local_rank) &&
                 !update(rank, instr, err)) /* further pairs are what it reads beside the gradient */
                 return false;
             break;

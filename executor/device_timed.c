@@ -11,7 +11,7 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
 {
     if (!rank->options->facts)
         return fail_kind(err, ERROR_BUG, "the timed device needs facts to know durations");
-    if (instr->op == OP_UPDATE && !rank_updates(rank->program, instr, rank->local_rank))
+    if (instr->op == OP_UPDATE && !geometry_rank_updates(rank->program, instr, rank->local_rank))
         return true;
     int64_t finish_ns =
         span->start_ns + cost_instr_rank_ns(rank->options->facts, rank->program, rank->stage, instr, rank->rank);

@@ -66,7 +66,7 @@ static void make(struct making *m)
 /* The values that weights of 16 bits are rounded from lie behind the moments of a gradient before its state. */
 static real *master_of(const struct rank *rank, int gradient)
 {
-    int state = state_buffer(rank->program, gradient);
+    int state = geometry_state_buffer(rank->program, gradient);
     int64_t first, count;
     rank_flat_range(rank, gradient, &first, &count);
     return state < 0 ? NULL : (real *)(void *)rank_data(rank, state) + 2 * count;
@@ -86,7 +86,7 @@ static int twin_of(const struct rank *rank, int weight)
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
         if (buffer->stage == rank->stage && buffer->kind == BUFFER_GRADIENT &&
-            buffer->id == program->buffers[weight].id && state_buffer(program, b) >= 0 &&
+            buffer->id == program->buffers[weight].id && geometry_state_buffer(program, b) >= 0 &&
             holds_the_same(rank, weight, b))
             return b;
     }

@@ -24,7 +24,7 @@ void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_
     struct block block = buffer_block(rank->program, b, rank->local_rank);
     int64_t whole = block_elements(&block);
     int index, pieces;
-    flat_piece(rank->program, b, rank->local_rank, &index, &pieces);
+    geometry_flat_piece(rank->program, b, rank->local_rank, &index, &pieces);
     *first = 0, *count = whole;
     if (pieces > 1) {
         int64_t held = buffer_holds(b);
@@ -60,7 +60,7 @@ double rank_loss(const struct rank *rank)
     double loss = 0;
     for (int b = 0; b < rank->program->buffer_count; b++)
         if (rank->program->buffers[b].stage == rank->stage && is_loss(rank->program, &rank->program->buffers[b]) &&
-            rank_counts(rank->program, &rank->program->buffers[b], rank->local_rank))
+            geometry_rank_counts(rank->program, &rank->program->buffers[b], rank->local_rank))
             loss += rank->loss_part[b];
     return loss;
 }
@@ -170,8 +170,9 @@ bool rank_load(const struct rank *rank, const struct instr *instr, int b, void *
 
 int rank_state(const struct rank *rank, const struct instr *instr)
 {
-    int fetched = update_state(rank->program, instr);
-    return fetched >= 0 ? fetched : state_buffer(rank->program, rank->program->pairs[instr->pair_first].source);
+    int fetched = access_update_state(rank->program, instr);
+    return fetched >= 0 ? fetched
+                        : geometry_state_buffer(rank->program, rank->program->pairs[instr->pair_first].source);
 }
 
 bool rank_clips(const struct rank *rank)
@@ -254,7 +255,7 @@ bool rank_new(struct rank **out, const struct program *program, const struct tra
     struct rank *rank = calloc(1, sizeof *rank);
     if (!rank)
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: out of memory", transport->rank);
-    int stage = stage_of_rank(program->plan, transport->rank);
+    int stage = plan_stage_of_rank(program->plan, transport->rank);
     *rank = (struct rank){ .program = program,
                            .options = options,
                            .transport = transport,

@@ -175,7 +175,7 @@ static bool one_step(struct rank_thread *thread, int64_t step, bool first, struc
 {
     const struct program *program = thread->run->program;
     const struct device *device = thread->run->options.device;
-    int opening = stage_opening_count(&program->stages[thread->rank->stage]);
+    int opening = program_opening_count(&program->stages[thread->rank->stage]);
     rank_begin_step(thread->rank, step);
     lanes_begin_step(thread->lanes, first ? 0 : opening);
     thread->step_start_ns = clock_now_ns();
@@ -255,7 +255,7 @@ static void *rank_main(void *argument)
     struct rank_thread *thread = argument;
     struct run *run = thread->run;
     const struct run_options *o = &run->options;
-    int me = thread->transport->rank, stage = stage_of_rank(run->program->plan, me);
+    int me = thread->transport->rank, stage = plan_stage_of_rank(run->program->plan, me);
     struct error error = { 0 };
     struct lanes *lanes = NULL;
     status_join(o->status, me);

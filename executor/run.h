@@ -25,7 +25,7 @@ void run_summary_free(struct run_summary *summary);
 
 /**
  * Runs the ranks of transports[0 .. local_count) in this process, each with a thread per lane. The program has offsets
- * (program_layout) and passed verify_program. Fails, on every rank, when one does; the message names the rank and what
+ * (layout_program()) and passed verify_program. Fails, on every rank, when one does; the message names the rank and what
  * it did last.
  */
 bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports,

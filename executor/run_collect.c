@@ -126,7 +126,7 @@ static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int 
 {
     const struct program *program = thread->run->program;
     const struct transport *t = thread->transport;
-    int stage = stage_of_rank(program->plan, rank), count = program->stages[stage].instr_count;
+    int stage = plan_stage_of_rank(program->plan, rank), count = program->stages[stage].instr_count;
     struct rank_timeline *row = &timeline->ranks[rank];
     *row = (struct rank_timeline){ .rank = rank, .stage = stage, .span_count = count };
     row->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *row->spans);

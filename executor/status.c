@@ -316,7 +316,7 @@ static void describe_rank(const struct status *status, const struct program *pro
                           struct text *out)
 {
     struct rank_status *r = &status->page->ranks[rank];
-    int stage = stage_of_rank(program->plan, rank), index = atomic_load(&r->instr), work = atomic_load(&r->works);
+    int stage = plan_stage_of_rank(program->plan, rank), index = atomic_load(&r->instr), work = atomic_load(&r->works);
     const char *host = status_host(status, rank);
     if (works && work > 0) /* other lanes may have begun later ones */
         index = work - 1;

@@ -59,8 +59,8 @@ bool case_open(struct case_program *out, const struct model *shortened, int64_t 
         route_evenly(made.graph);
     if (ok && !(made.plan = case_plan(made.graph, rank_count, dtype, c)))
         ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for a plan");
-    ok = ok && plan_check(made.plan, made.graph, err) && program_lower(&made.program, made.graph, made.plan, err) &&
-         program_layout(made.program, err) && verify_program(made.program, err);
+    ok = ok && plan_check(made.plan, made.graph, err) && lower_program(&made.program, made.graph, made.plan, err) &&
+         layout_program(made.program, err) && verify_program(made.program, err);
     if (!ok) {
         case_close(&made);
         return false;

@@ -85,7 +85,7 @@ static void add_product(struct rig *rig, const int buffers[3])
     instr->segment = 0;
     instr->first = true;
     instr->define = 1;
-    struct operand_table table = no_operands;
+    struct operand_table table = program_no_operands;
     table.buffer[ROLE_IN][0] = buffers[0];
     table.buffer[ROLE_WEIGHT][0] = buffers[1];
     table.buffer[ROLE_OUT][0] = buffers[2];

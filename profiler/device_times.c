@@ -78,7 +78,7 @@ static void add_product(struct timing *t, int index, enum dtype dtype)
     instr->phase = phase;
     instr->segment = index;
     instr->first = true;
-    struct operand_table table = no_operands;
+    struct operand_table table = program_no_operands;
     table.buffer[phase == PHASE_BACKWARD_INPUT ? ROLE_GRADIENT_IN : ROLE_IN][0] = in;
     table.buffer[of_weight ? ROLE_GRADIENT_WEIGHT : ROLE_WEIGHT][0] = weight;
     table.buffer[forward ? ROLE_OUT : ROLE_GRADIENT_OUT][0] = out;

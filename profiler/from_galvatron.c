@@ -1,9 +1,9 @@
-#include "profiler/from_galvatron.h"
 #include "planner/cost/cost.h"
 #include "planner/facts/profile_parts.h"
 #include "planner/lower/lower.h"
 #include "planner/lower/lower_parts.h"
 #include "planner/space/space.h"
+#include "profiler/from_galvatron.h"
 #include "profiler/harvest.h"
 #include "profiler/shorten.h"
 #include <math.h>
@@ -46,7 +46,7 @@ static bool step_open(struct step *out, const struct model *model, int64_t sampl
     if (!graph_build(&out->graph, model, samples, sequence, space_vocab_multiple(&vocabulary, 1), err))
         return false;
     out->plan = whole_plan(out->graph);
-    if (out->plan && plan_check(out->plan, out->graph, err) && program_lower(&out->program, out->graph, out->plan, err))
+    if (out->plan && plan_check(out->plan, out->graph, err) && lower_program(&out->program, out->graph, out->plan, err))
         return true;
     step_close(out);
     return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for a step of %lld sequences", (long long)samples);

@@ -31,7 +31,7 @@ static bool works(const struct program *program, const struct rank_timeline *row
     int local_rank = row->rank - program->plan->stages[row->stage].first_rank;
     bool all = true;
     for (int i = 0; instr->op == OP_NORM && i < instr->pair_count; i++)
-        all &= norm_counts(program, row->stage, &program->pairs[instr->pair_first + i], local_rank);
+        all &= geometry_norm_counts(program, row->stage, &program->pairs[instr->pair_first + i], local_rank);
     return all;
 }
 

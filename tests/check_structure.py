@@ -86,13 +86,6 @@ def check_choices(root, errors):
         errors.append("planner/space/choices.def has no choice: nothing was checked")
 
 
-# External symbols of a room that begin neither with the room's name, nor with words of their file's, nor with the type that the room
-# defines and they are about. They may become fewer.
-ELSEWHERE = {
-    "layout": 8, "lower": 46, "plan": 16, "program": 20,
-}
-
-
 def beginnings(root, room, stem):
     """What a symbol of the file may begin with: the room, any words of the file's name that follow each other, a type of the room."""
     words = stem.split("_")
@@ -119,12 +112,9 @@ def check_names(root, archives, errors):
             stem = next(stem for stem in stems if object_name.endswith(stem))
             if not any(symbol == name or symbol.startswith(name + "_") for name in beginnings(root, room, stem)):
                 stray.append(f"{symbol} ({stem}.c)")
-        most = ELSEWHERE.get(room, 0)
-        if len(stray) > most:
-            errors.append(f"planner/{room}: expected at most {most} external names that begin with neither the room nor words of their file nor "
-                          f"a type of the room, found {len(stray)}; rename what is new, as {room}_... or after its file: {', '.join(stray)}")
-        elif len(stray) < most:
-            errors.append(f"planner/{room}: {len(stray)} external names begin elsewhere: lower ELSEWHERE, now {most}")
+        if stray:
+            errors.append(f"planner/{room}: external names that begin with neither the room nor words of their file nor a type of the room: "
+                          f"{', '.join(stray)}; rename them, as {room}_... or after their file")
     if seen == 0:
         errors.append("no external symbol of planner/ was looked at: give the archives of its rooms")
 
@@ -137,7 +127,6 @@ TOLD_OF = {
     "planner/explain/explain_facts.h": 2, "planner/facts/cluster.h": 5, "planner/facts/profile.h": 4, "planner/layout/place_work.h": 3,
     "planner/plan/plan_json.h": 4, "planner/sim/simulate.h": 2, "planner/sim/timeline.h": 2, "planner/tables/workbench.h": 2,
 }
-MANY_PARTS = {"planner/lower/lower_parts.h": 72}
 
 
 def bare(path):
@@ -158,11 +147,8 @@ def check_declared(root, errors):
         functions = re.findall(r"^(?!static|typedef|#)[A-Za-z][\w \*\n]*?[ \*](\w+)\(", text, re.M)
         files = {file for function in functions for file in defined[function]}
         if path.stem.endswith("_parts") or path.stem == path.parent.name:
-            most = MANY_PARTS.get(name, MOST_PARTS)
-            if len(functions) > most:
-                errors.append(f"{name}: expected at most {most} functions, found {len(functions)}: divide it by subject")
-            elif name in MANY_PARTS and len(functions) < most:
-                errors.append(f"{name}: declares {len(functions)} functions: lower MANY_PARTS, now {most}")
+            if len(functions) > MOST_PARTS:
+                errors.append(f"{name}: expected at most {MOST_PARTS} functions, found {len(functions)}: divide it by subject")
             continue
         most = TOLD_OF.get(name, 1)
         if len(files) > most:

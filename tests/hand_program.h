@@ -190,7 +190,7 @@ static inline void hand_forward(struct hand *h, int stage, int micro)
         hand_transfer(h, stage - 1, stage, *hand_value(h, stage - 1, 1, micro), in, micro, micro, true);
     struct instr *instr = hand_instr(h, stage, OP_COMPUTE, LANE_COMPUTE, micro);
     instr->segment = stage;
-    struct operand_table table = no_operands;
+    struct operand_table table = program_no_operands;
     table.buffer[ROLE_IN][0] = in;
     table.buffer[ROLE_OUT][0] = out;
     table.buffer[ROLE_WEIGHT][0] = h->weight[stage];
@@ -215,7 +215,7 @@ static inline void hand_backward(struct hand *h, int stage, int micro, bool firs
         enum role role = weight ? ROLE_GRADIENT_WEIGHT : ROLE_GRADIENT_IN;
         instr->segment = stage;
         instr->phase = weight ? PHASE_BACKWARD_WEIGHT : PHASE_BACKWARD_INPUT;
-        struct operand_table table = no_operands;
+        struct operand_table table = program_no_operands;
         table.buffer[ROLE_IN][0] = *hand_value(h, stage, 0, micro);
         table.buffer[ROLE_WEIGHT][0] = h->weight[stage];
         table.buffer[ROLE_GRADIENT_OUT][0] = out;

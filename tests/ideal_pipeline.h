@@ -113,7 +113,7 @@ static inline void ideal_open(struct ideal_run *run, const struct ideal_draw *dr
     ideal_cluster(run);
     ideal_plan(run);
     ck_assert_msg(plan_graph(&run->graph, run->model, run->plan, &err) && plan_check(run->plan, run->graph, &err) &&
-                      program_lower(&run->program, run->graph, run->plan, &err) && program_layout(run->program, &err) &&
+                      lower_program(&run->program, run->graph, run->plan, &err) && layout_program(run->program, &err) &&
                       verify_program(run->program, &err) && simulate(&run->timeline, &run->facts, run->program, &err),
                   "%s, %d stages, %d chunks, %d micro-batches: %s", schedules[draw->schedule]->name, draw->stages,
                   draw->chunks, draw->micros, err.message);

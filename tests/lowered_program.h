@@ -201,7 +201,7 @@ static inline struct lowered lowered_program(const struct strategy *s)
     struct lowered l = lowered_open(s);
     struct error err = { 0 };
     ck_assert_msg(plan_check(l.plan, l.graph, &err), "%s: %s", s->name, err.message);
-    ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s: %s", s->name, err.message);
+    ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%s: %s", s->name, err.message);
     return l;
 }
 

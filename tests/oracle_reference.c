@@ -36,7 +36,7 @@ static double compare(struct watch *w, int64_t step, const struct buffer *buffer
     double *want = w->reference->gradient[step][buffer->id], sum = 0;
     struct block block = buffer_block(w->program, buffer, local_rank);
     int index, pieces;
-    flat_piece(w->program, buffer, local_rank, &index, &pieces);
+    geometry_flat_piece(w->program, buffer, local_rank, &index, &pieces);
     int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * buffer_holds(buffer)) : 0;
     *count = pieces > 1 ? min_i64(buffer_holds(buffer), whole - first) : whole;
     for (int64_t i = 0; i < *count; i++) {
@@ -77,7 +77,7 @@ static void on_gradient(void *context, int64_t step, int rank, int buffer, const
     double bar = fmax(w->reference->norm[step][b->id], SMALL_TENSOR * w->reference->all[step]),
            error = sqrt(difference) / bar / TOLERANCE[step];
     pthread_mutex_lock(&w->mutex);
-    if (rank_counts(w->program, b, local_rank))
+    if (geometry_rank_counts(w->program, b, local_rank))
         w->seen[step * w->reference->graph->weight_count + b->id] += count;
     if (!(error <= w->error)) {
         w->error = error;

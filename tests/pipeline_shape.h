@@ -59,7 +59,7 @@ static inline void turn_stages(struct plan *plan, int by)
     for (int i = 0; i < plan->stage_count; i++) {
         int s = (i + plan->stage_count - by) % plan->stage_count;
         plan->stages[s].first_rank = rank;
-        rank += stage_rank_count(plan, s);
+        rank += plan_stage_rank_count(plan, s);
     }
 }
 #endif

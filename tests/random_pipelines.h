@@ -208,7 +208,7 @@ static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
     }
     for (int piece = 0; !turns && piece < pieces; piece++) {
         int stage = schedule_stage(schedules[c->draw.schedule], c->draw.stages, piece);
-        struct layer_range layers = stage_chunk(c->plan, stage, piece / c->draw.stages);
+        struct layer_range layers = plan_stage_chunk(c->plan, stage, piece / c->draw.stages);
         plan.first_layer[piece] = layers.first;
         for (int l = layers.first; l < layers.first + layers.count; l++)
             count[(piece * classes + c->bench.chain.class_of[l]) * strategies]++;

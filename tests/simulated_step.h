@@ -18,7 +18,7 @@ static inline int64_t simulated_step_ns(const char *what, const struct model *mo
     struct timeline *timeline = NULL;
     struct error err = { 0 };
     ck_assert_msg(plan_graph(&graph, model, plan, &err) && plan_check(plan, graph, &err) &&
-                      program_lower(&program, graph, plan, &err) && program_layout(program, &err) &&
+                      lower_program(&program, graph, plan, &err) && layout_program(program, &err) &&
                       verify_program(program, &err) && simulate(&timeline, facts, program, &err),
                   "%s: %s", what, err.message);
     int64_t ns = timeline->step_ns;

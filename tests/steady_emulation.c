@@ -151,7 +151,7 @@ int emulate_pipedream(struct emulation *e, const struct plan *plan, bool vertica
         for (int micro = 0; micro < e->micros; micro++, updates++) {
             for (int i = 0; i < e->graph->segment_count; i++)
                 for (int k = 0; k < e->graph->segments[i].weight_count; k++) {
-                    int stage = stage_of_layer(plan, e->graph->segments[i].layer),
+                    int stage = plan_stage_of_layer(plan, e->graph->segments[i].layer),
                         late = plan->stage_count - 1 - (vertical ? 0 : stage);
                     used[e->graph->segments[i].weight[k].id] = updates > late ? updates - late : 0;
                 }
@@ -205,7 +205,7 @@ static void on_weight(void *context, int rank, int buffer, const void *data)
     pthread_mutex_lock(&r->mutex);
     r->worst = fmax(r->worst, sqrt(difference) / fmax(sqrt(norm), SMALL_TENSOR * r->emulation->norm));
     r->weights += mix64(hash_bytes((uint64_t)(rank * 100003 + buffer), data, (size_t)b->bytes));
-    if (rank_counts(r->program, b, local_rank))
+    if (geometry_rank_counts(r->program, b, local_rank))
         r->seen[b->id] += block_elements(&block);
     pthread_mutex_unlock(&r->mutex);
 }

@@ -78,8 +78,8 @@ START_TEST(plans_of_branches_hold)
         ck_assert(result->feasible);
         const struct plan *plan = result->plans[0].plan;
         ck_assert_int_eq(plan->stage_count, stages);
-        ck_assert_msg(plan_graph(&graph, model, plan, &err) && program_lower(&program, graph, plan, &err) &&
-                          program_layout(program, &err) && verify_program(program, &err) &&
+        ck_assert_msg(plan_graph(&graph, model, plan, &err) && lower_program(&program, graph, plan, &err) &&
+                          layout_program(program, &err) && verify_program(program, &err) &&
                           simulate(&timeline, &facts, program, &err),
                       "%s, %d stages: %s", names[_i], stages, err.message);
         int64_t predicted = result->plans[0].estimate->prediction.step_ns, simulated = timeline->step_ns;
@@ -119,7 +119,7 @@ START_TEST(a_stage_for_each_layer_does_not_stall)
                     (struct plan_stage){ .first_layer = s, .layer_count = 1, .first_rank = s, .atom = { 1, 1, 1, 1 } };
                 plan->layers[s] = (struct plan_layer){ .dim = { DIM_dp, 0, 0, 0 }, .slices = 1 };
             }
-            ck_assert_msg(program_lower(&program, graph, plan, &err) && program_layout(program, &err) &&
+            ck_assert_msg(lower_program(&program, graph, plan, &err) && layout_program(program, &err) &&
                               verify_program(program, &err),
                           "%s, %d micro-batches, %s: %s", names[_i], micro, schedules[schedule]->name, err.message);
             program_free(program);

@@ -77,7 +77,7 @@ static void on_weight(void *context, int rank, int buffer, const void *data)
     const struct buffer *b = &w->program->buffers[buffer];
     int local = rank - w->program->plan->stages[b->stage].first_rank, index, pieces;
     struct block block = buffer_block(w->program, b, local);
-    flat_piece(w->program, b, local, &index, &pieces);
+    geometry_flat_piece(w->program, b, local, &index, &pieces);
     int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * buffer_holds(b)) : 0;
     int64_t count = pieces > 1 ? min_i64(buffer_holds(b), whole - first) : whole;
     pthread_mutex_lock(&w->mutex);

@@ -40,8 +40,8 @@ static unsigned partial_of(const struct world *w, const struct layout *layout, i
 {
     unsigned name = 0;
     for (int a = 0; a < w->plan.atom_count; a++)
-        name =
-            name * 16 + (layout->kind[a] == LAYOUT_PARTIAL ? (unsigned)atom_coordinate(&w->plan, 0, rank, a) + 1 : 0);
+        name = name * 16 +
+               (layout->kind[a] == LAYOUT_PARTIAL ? (unsigned)plan_atom_coordinate(&w->plan, 0, rank, a) + 1 : 0);
     return name;
 }
 
@@ -58,7 +58,7 @@ static void next_in(const struct block *block, int64_t at[MAX_DIMS])
 static bool holds(const struct world *w, int buffer, int rank)
 {
     for (int a = 0; a < w->plan.atom_count; a++)
-        if (w->buffers[buffer].layout.kind[a] == LAYOUT_ROOT && atom_coordinate(&w->plan, 0, rank, a) > 0)
+        if (w->buffers[buffer].layout.kind[a] == LAYOUT_ROOT && plan_atom_coordinate(&w->plan, 0, rank, a) > 0)
             return false;
     return true;
 }
@@ -77,8 +77,8 @@ static struct terms terms_of(const struct world *w, int rank)
         bool counts = true;
         for (int a = 0; a < w->plan.atom_count; a++)
             counts &= (from->kind[a] == LAYOUT_PARTIAL && to->kind[a] != LAYOUT_PARTIAL && !w->muted) ||
-                      atom_coordinate(&w->plan, 0, other, a) ==
-                          (from->kind[a] == LAYOUT_ROOT ? 0 : atom_coordinate(&w->plan, 0, rank, a));
+                      plan_atom_coordinate(&w->plan, 0, other, a) ==
+                          (from->kind[a] == LAYOUT_ROOT ? 0 : plan_atom_coordinate(&w->plan, 0, rank, a));
         if (counts)
             terms.name[terms.count++] = partial_of(w, from, other);
     }
@@ -109,7 +109,7 @@ static void piece_range(const struct world *w, int buffer, int rank, int64_t *fi
 {
     struct block block = buffer_block(&w->program, &w->buffers[buffer], rank);
     int index, pieces;
-    flat_piece(&w->program, &w->buffers[buffer], rank, &index, &pieces);
+    geometry_flat_piece(&w->program, &w->buffers[buffer], rank, &index, &pieces);
     int64_t whole = block_elements(&block);
     *first = pieces > 1 ? min_i64(whole, index * buffer_holds(&w->buffers[buffer])) : 0;
     *count = pieces > 1 ? min_i64(buffer_holds(&w->buffers[buffer]), whole - *first) : whole;
@@ -159,7 +159,7 @@ static int64_t elements_of(const struct world *w, const struct buffer *buffer)
 {
     struct block block = buffer_block(&w->program, buffer, 0);
     int index, pieces;
-    flat_piece(&w->program, buffer, 0, &index, &pieces);
+    geometry_flat_piece(&w->program, buffer, 0, &index, &pieces);
     return ceil_div(block_elements(&block), pieces);
 }
 

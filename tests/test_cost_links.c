@@ -117,7 +117,7 @@ START_TEST(groups_count_the_units_they_live_in)
                     int members[64], place, units = 0;
                     plan->stages[0].first_rank = first;
                     struct group group = group_of_stage(c, plan, 0, mask);
-                    int count = group_members(plan, 0, mask, 0, members, &place);
+                    int count = geometry_group_members(plan, 0, mask, 0, members, &place);
                     ck_assert_int_eq(group.ranks, count);
                     for (int i = 0; i < count; i++)
                         units += i == 0 || cluster_unit_of(c, first + members[i], 0) !=

@@ -72,7 +72,7 @@ static bool brings_something(const struct program *program, int stage, const str
 {
     return instr->op == OP_SEND || (instr->op == OP_NORM_REDUCE && program->plan->rank_count > 1) ||
            (op_info[instr->op].collective && instr->op != OP_NORM_REDUCE &&
-            group_size(program->plan, stage, instr->atoms) > 1);
+            geometry_group_size(program->plan, stage, instr->atoms) > 1);
 }
 
 /* An instruction of every step; where a message is to be lost, of the next one that brings something. */
@@ -80,9 +80,9 @@ static void draw_place(struct trial *t, uint64_t *state)
 {
     t->rank = (int)draw(state, (uint64_t)t->plan->rank_count);
     t->step = (int64_t)draw(state, STEPS);
-    int stage = stage_of_rank(t->plan, t->rank);
+    int stage = plan_stage_of_rank(t->plan, t->rank);
     const struct stage_program *list = &t->program->stages[stage];
-    int first = stage_opening_count(list), count = list->instr_count - first;
+    int first = program_opening_count(list), count = list->instr_count - first;
     t->instr = first + (int)draw(state, (uint64_t)count);
     for (int i = 0; t->deed == DEED_LOSE && i < count; i++) {
         int instr = first + (t->instr - first + i) % count;
@@ -274,7 +274,7 @@ static char *read_output(const struct started *s)
 static bool names_place(const char *text, const struct trial *t)
 {
     char rank[48], place[48];
-    snprintf(rank, sizeof rank, "rank %d (stage %d", t->rank, stage_of_rank(t->plan, t->rank));
+    snprintf(rank, sizeof rank, "rank %d (stage %d", t->rank, plan_stage_of_rank(t->plan, t->rank));
     snprintf(place, sizeof place, "): step %lld, instruction ", (long long)t->step + 1);
     for (const char *at = text; (at = strstr(at, rank)); at++) {
         const char *end = strchr(at, ')');
@@ -287,7 +287,7 @@ static bool names_place(const char *text, const struct trial *t)
 /* Where a rank failed: in no other instruction. */
 static bool names_failure(const char *text, const struct trial *t)
 {
-    const struct instr *instr = &t->program->stages[stage_of_rank(t->plan, t->rank)].instrs[t->instr];
+    const struct instr *instr = &t->program->stages[plan_stage_of_rank(t->plan, t->rank)].instrs[t->instr];
     char where[128];
     snprintf(where, sizeof where, "error: rank %d: step %lld, instruction %d %s: the device broke", t->rank,
              (long long)t->step + 1, t->instr, op_info[instr->op].name);

@@ -307,7 +307,7 @@ START_TEST(strategies_are_never_shorter_for_sharing)
 {
     static const char *const forms[] = { "4x4:a100-sxm-80", "3x6:l40s@host=30e9,host-memory=250e9", "4x5:cpu" };
     struct lowered l = lowered_program(&strategies[_i]);
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
         struct cluster *cluster = cluster_open(forms[f]);
         struct facts facts = { .cluster = cluster };
@@ -323,7 +323,7 @@ START_TEST(strategies_are_never_shorter_for_sharing)
         ck_assert_msg(simulate(&with, &facts, l.program, &err), "%s", err.message);
         ck_assert_msg(simulate_with(&without, &durations, l.program, &err), "%s", err.message);
         for (int s = 0; s < l.program->stage_count; s++) {
-            for (int i = stage_opening_count(&l.program->stages[s]); i < with->ranks[s].span_count; i++) {
+            for (int i = program_opening_count(&l.program->stages[s]); i < with->ranks[s].span_count; i++) {
                 const struct span *span = &with->ranks[s].spans[i];
                 const struct instr *instr = &l.program->stages[s].instrs[i];
                 if (!op_info[instr->op].collective && instr->op != OP_SEND && instr->op != OP_RECEIVE)

@@ -32,7 +32,7 @@ START_TEST(memory_has_a_closed_form)
         struct lowered l = lowered_open(&s);
         struct error err = { 0 };
         l.plan->dtype = DTYPE_BF16;
-        ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s", err.message);
+        ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%s", err.message);
         int64_t part = zero >= 1 ? RANKS : 1;
         ck_assert_int_eq(bytes_of(l.program, 0, BUFFER_STATE), 12 * trained / part);
         ck_assert_int_eq(bytes_of(l.program, 0, BUFFER_GRADIENT), 4 * trained / part);
@@ -124,7 +124,7 @@ START_TEST(nothing_is_kept_for_frozen_layers)
     struct program *program = half_frozen(&graph, &plan, &c);
     const struct stage_program *list = &program->stages[0];
     struct life *lives = calloc((size_t)program->buffer_count, sizeof *lives);
-    ck_assert(program_lives(program, lives, NULL));
+    ck_assert(lives_find(program, lives, NULL));
     int turn = 0, kept[7] = { 0 };
     while (list->instrs[turn].phase == PHASE_FORWARD)
         turn++;

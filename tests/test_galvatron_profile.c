@@ -45,7 +45,7 @@ static void add_up(const struct made *m, int64_t samples, double out[2][2])
     plan->batch = samples, plan->sequence = m->peer.sequence, plan->vocab_multiple = 128, plan->dtype = DTYPE_BF16;
     plan->micro_batch_count = plan->atom_count = plan->rank_count = 1;
     plan->stages[0].layer_count = graph->layer_count;
-    ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err), "%s", err.message);
+    ck_assert_msg(plan_check(plan, graph, &err) && lower_program(&program, graph, plan, &err), "%s", err.message);
     for (int i = 0; i < program->stages[0].instr_count; i++) {
         const struct instr *instr = &program->stages[0].instrs[i];
         if (instr->op != OP_COMPUTE)

@@ -121,7 +121,7 @@ static void expect_one_order(const struct run_here *run)
     const struct plan *plan = run->program->plan;
     ck_assert_msg(!emulated_nccl_misuse(run->shared), "%s", emulated_nccl_misuse(run->shared));
     for (int r = 0; r < plan->rank_count; r++) {
-        int first = plan->stages[stage_of_rank(plan, r)].first_rank;
+        int first = plan->stages[plan_stage_of_rank(plan, r)].first_rank;
         ck_assert_str_eq(emulated_nccl_order(run->shared, r), emulated_nccl_order(run->shared, first));
     }
 }
@@ -262,7 +262,7 @@ static void expect_trouble(enum instr_fate fate, int rank, int bound, const char
     struct lowered l = lower(tiny_models[0], &choices[3], full);
     struct run_options options = run_options_default();
     options.timeout_s = TIMEOUT_S;
-    here.faulty_instr = first_transfer(l.program, stage_of_rank(l.plan, rank));
+    here.faulty_instr = first_transfer(l.program, plan_stage_of_rank(l.plan, rank));
     ck_assert(!execute(&here, l.graph, l.program, true, &options));
     ck_assert_msg(strstr(here.error.message, first) && strstr(here.error.message, second), "%s", here.error.message);
     ck_assert_msg(!emulated_nccl_misuse(here.shared), "%s", emulated_nccl_misuse(here.shared));
@@ -401,7 +401,7 @@ START_TEST(members_agree_on_their_channel)
     struct lowered l = lower(tiny_models[3], &choices[_i], full);
     ck_assert_msg(channels_of(&channels, l.program, &error), "%s", error.message);
     for (int r = 0; r < l.plan->rank_count; r++) {
-        const struct stage_program *stage = &l.program->stages[stage_of_rank(l.plan, r)];
+        const struct stage_program *stage = &l.program->stages[plan_stage_of_rank(l.plan, r)];
         for (int i = 0; i < stage->instr_count; i++) {
             const struct instr *instr = &stage->instrs[i];
             int found = channels_find(&channels, l.program, r, instr);

@@ -125,7 +125,7 @@ static int64_t live_bytes(const struct program *program, int stage, bool held, b
     const struct stage_program *list = &program->stages[stage];
     int64_t *change = calloc((size_t)list->instr_count + 2, sizeof *change), live = 0, most = 0;
     struct life *lives = calloc((size_t)program->buffer_count, sizeof *lives);
-    ck_assert(program_lives(program, lives, NULL));
+    ck_assert(lives_find(program, lives, NULL));
     for (int b = 0; b < program->buffer_count; b++) {
         if (program->buffers[b].stage != stage || program->buffers[b].persistent || lives[b].first < 0 ||
             program->buffers[b].host != host)
@@ -155,8 +155,8 @@ START_TEST(bounds_of_arenas_are_below_them)
 {
     struct lowered l = lowered_program(&strategies[_i]), bound = lowered_program(&strategies[_i]);
     struct error err = { 0 };
-    ck_assert_msg(program_layout(l.program, &err), "%s", err.message);
-    ck_assert(program_split_lives(bound.program, &err) && program_bound_bytes(bound.program, &err));
+    ck_assert_msg(layout_program(l.program, &err), "%s", err.message);
+    ck_assert(lives_split(bound.program, &err) && layout_bound_bytes(bound.program, &err));
     for (int s = 0; s < l.program->stage_count; s++) {
         const struct stage_program *stage = &l.program->stages[s], *least = &bound.program->stages[s];
         ck_assert_msg(least->arena_bytes <= stage->arena_bytes && least->host_bytes <= stage->host_bytes,
@@ -168,7 +168,7 @@ START_TEST(bounds_of_arenas_are_below_them)
                       (long long)least->arena_bytes);
         ck_assert_int_eq(least->persistent_bytes, stage->persistent_bytes);
     }
-    ck_assert(program_lay_out_split(bound.program, &err));
+    ck_assert(layout_place_and_order(bound.program, &err));
     for (int b = 0; b < l.program->buffer_count; b++)
         ck_assert_int_eq(bound.program->buffers[b].offset, l.program->buffers[b].offset);
     lowered_free(&bound);
@@ -180,7 +180,7 @@ START_TEST(lowered_arenas_are_tight)
 {
     struct lowered l = lowered_program(&strategies[_i]);
     struct error err = { 0 };
-    ck_assert_msg(program_layout(l.program, &err), "%s", err.message);
+    ck_assert_msg(layout_program(l.program, &err), "%s", err.message);
     for (int s = 0; s < l.program->stage_count; s++) {
         const struct stage_program *stage = &l.program->stages[s];
         int64_t temporary = stage->arena_bytes - stage->persistent_bytes - round_up(stage->scratch_bytes, 64);
@@ -242,9 +242,9 @@ static void could_begin(const struct stage_program *list, const struct life *lif
 START_TEST(lives_are_those_of_the_list)
 {
     struct lowered l = lowered_program(&strategies[_i]);
-    ck_assert(program_split_lives(l.program, NULL)); /* program_layout() adds waits */
+    ck_assert(lives_split(l.program, NULL)); /* layout_program() adds waits */
     struct life *lives = calloc((size_t)l.program->buffer_count, sizeof *lives);
-    ck_assert(program_lives(l.program, lives, NULL));
+    ck_assert(lives_find(l.program, lives, NULL));
     for (int b = 0; b < l.program->buffer_count; b++) {
         const struct stage_program *list = &l.program->stages[l.program->buffers[b].stage];
         int first = -1, last = -1, sent = -1, read = -1;
@@ -292,7 +292,7 @@ static int64_t bytes_moved(const struct program *program, const struct instr *in
 START_TEST(holding_costs_one_layer_of_gradients)
 {
     struct lowered l = lowered_program(&strategies[_i]);
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     for (int s = 0; s < l.program->stage_count; s++) {
         int64_t *of_layer = calloc((size_t)l.graph->layer_count, sizeof *of_layer), most = 0,
                 in_lane[LANE_COUNT] = { 0 };
@@ -332,7 +332,7 @@ START_TEST(compute_never_waits_for_the_reduction_before)
 {
     struct lowered l = lowered_program(&overlapping[_i]);
     int reductions = 0;
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     for (int s = 0; s < l.program->stage_count; s++) {
         const struct stage_program *list = &l.program->stages[s];
         for (int i = 0; i < list->instr_count; i++) {
@@ -355,7 +355,7 @@ END_TEST
 START_TEST(compute_never_waits_for_the_send_before)
 {
     struct lowered l = lowered_program(&strategies[_i]);
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     for (int s = 0; s < l.program->stage_count; s++) {
         const struct stage_program *list = &l.program->stages[s];
         for (int i = 0; i < list->instr_count; i++)
@@ -397,7 +397,7 @@ START_TEST(reuse_hides_short_transfers)
 {
     struct lowered l = lowered_program(&overlapping[_i]);
     int64_t alone = simulated_ns(l.program), shared;
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     shared = simulated_ns(l.program);
     ck_assert_msg(shared <= alone + alone / 50, "%s: %lld ns with reuse, %lld without", overlapping[_i].name,
                   (long long)shared, (long long)alone);
@@ -411,7 +411,7 @@ START_TEST(gradients_take_the_place_of_inputs)
     struct strategy strategy = strategies[0];
     strategy.model = _i ? "tiny-llama" : "tiny-gpt";
     struct lowered l = lowered_program(&strategy);
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     const struct stage_program *list = &l.program->stages[0];
     int found = 0;
     for (int i = 0; i < list->instr_count; i++)
@@ -431,7 +431,7 @@ END_TEST
 START_TEST(layout_repeats)
 {
     struct lowered a = lowered_program(&strategies[_i]), b = lowered_program(&strategies[_i]);
-    ck_assert(program_layout(a.program, NULL) && program_layout(b.program, NULL));
+    ck_assert(layout_program(a.program, NULL) && layout_program(b.program, NULL));
     ck_assert_int_eq(a.program->buffer_count, b.program->buffer_count);
     for (int i = 0; i < a.program->buffer_count; i++)
         ck_assert_int_eq(a.program->buffers[i].offset, b.program->buffers[i].offset);
@@ -446,7 +446,7 @@ START_TEST(arenas_follow_the_schedule)
 {
     enum { STAGES = 4, MICROS = 7, ONE = 448 /* 400 bytes, aligned */ };
     struct hand *one = hand_pipeline("1f1b", STAGES, MICROS), *all = hand_pipeline("gpipe", STAGES, MICROS);
-    ck_assert(program_layout(one->program, NULL) && program_layout(all->program, NULL));
+    ck_assert(layout_program(one->program, NULL) && layout_program(all->program, NULL));
     for (int s = 1; s < STAGES - 1; s++) {
         int64_t flying = one->program->stages[s].arena_bytes - one->program->stages[s].persistent_bytes;
         int64_t whole = all->program->stages[s].arena_bytes - all->program->stages[s].persistent_bytes;
@@ -471,7 +471,7 @@ START_TEST(a_second_life_is_another_buffer)
     memmove(&list->instrs[3], &list->instrs[2], (size_t)(list->instr_count - 2) * sizeof *list->instrs);
     list->instrs[2] = list->instrs[0];
     list->instr_count++;
-    ck_assert(program_layout(p, NULL));
+    ck_assert(layout_program(p, NULL));
     for (int i = 0; i < list->instr_count; i++)
         if (list->instrs[i].op == OP_COMPUTE && list->instrs[i].phase == PHASE_BACKWARD_WEIGHT)
             seen = instr_operand(h->program, &list->instrs[i], ROLE_IN, 0);

@@ -15,7 +15,7 @@ static struct lowered lower_in(const struct strategy *s, int chunks)
     struct error err = { 0 };
     l.plan->loss_chunks = chunks;
     ck_assert_msg(plan_check(l.plan, l.graph, &err), "%s: %s", s->name, err.message);
-    ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s: %s", s->name, err.message);
+    ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%s: %s", s->name, err.message);
     ck_assert_msg(verify_program(l.program, &err), "%s: %s", s->name, err.message);
     return l;
 }
@@ -114,9 +114,9 @@ static int64_t most_logits(struct lowered *l)
     const struct stage_program *list = &l->program->stages[0];
     struct life *lives = calloc((size_t)l->program->buffer_count, sizeof *lives);
     int64_t most = 0;
-    ck_assert(program_split_lives(l->program, NULL));
+    ck_assert(lives_split(l->program, NULL));
     lives = realloc(lives, (size_t)l->program->buffer_count * sizeof *lives);
-    ck_assert(lives && program_lives(l->program, lives, NULL));
+    ck_assert(lives && lives_find(l->program, lives, NULL));
     for (int i = 0; i < list->instr_count; i++) {
         int64_t here = 0;
         for (int b = 0; b < l->program->buffer_count; b++)

@@ -159,7 +159,7 @@ static void check_step(const struct strategy *s, const struct lowered *l)
         if (buffer->kind != BUFFER_GRADIENT)
             continue;
         gradients++;
-        int state = state_buffer(l->program, b);
+        int state = geometry_state_buffer(l->program, b);
         ck_assert_int_eq(state, b + 1);
         ck_assert_int_eq(buffer_holds(&l->program->buffers[state]), buffer_holds(buffer));
         bool first = true;
@@ -180,7 +180,7 @@ static void check_step(const struct strategy *s, const struct lowered *l)
 static void check_loss(const struct lowered *l)
 {
     for (int m = 0; m < l->plan->micro_batch_count && l->graph->loss_value >= 0; m++) {
-        int stage = stage_of_work(l->plan, l->graph->layer_count - 1, m);
+        int stage = plan_stage_of_work(l->plan, l->graph->layer_count - 1, m);
         for (int s = 0; s < l->plan->stage_count; s++)
             ck_assert_int_eq(program_loss(l->program, s, m) >= 0, s == stage);
         int buffer = program_loss(l->program, stage, m);
@@ -198,7 +198,7 @@ static void check_properties(const struct strategy *s)
     check_messages(s, l.program);
     check_step(s, &l);
     check_loss(&l);
-    ck_assert_msg(program_layout(l.program, &err), "%s: %s", s->name, err.message);
+    ck_assert_msg(layout_program(l.program, &err), "%s: %s", s->name, err.message);
     ck_assert_msg(verify_program(l.program, &err), "%s: %s", s->name, err.message);
     lowered_free(&l);
 }
@@ -263,11 +263,11 @@ START_TEST(changing_dimensions_hold)
                                      .recompute = (int8_t)(draw / 5 % 3),
                                      .slices = 1 };
         }
-        ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "turn %d: %s", shift, err.message);
+        ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "turn %d: %s", shift, err.message);
         check_waits(&s, l.program);
         check_definitions(&s, l.program);
         check_messages(&s, l.program);
-        ck_assert_msg(program_layout(l.program, &err) && verify_program(l.program, &err), "turn %d: %s", shift,
+        ck_assert_msg(layout_program(l.program, &err) && verify_program(l.program, &err), "turn %d: %s", shift,
                       err.message);
         lowered_free(&l);
     }
@@ -428,7 +428,8 @@ START_TEST(micro_batches_are_alike)
         int period = plan_copies(l.plan);
         bool looks = !schedules[l.plan->schedule]->asynchronous;
         for (int k = 0; k < l.program->stage_count && looks; k++)
-            for (int micro = 0; micro < s.micros && stage_turns(l.plan, k - l.plan->stages[k].turn) == 1; micro++) {
+            for (int micro = 0; micro < s.micros && plan_stage_turns(l.plan, k - l.plan->stages[k].turn) == 1;
+                 micro++) {
                 check_alike(s.name, l.program, k, micro, micro % period, false);
                 check_alike(s.name, l.program, k, micro, s.micros - period + micro % period, micro >= period);
             }

@@ -239,7 +239,7 @@ START_TEST(kept_weights_are_gathered_once)
             struct lowered l = lowered_open(&s), each = lower_one(&s);
             for (int i = 0; i < l.plan->layer_count; i++)
                 l.plan->layers[i].reshard = i % 3 > 0 ? RESHARD_EACH_STEP : RESHARD_EACH_PASS;
-            ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s", err.message);
+            ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%s", err.message);
             for (int i = 0; i < l.graph->segment_count; i++) {
                 const struct segment *segment = &l.graph->segments[i];
                 for (int k = 0; k < segment->weight_count; k++) {
@@ -268,7 +268,7 @@ START_TEST(replicated_operators_are_reduced_once)
     int replicated = 0, before = count_pairs(all.program, OP_REDUCE_SCATTER, PHASE_COUNT, -1);
     for (int i = 0; i < l.plan->layer_count; i++)
         l.plan->layers[i].replicate = set;
-    ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s", err.message);
+    ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%s", err.message);
     for (int i = 0; i < l.graph->segment_count; i++) {
         const struct segment *segment = &l.graph->segments[i];
         bool apart = segment->operators & set;

@@ -28,7 +28,7 @@ static struct record *run(const struct program *program, const struct facts *fac
 {
     struct record *record = run_recorded(program, facts, over_tcp);
     for (int r = 0; r < program->plan->rank_count; r++)
-        fills_host_arena(program, stage_of_rank(program->plan, r), record->host_peak_bytes[r]);
+        fills_host_arena(program, plan_stage_of_rank(program->plan, r), record->host_peak_bytes[r]);
     return record;
 }
 

@@ -67,9 +67,9 @@ static uint64_t transfer_kind(const struct program *program, int stage, const st
 static bool is_transfer(const struct program *program, int stage, int index)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
-    bool group =
-        op_info[instr->op].collective &&
-        (instr->op == OP_NORM_REDUCE ? program->plan->rank_count : group_size(program->plan, stage, instr->atoms)) > 1;
+    bool group = op_info[instr->op].collective &&
+                 (instr->op == OP_NORM_REDUCE ? program->plan->rank_count
+                                              : geometry_group_size(program->plan, stage, instr->atoms)) > 1;
     return group || instr->op == OP_SEND;
 }
 

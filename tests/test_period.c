@@ -95,7 +95,7 @@ static struct lowered lower_with(const struct world *world, const struct plan *p
     struct lowered l = { 0 };
     struct error err = { 0 };
     ck_assert_msg(estimate_shorten(&l.plan, &l.graph, world->model, plan, micro_batches, &err) &&
-                      program_lower(&l.program, l.graph, l.plan, &err),
+                      lower_program(&l.program, l.graph, l.plan, &err),
                   "%s", err.message);
     return l;
 }
@@ -140,7 +140,7 @@ static bool check_case(const struct world *world, uint64_t seed, int schedule)
     if (period.ns > 0 && period.exact) {
         int64_t ns[TIME_KIND_COUNT], periods = left_out / period.micro_batches;
         ck_assert_int_eq(left_out % period.micro_batches, 0);
-        ck_assert_msg(simulate_with(&apart, &durations, longer.program, &err) && program_layout(longer.program, &err) &&
+        ck_assert_msg(simulate_with(&apart, &durations, longer.program, &err) && layout_program(longer.program, &err) &&
                           simulate_with(&whole, &durations, longer.program, &err),
                       "%s", err.message);
         int64_t expected = short_time->step_ns + periods * period.ns;

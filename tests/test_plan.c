@@ -6,15 +6,15 @@
 START_TEST(mesh_questions)
 {
     struct plan *plan = small_plan(8);
-    ck_assert_int_eq(stage_rank_count(plan, 0), 4);
+    ck_assert_int_eq(plan_stage_rank_count(plan, 0), 4);
     for (int r = 0; r < 8; r++)
-        ck_assert_int_eq(stage_of_rank(plan, r), r / 4);
+        ck_assert_int_eq(plan_stage_of_rank(plan, r), r / 4);
     for (int l = 0; l < 7; l++)
-        ck_assert_int_eq(stage_of_layer(plan, l), l < 3 ? 0 : 1);
+        ck_assert_int_eq(plan_stage_of_layer(plan, l), l < 3 ? 0 : 1);
     for (int r = 0; r < 4; r++) { /* the last atom is the innermost */
-        ck_assert_int_eq(atom_coordinate(plan, 0, r, 0), r / 2);
-        ck_assert_int_eq(atom_coordinate(plan, 0, r, 1), r % 2);
-        ck_assert_int_eq(atom_coordinate(plan, 0, r, 2), 0);
+        ck_assert_int_eq(plan_atom_coordinate(plan, 0, r, 0), r / 2);
+        ck_assert_int_eq(plan_atom_coordinate(plan, 0, r, 1), r % 2);
+        ck_assert_int_eq(plan_atom_coordinate(plan, 0, r, 2), 0);
     }
     struct plan *copy = plan_copy(plan);
     ck_assert(plan_hash(copy) == plan_hash(plan));
@@ -135,23 +135,23 @@ START_TEST(shapes_answer_questions)
 {
     struct plan *plan = shaped_plan(&turning, "1f1b"); /* layers 0-2 on stages 0, 1, 2; 3-6 on 3, 4 */
     for (int s = 0; s < 5; s++) {
-        ck_assert_int_eq(stage_turns(plan, s), s < 3 ? 3 : 2);
-        ck_assert_int_eq(stage_of_rank(plan, s), s);
+        ck_assert_int_eq(plan_stage_turns(plan, s), s < 3 ? 3 : 2);
+        ck_assert_int_eq(plan_stage_of_rank(plan, s), s);
     }
     for (int l = 0; l < 7; l++) {
-        ck_assert_int_eq(stage_of_layer(plan, l), l < 3 ? 0 : 3);
+        ck_assert_int_eq(plan_stage_of_layer(plan, l), l < 3 ? 0 : 3);
         for (int micro = 0; micro < 6; micro++)
-            ck_assert_int_eq(stage_of_work(plan, l, micro), l < 3 ? micro % 3 : 3 + micro % 2);
+            ck_assert_int_eq(plan_stage_of_work(plan, l, micro), l < 3 ? micro % 3 : 3 + micro % 2);
     }
-    ck_assert_int_eq(stage_micro_batches(plan, 0), 2);
-    ck_assert_int_eq(stage_micro_batches(plan, 1), 1);
-    ck_assert_int_eq(stage_micro_batches(plan, 4), 2);
+    ck_assert_int_eq(plan_stage_micro_batches(plan, 0), 2);
+    ck_assert_int_eq(plan_stage_micro_batches(plan, 1), 1);
+    ck_assert_int_eq(plan_stage_micro_batches(plan, 4), 2);
     plan_free(plan);
     plan = shaped_plan(&interleaving, "interleaved");
     for (int l = 0, last = 0; l < 7; l++) { /* 0, 1, 2, 3, 4, 5-6 */
         last = l < 6 ? l % 2 : 1;
-        ck_assert_int_eq(stage_of_layer(plan, l), last);
-        ck_assert(stage_holds(plan, last, l) && !stage_holds(plan, 1 - last, l));
+        ck_assert_int_eq(plan_stage_of_layer(plan, l), last);
+        ck_assert(plan_stage_holds(plan, last, l) && !plan_stage_holds(plan, 1 - last, l));
     }
     struct plan *copy = plan_copy(plan);
     ck_assert(plan_hash(copy) == plan_hash(plan));
@@ -164,10 +164,10 @@ START_TEST(shapes_answer_questions)
     for (int l = 0; l < 7; l++)
         for (int micro = 0; micro < 4; micro++) {
             int first = (l + 1) / 2, here = micro % 2 ? 3 - first : first;
-            ck_assert_int_eq(stage_of_layer(plan, l), first);
-            ck_assert_int_eq(stage_of_work(plan, l, micro), here);
+            ck_assert_int_eq(plan_stage_of_layer(plan, l), first);
+            ck_assert_int_eq(plan_stage_of_work(plan, l, micro), here);
             for (int stage = 0; stage < 4; stage++)
-                ck_assert_int_eq(stage_holds(plan, stage, l), stage == first || stage == 3 - first);
+                ck_assert_int_eq(plan_stage_holds(plan, stage, l), stage == first || stage == 3 - first);
         }
     plan_free(plan);
 }

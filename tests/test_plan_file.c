@@ -143,13 +143,14 @@ START_TEST(file_round_trip_random)
             stage->first_rank = rank;
             for (int i = 0; i < atoms; i++)
                 stage->atom[i] = 1 + (int)(mix64(seed++) % 4);
-            rank += stage_rank_count(plan, s);
+            rank += plan_stage_rank_count(plan, s);
         }
         plan->rank_count = rank;
         turn_stages(plan, (int)(mix64(seed++) % (uint64_t)stages));
         for (int r = 0; r < rank; r++) {
-            const struct plan_stage *stage = &plan->stages[stage_of_rank(plan, r)];
-            ck_assert(stage->first_rank <= r && r < stage->first_rank + stage_rank_count(plan, stage_of_rank(plan, r)));
+            const struct plan_stage *stage = &plan->stages[plan_stage_of_rank(plan, r)];
+            ck_assert(stage->first_rank <= r &&
+                      r < stage->first_rank + plan_stage_rank_count(plan, plan_stage_of_rank(plan, r)));
         }
         for (int l = 0; l < layers; l++) {
             for (int i = 0; i < atoms; i++)

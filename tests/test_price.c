@@ -300,8 +300,8 @@ static int64_t stage_arena_bytes(const struct world *w, const struct config *con
     struct graph *graph = graph_of(w->model, plan->batch, plan->sequence, plan->vocab_multiple);
     for (int l = 0; l < plan->layer_count; l++)
         plan->layers[l] = strategy->layer;
-    ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err) &&
-                      program_layout(program, &err),
+    ck_assert_msg(plan_check(plan, graph, &err) && lower_program(&program, graph, plan, &err) &&
+                      layout_program(program, &err),
                   "%s", err.message);
     int64_t bytes = program->stages[0].arena_bytes;
     program_free(program);

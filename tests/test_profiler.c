@@ -327,7 +327,7 @@ static int check_covered(const struct facts *facts, const struct model *model, c
     struct graph *graph = graph_of(
         model, batch, 16, space_vocab_multiple(&(struct graph){ .vocab_size = model->vocab_size }, shape->tensor));
     struct plan *plan = plan_of_shape(graph, shape, micro_batches);
-    ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err), "%s", err.message);
+    ck_assert_msg(plan_check(plan, graph, &err) && lower_program(&program, graph, plan, &err), "%s", err.message);
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];

@@ -85,7 +85,7 @@ START_TEST(lowered_programs_come_back)
 {
     struct lowered l = lowered_program(&strategies[_i]);
     check_round_trip(l.program);
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     check_round_trip(l.program);
     lowered_free(&l);
 }

@@ -1,9 +1,9 @@
 /* What lowering stands on: groups and blocks in space, conversions between layouts, bytes. */
+#include "planner/lower/convert.h"
 #include "planner/lower/lower.h"
+#include "planner/program/geometry.h"
 #include "tests/check.h"
 #include "tests/lowered_program.h"
-#include "planner/program/geometry.h"
-#include "planner/lower/lower_parts.h"
 
 /* ---- closed forms in bytes ---- */
 static int64_t wire_bytes(const struct program *program, enum op op, enum phase phase)
@@ -68,7 +68,7 @@ START_TEST(parameter_server_bytes)
     for (int rank = 0; rank < RANKS; rank++)
         for (int i = 0; i < l.program->stages[0].instr_count; i++)
             if (l.program->stages[0].instrs[i].op == OP_UPDATE)
-                ck_assert_int_eq(rank_updates(l.program, &l.program->stages[0].instrs[i], rank), rank == 0);
+                ck_assert_int_eq(geometry_rank_updates(l.program, &l.program->stages[0].instrs[i], rank), rank == 0);
     lowered_free(&l);
 }
 END_TEST
@@ -83,7 +83,7 @@ START_TEST(pipeline_bytes)
         int value = l.graph->layers[l.plan->stages[1].first_layer - 1].output_value;
         int64_t bytes = 4;
         for (int i = 0; i < l.graph->values[value].dim_count; i++)
-            bytes *= value_extent(l.plan, &l.graph->values[value], i);
+            bytes *= recipe_value_extent(l.plan, &l.graph->values[value], i);
         ck_assert_int_eq(wire_bytes(l.program, OP_SEND, PHASE_COUNT), 2 * 4 * bytes / (k ? 2 : 1));
         ck_assert_int_eq(wire_bytes(l.program, OP_SEND, PHASE_COUNT), wire_bytes(l.program, OP_RECEIVE, PHASE_COUNT));
         lowered_free(&l);
@@ -99,13 +99,14 @@ START_TEST(groups_are_products_of_coordinates)
     memcpy(plan->stages[0].atom, sizes, sizeof sizes);
     for (unsigned atoms = 0; atoms < 1u << MAX_ATOMS; atoms++) {
         for (int rank = 0; rank < 24; rank++) {
-            int count = group_members(plan, 0, atoms, rank, members, &place), found = 0;
-            ck_assert_int_eq(count, group_size(plan, 0, atoms));
+            int count = geometry_group_members(plan, 0, atoms, rank, members, &place), found = 0;
+            ck_assert_int_eq(count, geometry_group_size(plan, 0, atoms));
             ck_assert_int_eq(members[place], rank);
             for (int other = 0; other < 24; other++) {
                 bool same = true;
                 for (int a = 0; a < MAX_ATOMS; a++)
-                    same &= (atoms >> a & 1) || atom_coordinate(plan, 0, other, a) == atom_coordinate(plan, 0, rank, a);
+                    same &= (atoms >> a & 1) ||
+                            plan_atom_coordinate(plan, 0, other, a) == plan_atom_coordinate(plan, 0, rank, a);
                 if (same)
                     ck_assert_int_eq(members[found++], other); /* ascending ranks are ascending coordinates */
             }
@@ -132,25 +133,25 @@ START_TEST(transfers_cover_blocks_once)
             memcpy(l.plan->stages[1].atom, meshes[b], sizeof meshes[b]);
             l.plan->stages[1].first_rank = meshes[a][0] * meshes[a][1];
             l.plan->rank_count = l.plan->stages[1].first_rank + meshes[b][0] * meshes[b][1];
-            ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s", err.message);
+            ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%s", err.message);
             for (int i = 0; i < l.program->stages[0].instr_count; i++) {
                 const struct instr *instr = &l.program->stages[0].instrs[i];
                 if (instr->op != OP_SEND)
                     continue;
                 const struct pair *pair = &l.program->pairs[instr->pair_first];
                 int64_t first_sends = 0, most_sends = 0;
-                for (int r = 0; r < stage_rank_count(l.plan, 1); r++) {
+                for (int r = 0; r < plan_stage_rank_count(l.plan, 1); r++) {
                     struct block want = buffer_block(l.program, &l.program->buffers[pair->destination], r), got;
                     int64_t sum = 0;
-                    for (int t = 0; t < stage_rank_count(l.plan, 0); t++)
-                        sum += transfer_block(l.program, pair, t, r, &got) ? block_elements(&got) : 0;
+                    for (int t = 0; t < plan_stage_rank_count(l.plan, 0); t++)
+                        sum += geometry_transfer_block(l.program, pair, t, r, &got) ? block_elements(&got) : 0;
                     ck_assert_int_eq(sum, block_elements(&want));
                 }
-                for (int t = 0; t < stage_rank_count(l.plan, 0); t++) {
+                for (int t = 0; t < plan_stage_rank_count(l.plan, 0); t++) {
                     int64_t sends = 0;
                     struct block got;
-                    for (int r = 0; r < stage_rank_count(l.plan, 1); r++)
-                        sends += transfer_block(l.program, pair, t, r, &got) ? block_elements(&got) : 0;
+                    for (int r = 0; r < plan_stage_rank_count(l.plan, 1); r++)
+                        sends += geometry_transfer_block(l.program, pair, t, r, &got) ? block_elements(&got) : 0;
                     first_sends = t == 0 ? sends : first_sends;
                     most_sends = sends > most_sends ? sends : most_sends;
                 }

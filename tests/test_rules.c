@@ -26,7 +26,7 @@ START_TEST(rules_for_layers_are_kept)
         for (int l = 0; l < result->plans[i].plan->layer_count; l++) {
             const struct plan_layer *layer = &result->plans[i].plan->layers[l];
             ck_assert_msg(l >= 2 && l <= 4 ? layer->zero == 3 : layer->zero <= 1, "layer %d: ZeRO %d", l, layer->zero);
-            ck_assert_msg((l == 3 || l == 4) == layer_keeps_gathered(layer), "layer %d: ZeRO %d, reshard %d", l,
+            ck_assert_msg((l == 3 || l == 4) == plan_layer_keeps_gathered(layer), "layer %d: ZeRO %d, reshard %d", l,
                           layer->zero, layer->reshard);
             ck_assert_msg((l <= 2) == (layer->recompute == RECOMPUTE_SELECTIVE), "layer %d: recompute %d", l,
                           layer->recompute);

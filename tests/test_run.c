@@ -291,7 +291,7 @@ START_TEST(arenas_are_used_and_not_exceeded)
         job_open(&job, tiny_models[0], &choices[c]);
         ck_assert_msg(job_run(&job), "%s", job.error.message);
         for (int r = 0; r < job.plan->rank_count; r++) {
-            int64_t arena = job.program->stages[stage_of_rank(job.plan, r)].arena_bytes;
+            int64_t arena = job.program->stages[plan_stage_of_rank(job.plan, r)].arena_bytes;
             ck_assert_int_le(job.summary.peak_bytes[r], arena);
             ck_assert_int_ge(job.summary.peak_bytes[r], arena / 2);
         }

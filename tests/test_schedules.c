@@ -245,7 +245,7 @@ static void verify_shape(int schedule, const struct shape *shape, int micros, in
     for (int l = 0; l < plan->layer_count; l++)
         plan->layers[l].dim[0] = DIM_dp, plan->layers[l].recompute = (int8_t)(l % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE);
     if (plan_check(plan, graph, &error)) {
-        ck_assert_msg(program_lower(&program, graph, plan, &error) && program_layout(program, &error) &&
+        ck_assert_msg(lower_program(&program, graph, plan, &error) && layout_program(program, &error) &&
                           verify_program(program, &error),
                       "%s, %d stages, %d chunks, %d micro-batches, turns %d %d %d %d: %s", schedules[schedule]->name,
                       shape->stages, shape->chunks, micros, shape->turns[0], shape->turns[1], shape->turns[2],

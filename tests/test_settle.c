@@ -14,7 +14,7 @@ static struct timeline *staggered(const struct program *program)
     t->rank_count = plan->rank_count;
     t->ranks = arena_alloc(&t->arena, (size_t)plan->rank_count, sizeof *t->ranks);
     for (int r = 0; r < plan->rank_count; r++) {
-        int stage = stage_of_rank(plan, r), count = program->stages[stage].instr_count;
+        int stage = plan_stage_of_rank(plan, r), count = program->stages[stage].instr_count;
         t->ranks[r] = (struct rank_timeline){ .rank = r, .stage = stage, .span_count = count };
         t->ranks[r].spans = arena_alloc(&t->arena, (size_t)count, sizeof(struct span));
         for (int i = 0; i < count; i++)
@@ -38,7 +38,7 @@ static void check_strategy(int index)
             if (op_info[instr->op].collective &&
                 instr->op != OP_NORM_REDUCE) { /* the group's last member has the highest rank */
                 int members[64], place, first = l.plan->stages[rank->stage].first_rank;
-                int count = group_members(l.plan, rank->stage, instr->atoms, r - first, members, &place);
+                int count = geometry_group_members(l.plan, rank->stage, instr->atoms, r - first, members, &place);
                 want = 1000 * i + 100 * (first + members[count - 1]);
             }
             if (instr->op == OP_SEND || instr->op == OP_RECEIVE || instr->op == OP_NORM_REDUCE)

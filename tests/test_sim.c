@@ -323,12 +323,12 @@ START_TEST(asynchronous_steps_last_as_long_as_the_busiest_stage)
                 for (int i = 0; i < stages; i++) {
                     const struct stage_program *list = &l.program->stages[i];
                     int64_t sum = 0;
-                    for (int at = stage_opening_count(list); at < list->instr_count; at++)
+                    for (int at = program_opening_count(list); at < list->instr_count; at++)
                         sum += list->instrs[at].lane == LANE_COMPUTE ? hand_ns(&times, l.program, i, &list->instrs[at])
                                                                      : 0;
                     busiest = max_i64(busiest, sum);
                 }
-                ck_assert(program_layout(l.program, &err));
+                ck_assert(layout_program(l.program, &err));
                 ck_assert_msg(simulate_with(&t, &durations, l.program, &err), "%s", err.message);
                 ck_assert_msg(t->step_ns == busiest, "%s, %d stages, %d micro-batches: %lld, busiest stage %lld",
                               names[k], stages, micros, (long long)t->step_ns, (long long)busiest);
@@ -389,7 +389,7 @@ START_TEST(lowered_programs_obey_lanes_waits_and_costs)
     struct facts facts = { .cluster = cluster };
     struct timeline *t = NULL;
     struct error err = { 0 };
-    ck_assert(program_layout(l.program, NULL));
+    ck_assert(layout_program(l.program, NULL));
     ck_assert_msg(simulate(&t, &facts, l.program, &err), "%s", err.message);
     for (int s = 0; s < l.program->stage_count; s++)
         check_rank(&facts, l.program, t, s);

@@ -201,7 +201,7 @@ static bool keeps_gathered(const struct plan *plan)
 {
     bool keeps = false;
     for (int l = 0; l < plan->layer_count; l++)
-        keeps |= layer_keeps_gathered(&plan->layers[l]);
+        keeps |= plan_layer_keeps_gathered(&plan->layers[l]);
     return keeps;
 }
 

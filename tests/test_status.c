@@ -57,8 +57,8 @@ static void expect_first(struct page *p, int rank, int instr, const char *seen)
     char first[64];
     text_free(&p->text);
     status_describe(p->status, p->program, &p->text);
-    snprintf(first, sizeof first, "rank %d (stage %d): step %d, instruction %d ", rank, stage_of_rank(p->plan, rank),
-             STEP + 1, instr);
+    snprintf(first, sizeof first, "rank %d (stage %d): step %d, instruction %d ", rank,
+             plan_stage_of_rank(p->plan, rank), STEP + 1, instr);
     const char *end = strchr(p->text.data, ';'), *found = strstr(p->text.data, seen);
     ck_assert_msg(strncmp(p->text.data, first, strlen(first)) == 0 && found && found < end,
                   "expected %s...%s, found %s", first, seen, p->text.data);

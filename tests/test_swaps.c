@@ -82,7 +82,7 @@ static void check_counts(const struct swap_world *w, const struct plan *before, 
 {
     for (int stage = 0; stage < before->stage_count; stage++)
         for (int chunk = 0; chunk < before->chunk_count; chunk++) {
-            struct layer_range range = stage_chunk(before, stage, chunk);
+            struct layer_range range = plan_stage_chunk(before, stage, chunk);
             for (int l = range.first; l < range.first + range.count; l++) {
                 int had = 0, has = 0;
                 for (int k = range.first; k < range.first + range.count; k++) {
@@ -102,7 +102,7 @@ static void check_minimum(const struct swap_world *w, struct plan *plan, const s
     int64_t step_ns = walked_ns(w, plan, table);
     for (int stage = 0; stage < plan->stage_count; stage++)
         for (int chunk = 0; chunk < plan->chunk_count; chunk++) {
-            struct layer_range range = stage_chunk(plan, stage, chunk);
+            struct layer_range range = plan_stage_chunk(plan, stage, chunk);
             for (int l = range.first; l < range.first + range.count; l++)
                 for (int other = range.first; other < l; other++) {
                     if (w->bench.chain.class_of[other] != w->bench.chain.class_of[l])

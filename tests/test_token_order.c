@@ -114,7 +114,7 @@ START_TEST(causal_models_are_stored_so)
     plan->stages[0].layer_count = graph->layer_count, plan->stages[0].atom[0] = c->ranks;
     for (int l = 0; l < graph->layer_count; l++)
         plan->layers[l].dim[0] = (int8_t)dimension_find(c->dim);
-    ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err), "%s %s: %s", c->model,
+    ck_assert_msg(plan_check(plan, graph, &err) && lower_program(&program, graph, plan, &err), "%s %s: %s", c->model,
                   c->dim, err.message);
     ck_assert_int_eq(token_parts(program), c->parts);
     program_free(program);

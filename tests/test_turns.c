@@ -124,7 +124,7 @@ START_TEST(types_get_replicas_in_turn)
     ck_assert_int_lt(step_of(after), step_of(before) - step_of(before) / 50);
     ck_assert_int_lt(after->certificate.best_ns, before->certificate.best_ns);
     ck_assert_int_eq(plan->stage_count, 5);
-    ck_assert_int_eq(stage_turns(plan, 3), 2);
+    ck_assert_int_eq(plan_stage_turns(plan, 3), 2);
     ck_assert_int_eq(plan->stages[3].first_rank, 3); /* the L40S */
     search_result_free(before);
     search_result_free(after);

@@ -128,7 +128,7 @@ START_TEST(faster_types_never_make_a_step_longer)
         struct lowered l = lowered_open(&strategies[_i]);
         struct error err = { 0 };
         turn_stages(l.plan, turn);
-        ck_assert_msg(plan_check(l.plan, l.graph, &err) && program_lower(&l.program, l.graph, l.plan, &err), "%s",
+        ck_assert_msg(plan_check(l.plan, l.graph, &err) && lower_program(&l.program, l.graph, l.plan, &err), "%s",
                       err.message);
         struct device_numbers better[] = { slow, slow, slow, slow, slow };
         better[1].scale = 3;
@@ -293,7 +293,7 @@ START_TEST(two_types_in_two_stages)
         struct lowered l = lowered_open(&gpipe);
         struct error err = { 0 };
         turn_stages(l.plan, turn == 2);
-        ck_assert_msg(plan_check(l.plan, l.graph, &err) && program_lower(&l.program, l.graph, l.plan, &err), "%s",
+        ck_assert_msg(plan_check(l.plan, l.graph, &err) && lower_program(&l.program, l.graph, l.plan, &err), "%s",
                       err.message);
         struct cluster *c = cluster_of(turn == 0 ? both : turn == 1 ? fast_first : slow_first, turn == 0 ? 1 : 2);
         struct facts facts = { c, NULL };

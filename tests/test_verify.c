@@ -289,7 +289,7 @@ START_TEST(mutants_are_noticed)
     struct lowered l = lowered_program(&strategies[_i]);
     struct error err = { 0 };
     ck_assert_msg(verify_program(l.program, &err), "%s, before layout: %s", strategies[_i].name, err.message);
-    ck_assert_msg(program_layout(l.program, &err), "%s", err.message);
+    ck_assert_msg(layout_program(l.program, &err), "%s", err.message);
     mutate(l.program, strategies[_i].name);
     lowered_free(&l);
 }
@@ -298,7 +298,7 @@ END_TEST
 START_TEST(hand_made_mutants_are_noticed)
 {
     struct hand *h = hand_pipeline(_i ? "gpipe" : "1f1b", 3, 4);
-    ck_assert(program_layout(h->program, NULL));
+    ck_assert(layout_program(h->program, NULL));
     mutate(h->program, _i ? "by hand, gpipe" : "by hand, 1f1b");
     hand_free(h);
 }
@@ -341,9 +341,9 @@ START_TEST(random_plans_are_accepted)
         layer->replicate = (uint32_t)mix64(state + 3) & OPERATORS_ALL;
     }
     if (plan_check(l.plan, l.graph, &err)) {
-        ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%d: %s", _i, err.message);
+        ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%d: %s", _i, err.message);
         ck_assert_msg(verify_program(l.program, &err), "%d, before layout: %s", _i, err.message);
-        ck_assert_msg(program_layout(l.program, &err), "%d: %s", _i, err.message);
+        ck_assert_msg(layout_program(l.program, &err), "%d: %s", _i, err.message);
         ck_assert_msg(verify_program(l.program, &err), "%d: %s", _i, err.message);
     } else {
         ck_assert_msg(strstr(err.message, "plan") != NULL, "%s", err.message);
@@ -372,7 +372,7 @@ START_TEST(copies_of_weights_are_summed)
         if (strcmp(strategies[k].name, "turns") != 0)
             continue;
         l = lowered_program(&strategies[k]);
-        ck_assert_msg(program_layout(l.program, &err) && verify_program(l.program, &err), "%s", err.message);
+        ck_assert_msg(layout_program(l.program, &err) && verify_program(l.program, &err), "%s", err.message);
         for (int s = 0; s < l.program->stage_count; s++)
             for (int i = 0; i < l.program->stages[s].instr_count; i++) {
                 struct instr *instr = &l.program->stages[s].instrs[i];
@@ -419,7 +419,7 @@ END_TEST
 START_TEST(overlap_is_refused)
 {
     struct hand *h = hand_pipeline("gpipe", 1, 2);
-    ck_assert(program_layout(h->program, NULL));
+    ck_assert(layout_program(h->program, NULL));
     int a = *hand_value(h, 0, 0, 0), b = *hand_value(h, 0, 0, 1);
     h->program->buffers[b].offset = h->program->buffers[a].offset;
     refused(h->program, "whose bytes buffer");
@@ -430,7 +430,7 @@ END_TEST
 START_TEST(persistent_bytes_are_not_reused)
 {
     struct hand *h = hand_pipeline("gpipe", 1, 2);
-    ck_assert(program_layout(h->program, NULL));
+    ck_assert(layout_program(h->program, NULL));
     h->program->buffers[*hand_value(h, 0, 0, 0)].offset = h->program->buffers[h->weight[0]].offset;
     refused(h->program, "lasts the whole step");
     h->program->buffers[*hand_value(h, 0, 0, 0)].offset = h->program->stages[0].arena_bytes;
@@ -460,7 +460,7 @@ START_TEST(gradients_lie_over_inputs_where_kernels_allow_it)
     strategy.model = "tiny-llama";
     struct lowered l = lowered_program(&strategy);
     struct error err = { 0 };
-    ck_assert(program_layout(l.program, &err));
+    ck_assert(layout_program(l.program, &err));
     struct stage_program *list = &l.program->stages[0];
     const int64_t top = list->arena_bytes;
     int tried = 0;

@@ -158,10 +158,10 @@ static void move_some_cut(const struct pipeline_case *c, uint64_t *seed)
     const struct schedule *schedule = schedules[c->draw.schedule];
     int stages = c->draw.stages, pieces = schedule_pieces(schedule, stages, c->draw.chunks),
         at = (int)pipeline_random(seed, pieces);
-    struct layer_range from = stage_chunk(c->plan, schedule_stage(schedule, stages, at), at / stages);
+    struct layer_range from = plan_stage_chunk(c->plan, schedule_stage(schedule, stages, at), at / stages);
     if (from.count == 1 || at + 1 == pieces)
         return;
-    struct layer_range to = stage_chunk(c->plan, schedule_stage(schedule, stages, at + 1), (at + 1) / stages);
+    struct layer_range to = plan_stage_chunk(c->plan, schedule_stage(schedule, stages, at + 1), (at + 1) / stages);
     schedule_set_piece(c->plan, at, (struct layer_range){ from.first, from.count - 1 });
     schedule_set_piece(c->plan, at + 1, (struct layer_range){ to.first - 1, to.count + 1 });
 }

@@ -214,9 +214,9 @@ static inline struct graph *tiny_graph(const char *json)
 static inline struct program *tiny_lower(const struct graph *graph, const struct plan *plan, struct error *err)
 {
     struct program *program = NULL;
-    if (!program_lower(&program, graph, plan, err))
+    if (!lower_program(&program, graph, plan, err))
         return NULL;
-    if (program_layout(program, err) && verify_program(program, err))
+    if (layout_program(program, err) && verify_program(program, err))
         return program;
     program_free(program);
     return NULL;

@@ -146,7 +146,7 @@ static bool is_norm_of_one_rank(const struct moved *m)
                 return false;
             holder = m->program->buffers[b].stage;
         }
-    return m->instr->op == OP_NORM_REDUCE && holder >= 0 && stage_rank_count(m->program->plan, holder) == 1;
+    return m->instr->op == OP_NORM_REDUCE && holder >= 0 && plan_stage_rank_count(m->program->plan, holder) == 1;
 }
 
 static bool needs_own_part(const struct spot *spot, unsigned atoms);

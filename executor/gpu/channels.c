@@ -6,7 +6,7 @@
 /* ---- members ---- */
 static int ranks_of_stage(const struct plan *plan, int stage, int *members)
 {
-    int count = stage_rank_count(plan, stage);
+    int count = plan_stage_rank_count(plan, stage);
     for (int r = 0; r < count; r++)
         members[r] = plan->stages[stage].first_rank + r;
     return count;
@@ -24,7 +24,7 @@ static struct channel describe(const struct program *program, int stage, int loc
             members[r] = r;
     } else if (op_info[instr->op].collective) {
         int place;
-        c.count = group_members(plan, stage, instr->atoms, local_rank, members, &place);
+        c.count = geometry_group_members(plan, stage, instr->atoms, local_rank, members, &place);
         for (int i = 0; i < c.count; i++)
             members[i] += plan->stages[stage].first_rank;
     } else if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
@@ -50,7 +50,7 @@ static int find(const struct channels *channels, const struct channel *wanted)
 
 int channels_find(const struct channels *channels, const struct program *program, int rank, const struct instr *instr)
 {
-    int stage = stage_of_rank(program->plan, rank), found = -1;
+    int stage = plan_stage_of_rank(program->plan, rank), found = -1;
     int *members = calloc((size_t)program->plan->rank_count, sizeof *members);
     if (members) {
         struct channel c = describe(program, stage, rank - program->plan->stages[stage].first_rank, instr, members);
@@ -101,7 +101,7 @@ static bool add_stage(struct channels *channels, const struct program *program, 
             continue;
         if (group)
             group_seen[instr->lane][instr->atoms] = true;
-        for (int r = 0; ok && r < (group ? stage_rank_count(program->plan, stage) : 1); r++) {
+        for (int r = 0; ok && r < (group ? plan_stage_rank_count(program->plan, stage) : 1); r++) {
             struct channel c = describe(program, stage, r, instr, members);
             ok = add(channels, &c);
         }

@@ -50,7 +50,7 @@ bool gpu_device_memory_beside_arena(struct rank *rank, struct memory_outside *ou
         if (!gpu->memory_used(gpu->self, &used_bytes, err))
             return false;
         for (int r = rank->rank % devices; r < program->plan->rank_count; r += devices, ranks++)
-            used_bytes -= program->stages[stage_of_rank(program->plan, r)].arena_bytes;
+            used_bytes -= program->stages[plan_stage_of_rank(program->plan, r)].arena_bytes;
         outside.bytes = max_i64(0, used_bytes) / ranks;
     }
     *out = outside;

@@ -387,7 +387,7 @@ static void shift(struct maker *m)
 
 static void message(struct maker *m, bool alone)
 {
-    const int peers = stage_rank_count(m->c->program->plan, m->instr->peer_stage);
+    const int peers = plan_stage_rank_count(m->c->program->plan, m->instr->peer_stage);
     if (m->instr->op == OP_RECEIVE && alone)
         receive_nothing(m);
     for (int r = 0; r < peers && !alone; r++) {

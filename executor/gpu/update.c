@@ -129,10 +129,10 @@ static bool open_all(struct rank *rank, struct gpu_updates *all, enum op op, str
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d instructions", stage->instr_count);
     for (int i = 0; i < stage->instr_count; i++) {
         const struct instr *instr = &stage->instrs[i];
-        bool own =
-            instr->op == op && (op == OP_NORM ? norm_counts(rank->program, rank->stage,
-                                                            &rank->program->pairs[instr->pair_first], rank->local_rank)
-                                              : rank_updates(rank->program, instr, rank->local_rank));
+        bool own = instr->op == op &&
+                   (op == OP_NORM ? geometry_norm_counts(rank->program, rank->stage,
+                                                         &rank->program->pairs[instr->pair_first], rank->local_rank)
+                                  : geometry_rank_updates(rank->program, instr, rank->local_rank));
         all->number[i] = own ? all->count++ : -1;
     }
     if (all->count == 0)

@@ -14,8 +14,8 @@ static bool same_outside(const struct plan *plan, const struct config *config)
                 plan->bucket_bytes == config->bucket_bytes && plan->loss_chunks == config_loss_chunks(config) &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
-    for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
-        int ranks = stage_rank_count(plan, k), turn = plan->stages[k].turn, replicas = stage_turns(plan, k),
+    for (int k = 0; same && k < plan->stage_count; before += plan_stage_rank_count(plan, k++)) {
+        int ranks = plan_stage_rank_count(plan, k), turn = plan->stages[k].turn, replicas = plan_stage_turns(plan, k),
             first = group_order_rank(&config->order, before - turn * ranks, replicas * ranks) + turn * ranks;
         same = plan->stages[k].first_rank == first && (turn == 0 || config->meshes > 0);
     }
@@ -29,12 +29,12 @@ static int list_stages(const struct plan *plan, const struct config *config, int
     int count = 0;
     if (config->meshes == 0) {
         for (; count < config_pieces(config); count++)
-            first[count] = stage_chunk(plan, config_stage(config, count), count / config->stages).first;
+            first[count] = plan_stage_chunk(plan, config_stage(config, count), count / config->stages).first;
         return count;
     }
-    for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
+    for (int k = 0; k < plan->stage_count; k += plan_stage_turns(plan, k)) {
         int i = 0;
-        while (i < config->shape_count && stage_turns(plan, k) != config->turns[i])
+        while (i < config->shape_count && plan_stage_turns(plan, k) != config->turns[i])
             i++;
         if (i == config->shape_count)
             return 0;
@@ -97,7 +97,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     int stages = list_stages(plan, config, first, shape);
     bool fits = table != NULL && stages > 0;
     for (int l = 0; good && fits && l < plan->layer_count; l++) {
-        strategy[l] = price_strategy(price_of_plan_stage(table, plan, stage_of_layer(plan, l)), &plan->layers[l]);
+        strategy[l] = price_strategy(price_of_plan_stage(table, plan, plan_stage_of_layer(plan, l)), &plan->layers[l]);
         fits = strategy[l] >= 0;
     }
     if (good && fits &&

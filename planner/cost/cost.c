@@ -105,7 +105,7 @@ const char *cost_local_work(const struct program *program, const struct instr *i
 {
     const struct buffer *from = pair_buffer(program, pair->source), *to = pair_buffer(program, pair->destination);
     int64_t from_bytes = from ? from->bytes : 0, to_bytes = to ? to->bytes : 0;
-    const char *update = update_source(program, instr) < 0 ? WORK_UPDATE : WORK_UPDATE_APART;
+    const char *update = access_update_source(program, instr) < 0 ? WORK_UPDATE : WORK_UPDATE_APART;
     *elements = to ? buffer_holds(to) : 0;
     *bytes = to_bytes;
     switch (instr->op) {
@@ -275,7 +275,7 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
     const struct plan *plan = program->plan;
     const struct cluster *cluster = facts->cluster;
     struct cost slowest = pair_cost(facts, plan, stage, instr->peer_stage, 0, wire_bytes);
-    int ranks = (int)min_i64(stage_rank_count(plan, stage), stage_rank_count(plan, instr->peer_stage));
+    int ranks = (int)min_i64(plan_stage_rank_count(plan, stage), plan_stage_rank_count(plan, instr->peer_stage));
     const int ends[] = { plan->stages[stage].first_rank, plan->stages[instr->peer_stage].first_rank };
     for (int g = 0; cluster->group_count > 1 && g < cluster->group_count; g++)
         for (int end = 0; end < 2; end++) {
@@ -361,7 +361,7 @@ unsigned cost_stage_types(const struct facts *facts, const struct plan *plan, in
 {
     if (facts->cluster->group_count == 1)
         return 1;
-    return cluster_types(facts->cluster, plan->stages[stage].first_rank, stage_rank_count(plan, stage));
+    return cluster_types(facts->cluster, plan->stages[stage].first_rank, plan_stage_rank_count(plan, stage));
 }
 
 int64_t cost_stage_available_bytes(const struct facts *facts, const struct plan *plan, int stage)

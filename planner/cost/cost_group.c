@@ -74,8 +74,9 @@ int group_sharers(const struct cluster *cluster, int type, int level, const stru
     if (!node->levels[level].shared && !node->device.shared_host)
         return 1;
     /* level 0: a node's bus; above: the uplink of a unit below */
-    return (int)min_i64(cluster_unit(cluster, type, level > 0 ? level - 1 : 0),
-                        cluster_ranks_of(cluster, type, plan->stages[stage].first_rank, stage_rank_count(plan, stage)));
+    return (int)min_i64(
+        cluster_unit(cluster, type, level > 0 ? level - 1 : 0),
+        cluster_ranks_of(cluster, type, plan->stages[stage].first_rank, plan_stage_rank_count(plan, stage)));
 }
 
 static void add_member(struct group *group, const struct cluster *cluster, int rank, int before[MAX_TYPES][MAX_LEVELS])

@@ -75,7 +75,7 @@ static void group_needs(struct needs *needs, const struct facts *facts, const st
     const struct cluster *cluster = facts->cluster;
     const struct plan *plan = program->plan;
     struct group group = group_of_stage(cluster, plan, stage, instr->atoms);
-    int first = plan->stages[stage].first_rank, last = first + stage_rank_count(plan, stage) - 1;
+    int first = plan->stages[stage].first_rank, last = first + plan_stage_rank_count(plan, stage) - 1;
     for (int end = 0; end < 2 && group.ranks > 1; end++)
         for (int p = 0; p < group.part_count; p++)
             if (group.part[p].type == cluster_type(cluster, end ? last : first))
@@ -90,14 +90,14 @@ static int sharers(const struct cluster *cluster, const struct plan *plan, int s
         return 1;
     int low = rank - cluster_place(cluster, rank, unit_level(level));
     int high = low + cluster_unit(cluster, cluster_type(cluster, rank), unit_level(level));
-    int first = plan->stages[stage].first_rank, end = first + stage_rank_count(plan, stage);
+    int first = plan->stages[stage].first_rank, end = first + plan_stage_rank_count(plan, stage);
     return (int)(min_i64(high, end) - max_i64(low, first));
 }
 
 static void end_needs(struct needs *needs, const struct facts *facts, const struct plan *plan, int stage, int level,
                       enum direction direction)
 {
-    int first = plan->stages[stage].first_rank, last = first + stage_rank_count(plan, stage) - 1;
+    int first = plan->stages[stage].first_rank, last = first + plan_stage_rank_count(plan, stage) - 1;
     for (int end = 0; end < 2; end++) {
         int rank = end && is_shared(facts->cluster, last, level) ? last : first;
         const struct link_level *link = &facts->cluster->types[cluster_type(facts->cluster, rank)].levels[level];

@@ -214,16 +214,16 @@ static bool measure(struct estimate *estimate, const struct program *program, co
 static bool lay_out_and_measure(struct estimate *estimate, struct program *program, const struct facts *facts,
                                 const struct durations *durations, const struct judging *judging, struct error *err)
 {
-    if (!program_split_lives(program, err))
+    if (!lives_split(program, err))
         return false;
     if (!judging->always) {
-        if (!program_bound_bytes(program, err))
+        if (!layout_bound_bytes(program, err))
             return false;
         estimate_fill_memory(&estimate->prediction, program, facts, judging);
         if (!estimate->prediction.fits)
             return true;
     }
-    return program_lay_out_split(program, err) && measure(estimate, program, facts, durations, judging, err);
+    return layout_place_and_order(program, err) && measure(estimate, program, facts, durations, judging, err);
 }
 
 bool estimate_judge(struct estimate **out, const struct graph *graph, const struct plan *plan,
@@ -234,7 +234,7 @@ bool estimate_judge(struct estimate **out, const struct graph *graph, const stru
     if (!estimate)
         return fail_memory(err);
     struct durations durations; /* layout changes none */
-    bool lowered = program_lower(&program, graph, plan, err) && durations_open(&durations, facts, program, err);
+    bool lowered = lower_program(&program, graph, plan, err) && durations_open(&durations, facts, program, err);
     bool good = lowered && is_beaten(estimate, program, &durations, judging, worth_ns, err);
     if (good) {
         estimate_note_length(estimate, program);

@@ -41,7 +41,7 @@ int estimate_micro_batch_unit(const struct plan *plan)
 {
     int turns = 1;
     for (int s = 0; s < plan->stage_count; s++)
-        turns = (int)max_i64(turns, stage_turns(plan, s));
+        turns = (int)max_i64(turns, plan_stage_turns(plan, s));
     return turns * schedule_unit(schedules[plan->schedule], plan->stage_count);
 }
 
@@ -71,7 +71,7 @@ int estimate_settled_micro_batches(const struct plan *plan)
     for (int s = 0; s < plan->stage_count; s++) {
         struct schedule_place place = schedule_place_of(plan, s);
         in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
-        turns = (int)max_i64(turns, stage_turns(plan, s));
+        turns = (int)max_i64(turns, plan_stage_turns(plan, s));
     }
     int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), estimate_micro_batch_unit(plan));
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
@@ -205,7 +205,7 @@ static bool estimate_by_period(struct estimate **out, const struct model *model,
         if (few * LONGER > plan->micro_batch_count)
             break;
         good = estimate_shorten(&shorter, &graph, model, plan, few, err) &&
-               program_lower(&program, graph, shorter, err) &&
+               lower_program(&program, graph, shorter, err) &&
                judge_by_period(out, &period, program, model, plan, facts, err);
         looks = units == SHORT_UNITS && period.micro_batches == 0;
         program_free(program);

@@ -127,8 +127,8 @@ static bool lay_out(struct layouts *l, const struct model *model, const struct p
     if (micro_batches < plan->micro_batch_count)
         l->judging = judging_of(plan, micro_batches);
     return estimate_shorten(&l->plan, &l->graph, model, plan, micro_batches, err) &&
-           program_lower(&l->program, l->graph, l->plan, err) && program_split_lives(l->program, err) &&
-           program_place(l->program, err);
+           lower_program(&l->program, l->graph, l->plan, err) && lives_split(l->program, err) &&
+           layout_place(l->program, err);
 }
 
 static void layouts_free(struct layouts *l)
@@ -166,7 +166,7 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
 {
     int micro_batches = program->plan->micro_batch_count;
     bool few = program_instrs(program) * plan->micro_batch_count / micro_batches <= FEW_INSTRS, content = !few;
-    if ((content || !whole) && !program_place(program, err))
+    if ((content || !whole) && !layout_place(program, err))
         return false;
     for (int s = 0; s < program->stage_count && content; s++) {
         struct stage_program *stage = &program->stages[s];
@@ -245,7 +245,7 @@ bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct c
         int64_t always = 0, now = 0, most = 0;
         good = (held && actions) || fail_memory(err);
         for (int c = 0; c < plan->chunk_count && good; c++) {
-            held[c] = held_by(plan, chain, price_of_plan_stage(table, plan, k), stage_chunk(plan, k, c));
+            held[c] = held_by(plan, chain, price_of_plan_stage(table, plan, k), plan_stage_chunk(plan, k, c));
             always += held[c].always;
         }
         for (int i = 0; i < count && good; i++) {

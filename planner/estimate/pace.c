@@ -9,7 +9,7 @@
 static bool lower(struct shortened *s, const struct pace *pace, int micro_batches, struct error *err)
 {
     return s->program || (estimate_shorten(&s->plan, &s->graph, pace->model, pace->plan, micro_batches, err) &&
-                          program_lower(&s->program, s->graph, s->plan, err));
+                          lower_program(&s->program, s->graph, s->plan, err));
 }
 
 static void shortened_free(struct shortened *s)
@@ -51,7 +51,7 @@ void pace_close(struct pace *pace)
 
 bool pace_lay_out(struct pace *pace, struct error *err)
 {
-    pace->laid_out = pace->laid_out || program_layout(pace->few.program, err);
+    pace->laid_out = pace->laid_out || layout_program(pace->few.program, err);
     return pace->laid_out;
 }
 
@@ -118,7 +118,7 @@ bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_
     struct paced_step few = apart->few, longer = apart->longer;
     if (pace->uneven) {
         few = *out;
-        pace->longer_laid_out = pace->longer_laid_out || program_layout(pace->longer.program, err);
+        pace->longer_laid_out = pace->longer_laid_out || layout_program(pace->longer.program, err);
         if (!pace->longer_laid_out || !time_program(pace->longer.program, facts, arena, &longer, err))
             return false;
     }

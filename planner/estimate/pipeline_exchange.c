@@ -19,7 +19,7 @@ static struct holders list_holders(const struct pipeline *p, const struct chain 
             continue;
         h.bytes = max_i64(h.bytes, p->price[0][l]->tied_gradient_bytes);
         for (int copy = 0; copy < plan_copies(p->plan); copy++)
-            stages_add(h.stage, &h.count, HOLDERS, stage_of_copy(p->plan, l, copy));
+            plan_add_stages(h.stage, &h.count, HOLDERS, plan_stage_of_copy(p->plan, l, copy));
     }
     return h;
 }
@@ -47,7 +47,7 @@ static void exchange_tied(const struct pipeline *p, const struct chain *chain, i
 /* Of the layer's gradients, which are its copy's as well, those that no other layer has. */
 static int64_t copy_ns(const struct pipeline *p, const struct chain *chain, int stage, int other, int place)
 {
-    const struct layer_price *price = p->price[stage_of_copy(p->plan, place, 0) != stage][place];
+    const struct layer_price *price = p->price[plan_stage_of_copy(p->plan, place, 0) != stage][place];
     bool shares = plan_layer_at(p->plan, place) == chain->tied_first && price->tied_gradient_bytes > 0;
     int64_t parts = price->exchange_parts - shares,
             bytes = price->exchange_bytes - (shares ? price->tied_gradient_bytes : 0);
@@ -61,7 +61,7 @@ static void exchange_copies(const struct pipeline *p, const struct chain *chain,
         int other = p->plan->stage_count - 1 - k;
         int64_t ns = max_i64(end_ns[k], end_ns[other]);
         for (int l = 0; l < p->plan->layer_count; l++)
-            if (stage_holds(p->plan, k, l))
+            if (plan_stage_holds(p->plan, k, l))
                 ns += copy_ns(p, chain, k, other, l);
         end_ns[k] = end_ns[other] = ns;
     }

@@ -168,10 +168,10 @@ static bool list_pieces(struct pipeline *p, struct arena *arena)
     if (!p->turns || !p->pieces)
         return false;
     for (int k = 0; k < plan->stage_count; k++)
-        p->turns[k] = stage_turns(plan, k);
+        p->turns[k] = plan_stage_turns(plan, k);
     for (int k = 0; k < p->piece_count; k++) {
         int stage = schedule_stage(schedules[plan->schedule], plan->stage_count, k);
-        p->pieces[k] = (struct piece){ .layers = stage_chunk(plan, stage, k / plan->stage_count),
+        p->pieces[k] = (struct piece){ .layers = plan_stage_chunk(plan, stage, k / plan->stage_count),
                                        .stage = stage,
                                        .copy = k / pipeline_copied(p) };
     }

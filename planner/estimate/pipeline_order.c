@@ -340,7 +340,7 @@ static bool open_ordering(struct ordering *o)
     while (1 << o->micro_bits < p->micro_batches)
         o->micro_bits++;
     tokens <<= o->micro_bits;
-    o->early = posts_early(p->plan);
+    o->early = clock_posts_early(p->plan);
     for (int i = 0; i < p->link_count; i++)
         o->skips |= p->pieces[p->links[i].reader].stage > p->pieces[p->links[i].maker].stage + 1;
     o->stages = arena_alloc(&o->scratch, stages, sizeof *o->stages);
@@ -486,7 +486,7 @@ bool pipeline_order_take(struct pipeline_order **out, struct pipeline_shelf *she
     struct arena scratch = { 0 };
     int *own = NULL, *work = NULL;
     bool good = true;
-    if (p->plan->clock == CLOCK_WORK && posts_early(p->plan)) {
+    if (p->plan->clock == CLOCK_WORK && clock_posts_early(p->plan)) {
         const int *by_layer = work_of(chain, shelf, &own);
         work = by_layer ? arena_alloc(&scratch, (size_t)p->plan->layer_count, sizeof *work) : NULL;
         good = work || fail_memory(err);

@@ -14,7 +14,7 @@ struct priced {
 
 static int stage_at(const struct priced *p, int layer)
 {
-    return stage_of_copy(p->plan, layer, p->copy);
+    return plan_stage_of_copy(p->plan, layer, p->copy);
 }
 
 static const struct layer_price *find_price(const struct price_table *table, int class_index,

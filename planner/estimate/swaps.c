@@ -32,7 +32,7 @@ bool swaps_exist(const struct plan *plan, const struct chain *chain)
 {
     for (int stage = 0; stage < plan->stage_count; stage++)
         for (int chunk = 0; chunk < plan->chunk_count; chunk++)
-            if (exist_in(plan, chain, stage_chunk(plan, stage, chunk)))
+            if (exist_in(plan, chain, plan_stage_chunk(plan, stage, chunk)))
                 return true;
     return false;
 }
@@ -92,7 +92,7 @@ bool swaps_descend(struct plan *plan, const struct chain *chain, const struct pr
         helps = false;
         for (int stage = 0; stage < plan->stage_count; stage++)
             for (int chunk = 0; chunk < plan->chunk_count; chunk++)
-                if (!descend_in(&d, stage_chunk(plan, stage, chunk), &helps, err))
+                if (!descend_in(&d, plan_stage_chunk(plan, stage, chunk), &helps, err))
                     return false;
     }
     *changed = d.changed;

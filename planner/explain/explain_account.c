@@ -142,7 +142,7 @@ bool account_program_memory(const struct program *program, struct stage_memory *
     struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
     if (!lives)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory for %d buffers", program->buffer_count);
-    bool ok = program_lives(program, lives, err);
+    bool ok = lives_find(program, lives, err);
     for (int s = 0; ok && s < program->stage_count; s++) {
         hand_over(program, s, lives);
         ok = stage_memory(program, s, lives, &stages[s]) || fail_memory(err);

@@ -42,7 +42,7 @@ struct choice choice_of(const struct plan *plan, const struct graph *graph)
         if (!graph_layer_has_weights(graph, l))
             continue;
         c.weighted++;
-        c.zero[plan_zero_on(plan, &plan->stages[stage_of_layer(plan, l)], l)]++;
+        c.zero[plan_zero_on(plan, &plan->stages[plan_stage_of_layer(plan, l)], l)]++;
     }
     return c;
 }

@@ -19,7 +19,7 @@ static void count_layer(struct tally *tallies, int *tally_count, const struct gr
 {
     int i = 0, class_index = graph->layers[plan_layer_at(plan, place)].class_index;
     struct plan_layer decision = plan->layers[place];
-    decision.zero = (int8_t)plan_zero_on(plan, &plan->stages[stage_of_layer(plan, place)], place);
+    decision.zero = (int8_t)plan_zero_on(plan, &plan->stages[plan_stage_of_layer(plan, place)], place);
     while (i < *tally_count &&
            (tallies[i].class_index != class_index || !plan_layer_equal(&tallies[i].decision, &decision)))
         i++;
@@ -50,7 +50,7 @@ static int layers_elsewhere(const struct plan *a, const struct plan *b)
         int q = 0;
         while (plan_layer_at(b, q) != plan_layer_at(a, p))
             q++;
-        moved += stage_of_layer(a, p) != stage_of_layer(b, q);
+        moved += plan_stage_of_layer(a, p) != plan_stage_of_layer(b, q);
     }
     return moved;
 }

@@ -67,7 +67,7 @@ static bool stack_persistent(struct program *program, int stage, bool host, cons
     return true;
 }
 
-int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr)
+int64_t layout_scratch_elements(const struct program *program, int stage, const struct instr *instr)
 {
     int64_t extents[MAX_AXES];
     instr_extents(program, stage, instr, extents);
@@ -85,7 +85,7 @@ static bool scratch_of(const struct program *program, int stage, int (*asked)[PH
         if (instr->op != OP_COMPUTE || instr->segment < 0 || asked[instr->segment][instr->phase] == stage + 1)
             continue;
         asked[instr->segment][instr->phase] = stage + 1;
-        most = max_i64(most, instr_scratch_elements(program, stage, instr));
+        most = max_i64(most, layout_scratch_elements(program, stage, instr));
     }
     if (!mul_i64(bytes, most, element_bytes(program->plan->dtype, ELEMENT_STATISTIC)))
         return fail(err, "layout: the workspace of stage %d does not fit in 63 bits of bytes", stage);
@@ -153,7 +153,7 @@ static bool wraps(const struct program *program, int buffer, int opening, const 
 static void join_wrapped(const struct program *program, int stage, const struct lifetimes *t)
 {
     const struct stage_program *list = &program->stages[stage];
-    int opening = stage_opening_count(list);
+    int opening = program_opening_count(list);
     for (int b = 0; opening && b < program->buffer_count; b++) {
         if (program->buffers[b].stage != stage || !wraps(program, b, opening, t->lives))
             continue;
@@ -277,7 +277,7 @@ static bool place_all(struct program *program, bool bound_only, struct error *er
     bool ok = (t.lives && t.all && t.transfers && t.items && t.item_of && t.asked &&
                by_stage_build(&t.by_stage, &scratch, program)) ||
               fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
-    ok = ok && program_lives(program, t.lives, err);
+    ok = ok && lives_find(program, t.lives, err);
     if (ok)
         join_in_place(program, t.lives, t.all, t.transfers);
     for (int s = 0; ok && s < program->stage_count; s++)
@@ -291,12 +291,12 @@ static bool place_all(struct program *program, bool bound_only, struct error *er
     return ok;
 }
 
-bool program_place(struct program *program, struct error *err)
+bool layout_place(struct program *program, struct error *err)
 {
     return place_all(program, false, err);
 }
 
-bool program_bound_bytes(struct program *program, struct error *err)
+bool layout_bound_bytes(struct program *program, struct error *err)
 {
     return place_all(program, true, err);
 }
@@ -430,14 +430,14 @@ static bool order_reuse(struct program *program, struct error *err)
     return ok;
 }
 
-bool program_layout(struct program *program, struct error *err)
+bool layout_program(struct program *program, struct error *err)
 {
-    return program_split_lives(program, err) && program_lay_out_split(program, err);
+    return lives_split(program, err) && layout_place_and_order(program, err);
 }
 
-bool program_lay_out_split(struct program *program, struct error *err)
+bool layout_place_and_order(struct program *program, struct error *err)
 {
-    return program_place(program, err) && order_reuse(program, err);
+    return layout_place(program, err) && order_reuse(program, err);
 }
 
 /* ---- the waits of any layout ---- */
@@ -498,7 +498,7 @@ static bool wait_for_most(const struct program *program, int stage, struct most 
     return true;
 }
 
-bool program_wait_for_bytes(struct program *program, struct error *err)
+bool layout_wait_for_bytes(struct program *program, struct error *err)
 {
     struct arena scratch = { 0 };
     struct extras extras = { 0 };
@@ -509,7 +509,7 @@ bool program_wait_for_bytes(struct program *program, struct error *err)
                          .place = arena_alloc(&scratch, buffers, sizeof *most.place),
                          .given = arena_alloc(&scratch, instrs + 1, sizeof *most.given) };
     bool ok = most.lives && most.place && most.given && by_stage_build(&most.by_stage, &scratch, program) &&
-              program_lives(program, most.lives, err);
+              lives_find(program, most.lives, err);
     size_t own = 0;
     for (int s = 0; ok && s < program->stage_count; s++) {
         size_t count = (size_t)(most.by_stage.first[s + 1] - most.by_stage.first[s]);

@@ -15,17 +15,17 @@
  * imply. A buffer that is defined anew after it was read (recomputed, gathered again) becomes several, one per
  * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
  * set. */
-bool program_layout(struct program *program, struct error *err);
+bool layout_program(struct program *program, struct error *err);
 /* The same of a program whose lifetimes are split already (lives.h). */
-bool program_lay_out_split(struct program *program, struct error *err);
+bool layout_place_and_order(struct program *program, struct error *err);
 /* The offsets alone, of a program whose lifetimes are split already (lives.h): for whoever asks for bytes. */
-bool program_place(struct program *program, struct error *err);
+bool layout_place(struct program *program, struct error *err);
 /* Of such a program the fewest bytes that the arenas of its stages could have, whatever the offsets: soon known, and
  * with them what cannot fit. */
-bool program_bound_bytes(struct program *program, struct error *err);
+bool layout_bound_bytes(struct program *program, struct error *err);
 /* The waits alone, and more than any layout makes: as if every buffer took over bytes of all that were given away
  * before. The lifetimes must be split. Such a step takes no less time than with any layout. */
-bool program_wait_for_bytes(struct program *program, struct error *err);
+bool layout_wait_for_bytes(struct program *program, struct error *err);
 /* Elements of workspace that one COMPUTE needs. */
-int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr);
+int64_t layout_scratch_elements(const struct program *program, int stage, const struct instr *instr);
 #endif

@@ -135,7 +135,7 @@ static bool split_stages(struct split *split)
     return append_copies(split);
 }
 
-bool program_split_lives(struct program *program, struct error *err)
+bool lives_split(struct program *program, struct error *err)
 {
     struct pairing pairing;
     if (!pairing_build(&pairing, program, err))
@@ -245,7 +245,7 @@ static void stage_lives(const struct program *program, int stage, const struct s
     }
 }
 
-bool program_lives(const struct program *program, struct life *lives, struct error *err)
+bool lives_find(const struct program *program, struct life *lives, struct error *err)
 {
     int most = 0;
     for (int s = 0; s < program->stage_count; s++)

@@ -10,7 +10,7 @@
  * but their index. Instructions get pairs of their own. The program must pair (pairing_build). On failure the program
  * is unusable.
  */
-bool program_split_lives(struct program *program, struct error *err);
+bool lives_split(struct program *program, struct error *err);
 
 /* Instructions of a buffer's stage: first and last that touch it, on whatever lane, -1 none; its bytes are its own from
  * `since`, at most first, to held, at least last. */
@@ -28,7 +28,7 @@ struct life {
  * beside the computation that stands in between; what a stage receives, since the compute lane began the pass before.
  * Fails for want of memory.
  */
-bool program_lives(const struct program *program, struct life *lives, struct error *err);
+bool lives_find(const struct program *program, struct life *lives, struct error *err);
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one
  * micro-batch. */
 bool lives_same_visit(const struct instr *a, const struct instr *b);

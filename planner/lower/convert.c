@@ -1,4 +1,4 @@
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/convert.h"
 #include <string.h>
 
 struct transition {

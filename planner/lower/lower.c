@@ -1,6 +1,16 @@
 /* From a plan to one instruction list per stage: walks the schedule's order layer by layer. */
 #include "planner/lower/lower.h"
+#include "planner/lower/lower_arrivals.h"
+#include "planner/lower/lower_backward.h"
+#include "planner/lower/lower_emit.h"
+#include "planner/lower/lower_offload.h"
 #include "planner/lower/lower_repeat.h"
+#include "planner/lower/lower_steady.h"
+#include "planner/lower/lower_step.h"
+#include "planner/lower/lower_times.h"
+#include "planner/lower/lower_values.h"
+#include "planner/lower/lower_walk.h"
+#include "planner/lower/lower_weights.h"
 #include "planner/lower/waits.h"
 #include "planner/program/geometry.h"
 #include <stdlib.h>
@@ -22,7 +32,7 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
 
 static int producer_stage(const struct lowering *l, int value)
 {
-    return stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer);
+    return lower_stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer);
 }
 
 /* The backward pass starts at the loss; a model without one is pulled at every output that nobody reads. */
@@ -41,7 +51,7 @@ static void leaving_value(struct lowering *l, int value, int chunk)
         return;
     }
     for (int slot = l->known.reader_head[value]; slot >= 0; slot = l->known.reader_next[slot]) {
-        int stage = stage_at_hand(l, l->graph->segments[slot / MAX_OPERANDS].layer);
+        int stage = lower_stage_at_hand(l, l->graph->segments[slot / MAX_OPERANDS].layer);
         if (stage != l->here.position)
             add_crossing(l->crossings.leaving, &l->crossings.leaving_count, value, stage, chunk);
     }
@@ -52,7 +62,7 @@ static void segment_crossings(struct lowering *l, int segment, int chunk)
     const struct segment *s = &l->graph->segments[segment];
     for (int i = 0; i < s->in_count; i++) {
         int value = s->in[i].id;
-        if (!l->graph->values[value].input && !made_here(l, value))
+        if (!l->graph->values[value].input && !lower_made_here(l, value))
             add_crossing(l->crossings.entering, &l->crossings.entering_count, value, producer_stage(l, value), chunk);
     }
     for (int i = 0; i < s->out_count; i++)
@@ -75,10 +85,10 @@ static void close_forward(struct lowering *l, const struct action *action)
 {
     struct site site = { .phase = PHASE_FORWARD, .layer = l->visits.list[l->visits.at].layer, .micro = action->micro };
     int loss = l->graph->loss_value;
-    if (loss >= 0 && chunk_of(l, l->graph->values[loss].producer) == action->chunk &&
-        !is_walked(l, l->graph->values[loss].producer)) {
-        struct layout layout = base_layouts(l, loss).forward;
-        int buffer = materialize(l, loss, &layout, &site);
+    if (loss >= 0 && lower_chunk_of(l, l->graph->values[loss].producer) == action->chunk &&
+        !lower_is_walked(l, l->graph->values[loss].producer)) {
+        struct layout layout = lower_base_layouts(l, loss).forward;
+        int buffer = lower_materialize(l, loss, &layout, &site);
         if (!l->failed)
             buffer_at(l, buffer)->persistent = true;
     }
@@ -86,18 +96,19 @@ static void close_forward(struct lowering *l, const struct action *action)
         int value = l->crossings.leaving[i].value;
         if (l->crossings.leaving[i].stage < 0 || l->crossings.leaving[i].chunk != action->chunk)
             continue;
-        struct layout layout = sent_layouts(l, value).forward;
-        queue_send(l, MESSAGE_VALUE, value, action->micro, peer_of(l, l->crossings.leaving[i].stage, action->micro),
-                   materialize(l, value, &layout, &site), &site);
+        struct layout layout = lower_sent_layouts(l, value).forward;
+        lower_queue_send(l, MESSAGE_VALUE, value, action->micro,
+                         lower_peer_of(l, l->crossings.leaving[i].stage, action->micro),
+                         lower_materialize(l, value, &layout, &site), &site);
     }
-    forget_values(l, action);
+    lower_forget_values(l, action);
 }
 
 static void open_forward(struct lowering *l, const struct action *action)
 {
     for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
         if (l->crossings.entering[i].chunk == action->chunk)
-            set_live(l, arrived(l, false, i, action->micro), true);
+            lower_set_live(l, lower_arrived(l, false, i, action->micro), true);
     }
 }
 
@@ -105,19 +116,20 @@ static void open_forward(struct lowering *l, const struct action *action)
 static void receive_gradient(struct lowering *l, int index, const struct site *site)
 {
     int value = l->crossings.leaving[index].value;
-    struct layout layout = base_layouts(l, value).gradient;
-    int base = find_version(l, true, value, site->micro, &layout), buffer = arrived(l, true, index, site->micro);
+    struct layout layout = lower_base_layouts(l, value).gradient;
+    int base = lower_find_version(l, true, value, site->micro, &layout),
+        buffer = lower_arrived(l, true, index, site->micro);
     if (base < 0)
-        set_live(l, buffer, true);
+        lower_set_live(l, buffer, true);
     else
         emit_pair(l, OP_ADD, LANE_COMPUTE, site, buffer, base)->accumulate = true;
 }
 
 static void seed_gradient(struct lowering *l, int value, const struct site *site)
 {
-    struct layout layout = base_layouts(l, value).gradient;
-    int buffer = add_version(l, true, value, site->micro, &layout);
-    set_live(l, buffer, true);
+    struct layout layout = lower_base_layouts(l, value).gradient;
+    int buffer = lower_add_version(l, true, value, site->micro, &layout);
+    lower_set_live(l, buffer, true);
     emit_pair(l, OP_SEED, LANE_COMPUTE, site, -1, buffer);
 }
 
@@ -146,9 +158,9 @@ static void close_backward(struct lowering *l, const struct action *action)
         int value = l->crossings.entering[i].value;
         if (!graph_needs_gradient(l->graph, value) || l->crossings.entering[i].chunk != action->chunk)
             continue;
-        int gradient = settle(l, value, &site);
-        queue_send(l, MESSAGE_GRADIENT, value, action->micro, peer_of(l, l->crossings.entering[i].stage, action->micro),
-                   gradient, &site);
+        int gradient = lower_settle(l, value, &site);
+        lower_queue_send(l, MESSAGE_GRADIENT, value, action->micro,
+                         lower_peer_of(l, l->crossings.entering[i].stage, action->micro), gradient, &site);
     }
 }
 
@@ -158,14 +170,14 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
     enum action_kind kind = visit->action.kind;
     for (int i = 0; i < layer->segment_count && !l->failed; i++) {
         int segment = layer->first_segment + (kind == ACTION_FORWARD ? i : layer->segment_count - 1 - i);
-        if (is_walked(l, segment)) {
+        if (lower_is_walked(l, segment)) {
             if (segment == l->walk.first && kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT)
                 walk_loss(l, visit->action.micro);
         } else if (kind == ACTION_FORWARD) {
-            if (is_put_off(l, segment))
+            if (lower_is_put_off(l, segment))
                 continue;
             struct site site = { .phase = PHASE_FORWARD, .layer = visit->layer, .micro = visit->action.micro };
-            forward_segment(l, segment, &site);
+            lower_forward_segment(l, segment, &site);
         } else {
             backward_segment(l, segment, visit->action.micro, kind != ACTION_BACKWARD_WEIGHT,
                              kind != ACTION_BACKWARD_INPUT);
@@ -189,9 +201,9 @@ static void run_visits(struct lowering *l)
             l->here.copy = visit->action.micro % l->here.copies;
             steady_begin(l, &visit->action);
         }
-        gather_ahead(l);
+        lower_gather_ahead(l);
         if (visit->opens)
-            post_arrivals(l, visit->number);
+            lower_post_arrivals(l, visit->number);
         if (l->messages.ordered && visit->opens && input)
             emit_sends_before(
                 l, message_place(l, forward ? MESSAGE_VALUE : MESSAGE_GRADIENT, l->stage, visit->action.micro));
@@ -210,7 +222,7 @@ static void run_visits(struct lowering *l)
                 repeat_note(l, &visit->action);
             visit_layer(l, visit);
             bucket_flush(l, false);
-            release_visit(l);
+            lower_release_visit(l);
             if (visit->closes)
                 repeat_end(l, &visit->action);
         }
@@ -220,7 +232,7 @@ static void run_visits(struct lowering *l)
             close_backward(l, &visit->action);
         if (each && visit->closes && !forward) {
             lower_step(l, visit->action.micro);
-            renew_gradients(l);
+            lower_renew_gradients(l);
         }
     }
     if (steady)
@@ -296,7 +308,7 @@ static bool lower_stage(struct lowering *l, int stage)
 {
     struct layer_range layers[PLAN_MAX_CHUNKS];
     for (int c = 0; c < l->plan->chunk_count; c++)
-        layers[c] = stage_chunk(l->plan, stage, c);
+        layers[c] = plan_stage_chunk(l->plan, stage, c);
     l->stage = stage;
     l->made.first_buffer = l->program->buffer_count;
     l->steady.part = STEP_OWN;
@@ -304,17 +316,17 @@ static bool lower_stage(struct lowering *l, int stage)
     l->here.position = stage - l->plan->stages[stage].turn;
     l->here.copies = plan_copies(l->plan);
     l->here.copy = 0;
-    l->here.micro_count = stage_micro_batches(l->plan, stage);
+    l->here.micro_count = plan_stage_micro_batches(l->plan, stage);
     l->program->stages[stage].instrs = l->made.instrs;
     set_chunks(l, layers, l->plan->chunk_count);
     collect_crossings(l);
-    collect_weights(l);
-    find_recomputed(l);
-    if (l->failed || !list_arrivals(l) || !list_visits(l, layers) || !repeat_open(l))
+    lower_collect_weights(l);
+    lower_find_recomputed(l);
+    if (l->failed || !lower_list_arrivals(l) || !list_visits(l, layers) || !repeat_open(l))
         return false;
     run_visits(l);
     offload_activations(l);
-    forget_versions(l);
+    lower_forget_versions(l);
     return !l->failed && keep_instrs(l) && waits_find(l);
 }
 
@@ -381,7 +393,7 @@ static bool open_lowering(struct lowering *l)
     memset(l->made.version_head[0], -1, versions * sizeof *l->made.version_head[0]);
     memset(l->made.version_head[1], -1, versions * sizeof *l->made.version_head[1]);
     recipe_assign(graph, l->plan, 0, graph->segment_count, program->assignments);
-    find_walk(l);
+    lower_find_walk(l);
     for (size_t i = 0; i < weights; i++)
         l->weights.of[i].segment = -1;
     l->in_place = true;
@@ -418,13 +430,13 @@ static void close_lowering(struct lowering *l)
     arena_free(&l->growing);
 }
 
-bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err)
+bool lower_program(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err)
 {
     struct lowering l = { .graph = graph, .plan = plan, .err = err, .micro_count = plan->micro_batch_count };
     l.program = calloc(1, sizeof *l.program);
     if (!l.program)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while lowering a plan");
-    bool ok = open_lowering(&l) && lower_times(&l) && (!posts_early(plan) || run_clock(&l));
+    bool ok = open_lowering(&l) && lower_times(&l) && (!clock_posts_early(plan) || run_clock(&l));
     for (int stage = 0; ok && stage < plan->stage_count; stage++)
         ok = lower_stage(&l, stage);
     ok = ok && messages_close(&l);

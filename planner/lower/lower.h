@@ -14,14 +14,14 @@
 
 /* Lowering: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have
  * passed plan_check(). graph and plan are borrowed and must outlive *out. */
-bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err);
+bool lower_program(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err);
 /**
  * The program as if lowered from another graph and plan that differ in sizes only: the batch, the size of atoms that
- * split it (1 stays 1). Sizes the listed buffers anew; instructions, pairs and waits stay. program_lower() makes the
+ * split it (1 stays 1). Sizes the listed buffers anew; instructions, pairs and waits stay. lower_program() makes the
  * same instructions then, but for one thing: a bucket of gradients is full by bytes, and whole copies of weights are
  * padded to the ranks that shard them. False when such a copy changes its size, or the loss's chunks their number:
  * lower anew. Buffers that are not listed keep their old sizes; offsets are void.
  */
-bool program_resize(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,
+bool resize_program(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,
                     int buffer_count);
 #endif

@@ -6,17 +6,20 @@
  * an ideal run of the schedule (clock.h) sends them, each before the action during which it is sent. Then the messages
  * in the order of that clock, ties by sender, are one order in which all can happen: before each of them all that its
  * two ends wait for has happened, since that ended earlier. */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_arrivals.h"
+#include "planner/lower/lower_emit.h"
+#include "planner/lower/lower_steady.h"
+#include "planner/lower/lower_values.h"
 #include <stdlib.h>
 
-int stage_at_hand(const struct lowering *l, int layer)
+int lower_stage_at_hand(const struct lowering *l, int layer)
 {
-    return stage_of_copy(l->plan, layer, l->here.copy);
+    return plan_stage_of_copy(l->plan, layer, l->here.copy);
 }
 
-int peer_of(const struct lowering *l, int stage, int micro)
+int lower_peer_of(const struct lowering *l, int stage, int micro)
 {
-    return stage + micro % stage_turns(l->plan, stage);
+    return stage + micro % plan_stage_turns(l->plan, stage);
 }
 
 static const struct crossing *crossing_of(const struct lowering *l, bool gradient, int index)
@@ -39,15 +42,16 @@ static int post(struct lowering *l, bool gradient, int index, int micro)
     struct site site = { .phase = gradient ? PHASE_BACKWARD_INPUT : PHASE_FORWARD,
                          .layer = l->graph->segments[gradient ? chunk->end - 1 : chunk->first].layer,
                          .micro = micro };
-    struct layout_pair layouts = base_layouts(l, crossing->value);
-    int buffer = add_version(l, gradient, crossing->value, micro, gradient ? &layouts.gradient : &layouts.forward);
+    struct layout_pair layouts = lower_base_layouts(l, crossing->value);
+    int buffer =
+        lower_add_version(l, gradient, crossing->value, micro, gradient ? &layouts.gradient : &layouts.forward);
     l->here.copy = copy;
     emit_receive(l, gradient ? MESSAGE_GRADIENT : MESSAGE_VALUE, crossing->value, micro,
-                 peer_of(l, crossing->stage, micro), buffer, &site);
+                 lower_peer_of(l, crossing->stage, micro), buffer, &site);
     return buffer;
 }
 
-int arrived(struct lowering *l, bool gradient, int index, int micro)
+int lower_arrived(struct lowering *l, bool gradient, int index, int micro)
 {
     int early = gradient ? -1 : steady_received(l, index, micro);
     if (early >= 0)
@@ -60,7 +64,7 @@ static int layer_chunk(const struct plan *plan, int stage, int layer)
 {
     int chunk = plan->chunk_count - 1;
     while (chunk > 0) {
-        struct layer_range range = stage_chunk(plan, stage, chunk);
+        struct layer_range range = plan_stage_chunk(plan, stage, chunk);
         if (layer >= range.first && layer < range.first + range.count)
             break;
         chunk--;
@@ -79,7 +83,7 @@ static int sending_chunk(const struct lowering *l, const struct crossing *crossi
     for (int slot = l->known.reader_head[crossing->value]; slot >= 0; slot = l->known.reader_next[slot]) {
         int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
         int chunk = layer_chunk(l->plan, crossing->stage, layer);
-        if (stage_at_hand(l, layer) == crossing->stage && chunk < first)
+        if (lower_stage_at_hand(l, layer) == crossing->stage && chunk < first)
             first = chunk;
     }
     return first;
@@ -91,10 +95,10 @@ static void add_arrivals(struct lowering *l, bool gradient, int index)
     if (crossing->stage < 0 || (gradient && !graph_needs_gradient(l->graph, crossing->value)))
         return;
     l->here.copy = crossing->chunk % l->here.copies;
-    int chunk = sending_chunk(l, crossing, gradient), turns = stage_turns(l->plan, l->here.position);
+    int chunk = sending_chunk(l, crossing, gradient), turns = plan_stage_turns(l->plan, l->here.position);
     for (int micro = l->stage - l->here.position + l->here.copy; micro < l->micro_count;
          micro += turns * l->here.copies) {
-        int from = peer_of(l, crossing->stage, micro);
+        int from = lower_peer_of(l, crossing->stage, micro);
         l->crossings.arrivals[l->crossings.arrival_count++] =
             (struct arrival){ .sent = { .time = clock_end(&l->crossings.clock, l->plan, from, chunk, micro, gradient),
                                         .from = from,
@@ -111,7 +115,7 @@ static int compare_arrivals(const void *left, const void *right)
     return clock_compare_messages(&a->sent, &b->sent);
 }
 
-bool list_arrivals(struct lowering *l)
+bool lower_list_arrivals(struct lowering *l)
 {
     if (!l->crossings.clock.stages)
         return true;
@@ -129,7 +133,7 @@ bool list_arrivals(struct lowering *l)
     return true;
 }
 
-void post_arrivals(struct lowering *l, int action)
+void lower_post_arrivals(struct lowering *l, int action)
 {
     for (; l->crossings.clock.stages && l->crossings.posted_count < l->crossings.arrival_count && !l->failed;
          l->crossings.posted_count++) {

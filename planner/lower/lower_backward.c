@@ -1,5 +1,10 @@
 /* Backward passes of one segment. */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_backward.h"
+#include "planner/lower/convert.h"
+#include "planner/lower/lower_emit.h"
+#include "planner/lower/lower_values.h"
+#include "planner/lower/lower_walk.h"
+#include "planner/lower/lower_weights.h"
 #include <string.h>
 
 /* Adds a gradient version to the live base version. A slice accumulates itself; what a collective gives is added after
@@ -8,33 +13,33 @@ static void add_to_base(struct lowering *l, int version, int base, const struct 
 {
     struct conversion path[MAX_CONVERSIONS];
     const struct layout to = buffer_at(l, base)->layout;
-    int count = path_between(l, version, &to, path);
+    int count = lower_path_between(l, version, &to, path);
     if (count > 0 && path[count - 1].op == OP_SLICE) {
         struct layout before = count > 1 ? path[count - 2].to : buffer_at(l, version)->layout;
-        int cut = count > 1 ? convert_buffer(l, version, &before, BUFFER_TEMPORARY, l->in_place, site) : version;
+        int cut = count > 1 ? lower_convert_buffer(l, version, &before, BUFFER_TEMPORARY, l->in_place, site) : version;
         struct instr *instr = emit_pair(l, OP_SLICE, LANE_COMPUTE, site, cut, base);
         instr->accumulate = true;
         instr->atoms = path[count - 1].atoms;
         return;
     }
-    int like = convert_buffer(l, version, &to, BUFFER_TEMPORARY, l->in_place, site);
+    int like = lower_convert_buffer(l, version, &to, BUFFER_TEMPORARY, l->in_place, site);
     emit_pair(l, OP_ADD, LANE_COMPUTE, site, like, base)->accumulate = true;
 }
 
-int settle(struct lowering *l, int value, const struct site *site)
+int lower_settle(struct lowering *l, int value, const struct site *site)
 {
-    struct layout layout = base_layouts(l, value).gradient;
-    int base = l->failed ? -1 : find_version(l, true, value, site->micro, &layout), next;
-    for (int i = l->failed ? -1 : first_version(l, true, value, site->micro); i >= 0 && !l->failed; i = next) {
+    struct layout layout = lower_base_layouts(l, value).gradient;
+    int base = l->failed ? -1 : lower_find_version(l, true, value, site->micro, &layout), next;
+    for (int i = l->failed ? -1 : lower_first_version(l, true, value, site->micro); i >= 0 && !l->failed; i = next) {
         next = note_of(l, i)->next;
         if (!note_of(l, i)->live || i == base)
             continue;
-        set_live(l, i, false);
+        lower_set_live(l, i, false);
         if (base >= 0) {
             add_to_base(l, i, base, site);
         } else {
-            base = convert_buffer(l, i, &layout, BUFFER_VALUE_GRADIENT, l->in_place, site);
-            set_live(l, base, true);
+            base = lower_convert_buffer(l, i, &layout, BUFFER_VALUE_GRADIENT, l->in_place, site);
+            lower_set_live(l, base, true);
         }
     }
     return base;
@@ -88,12 +93,12 @@ static void read_values(struct backward *b, unsigned in_mask, unsigned out_mask)
     for (int i = 0; i < b->s->out_count; i++) {
         b->out[i] = -1;
         if (out_mask >> i & 1) /* after its fold */
-            b->out[i] = materialize(b->l, b->s->out[i].id, &b->recipe->out[i].forward, &site);
+            b->out[i] = lower_materialize(b->l, b->s->out[i].id, &b->recipe->out[i].forward, &site);
     }
     for (int i = 0; i < b->s->in_count; i++) {
         b->in[i] = -1;
         if (in_mask >> i & 1)
-            b->in[i] = materialize(b->l, b->s->in[i].id, &b->recipe->in[i].forward, &site);
+            b->in[i] = lower_materialize(b->l, b->s->in[i].id, &b->recipe->in[i].forward, &site);
     }
 }
 
@@ -116,17 +121,17 @@ static void open_gradients(struct backward *b)
         const struct layout *layout = &b->recipe->in[i].gradient;
         b->gradient_in[i] = b->travelling[i] = -1;
         b->defines[i] = false;
-        b->streams[i] = operand_streams(b->s, b->assignment, &b->s->in[i]);
+        b->streams[i] = recipe_operand_streams(b->s, b->assignment, &b->s->in[i]);
         if (!v->differentiable || !graph_needs_gradient(l->graph, value))
             continue;
-        int buffer = find_version(l, true, value, b->site.micro, layout);
+        int buffer = lower_find_version(l, true, value, b->site.micro, layout);
         b->defines[i] = buffer < 0 || (b->first > 0 && b->segment == l->walk.first && l->walk.defines >> i & 1);
         if (buffer < 0)
-            buffer = add_version(l, true, value, b->site.micro, layout);
+            buffer = lower_add_version(l, true, value, b->site.micro, layout);
         b->gradient_in[i] = buffer;
         if (b->streams[i])
             continue;
-        set_live(l, buffer, true);
+        lower_set_live(l, buffer, true);
         if (b->defines[i] && !covered(l, b->segment, &b->s->in[i], v->size, v->dim_count, layout)) {
             zero(l, buffer, &b->site);
             b->defines[i] = false;
@@ -151,7 +156,7 @@ static void open_twins(struct backward *b)
 /* All that it reads but weights; the rest is absent. */
 static struct operand_table operands_read(const struct backward *b)
 {
-    struct operand_table table = no_operands;
+    struct operand_table table = program_no_operands;
     memcpy(table.buffer[ROLE_IN], b->in, sizeof(int) * (size_t)b->s->in_count);
     for (int i = 0; i < b->s->out_count; i++) {
         table.buffer[ROLE_OUT][i] = b->out[i];
@@ -163,7 +168,7 @@ static struct operand_table operands_read(const struct backward *b)
 static void shift(struct backward *b, int from, int to)
 {
     unsigned atoms = 1u << b->assignment->ring_atom;
-    emit_pair(b->l, OP_SHIFT, atom_lane(b->l, b->site.layer, atoms, false), &b->site, from, to)->atoms = atoms;
+    emit_pair(b->l, OP_SHIFT, lower_atom_lane(b->l, b->site.layer, atoms, false), &b->site, from, to)->atoms = atoms;
 }
 
 /* Operands go on; their gradients go on beside them and come home after as many steps as there are ranks. */
@@ -176,7 +181,7 @@ static void rotate(struct backward *b, int round)
         if (!b->streams[i])
             continue;
         if (!last && b->in[i] >= 0) {
-            int next = ring_buffer(l, b->in[i], round + 1, atom, BUFFER_VALUE);
+            int next = lower_ring_buffer(l, b->in[i], round + 1, atom, BUFFER_VALUE);
             shift(b, b->in[i], next);
             b->in[i] = next;
         }
@@ -184,11 +189,11 @@ static void rotate(struct backward *b, int round)
             continue;
         if (last && b->defines[i]) {
             shift(b, b->travelling[i], b->gradient_in[i]);
-            set_live(l, b->gradient_in[i], true);
+            lower_set_live(l, b->gradient_in[i], true);
             continue;
         }
-        int next = ring_buffer(l, b->gradient_in[i], last ? 0 : round + 1, atom,
-                               last ? BUFFER_TEMPORARY : BUFFER_VALUE_GRADIENT);
+        int next = lower_ring_buffer(l, b->gradient_in[i], last ? 0 : round + 1, atom,
+                                     last ? BUFFER_TEMPORARY : BUFFER_VALUE_GRADIENT);
         shift(b, b->travelling[i], next);
         if (last)
             emit_pair(l, OP_ADD, LANE_COMPUTE, &b->site, next, b->gradient_in[i])->accumulate = true;
@@ -200,7 +205,7 @@ static void rotate(struct backward *b, int round)
 static void define_input(const struct backward *b, struct instr *instr, int i, int round)
 {
     int dim_count = b->l->graph->values[b->s->in[i].id].dim_count;
-    bool own_part = sliced_dim(b->assignment, &b->s->in[i], dim_count) >= 0;
+    bool own_part = recipe_sliced_dim(b->assignment, &b->s->in[i], dim_count) >= 0;
     bool define = b->streams[i] ? round == 0 && !b->cleared[i] : b->defines[i] && (round == 0 || own_part);
     if (define && b->gradient_in[i] >= 0)
         instr->define |= (uint8_t)(1u << i);
@@ -213,7 +218,7 @@ static void open_travelling(struct backward *b)
         const struct value *v = &l->graph->values[b->s->in[i].id];
         if (!b->streams[i] || b->gradient_in[i] < 0)
             continue;
-        b->travelling[i] = ring_buffer(l, b->gradient_in[i], 0, b->assignment->ring_atom, BUFFER_VALUE_GRADIENT);
+        b->travelling[i] = lower_ring_buffer(l, b->gradient_in[i], 0, b->assignment->ring_atom, BUFFER_VALUE_GRADIENT);
         b->cleared[i] = !covered(l, b->segment, &b->s->in[i], v->size, v->dim_count, &b->recipe->in[i].gradient);
         if (b->cleared[i])
             zero(l, b->travelling[i], &b->site);
@@ -233,7 +238,7 @@ static void input_phase(struct backward *b)
         struct operand_table table = operands_read(b);
         for (int i = 0; i < b->s->weight_count; i++)
             table.buffer[ROLE_WEIGHT][i] =
-                k->input_reads_weight >> i & 1 ? use_weight(l, b->segment, i, round, &b->site) : -1;
+                k->input_reads_weight >> i & 1 ? lower_use_weight(l, b->segment, i, round, &b->site) : -1;
         struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, &b->site);
         instr->segment = b->segment;
         instr->round = round;
@@ -242,11 +247,11 @@ static void input_phase(struct backward *b)
             table.buffer[ROLE_GRADIENT_IN][i] = b->streams[i] ? b->travelling[i] : b->gradient_in[i];
             define_input(b, instr, i, round);
         }
-        set_operands(l, instr, &table);
+        lower_set_operands(l, instr, &table);
         if (b->assignment->ring_atom >= 0)
             rotate(b, round);
         if (b->rounds > 1)
-            release_parts(l);
+            lower_release_parts(l);
     }
 }
 
@@ -260,7 +265,7 @@ static void weight_round(struct backward *b, int round)
     for (int i = 0; i < b->s->weight_count && !l->failed; i++) {
         const struct weight *w = &l->graph->weights[b->s->weight[i].id];
         bool defines = false;
-        weight[i] = k->weight_reads_weight >> i & 1 ? use_weight(l, b->segment, i, round, &b->site) : -1;
+        weight[i] = k->weight_reads_weight >> i & 1 ? lower_use_weight(l, b->segment, i, round, &b->site) : -1;
         gradient[i] = w->frozen ? -1 : weight_gradient(l, b->segment, i, round, &b->site, &defines);
         if (gradient[i] < 0 || l->failed)
             continue;
@@ -277,7 +282,7 @@ static void weight_round(struct backward *b, int round)
     instr->round = round;
     instr->first = round == 0;
     instr->define = (uint8_t)define;
-    set_operands(l, instr, &table);
+    lower_set_operands(l, instr, &table);
     for (int i = 0; i < b->s->weight_count; i++) {
         if (gradient[i] >= 0)
             weight_contributed(l, b->segment, i, round, &b->site);
@@ -294,12 +299,12 @@ static void weight_phase(struct backward *b)
     for (int round = b->first; round < end && !b->l->failed; round++) {
         weight_round(b, round);
         if (end > 1)
-            release_parts(b->l);
+            lower_release_parts(b->l);
     }
 }
 
 /* Is there an input whose gradient somebody wants? */
-bool has_input_phase(const struct lowering *l, int segment)
+bool lower_has_input_phase(const struct lowering *l, int segment)
 {
     const struct segment *s = &l->graph->segments[segment];
     bool wanted = false;
@@ -308,7 +313,7 @@ bool has_input_phase(const struct lowering *l, int segment)
     return wanted && kernel_facts[s->kernel].has_backward_input;
 }
 
-bool has_weight_phase(const struct lowering *l, int segment)
+bool lower_has_weight_phase(const struct lowering *l, int segment)
 {
     const struct segment *s = &l->graph->segments[segment];
     bool trains = false;
@@ -324,18 +329,18 @@ void backward_segment(struct lowering *l, int segment, int micro, bool input, bo
         .l = l, .segment = segment, .s = s, .recipe = recipe_of(l, segment), .assignment = assignment_of(l, segment)
     };
     bool any = false;
-    b.rounds = b.end = segment_rounds(l->plan, l->graph, b.assignment, segment);
-    if (is_walked(l, segment)) {
+    b.rounds = b.end = recipe_segment_rounds(l->plan, l->graph, b.assignment, segment);
+    if (lower_is_walked(l, segment)) {
         b.first = l->walk.round;
         b.end = b.first + 1;
     }
     b.site = (struct site){ .phase = PHASE_BACKWARD_INPUT, .layer = s->layer, .micro = micro };
     for (int i = 0; i < s->out_count && !l->failed; i++) {
-        b.gradient_out[i] = graph_needs_gradient(l->graph, s->out[i].id) ? settle(l, s->out[i].id, &b.site) : -1;
+        b.gradient_out[i] = graph_needs_gradient(l->graph, s->out[i].id) ? lower_settle(l, s->out[i].id, &b.site) : -1;
         any |= b.gradient_out[i] >= 0;
     }
-    if (any && input && has_input_phase(l, segment) && !l->failed)
+    if (any && input && lower_has_input_phase(l, segment) && !l->failed)
         input_phase(&b);
-    if (any && weight && has_weight_phase(l, segment) && !l->failed)
+    if (any && weight && lower_has_weight_phase(l, segment) && !l->failed)
         weight_phase(&b);
 }

@@ -1,6 +1,9 @@
 /* Buffers, versions, instructions, conversions and messages: the vocabulary in which lowering speaks. */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_emit.h"
 #include "base/num.h"
+#include "planner/lower/convert.h"
+#include "planner/lower/lower_steady.h"
+#include "planner/lower/lower_times.h"
 #include "planner/program/geometry.h"
 #include "planner/program/loss_walk.h"
 #include <limits.h>
@@ -85,7 +88,7 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
     return instr;
 }
 
-void set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table)
+void lower_set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table)
 {
     struct program *program = l->program;
     int first = program->operand_count;
@@ -94,7 +97,7 @@ void set_operands(struct lowering *l, struct instr *instr, const struct operand_
         program->operand_count += instr_pack(instr, table, first, &program->operands[first]);
 }
 
-int add_pair(struct lowering *l, int source, int destination)
+int lower_add_pair(struct lowering *l, int source, int destination)
 {
     struct program *program = l->program;
     if (!grow_large(l, (void **)&program->pairs, program->pair_count, &l->made.pair_capacity, sizeof *program->pairs))
@@ -107,12 +110,12 @@ struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const st
                         int destination)
 {
     struct instr *instr = emit(l, op, lane, site);
-    instr->pair_first = add_pair(l, source, destination);
+    instr->pair_first = lower_add_pair(l, source, destination);
     instr->pair_count = 1;
     return instr;
 }
 
-enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool weight)
+enum lane lower_atom_lane(const struct lowering *l, int layer, unsigned atoms, bool weight)
 {
     const struct plan_layer *choice = &l->plan->layers[layer];
     enum lane lane = LANE_TP;
@@ -154,7 +157,7 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
 }
 
 /* A temporary keeps the element size that it was given. */
-int add_buffer(struct lowering *l, struct buffer buffer)
+int lower_add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
     int reused = steady_reuse(l, &buffer);
@@ -179,89 +182,91 @@ int add_buffer(struct lowering *l, struct buffer buffer)
 }
 
 /* ---- versions ---- */
-int *version_head(const struct lowering *l, bool gradient, int value, int micro)
+int *lower_version_head(const struct lowering *l, bool gradient, int value, int micro)
 {
     return &l->made.version_head[gradient][value * l->micro_count + micro];
 }
 
 static void link_version(struct lowering *l, bool gradient, int buffer)
 {
-    int *head = version_head(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
+    int *head = lower_version_head(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
     note_of(l, buffer)->next = *head;
     *head = buffer;
 }
 
-int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
+int lower_add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
 {
     struct buffer version = { .kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE,
                               .id = value,
                               .micro = micro,
                               .part_count = 1,
                               .layout = *layout };
-    int dim = walked_dim(l->graph, l->program->assignments, value);
+    int dim = loss_walk_dim(l->graph, l->program->assignments, value);
     if (dim >= 0) {
         version.part = l->walk.round;
         version.part_count = assignment_of(l, l->graph->values[value].producer)->slices;
         version.part_dim = dim;
     }
-    int buffer = add_buffer(l, version);
+    int buffer = lower_add_buffer(l, version);
     if (!l->failed)
         link_version(l, gradient, buffer);
     return buffer;
 }
 
-void forget_versions(struct lowering *l)
+void lower_forget_versions(struct lowering *l)
 {
     for (int b = l->made.first_buffer; b < l->program->buffer_count; b++) {
         const struct buffer *buffer = buffer_at(l, b);
         if (!buffer->is_weight && buffer->id >= 0 && buffer->micro >= 0)
-            *version_head(l, false, buffer->id, buffer->micro) = *version_head(l, true, buffer->id, buffer->micro) = -1;
+            *lower_version_head(l, false, buffer->id, buffer->micro) =
+                *lower_version_head(l, true, buffer->id, buffer->micro) = -1;
     }
 }
 
-int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
+int lower_find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
 {
-    for (int i = first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next) {
+    for (int i = lower_first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next) {
         if (note_of(l, i)->live && layout_equal(&buffer_at(l, i)->layout, layout))
             return i;
     }
     return -1;
 }
 
-void set_live(struct lowering *l, int buffer, bool live)
+void lower_set_live(struct lowering *l, int buffer, bool live)
 {
     if (!l->failed)
         note_of(l, buffer)->live = live;
 }
 
 /* ---- conversions ---- */
-int path_between(const struct lowering *l, int source, const struct layout *to, struct conversion path[MAX_CONVERSIONS])
+int lower_path_between(const struct lowering *l, int source, const struct layout *to,
+                       struct conversion path[MAX_CONVERSIONS])
 {
     const struct buffer *from = buffer_at(l, source);
     int dim_count = from->is_weight ? l->graph->weights[from->id].dim_count : l->graph->values[from->id].dim_count;
     int64_t extent[MAX_DIMS] = { 0 };
     for (int i = 0; i < dim_count; i++) {
         extent[i] = from->is_weight ? l->graph->weights[from->id].size[i]
-                                    : value_extent(l->plan, &l->graph->values[from->id], i);
+                                    : recipe_value_extent(l->plan, &l->graph->values[from->id], i);
         if (from->part_count > 1 && from->part_dim == i)
             extent[i] /= from->part_count;
     }
     return conversion_path(l->plan->stages[l->stage].atom, extent, dim_count, &from->layout, to, path);
 }
 
-int add_buffer_like(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
+int lower_add_buffer_like(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
 {
     struct buffer next = *buffer_at(l, source);
     next.kind = kind;
     next.layout = *layout;
     next.persistent = false;
     next.version = next.version_count = 0;
-    return add_buffer(l, next);
+    return lower_add_buffer(l, next);
 }
 
 static int converted(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
 {
-    int buffer = add_buffer_like(l, source, layout, kind);
+    int buffer = lower_add_buffer_like(l, source, layout, kind);
     if (!l->failed && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
         link_version(l, kind == BUFFER_VALUE_GRADIENT, buffer);
     return buffer;
@@ -272,11 +277,11 @@ static enum fold fold_of(const struct lowering *l, const struct buffer *buffer)
     return buffer->kind == BUFFER_VALUE ? l->graph->values[buffer->id].partial : FOLD_SUM;
 }
 
-int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume,
-                   const struct site *site)
+int lower_convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume,
+                         const struct site *site)
 {
     struct conversion path[MAX_CONVERSIONS];
-    int count = l->failed ? 0 : path_between(l, source, to, path), now = source;
+    int count = l->failed ? 0 : lower_path_between(l, source, to, path), now = source;
     enum fold fold = l->failed ? FOLD_SUM : fold_of(l, buffer_at(l, source));
     if (count < 0) {
         l->failed = true;
@@ -295,7 +300,7 @@ int convert_buffer(struct lowering *l, int source, const struct layout *to, enum
                     path[i].op == OP_REDISTRIBUTE;
         enum lane lane = path[i].op == OP_SLICE
                              ? LANE_COMPUTE
-                             : atom_lane(l, site->layer, path[i].atoms, buffer_at(l, source)->is_weight);
+                             : lower_atom_lane(l, site->layer, path[i].atoms, buffer_at(l, source)->is_weight);
         struct instr *instr = emit_pair(l, path[i].op, lane, site, now, next);
         instr->atoms = path[i].atoms;
         instr->fold = sums ? fold : FOLD_NONE;
@@ -352,8 +357,8 @@ static int message_of(struct lowering *l, uint64_t key)
     return l->messages.count - 1;
 }
 
-void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
-                const struct site *site)
+void lower_queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
+                      const struct site *site)
 {
     if (lower_grow(l, &l->scratch, (void **)&l->messages.pending, l->messages.pending_count,
                    &l->messages.pending_capacity, sizeof *l->messages.pending))

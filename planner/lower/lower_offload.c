@@ -7,10 +7,11 @@
  *
  * The optimizer's state lives on the host; each update has it fetched ahead and returned behind (Ren et al. 2021,
  * ZeRO-Offload, but the update itself runs on the device). */
+#include "planner/lower/lower_offload.h"
+#include "planner/layout/lives.h"
+#include "planner/lower/lower_emit.h"
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
-#include "planner/layout/lives.h"
-#include "planner/lower/lower_parts.h"
 #include <string.h>
 
 /* ---- activations ---- */
@@ -88,7 +89,7 @@ static int plan_trips(struct trips *t)
     for (int i = t->buffer_count - 1; i >= 0; i--) {
         struct trip *trip = &t->trip[i];
         bool travels = !trip->stays && trip->layer >= 0 && trip->last >= 0 && trip->first >= 0 &&
-                       layer_offloads_activations(&plan->layers[trip->layer]);
+                       plan_layer_offloads_activations(&plan->layers[trip->layer]);
         int leaves = travels ? t->visit_of[trip->last] + 1 : 0, comes = travels ? t->visit_of[trip->first] - 1 : 0;
         if (comes <= leaves) {
             trip->first = -1;
@@ -108,7 +109,7 @@ static int stand_in(struct lowering *l, int buffer, bool host)
 {
     struct buffer like = *buffer_at(l, buffer);
     like.host = host;
-    return add_buffer(l, like);
+    return lower_add_buffer(l, like);
 }
 
 /* One copy for all values of a border that are of one micro-batch. */
@@ -122,7 +123,7 @@ static void copy_values(const struct trips *t, enum op op, int head, int layer)
         int micro = buffer_at(l, b)->micro, *made = out ? &trip->away : &trip->back;
         struct site site = { .phase = out ? PHASE_FORWARD : PHASE_BACKWARD_INPUT, .layer = layer, .micro = micro };
         *made = stand_in(l, b, out);
-        int pair = add_pair(l, out ? b : trip->away, *made);
+        int pair = lower_add_pair(l, out ? b : trip->away, *made);
         if (!instr || instr->micro != micro) {
             instr = emit(l, op, out ? LANE_COPY_OUT : LANE_COPY_IN, &site);
             instr->pair_first = pair;
@@ -173,7 +174,7 @@ static bool any_offload(const struct lowering *l)
     bool any = false;
     for (int c = 0; c < l->here.chunk_count; c++)
         for (int s = l->here.chunks[c].first; s < l->here.chunks[c].end; s++)
-            any |= layer_offloads_activations(&l->plan->layers[l->graph->segments[s].layer]);
+            any |= plan_layer_offloads_activations(&l->plan->layers[l->graph->segments[s].layer]);
     return any;
 }
 
@@ -210,24 +211,24 @@ static struct site step_site(const struct lowering *l, const struct weight_part 
                           .micro = micro };
 }
 
-int fetch_state(struct lowering *l, int number, int micro)
+int lower_fetch_state(struct lowering *l, int number, int micro)
 {
     const struct weight_part *part = &l->weights.parts[number];
     struct site site = step_site(l, part, micro);
     if (!l->weights.of[part->weight].offload || l->failed)
         return -1;
-    struct buffer use = *buffer_at(l, state_buffer(l->program, part->gradient));
+    struct buffer use = *buffer_at(l, geometry_state_buffer(l->program, part->gradient));
     use.kind = BUFFER_STATE_USE;
     use.host = use.persistent = false;
-    int fetched = add_buffer(l, use);
-    emit_pair(l, OP_FETCH, LANE_COPY_IN, &site, state_buffer(l->program, part->gradient), fetched);
+    int fetched = lower_add_buffer(l, use);
+    emit_pair(l, OP_FETCH, LANE_COPY_IN, &site, geometry_state_buffer(l->program, part->gradient), fetched);
     return fetched;
 }
 
-void return_state(struct lowering *l, int number, int fetched, int micro)
+void lower_return_state(struct lowering *l, int number, int fetched, int micro)
 {
     struct site site = step_site(l, &l->weights.parts[number], micro);
     if (fetched >= 0)
         emit_pair(l, OP_OFFLOAD, LANE_COPY_OUT, &site, fetched,
-                  state_buffer(l->program, l->weights.parts[number].gradient));
+                  geometry_state_buffer(l->program, l->weights.parts[number].gradient));
 }

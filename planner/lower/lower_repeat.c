@@ -4,6 +4,7 @@
  * instructions; what it found differently, like the first micro-batch that defines a gradient or the last that reduces
  * it, is lowered. What opens and closes a pass, messages above all, is not part of it. */
 #include "planner/lower/lower_repeat.h"
+#include "planner/lower/lower_emit.h"
 #include <string.h>
 
 enum { MOST_NOTED = 4 }; /* passes of a kind that are noted before the stage is given up */
@@ -96,7 +97,8 @@ static bool list_met(struct lowering *l, struct repeat *r)
         for (int v = 0; v < r->value_count; v++)
             for (int gradient = 0; gradient < 2; gradient++) {
                 int before = count;
-                for (int b = first_version(l, gradient, r->values[v], r->micro); b >= 0; b = note_of(l, b)->next) {
+                for (int b = lower_first_version(l, gradient, r->values[v], r->micro); b >= 0;
+                     b = note_of(l, b)->next) {
                     if (pass == 1)
                         r->met[count] = (struct met){ b, *buffer_at(l, b), *buffer_at(l, b), note_of(l, b)->live, 0 };
                     count++;
@@ -170,7 +172,7 @@ void repeat_end(struct lowering *l, const struct action *action)
     r->is_open = false;
     for (int v = 0; v < r->value_count; v++)
         for (int gradient = 0; gradient < 2; gradient++) {
-            r->head[v][gradient] = first_version(l, gradient, r->values[v], r->micro);
+            r->head[v][gradient] = lower_first_version(l, gradient, r->values[v], r->micro);
             for (int end = count + r->met_count[v][gradient]; count < end; count++) {
                 struct met *met = &r->met[count];
                 met->left = *buffer_at(l, met->buffer);
@@ -205,7 +207,7 @@ static bool meets_the_same(struct lowering *l, const struct repeat *r, int micro
     const struct met *met = r->met;
     for (int v = 0; v < r->value_count; v++)
         for (int gradient = 0; gradient < 2; gradient++) {
-            int b = first_version(l, gradient, r->values[v], micro);
+            int b = lower_first_version(l, gradient, r->values[v], micro);
             for (const struct met *end = met + r->met_count[v][gradient]; met < end; met++) {
                 struct buffer found = met->found;
                 found.micro = micro;
@@ -283,7 +285,7 @@ bool repeat_pass(struct lowering *l, const struct action *action)
                 buffer_at(l, b)->micro = micro;
                 note_of(l, b)->live = met->left_live;
             }
-            *version_head(l, gradient, r->values[v], micro) = instead_of(l, r, r->head[v][gradient], first);
+            *lower_version_head(l, gradient, r->values[v], micro) = instead_of(l, r, r->head[v][gradient], first);
         }
     for (int i = 0; i < l->weights.part_count; i++)
         l->weights.parts[i].left -= r->contributed[i];

@@ -5,7 +5,9 @@
  * opening leaves behind is what each step leaves to the next, in the same buffers. Versions of weights are neighbouring
  * buffers: an update reads the newest and writes over the oldest, and between steps the executor renumbers them, so
  * nothing is copied. */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_steady.h"
+#include "planner/lower/lower_arrivals.h"
+#include "planner/lower/lower_emit.h"
 #include <string.h>
 
 static void forget_micro(struct lowering *l, int micro)
@@ -72,7 +74,7 @@ void steady_receive(struct lowering *l, enum step_part part)
         return;
     }
     for (int i = 0; i < l->crossings.entering_count && !l->failed; i++)
-        l->steady.ahead_of[i] = arrived(l, false, i, micro);
+        l->steady.ahead_of[i] = lower_arrived(l, false, i, micro);
 }
 
 int steady_received(const struct lowering *l, int index, int micro)

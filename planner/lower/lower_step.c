@@ -1,5 +1,8 @@
 /* Buckets, and the step: sums over stages, the norm, the update. */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_step.h"
+#include "planner/lower/lower_emit.h"
+#include "planner/lower/lower_offload.h"
+#include "planner/lower/lower_weights.h"
 #include <string.h>
 
 /* ---- buckets ---- */
@@ -13,7 +16,7 @@ static void flush_one(struct lowering *l, struct bucket *bucket)
     instr->fold = bucket->op == OP_ALL_GATHER || bucket->op == OP_BROADCAST ? FOLD_NONE : FOLD_SUM;
     instr->pair_count = bucket->count;
     for (int i = 0; i < bucket->count; i++) {
-        int pair = add_pair(l, bucket->pairs[i].source, bucket->pairs[i].destination);
+        int pair = lower_add_pair(l, bucket->pairs[i].source, bucket->pairs[i].destination);
         if (i == 0)
             instr->pair_first = pair;
     }
@@ -86,9 +89,9 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 /* Those of one use in one copy of the model: replicas that take turns hold one each. */
 static void add_use(struct lowering *l, int weight, int layer, int copy, int stages[MAX_HOLDERS], int *count)
 {
-    int stage = stage_of_copy(l->plan, layer, copy), turns = stage_turns(l->plan, stage);
+    int stage = plan_stage_of_copy(l->plan, layer, copy), turns = plan_stage_turns(l->plan, stage);
     for (int turn = 0; turn < turns && !l->failed; turn++) {
-        if (stages_add(stages, count, MAX_HOLDERS, stage + turn))
+        if (plan_add_stages(stages, count, MAX_HOLDERS, stage + turn))
             continue;
         l->failed = true;
         fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
@@ -110,7 +113,7 @@ static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
 static int first_slot(const struct lowering *l, int weight, int stage)
 {
     for (int c = 0; c < l->plan->chunk_count; c++) {
-        struct layer_range range = stage_chunk(l->plan, stage, c);
+        struct layer_range range = plan_stage_chunk(l->plan, stage, c);
         for (int slot = l->known.use_head[weight]; slot >= 0; slot = l->known.use_next[slot]) {
             int layer = l->graph->segments[slot / MAX_OPERANDS].layer;
             if (layer >= range.first && layer < range.first + range.count)
@@ -124,10 +127,10 @@ static int first_slot(const struct lowering *l, int weight, int stage)
 static bool same_shards(const struct lowering *l, int weight, const int *stages, int count)
 {
     const struct stage_weight *w = &l->weights.of[weight];
-    const struct layout own = reduced_layout(l, w->segment, w->index);
+    const struct layout own = lower_reduced_layout(l, w->segment, w->index);
     for (int i = 0; i < count; i++) {
         int slot = first_slot(l, weight, stages[i]);
-        const struct layout layout = reduced_layout(l, slot / MAX_OPERANDS, slot % MAX_OPERANDS);
+        const struct layout layout = lower_reduced_layout(l, slot / MAX_OPERANDS, slot % MAX_OPERANDS);
         if (!layout_equal(&layout, &own) ||
             memcmp(l->plan->stages[stages[i]].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
             return false;
@@ -145,7 +148,7 @@ static int gradient_copy(struct lowering *l, int gradient, bool whole)
         if (buffer.layout.kind[i] == LAYOUT_FLAT)
             buffer.layout.kind[i] = LAYOUT_REPLICATED;
     }
-    return add_buffer(l, buffer);
+    return lower_add_buffer(l, buffer);
 }
 
 static void add_copy(struct lowering *l, int from, int to, const struct site *site)
@@ -168,7 +171,7 @@ static void sum_copies(struct lowering *l, int number, const int *stages, int co
     bool whole = !same_shards(l, part.weight, stages, count);
     if (w->shard && whole) {
         own = gradient_copy(l, part.gradient, true);
-        emit_pair(l, OP_ALL_GATHER, atom_lane(l, site.layer, w->shard, true), &site, part.gradient, own)->atoms =
+        emit_pair(l, OP_ALL_GATHER, lower_atom_lane(l, site.layer, w->shard, true), &site, part.gradient, own)->atoms =
             w->shard;
     }
     for (int i = 0; i < count && !l->failed; i++) {
@@ -177,7 +180,7 @@ static void sum_copies(struct lowering *l, int number, const int *stages, int co
             continue;
         original[i] = gradient_copy(l, part.gradient, whole);
         emit_receive(l, MESSAGE_WEIGHT, part.weight, number - w->first_part, stages[i], original[i], &site);
-        queue_send(l, MESSAGE_WEIGHT, part.weight, number - w->first_part, stages[i], own, &site);
+        lower_queue_send(l, MESSAGE_WEIGHT, part.weight, number - w->first_part, stages[i], own, &site);
     }
     emit_sends(l);
     if (l->failed)
@@ -199,7 +202,7 @@ static void sum_copies(struct lowering *l, int number, const int *stages, int co
 static int emit_norm(struct lowering *l)
 {
     struct site site = { .phase = PHASE_STEP, .layer = -1, .micro = -1 };
-    int scalar = add_buffer(l, (struct buffer){ .kind = BUFFER_SCALAR, .id = -1, .micro = -1, .part_count = 1 });
+    int scalar = lower_add_buffer(l, (struct buffer){ .kind = BUFFER_SCALAR, .id = -1, .micro = -1, .part_count = 1 });
     emit_pair(l, OP_ZERO, LANE_COMPUTE, &site, -1, scalar);
     for (int i = 0; i < l->weights.reduced_count && !l->failed; i++) {
         const struct weight_part *part = &l->weights.parts[l->weights.reduced[i]];
@@ -223,26 +226,27 @@ static void update(struct lowering *l, int number, int scalar, int micro, int fe
     const struct stage_weight *w = &l->weights.of[part.weight];
     struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = micro };
     int newest = micro > 0 ? micro : 0; /* as many updates as micro-batches before it */
-    int made = part_version(&part, newest + 1);
+    int made = lower_part_version(&part, newest + 1);
     struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, made);
     if (part.version_count > 1) {
-        add_pair(l, part_version(&part, newest), -1);
+        lower_add_pair(l, lower_part_version(&part, newest), -1);
         instr->pair_count++;
     }
     if (fetched >= 0) {
-        add_pair(l, fetched, fetched);
+        lower_add_pair(l, fetched, fetched);
         instr->pair_count++;
     }
     if (scalar >= 0) {
-        add_pair(l, scalar, -1);
+        lower_add_pair(l, scalar, -1);
         instr->pair_count++;
     }
-    return_state(l, number, fetched, micro);
+    lower_return_state(l, number, fetched, micro);
     if (w->shard && w->zero < 3)
-        bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored,
-                   part.stored);
+        bucket_add(l, OP_ALL_GATHER, w->shard, lower_atom_lane(l, site.layer, w->shard, true), false, &site,
+                   part.stored, part.stored);
     if (w->server)
-        bucket_add(l, OP_BROADCAST, w->server, atom_lane(l, site.layer, w->server, true), false, &site, made, made);
+        bucket_add(l, OP_BROADCAST, w->server, lower_atom_lane(l, site.layer, w->server, true), false, &site, made,
+                   made);
 }
 
 /* Offloaded states are fetched ahead: one is used while the next come and the last goes. */
@@ -256,7 +260,7 @@ static void update_all(struct lowering *l, int scalar, int micro)
     }
     for (int i = 0, next = 0; i < l->weights.reduced_count && !l->failed; i++) {
         for (; next < l->weights.reduced_count && next <= i + STATES_AHEAD && !l->failed; next++)
-            fetched[next] = fetch_state(l, l->weights.reduced[next], micro);
+            fetched[next] = lower_fetch_state(l, l->weights.reduced[next], micro);
         update(l, l->weights.reduced[i], scalar, micro, fetched[i]);
     }
 }
@@ -268,7 +272,7 @@ static void reduce_rest(struct lowering *l)
         const struct stage_weight *w = &l->weights.of[l->weights.parts[l->weights.reduced[i]].weight];
         struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
         if (w->shard)
-            reduce_unsharded(l, l->weights.reduced[i], &site);
+            lower_reduce_unsharded(l, l->weights.reduced[i], &site);
     }
     bucket_flush(l, true);
 }
@@ -279,7 +283,7 @@ static void add_foreign(struct lowering *l)
         struct site site = { .phase = PHASE_STEP, .layer = l->weights.foreign[i].layer, .micro = -1 };
         int gradient = l->weights.parts[l->weights.foreign[i].part].gradient;
         struct layout layout = buffer_at(l, gradient)->layout;
-        int like = convert_buffer(l, l->weights.foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
+        int like = lower_convert_buffer(l, l->weights.foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
         emit_pair(l, OP_ADD, LANE_COMPUTE, &site, like, gradient)->accumulate = true;
     }
 }

@@ -8,7 +8,9 @@
  * sender's first action that comes later. Every stage's list then ascends in one common order, and whatever waits, for
  * its partner, its lane or the bytes of an earlier buffer, waits for something before it: the first unfinished
  * instruction can always run. */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_times.h"
+#include "planner/lower/lower_arrivals.h"
+#include "planner/lower/lower_emit.h"
 
 struct clock_walk {
     struct lowering *l;
@@ -22,7 +24,7 @@ struct clock_walk {
 
 static int stage_of_segment(const struct lowering *l, int segment)
 {
-    return stage_of_layer(l->plan, l->graph->segments[segment].layer);
+    return plan_stage_of_layer(l->plan, l->graph->segments[segment].layer);
 }
 
 /* Returns true when a value goes to a stage that is not the next. */
@@ -127,7 +129,7 @@ bool lower_times(struct lowering *l)
 {
     struct clock_walk w = { .l = l, .stages = l->plan->stage_count };
     size_t pairs = (size_t)w.stages * (size_t)w.stages;
-    if (w.stages < 3 || posts_early(l->plan))
+    if (w.stages < 3 || clock_posts_early(l->plan))
         return true;
     w.reads = arena_alloc(&l->scratch, pairs, sizeof *w.reads);
     if (!w.reads)

@@ -1,8 +1,13 @@
 /* Forward values, made on demand. */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_values.h"
+#include "planner/lower/convert.h"
+#include "planner/lower/lower_backward.h"
+#include "planner/lower/lower_emit.h"
+#include "planner/lower/lower_walk.h"
+#include "planner/lower/lower_weights.h"
 #include <string.h>
 
-int chunk_of(const struct lowering *l, int segment)
+int lower_chunk_of(const struct lowering *l, int segment)
 {
     for (int c = 0; c < l->here.chunk_count; c++) {
         bool at_hand = l->here.copies == 1 || c == l->here.copy;
@@ -12,9 +17,9 @@ int chunk_of(const struct lowering *l, int segment)
     return -1;
 }
 
-bool made_here(const struct lowering *l, int value)
+bool lower_made_here(const struct lowering *l, int value)
 {
-    return chunk_of(l, l->graph->values[value].producer) >= 0;
+    return lower_chunk_of(l, l->graph->values[value].producer) >= 0;
 }
 
 /* First segment of the stage that reads the value, and the operand; -1: none. */
@@ -22,7 +27,7 @@ static int first_reader(const struct lowering *l, int value, int *index)
 {
     for (int slot = l->known.reader_head[value]; slot >= 0; slot = l->known.reader_next[slot]) {
         int segment = slot / MAX_OPERANDS;
-        if (chunk_of(l, segment) >= 0) {
+        if (lower_chunk_of(l, segment) >= 0) {
             *index = slot % MAX_OPERANDS;
             return segment;
         }
@@ -45,13 +50,13 @@ static int output_index(const struct segment *segment, int value)
     return index;
 }
 
-struct layout_pair base_layouts(const struct lowering *l, int value)
+struct layout_pair lower_base_layouts(const struct lowering *l, int value)
 {
     const struct value *v = &l->graph->values[value];
     int index, reader;
     if (v->input)
         return no_layouts();
-    if (made_here(l, value))
+    if (lower_made_here(l, value))
         return recipe_of(l, v->producer)->out[output_index(&l->graph->segments[v->producer], value)];
     reader = first_reader(l, value, &index);
     if (reader < 0)
@@ -66,9 +71,9 @@ struct layout_pair base_layouts(const struct lowering *l, int value)
     return landing;
 }
 
-struct layout_pair sent_layouts(const struct lowering *l, int value)
+struct layout_pair lower_sent_layouts(const struct lowering *l, int value)
 {
-    struct layout_pair pair = base_layouts(l, value);
+    struct layout_pair pair = lower_base_layouts(l, value);
     for (int i = 0; i < MAX_ATOMS; i++) {
         if (pair.forward.kind[i] == LAYOUT_PARTIAL)
             pair.forward.kind[i] = LAYOUT_REPLICATED;
@@ -94,11 +99,11 @@ static int best_source(const struct lowering *l, int value, int micro, const str
                        const struct layout *wanted)
 {
     int best = -1, best_price = 0;
-    for (int i = first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
+    for (int i = lower_first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
         struct conversion path[MAX_CONVERSIONS];
         if (!note_of(l, i)->live)
             continue;
-        int count = path_between(l, i, wanted, path), price = 2 * conversion_price(path, count);
+        int count = lower_path_between(l, i, wanted, path), price = 2 * conversion_price(path, count);
         if (count < 0)
             continue;
         price += !layout_equal(&buffer_at(l, i)->layout, base);
@@ -113,12 +118,12 @@ static int best_source(const struct lowering *l, int value, int micro, const str
 /* The value in its base layout, computed here: what was received stays alive. */
 static int materialize_base(struct lowering *l, int value, const struct layout *base, const struct site *site)
 {
-    if (made_here(l, value)) {
+    if (lower_made_here(l, value)) {
         struct site forward = *site;
         forward.phase = PHASE_FORWARD;
         forward.layer = l->graph->segments[l->graph->values[value].producer].layer;
-        forward_segment(l, l->graph->values[value].producer, &forward);
-        return find_version(l, false, value, site->micro, base);
+        lower_forward_segment(l, l->graph->values[value].producer, &forward);
+        return lower_find_version(l, false, value, site->micro, base);
     }
     l->failed = true;
     fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name,
@@ -126,31 +131,31 @@ static int materialize_base(struct lowering *l, int value, const struct layout *
     return -1;
 }
 
-int materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site)
+int lower_materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site)
 {
     if (l->failed)
         return -1;
-    int buffer = find_version(l, false, value, site->micro, layout);
+    int buffer = lower_find_version(l, false, value, site->micro, layout);
     if (buffer >= 0)
         return buffer;
     if (l->graph->values[value].input) { /* the loader gives any block */
-        buffer = add_version(l, false, value, site->micro, layout);
+        buffer = lower_add_version(l, false, value, site->micro, layout);
         emit_pair(l, OP_LOAD, LANE_COMPUTE, site, -1, buffer);
-        set_live(l, buffer, true);
+        lower_set_live(l, buffer, true);
         return buffer;
     }
-    struct layout base = base_layouts(l, value).forward;
+    struct layout base = lower_base_layouts(l, value).forward;
     int source = best_source(l, value, site->micro, &base, layout);
     if (source < 0)
         source = materialize_base(l, value, &base, site);
     if (l->failed || source < 0 || layout_equal(&buffer_at(l, source)->layout, layout))
         return source;
-    buffer = convert_buffer(l, source, layout, BUFFER_VALUE, l->in_place, site);
-    set_live(l, buffer, true);
+    buffer = lower_convert_buffer(l, source, layout, BUFFER_VALUE, l->in_place, site);
+    lower_set_live(l, buffer, true);
     return buffer;
 }
 
-int ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind)
+int lower_ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind)
 {
     if (l->failed)
         return buffer;
@@ -159,7 +164,7 @@ int ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer
     next.ring_round = round;
     next.ring_atom = atom;
     next.persistent = false;
-    return add_buffer(l, next);
+    return lower_add_buffer(l, next);
 }
 
 /* Hands the rotating operands on. */
@@ -168,11 +173,11 @@ static void rotate(struct lowering *l, int segment, int round, int in[MAX_OPERAN
     const struct segment *s = &l->graph->segments[segment];
     const struct assignment *assignment = assignment_of(l, segment);
     for (int i = 0; i < s->in_count; i++) {
-        if (!operand_streams(s, assignment, &s->in[i]))
+        if (!recipe_operand_streams(s, assignment, &s->in[i]))
             continue;
-        int next = ring_buffer(l, in[i], round + 1, assignment->ring_atom, BUFFER_VALUE);
+        int next = lower_ring_buffer(l, in[i], round + 1, assignment->ring_atom, BUFFER_VALUE);
         unsigned atoms = 1u << assignment->ring_atom;
-        emit_pair(l, OP_SHIFT, atom_lane(l, site->layer, atoms, false), site, in[i], next)->atoms = atoms;
+        emit_pair(l, OP_SHIFT, lower_atom_lane(l, site->layer, atoms, false), site, in[i], next)->atoms = atoms;
         in[i] = next;
     }
 }
@@ -182,50 +187,50 @@ static void forward_round(struct lowering *l, int segment, int round, const int 
                           const int out[MAX_OPERANDS], const struct site *site)
 {
     const struct segment *s = &l->graph->segments[segment];
-    struct operand_table table = no_operands;
+    struct operand_table table = program_no_operands;
     for (int i = 0; i < s->weight_count; i++)
-        table.buffer[ROLE_WEIGHT][i] = use_weight(l, segment, i, round, site);
+        table.buffer[ROLE_WEIGHT][i] = lower_use_weight(l, segment, i, round, site);
     struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, site);
     instr->segment = segment;
     instr->round = round;
     instr->first = round == 0;
     memcpy(table.buffer[ROLE_IN], in, sizeof(int) * (size_t)s->in_count);
     memcpy(table.buffer[ROLE_OUT], out, sizeof(int) * (size_t)s->out_count);
-    set_operands(l, instr, &table);
+    lower_set_operands(l, instr, &table);
     for (int i = 0; i < s->out_count; i++) {
         bool own_part =
-            sliced_dim(assignment_of(l, segment), &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;
+            recipe_sliced_dim(assignment_of(l, segment), &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;
         if (round == 0 || own_part)
             instr->define |= (uint8_t)(1u << i);
     }
 }
 
-void forward_segment(struct lowering *l, int segment, const struct site *site)
+void lower_forward_segment(struct lowering *l, int segment, const struct site *site)
 {
     const struct segment *s = &l->graph->segments[segment];
     const struct segment_recipe *recipe = recipe_of(l, segment);
     int in[MAX_OPERANDS], out[MAX_OPERANDS];
     bool had[MAX_OPERANDS]; /* an older version lives: the new one is nobody's */
-    bool walked = is_walked(l, segment);
-    int rounds = segment_rounds(l->plan, l->graph, assignment_of(l, segment), segment),
+    bool walked = lower_is_walked(l, segment);
+    int rounds = recipe_segment_rounds(l->plan, l->graph, assignment_of(l, segment), segment),
         round = walked ? l->walk.round : 0, end = walked ? round + 1 : rounds;
     for (int i = 0; i < s->in_count; i++)
-        in[i] = materialize(l, s->in[i].id, &recipe->in[i].forward, site);
+        in[i] = lower_materialize(l, s->in[i].id, &recipe->in[i].forward, site);
     for (int i = 0; i < s->out_count; i++) {
-        int old = find_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
+        int old = lower_find_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
         bool adds = walked && old >= 0; /* a sum over chunks */
         had[i] = old >= 0 && !adds;
-        out[i] = adds ? old : add_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
+        out[i] = adds ? old : lower_add_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
     }
     for (; round < end && !l->failed; round++) {
         forward_round(l, segment, round, in, out, site);
         if (assignment_of(l, segment)->ring_atom >= 0 && round < rounds - 1)
             rotate(l, segment, round, in, site);
         if (rounds > 1)
-            release_parts(l);
+            lower_release_parts(l);
     }
     for (int i = 0; i < s->out_count; i++)
-        set_live(l, out[i], !had[i]);
+        lower_set_live(l, out[i], !had[i]);
 }
 
 /* ---- recomputation ---- */
@@ -238,7 +243,7 @@ static bool forgotten(const struct lowering *l, int segment, int value)
     return mode == RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap);
 }
 
-bool is_put_off(const struct lowering *l, int segment)
+bool lower_is_put_off(const struct lowering *l, int segment)
 {
     const struct segment *s = &l->graph->segments[segment];
     bool read = false;
@@ -246,27 +251,27 @@ bool is_put_off(const struct lowering *l, int segment)
         if (!forgotten(l, segment, s->out[i].id))
             return false;
         for (int slot = l->known.reader_head[s->out[i].id]; slot >= 0; slot = l->known.reader_next[slot]) {
-            if (!is_walked(l, slot / MAX_OPERANDS))
+            if (!lower_is_walked(l, slot / MAX_OPERANDS))
                 return false;
             read = true;
         }
     }
-    return read && !is_walked(l, segment);
+    return read && !lower_is_walked(l, segment);
 }
 
 /* Versions that a collective made anew can be made again, unless the value itself would have to be summed again. */
 static void forget_derived(struct lowering *l, int value, int micro)
 {
-    struct layout base = base_layouts(l, value).forward;
+    struct layout base = lower_base_layouts(l, value).forward;
     if (layout_atoms(&base, LAYOUT_PARTIAL))
         return;
-    for (int i = first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
+    for (int i = lower_first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
         if (!layout_equal(&buffer_at(l, i)->layout, &base))
             note_of(l, i)->live = false;
     }
 }
 
-void forget_values(struct lowering *l, const struct action *action)
+void lower_forget_values(struct lowering *l, const struct action *action)
 {
     int micro = action->micro;
     const struct segment_range *chunk = &l->here.chunks[action->chunk];
@@ -275,7 +280,7 @@ void forget_values(struct lowering *l, const struct action *action)
         int mode = l->plan->layers[s->layer].recompute;
         for (int o = 0; o < s->out_count && mode != RECOMPUTE_NONE; o++) {
             if (forgotten(l, segment, s->out[o].id)) {
-                for (int i = first_version(l, false, s->out[o].id, micro); i >= 0; i = note_of(l, i)->next)
+                for (int i = lower_first_version(l, false, s->out[o].id, micro); i >= 0; i = note_of(l, i)->next)
                     note_of(l, i)->live = false;
             } else if (mode == RECOMPUTE_FULL && s->out[o].id != l->graph->loss_value) {
                 forget_derived(l, s->out[o].id, micro);
@@ -293,7 +298,7 @@ void forget_values(struct lowering *l, const struct action *action)
 static void need(const struct lowering *l, bool *needed, const struct operand *operands, int count, unsigned mask)
 {
     for (int i = 0; i < count; i++) {
-        if (mask >> i & 1 && made_here(l, operands[i].id))
+        if (mask >> i & 1 && lower_made_here(l, operands[i].id))
             needed[operands[i].id] = true;
     }
 }
@@ -303,15 +308,15 @@ static void need_backward(const struct lowering *l, bool *needed, int segment, e
 {
     const struct segment *s = &l->graph->segments[segment];
     const struct kernel_facts *k = &kernel_facts[s->kernel];
-    if (is_walked(l, segment)) { /* all of it comes with the first pass */
+    if (lower_is_walked(l, segment)) { /* all of it comes with the first pass */
         need(l, needed, s->in, s->in_count, pass == RECOMPUTED_FOR_INPUT ? ~0u : 0);
         return;
     }
-    if (pass == RECOMPUTED_FOR_INPUT && has_input_phase(l, segment)) {
+    if (pass == RECOMPUTED_FOR_INPUT && lower_has_input_phase(l, segment)) {
         need(l, needed, s->in, s->in_count, k->input_reads_in);
         need(l, needed, s->out, s->out_count, k->input_reads_out);
     }
-    if (pass == RECOMPUTED_FOR_WEIGHT && has_weight_phase(l, segment)) {
+    if (pass == RECOMPUTED_FOR_WEIGHT && lower_has_weight_phase(l, segment)) {
         need(l, needed, s->in, s->in_count, k->weight_reads_in);
         need(l, needed, s->out, s->out_count, k->weight_reads_out);
     }
@@ -345,9 +350,10 @@ static void need_pass(struct lowering *l, bool *needed, enum recomputed pass)
     }
 }
 
-/* What backward asks for, and what making that again asks for: the same walk that materialize() does, without emitting.
+/* What backward asks for, and what making that again asks for: the same walk that lower_materialize() does, without
+ * emitting.
  */
-void find_recomputed(struct lowering *l)
+void lower_find_recomputed(struct lowering *l)
 {
     bool *needed = arena_alloc(&l->scratch, (size_t)l->graph->value_count, sizeof *needed);
     if (!needed) {

@@ -1,8 +1,11 @@
 /* The loss in chunks of tokens: what loss_walk.h says, as instructions. */
+#include "planner/lower/lower_walk.h"
+#include "planner/lower/lower_backward.h"
+#include "planner/lower/lower_emit.h"
+#include "planner/lower/lower_values.h"
 #include "planner/program/loss_walk.h"
-#include "planner/lower/lower_parts.h"
 
-void find_walk(struct lowering *l)
+void lower_find_walk(struct lowering *l)
 {
     l->walk.first = l->walk.end = l->graph->segment_count;
     while (l->walk.first > 0 &&
@@ -10,7 +13,7 @@ void find_walk(struct lowering *l)
         l->walk.first--;
 }
 
-bool is_walked(const struct lowering *l, int segment)
+bool lower_is_walked(const struct lowering *l, int segment)
 {
     return segment >= l->walk.first && segment < l->walk.end;
 }
@@ -20,8 +23,8 @@ static void make_put_off(struct lowering *l, int micro)
     const int layer = l->graph->segments[l->walk.first].layer;
     struct site site = { .phase = PHASE_FORWARD, .late = true, .layer = layer, .micro = micro };
     for (int s = l->graph->layers[layer].first_segment; s < l->walk.first && !l->failed; s++)
-        if (is_put_off(l, s))
-            forward_segment(l, s, &site);
+        if (lower_is_put_off(l, s))
+            lower_forward_segment(l, s, &site);
 }
 
 /* The product's inputs, whole: they were made forward, or are made again. */
@@ -31,13 +34,13 @@ static void make_inputs(struct lowering *l, int micro)
     struct site site = { .phase = PHASE_BACKWARD_INPUT, .again = true, .layer = product->layer, .micro = micro };
     make_put_off(l, micro);
     for (int i = 0; i < product->in_count; i++)
-        materialize(l, product->in[i].id, &recipe_of(l, l->walk.first)->in[i].forward, &site);
+        lower_materialize(l, product->in[i].id, &recipe_of(l, l->walk.first)->in[i].forward, &site);
 }
 
 static void forget(struct lowering *l, int value, int micro)
 {
     for (int gradient = 0; gradient < 2 && !l->failed; gradient++)
-        for (int i = first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next)
+        for (int i = lower_first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next)
             note_of(l, i)->live = false;
 }
 
@@ -56,7 +59,7 @@ static void walk_chunk(struct lowering *l, int micro)
         struct site site = {
             .phase = PHASE_FORWARD, .late = true, .layer = l->graph->segments[s].layer, .micro = micro
         };
-        forward_segment(l, s, &site);
+        lower_forward_segment(l, s, &site);
     }
     for (int s = l->walk.end - 1; s >= l->walk.first && !l->failed; s--)
         backward_segment(l, s, micro, true, true);
@@ -69,8 +72,8 @@ void walk_loss(struct lowering *l, int micro)
     make_inputs(l, micro);
     for (l->walk.round = 0; l->walk.round < rounds && !l->failed; l->walk.round++)
         walk_chunk(l, micro);
-    struct layout layout = base_layouts(l, l->graph->loss_value).forward;
-    int loss = l->failed ? -1 : find_version(l, false, l->graph->loss_value, micro, &layout);
+    struct layout layout = lower_base_layouts(l, l->graph->loss_value).forward;
+    int loss = l->failed ? -1 : lower_find_version(l, false, l->graph->loss_value, micro, &layout);
     if (loss >= 0)
         buffer_at(l, loss)->persistent = true;
 }

@@ -15,7 +15,13 @@
  *
  * "At last" is after the last contribution of the last micro-batch. Rajbhandari et al. 2020 (ZeRO), Zhao et al. 2023
  * (FSDP). */
-#include "planner/lower/lower_parts.h"
+#include "planner/lower/lower_weights.h"
+#include "planner/lower/convert.h"
+#include "planner/lower/lower_backward.h"
+#include "planner/lower/lower_emit.h"
+#include "planner/lower/lower_step.h"
+#include "planner/lower/lower_values.h"
+#include "planner/lower/lower_walk.h"
 #include <string.h>
 
 static const struct layout_pair *use_layouts(const struct lowering *l, int weight)
@@ -47,7 +53,7 @@ static unsigned shard_atoms(const struct lowering *l, int segment, int index)
     const struct plan_layer *layer = &l->plan->layers[s->layer];
     unsigned replicas = layout_atoms(&use->forward, LAYOUT_REPLICATED) & layout_atoms(&use->gradient, LAYOUT_PARTIAL),
              shard = 0;
-    for (int i = 0; i < MAX_ATOMS && layer_zero_of(layer, s) > 0; i++) {
+    for (int i = 0; i < MAX_ATOMS && plan_layer_zero_of(layer, s) > 0; i++) {
         if ((replicas >> i & 1) && dimensions[layer->dim[i]]->shard)
             shard |= 1u << i;
     }
@@ -66,7 +72,7 @@ static unsigned server_atoms(const struct lowering *l, int segment, int index)
     return server;
 }
 
-struct layout reduced_layout(const struct lowering *l, int segment, int index)
+struct layout lower_reduced_layout(const struct lowering *l, int segment, int index)
 {
     struct layout layout =
         with_kind(recipe_of(l, segment)->weight[index].gradient, shard_atoms(l, segment, index), LAYOUT_FLAT);
@@ -80,13 +86,13 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     const struct segment *s = &l->graph->segments[segment];
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
     *w = (struct stage_weight){
-        .segment = segment, .index = index, .part_count = 1, .zero = layer_zero_of(&l->plan->layers[s->layer], s)
+        .segment = segment, .index = index, .part_count = 1, .zero = plan_layer_zero_of(&l->plan->layers[s->layer], s)
     };
     w->shard = shard_atoms(l, segment, index);
     w->server = server_atoms(l, segment, index);
-    w->offload = layer_offloads_optimizer(&l->plan->layers[s->layer]);
+    w->offload = plan_layer_offloads_optimizer(&l->plan->layers[s->layer]);
     w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard & ~w->server;
-    int dim = sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
+    int dim = recipe_sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
     if (dim >= 0 &&
         l->known.use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */
         w->part_dim = dim;
@@ -129,18 +135,18 @@ static void store_part(struct lowering *l, int weight, int number)
                                   .left = contributions_due(l, w) };
     buffer.layout = w->zero >= 3 ? with_kind(use->forward, w->shard, LAYOUT_FLAT) : use->forward;
     buffer.version_count = part->version_count;
-    part->stored = add_buffer(l, buffer);
+    part->stored = lower_add_buffer(l, buffer);
     for (buffer.version = 1; buffer.version < part->version_count; buffer.version++)
-        add_buffer(l, buffer);
+        lower_add_buffer(l, buffer);
     buffer.version = buffer.version_count = 0;
     if (frozen)
         return;
-    buffer.layout = reduced_layout(l, w->segment, w->index);
+    buffer.layout = lower_reduced_layout(l, w->segment, w->index);
     buffer.kind = BUFFER_GRADIENT;
-    part->gradient = add_buffer(l, buffer);
-    buffer.kind = BUFFER_STATE; /* right behind its gradient: state_buffer() */
+    part->gradient = lower_add_buffer(l, buffer);
+    buffer.kind = BUFFER_STATE; /* right behind its gradient: geometry_state_buffer() */
     buffer.host = w->offload;
-    add_buffer(l, buffer);
+    lower_add_buffer(l, buffer);
 }
 
 static void count_contributions(struct lowering *l, int segment)
@@ -166,7 +172,7 @@ static void collect_segment(struct lowering *l, int segment)
     count_contributions(l, segment);
 }
 
-void collect_weights(struct lowering *l)
+void lower_collect_weights(struct lowering *l)
 {
     for (int i = 0; i < l->weights.count; i++)
         l->weights.of[l->weights.list[i]].segment = -1;
@@ -184,7 +190,7 @@ void collect_weights(struct lowering *l)
     }
 }
 
-int part_version(const struct weight_part *part, int version)
+int lower_part_version(const struct weight_part *part, int version)
 {
     int count = part->version_count;
     return part->stored + (version % count + count) % count;
@@ -204,19 +210,19 @@ static struct weight_use *find_use(const struct lowering *l, int weight, int par
 /* Whether the use wants the weight to stay gathered: no update lies between one use of a step and the next. */
 static bool keeps_gathered(const struct lowering *l, int segment, const struct stage_weight *w)
 {
-    return w->zero >= 3 && w->shard && layer_keeps_gathered(&l->plan->layers[l->graph->segments[segment].layer]);
+    return w->zero >= 3 && w->shard && plan_layer_keeps_gathered(&l->plan->layers[l->graph->segments[segment].layer]);
 }
 
 /* Ahead of time, gathers of a layer may share one transfer. */
 static int gather(struct lowering *l, int stored, const struct layout *layout, bool ahead, const struct site *site)
 {
     struct conversion path[MAX_CONVERSIONS];
-    int count = path_between(l, stored, layout, path);
+    int count = lower_path_between(l, stored, layout, path);
     if (!ahead || count != 1 || path[0].op != OP_ALL_GATHER)
-        return convert_buffer(l, stored, layout, BUFFER_WEIGHT_USE, false, site);
-    int whole = add_buffer_like(l, stored, layout, BUFFER_WEIGHT_USE);
-    bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, true), false, site, stored,
-               whole);
+        return lower_convert_buffer(l, stored, layout, BUFFER_WEIGHT_USE, false, site);
+    int whole = lower_add_buffer_like(l, stored, layout, BUFFER_WEIGHT_USE);
+    bucket_add(l, OP_ALL_GATHER, path[0].atoms, lower_atom_lane(l, site->layer, path[0].atoms, true), false, site,
+               stored, whole);
     return whole;
 }
 
@@ -228,7 +234,7 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
     int part = w->part_count > 1 ? round : 0;
     if (l->failed)
         return -1;
-    int stored = part_version(&l->weights.parts[w->first_part + part], l->steady.version);
+    int stored = lower_part_version(&l->weights.parts[w->first_part + part], l->steady.version);
     if (layout_equal(layout, &buffer_at(l, stored)->layout))
         return stored;
     bool kept = keeps_gathered(l, segment, w);
@@ -247,12 +253,12 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
     return buffer;
 }
 
-int use_weight(struct lowering *l, int segment, int index, int round, const struct site *site)
+int lower_use_weight(struct lowering *l, int segment, int index, int round, const struct site *site)
 {
     return obtain(l, segment, index, round, l->visits.at, site);
 }
 
-void release_parts(struct lowering *l)
+void lower_release_parts(struct lowering *l)
 {
     int kept = 0;
     for (int i = 0; i < l->weights.use_count; i++) {
@@ -262,7 +268,7 @@ void release_parts(struct lowering *l)
     l->weights.use_count = kept;
 }
 
-void release_visit(struct lowering *l)
+void lower_release_visit(struct lowering *l)
 {
     int kept = 0;
     for (int i = 0; i < l->weights.use_count; i++) {
@@ -278,14 +284,15 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
     const struct kernel_facts *k = &kernel_facts[l->graph->segments[segment].kernel];
     enum action_kind kind = visit->action.kind;
     uint8_t recomputed = l->known.recomputed[segment];
-    if (is_walked(l, segment) || is_put_off(l, segment))
+    if (lower_is_walked(l, segment) || lower_is_put_off(l, segment))
         return kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT;
     if (kind == ACTION_FORWARD || (recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||
         (recomputed == RECOMPUTED_FOR_WEIGHT && kind != ACTION_BACKWARD_INPUT))
         return true;
-    bool input = kind != ACTION_BACKWARD_WEIGHT && has_input_phase(l, segment) && (k->input_reads_weight >> index & 1);
-    return input ||
-           (kind != ACTION_BACKWARD_INPUT && has_weight_phase(l, segment) && (k->weight_reads_weight >> index & 1));
+    bool input =
+        kind != ACTION_BACKWARD_WEIGHT && lower_has_input_phase(l, segment) && (k->input_reads_weight >> index & 1);
+    return input || (kind != ACTION_BACKWARD_INPUT && lower_has_weight_phase(l, segment) &&
+                     (k->weight_reads_weight >> index & 1));
 }
 
 static void gather_visit(struct lowering *l, int number)
@@ -305,7 +312,7 @@ static void gather_visit(struct lowering *l, int number)
     }
 }
 
-void gather_ahead(struct lowering *l)
+void lower_gather_ahead(struct lowering *l)
 {
     if (l->plan->prefetch <= 0)
         return;
@@ -335,7 +342,7 @@ static struct foreign *foreign_gradient(struct lowering *l, int part, const stru
     buffer.layout = *layout;
     buffer.persistent = !updates_each(l);
     l->weights.foreign[l->weights.foreign_count] =
-        (struct foreign){ .part = part, .layer = layer, .buffer = add_buffer(l, buffer) };
+        (struct foreign){ .part = part, .layer = layer, .buffer = lower_add_buffer(l, buffer) };
     return &l->weights.foreign[l->weights.foreign_count++];
 }
 
@@ -365,7 +372,7 @@ static int *gradient_place(struct lowering *l, int segment, int index, int round
         buffer.layout = use->gradient;
         buffer.persistent = w->zero == 1;
         buffer.micro = w->zero == 1 ? -1 : site->micro;
-        part->full = add_buffer(l, buffer);
+        part->full = lower_add_buffer(l, buffer);
         part->full_defined = false;
     }
     *defined = &part->full_defined;
@@ -375,7 +382,8 @@ static int *gradient_place(struct lowering *l, int segment, int index, int round
 int weight_gradient(struct lowering *l, int segment, int index, int round, const struct site *site, bool *define)
 {
     const struct operand *operand = &l->graph->segments[segment].weight[index];
-    bool own_part = sliced_dim(assignment_of(l, segment), operand, l->graph->weights[operand->id].dim_count) >= 0,
+    bool own_part =
+             recipe_sliced_dim(assignment_of(l, segment), operand, l->graph->weights[operand->id].dim_count) >= 0,
          *defined;
     const int *place = gradient_place(l, segment, index, round, site, &defined);
     if (!place)
@@ -384,16 +392,16 @@ int weight_gradient(struct lowering *l, int segment, int index, int round, const
     return *place;
 }
 
-void reduce_unsharded(struct lowering *l, int number, const struct site *site)
+void lower_reduce_unsharded(struct lowering *l, int number, const struct site *site)
 {
     const struct weight_part *part = &l->weights.parts[number];
     const struct stage_weight *w = &l->weights.of[part->weight];
     if (w->rest)
-        bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site->layer, w->rest, true), false, site, part->gradient,
-                   part->gradient);
+        bucket_add(l, OP_ALL_REDUCE, w->rest, lower_atom_lane(l, site->layer, w->rest, true), false, site,
+                   part->gradient, part->gradient);
     if (w->server)
-        bucket_add(l, OP_REDUCE, w->server, atom_lane(l, site->layer, w->server, true), false, site, part->gradient,
-                   part->gradient);
+        bucket_add(l, OP_REDUCE, w->server, lower_atom_lane(l, site->layer, w->server, true), false, site,
+                   part->gradient, part->gradient);
 }
 
 /* The last reduction of a part; over atoms that do not shard after all shards are there (lower_step). */
@@ -403,10 +411,10 @@ static void reduce_last(struct lowering *l, int number, const struct site *site)
     const struct stage_weight *w = &l->weights.of[part->weight];
     struct site step = { .phase = PHASE_STEP, .layer = site->layer, .micro = -1 };
     if (w->zero == 1 && w->shard)
-        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), false, &step, part->full,
-                   part->gradient);
+        bucket_add(l, OP_REDUCE_SCATTER, w->shard, lower_atom_lane(l, site->layer, w->shard, true), false, &step,
+                   part->full, part->gradient);
     else if (!w->shard)
-        reduce_unsharded(l, number, &step);
+        lower_reduce_unsharded(l, number, &step);
     if (lower_grow(l, &l->scratch, (void **)&l->weights.reduced, l->weights.reduced_count, &l->weights.reduced_capacity,
                    sizeof *l->weights.reduced))
         l->weights.reduced[l->weights.reduced_count++] = number;
@@ -428,8 +436,8 @@ void weight_contributed(struct lowering *l, int segment, int index, int round, c
     if (place != &part->gradient && place != &part->full)
         return; /* foreign: added at the step */
     if (w->shard && w->zero >= 2) {
-        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), part->gradient_defined,
-                   site, part->full, part->gradient);
+        bucket_add(l, OP_REDUCE_SCATTER, w->shard, lower_atom_lane(l, site->layer, w->shard, true),
+                   part->gradient_defined, site, part->full, part->gradient);
         part->gradient_defined = true;
         part->full = -1;
     }
@@ -437,7 +445,7 @@ void weight_contributed(struct lowering *l, int segment, int index, int round, c
         reduce_last(l, number, site);
 }
 
-void renew_gradients(struct lowering *l)
+void lower_renew_gradients(struct lowering *l)
 {
     for (int i = 0; i < l->weights.part_count; i++) {
         struct weight_part *part = &l->weights.parts[i];

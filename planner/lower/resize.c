@@ -1,4 +1,5 @@
 #include "planner/lower/lower.h"
+#include "planner/lower/lower_parts.h"
 #include "planner/program/geometry.h"
 #include "planner/program/loss_walk.h"
 #include "planner/program/recipe.h"
@@ -15,7 +16,7 @@ static bool walks_alike(const struct program *program, const struct graph *graph
     return own->slices == walk.rounds && graph->segments[last].axes[own->slice_axis].tag == walk.tag;
 }
 
-bool program_resize(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,
+bool resize_program(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,
                     int buffer_count)
 {
     program->graph = graph;

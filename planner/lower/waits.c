@@ -2,6 +2,7 @@
  * program order. What an instruction has reached through earlier waits, its own or those of what it waited for, is not
  * waited for again. */
 #include "planner/lower/waits.h"
+#include "planner/lower/lower_emit.h"
 #include "planner/program/access.h"
 #include <string.h>
 

@@ -10,7 +10,7 @@ const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", 
 const char *const offload_names[OFFLOAD_COUNT + 1] = { "none", "activations", "optimizer", "both", NULL };
 const char *const reshard_names[RESHARD_COUNT + 1] = { "true", "false", NULL };
 
-int stage_rank_count(const struct plan *plan, int stage)
+int plan_stage_rank_count(const struct plan *plan, int stage)
 {
     int ranks = 1;
     for (int i = 0; i < MAX_ATOMS; i++)
@@ -18,20 +18,20 @@ int stage_rank_count(const struct plan *plan, int stage)
     return ranks;
 }
 
-int stage_next_rank(const struct plan *plan, int stage)
+int plan_stage_next_rank(const struct plan *plan, int stage)
 {
-    return stage > 0 ? plan->stages[stage - 1].first_rank + stage_rank_count(plan, stage - 1) : 0;
+    return stage > 0 ? plan->stages[stage - 1].first_rank + plan_stage_rank_count(plan, stage - 1) : 0;
 }
 
 static bool has_rank(const struct plan *plan, int stage, int rank)
 {
     int first = plan->stages[stage].first_rank;
-    return rank >= first && rank - first < stage_rank_count(plan, stage);
+    return rank >= first && rank - first < plan_stage_rank_count(plan, stage);
 }
 
 /* Stages are ordered mostly by rank, and in their first chunks by layer, so both questions are a binary search for the
  * last stage that does not begin later. */
-int stage_of_rank(const struct plan *plan, int rank)
+int plan_stage_of_rank(const struct plan *plan, int rank)
 {
     int low = 0, high = plan->stage_count - 1;
     while (low < high) {
@@ -60,22 +60,22 @@ static bool range_holds(struct layer_range range, int layer)
 static int stage_by_chunks(const struct plan *plan, int layer)
 {
     int stage = 0;
-    while (stage < plan->stage_count - 1 && !stage_holds(plan, stage, layer))
+    while (stage < plan->stage_count - 1 && !plan_stage_holds(plan, stage, layer))
         stage++;
     return stage;
 }
 
-int stage_of_copy(const struct plan *plan, int layer, int copy)
+int plan_stage_of_copy(const struct plan *plan, int layer, int copy)
 {
     int stage = 0;
     if (copy == 0)
-        return stage_of_layer(plan, layer);
-    while (stage < plan->stage_count - 1 && !range_holds(stage_chunk(plan, stage, copy), layer))
+        return plan_stage_of_layer(plan, layer);
+    while (stage < plan->stage_count - 1 && !range_holds(plan_stage_chunk(plan, stage, copy), layer))
         stage++;
     return stage;
 }
 
-int stage_of_layer(const struct plan *plan, int layer)
+int plan_stage_of_layer(const struct plan *plan, int layer)
 {
     int low = 0, high = plan->stage_count - 1;
     if (plan->chunk_count > 1 && plan_copies(plan) == 1)
@@ -90,7 +90,7 @@ int stage_of_layer(const struct plan *plan, int layer)
     return low - plan->stages[low].turn;
 }
 
-int stage_turns(const struct plan *plan, int stage)
+int plan_stage_turns(const struct plan *plan, int stage)
 {
     int first = stage - plan->stages[stage].turn, end = first + 1;
     while (end < plan->stage_count && plan->stages[end].turn > 0)
@@ -98,26 +98,26 @@ int stage_turns(const struct plan *plan, int stage)
     return end - first;
 }
 
-int stage_of_work(const struct plan *plan, int layer, int micro)
+int plan_stage_of_work(const struct plan *plan, int layer, int micro)
 {
-    int stage = stage_of_copy(plan, layer, micro % plan_copies(plan));
-    return stage + micro % stage_turns(plan, stage);
+    int stage = plan_stage_of_copy(plan, layer, micro % plan_copies(plan));
+    return stage + micro % plan_stage_turns(plan, stage);
 }
 
-int stage_micro_batches(const struct plan *plan, int stage)
+int plan_stage_micro_batches(const struct plan *plan, int stage)
 {
-    int turns = stage_turns(plan, stage);
+    int turns = plan_stage_turns(plan, stage);
     return (plan->micro_batch_count - plan->stages[stage].turn + turns - 1) / turns;
 }
 
-struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk)
+struct layer_range plan_stage_chunk(const struct plan *plan, int stage, int chunk)
 {
     if (chunk > 0)
         return plan->later_chunks[(chunk - 1) * plan->stage_count + stage];
     return (struct layer_range){ plan->stages[stage].first_layer, plan->stages[stage].layer_count };
 }
 
-bool stages_add(int *stages, int *count, int most, int stage)
+bool plan_add_stages(int *stages, int *count, int most, int stage)
 {
     int at = *count;
     while (at > 0 && stages[at - 1] >= stage)
@@ -132,15 +132,15 @@ bool stages_add(int *stages, int *count, int most, int stage)
     return true;
 }
 
-bool stage_holds(const struct plan *plan, int stage, int layer)
+bool plan_stage_holds(const struct plan *plan, int stage, int layer)
 {
     bool holds = false;
     for (int c = 0; c < plan->chunk_count; c++)
-        holds |= range_holds(stage_chunk(plan, stage, c), layer);
+        holds |= range_holds(plan_stage_chunk(plan, stage, c), layer);
     return holds;
 }
 
-int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom)
+int plan_atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom)
 {
     const int *size = plan->stages[stage].atom;
     int inner = 1;
@@ -217,22 +217,22 @@ bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-bool layer_offloads_activations(const struct plan_layer *layer)
+bool plan_layer_offloads_activations(const struct plan_layer *layer)
 {
     return layer->offload == OFFLOAD_ACTIVATIONS || layer->offload == OFFLOAD_BOTH;
 }
 
-bool layer_offloads_optimizer(const struct plan_layer *layer)
+bool plan_layer_offloads_optimizer(const struct plan_layer *layer)
 {
     return layer->offload == OFFLOAD_OPTIMIZER || layer->offload == OFFLOAD_BOTH;
 }
 
-bool layer_keeps_gathered(const struct plan_layer *layer)
+bool plan_layer_keeps_gathered(const struct plan_layer *layer)
 {
     return layer->zero >= 3 && layer->reshard == RESHARD_EACH_STEP;
 }
 
-int layer_zero_of(const struct plan_layer *layer, const struct segment *segment)
+int plan_layer_zero_of(const struct plan_layer *layer, const struct segment *segment)
 {
     return layer->replicate & segment->operators ? 0 : layer->zero;
 }
@@ -318,7 +318,7 @@ struct plan *plan_copy(const struct plan *plan)
     copy->order = keep.order;
     for (int c = 1; c < plan->chunk_count; c++)
         for (int s = 0; s < plan->stage_count; s++)
-            plan_set_chunk(copy, s, c, stage_chunk(plan, s, c));
+            plan_set_chunk(copy, s, c, plan_stage_chunk(plan, s, c));
     memcpy(copy->stages, plan->stages, (size_t)plan->stage_count * sizeof *plan->stages);
     memcpy(copy->layers, plan->layers, (size_t)plan->layer_count * sizeof *plan->layers);
     return copy;
@@ -357,7 +357,7 @@ uint64_t plan_hash(const struct plan *plan)
         if (stage->turn > 0)
             hash = hash_i64(hash, stage->turn);
         for (int c = 1; c < plan->chunk_count; c++) {
-            struct layer_range range = stage_chunk(plan, s, c);
+            struct layer_range range = plan_stage_chunk(plan, s, c);
             hash = hash_i64(hash_i64(hash, range.first), range.count);
         }
     }

@@ -104,28 +104,28 @@ static inline int plan_layer_at(const struct plan *plan, int place)
 bool plan_set_order(struct plan *plan, const int *order);
 
 /* Where the stage's ranks begin when stages lie in order: behind those of the stage before. */
-int stage_next_rank(const struct plan *plan, int stage);
-int stage_rank_count(const struct plan *plan, int stage);
-int stage_of_rank(const struct plan *plan, int rank);
+int plan_stage_next_rank(const struct plan *plan, int stage);
+int plan_stage_rank_count(const struct plan *plan, int stage);
+int plan_stage_of_rank(const struct plan *plan, int rank);
 /* Copies of the whole model that the stages' chunks hold; micro-batch i goes through copy i % copies. 1 unless the
  * schedule runs several. */
 int plan_copies(const struct plan *plan);
 /* The stage that holds the layer in the first copy; of replicas that take turns the first. */
-int stage_of_layer(const struct plan *plan, int layer);
+int plan_stage_of_layer(const struct plan *plan, int layer);
 /* The same in another copy. */
-int stage_of_copy(const struct plan *plan, int layer, int copy);
+int plan_stage_of_copy(const struct plan *plan, int layer, int copy);
 /* How many replicas of the stage take turns; 1: it takes every micro-batch. */
-int stage_turns(const struct plan *plan, int stage);
+int plan_stage_turns(const struct plan *plan, int stage);
 /* The stage that runs the layer for the micro-batch. */
-int stage_of_work(const struct plan *plan, int layer, int micro);
+int plan_stage_of_work(const struct plan *plan, int layer, int micro);
 /* Micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
-int stage_micro_batches(const struct plan *plan, int stage);
-struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk);
+int plan_stage_micro_batches(const struct plan *plan, int stage);
+struct layer_range plan_stage_chunk(const struct plan *plan, int stage, int chunk);
 /* Adds the stage to a list of different ones, ascending, unless it is there. False: there is no room for it. */
-bool stages_add(int *stages, int *count, int most, int stage);
-bool stage_holds(const struct plan *plan, int stage, int layer);
+bool plan_add_stages(int *stages, int *count, int most, int stage);
+bool plan_stage_holds(const struct plan *plan, int stage, int layer);
 /* Coordinate along an atom of the stage's local rank (global rank - first_rank). */
-int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom);
+int plan_atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom);
 /* A plan with `stages` stages and `layers` layers, all fields zero but slices and loss_chunks 1, dims none, atoms 1.
  * NULL: out of memory. */
 struct plan *plan_new(int stage_count, int layer_count);
@@ -139,12 +139,12 @@ void plan_join_atoms(struct plan *plan);
 /* The way back: to atoms of these sizes (atom_count), of which one or more that follow each other make up each of the
  * plan's. False, the plan unchanged: they do not. */
 bool plan_split_atoms(struct plan *plan, int atom_count, const int *size);
-bool layer_offloads_activations(const struct plan_layer *layer);
-bool layer_offloads_optimizer(const struct plan_layer *layer);
+bool plan_layer_offloads_activations(const struct plan_layer *layer);
+bool plan_layer_offloads_optimizer(const struct plan_layer *layer);
 /* Whether weights that it gathers stay gathered until their last use in the step. */
-bool layer_keeps_gathered(const struct plan_layer *layer);
+bool plan_layer_keeps_gathered(const struct plan_layer *layer);
 /* The ZeRO stage of the weights of one of its segments: some operators may be replicated (Jiang et al. 2023, OSDP). */
-int layer_zero_of(const struct plan_layer *layer, const struct segment *segment);
+int plan_layer_zero_of(const struct plan_layer *layer, const struct segment *segment);
 /* The ZeRO stage of a layer on a stage that holds it, as it takes effect: 0 where no two ranks share out its shards. */
 int plan_zero_on(const struct plan *plan, const struct plan_stage *stage, int layer);
 /* The first layer that keeps something in host memory; -1: none does. */

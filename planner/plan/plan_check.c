@@ -19,7 +19,7 @@ static bool check_turn(const struct plan *plan, int s, struct error *err)
                     s, schedules[plan->schedule]->name);
     if (s == 0 || stage->turn != before->turn + 1 || stage->first_layer != before->first_layer ||
         stage->layer_count != before->layer_count || memcmp(stage->atom, before->atom, sizeof stage->atom) != 0 ||
-        stage->first_rank != stage_next_rank(plan, s))
+        stage->first_rank != plan_stage_next_rank(plan, s))
         return fail(err,
                     "plan: stage %d: expected replica %d to follow its like with equal layers and atoms, on the "
                     "next ranks",
@@ -32,7 +32,7 @@ static bool check_round(const struct plan *plan, int chunk, int *layer, struct e
 {
     for (int i = 0; i < plan->stage_count; i++) {
         int s = schedule_stage(schedules[plan->schedule], plan->stage_count, chunk * plan->stage_count + i);
-        struct layer_range range = stage_chunk(plan, s, chunk);
+        struct layer_range range = plan_stage_chunk(plan, s, chunk);
         if (plan->stages[s].turn != 0) {
             if (!check_turn(plan, s, err))
                 return false;
@@ -55,7 +55,7 @@ static bool check_copies(const struct plan *plan, struct error *err)
     int stages = plan->stage_count, pieces = schedule_pieces(schedule, stages, plan->chunk_count);
     for (int k = pieces; k < stages * plan->chunk_count; k++) {
         int s = schedule_stage(schedule, stages, k), first = schedule_stage(schedule, stages, k % pieces);
-        if (stage_chunk(plan, s, k / stages).count != stage_chunk(plan, first, 0).count ||
+        if (plan_stage_chunk(plan, s, k / stages).count != plan_stage_chunk(plan, first, 0).count ||
             memcmp(plan->stages[s].atom, plan->stages[first].atom, sizeof plan->stages[s].atom) != 0)
             return fail(err,
                         "plan: stage %d: schedule %s runs on it what stage %d runs: expected equal layers and atoms", s,
@@ -81,10 +81,10 @@ static bool check_layers(const struct plan *plan, struct error *err)
 /* The stage, other than s, that holds one of its ranks; -1: none does. */
 static int rival(const struct plan *plan, int s)
 {
-    int first = plan->stages[s].first_rank, end = first + stage_rank_count(plan, s);
+    int first = plan->stages[s].first_rank, end = first + plan_stage_rank_count(plan, s);
     for (int t = 0; t < plan->stage_count; t++) {
         int other = plan->stages[t].first_rank;
-        if (t != s && other < end && first - other < stage_rank_count(plan, t))
+        if (t != s && other < end && first - other < plan_stage_rank_count(plan, t))
             return t;
     }
     return -1;
@@ -96,11 +96,11 @@ static bool check_ranks(const struct plan *plan, struct error *err)
 {
     bool in_order = true;
     for (int s = 0; s < plan->stage_count; s++) {
-        int first = plan->stages[s].first_rank, ranks = stage_rank_count(plan, s);
+        int first = plan->stages[s].first_rank, ranks = plan_stage_rank_count(plan, s);
         if (first < 0 || first > plan->rank_count - ranks)
             return fail(err, "plan: stage %d: expected its ranks to begin at 0 to %d, found %d", s,
                         plan->rank_count - ranks, first);
-        in_order = in_order && first == stage_next_rank(plan, s);
+        in_order = in_order && first == plan_stage_next_rank(plan, s);
     }
     for (int s = 0; !in_order && s < plan->stage_count; s++)
         if (rival(plan, s) >= 0)
@@ -202,7 +202,7 @@ static bool batch_unit(const struct plan *plan, int64_t *unit)
     for (int s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
         for (int c = 0; c < plan->chunk_count; c++) {
-            struct layer_range range = stage_chunk(plan, s, c);
+            struct layer_range range = plan_stage_chunk(plan, s, c);
             for (int l = range.first; l < range.first + range.count; l++) {
                 int64_t here = 1;
                 for (int i = 0; i < plan->atom_count; i++)
@@ -246,12 +246,12 @@ static bool check_batch(const struct plan *plan, struct error *err)
 static bool check_turns(const struct plan *plan, struct error *err)
 {
     for (int s = 0; s < plan->stage_count; s++)
-        if (stage_turns(plan, s) > plan->micro_batch_count)
+        if (plan_stage_turns(plan, s) > plan->micro_batch_count)
             return fail(err,
                         "plan: stage %d: %d replicas take turns over %d micro-batches; expected at most %d turns, or "
                         "at least %d micro-batches",
-                        s, stage_turns(plan, s), plan->micro_batch_count, plan->micro_batch_count,
-                        stage_turns(plan, s));
+                        s, plan_stage_turns(plan, s), plan->micro_batch_count, plan->micro_batch_count,
+                        plan_stage_turns(plan, s));
     return true;
 }
 
@@ -308,10 +308,10 @@ static bool check_asynchronous(const struct plan *plan, const struct graph *grap
     bool ok = holder || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d weights", graph->weight_count);
     for (int i = 0; ok && i < graph->segment_count; i++) {
         const struct segment *segment = &graph->segments[i];
-        int stage = stage_of_layer(plan, segment->layer);
+        int stage = plan_stage_of_layer(plan, segment->layer);
         for (int k = 0; ok && k < segment->in_count; k++) {
             int producer = graph->values[segment->in[k].id].producer,
-                from = producer < 0 ? stage : stage_of_layer(plan, graph->segments[producer].layer);
+                from = producer < 0 ? stage : plan_stage_of_layer(plan, graph->segments[producer].layer);
             ok = stage - from <= 1 || fail(err,
                                            "plan: layer %s on stage %d reads a value of stage %d: schedule %s knows "
                                            "values between neighbouring stages only; put fewer stages between them",

@@ -27,7 +27,7 @@ static void write_chunks(struct json_writer *w, const struct plan *plan, int sta
 {
     struct text ranges = { 0 };
     for (int c = 0; c < plan->chunk_count; c++)
-        append_range(&ranges, stage_chunk(plan, stage, c));
+        append_range(&ranges, plan_stage_chunk(plan, stage, c));
     json_put_string(w, "layers", ranges.data);
     text_free(&ranges);
 }
@@ -37,7 +37,7 @@ static void write_stages(struct json_writer *w, const struct plan *plan)
 {
     json_write_key(w, "stages");
     json_begin_array(w);
-    for (int s = 0; s < plan->stage_count; s += stage_turns(plan, s)) {
+    for (int s = 0; s < plan->stage_count; s += plan_stage_turns(plan, s)) {
         const struct plan_stage *stage = &plan->stages[s];
         json_begin_object(w);
         write_chunks(w, plan, s);
@@ -46,10 +46,10 @@ static void write_stages(struct json_writer *w, const struct plan *plan)
         for (int i = 0; i < plan->atom_count; i++)
             json_write_int(w, stage->atom[i]);
         json_end_array(w);
-        if (stage->first_rank != stage_next_rank(plan, s))
+        if (stage->first_rank != plan_stage_next_rank(plan, s))
             json_put_int(w, "first_rank", stage->first_rank);
-        if (stage_turns(plan, s) > 1)
-            json_put_int(w, "turns", stage_turns(plan, s));
+        if (plan_stage_turns(plan, s) > 1)
+            json_put_int(w, "turns", plan_stage_turns(plan, s));
         json_end_object(w);
     }
     json_end_array(w);

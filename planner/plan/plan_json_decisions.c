@@ -269,7 +269,7 @@ static bool read_mesh(const struct run_fields *run, struct plan *plan, int first
     for (int turn = 0; turn < turns; turn++) {
         plan->stages[first + turn].turn = turn;
         plan->stages[first + turn].first_rank =
-            turn == 0 && run->first_rank >= 0 ? (int)run->first_rank : stage_next_rank(plan, first + turn);
+            turn == 0 && run->first_rank >= 0 ? (int)run->first_rank : plan_stage_next_rank(plan, first + turn);
         *rank += ranks;
         if (*rank > MAX_FILE_RANKS)
             return json_fail(atoms, err, "expected at most %d ranks in all stages, found more", MAX_FILE_RANKS);

@@ -80,7 +80,7 @@ static bool walk_by(const struct run *run, const struct candidate *c, enum plan_
 static bool walk(const struct run *run, struct candidate *c, int64_t below_ns, struct error *err)
 {
     int64_t step_ns = 0;
-    if (!walk_by(run, c, CLOCK_EVEN, below_ns, &c->ranked_ns, err) || !posts_early(c->plan))
+    if (!walk_by(run, c, CLOCK_EVEN, below_ns, &c->ranked_ns, err) || !clock_posts_early(c->plan))
         return err->kind == ERROR_NONE;
     if (!walk_by(run, c, CLOCK_WORK, min_i64(below_ns, c->ranked_ns), &step_ns, err))
         return false;
@@ -161,7 +161,7 @@ bool rank_formula(struct run *run, const struct candidate *c, int64_t capacity_b
 
 struct layer_range rank_piece(const struct config *config, const struct plan *plan, int piece)
 {
-    return stage_chunk(plan, config_stage(config, piece), piece / config->stages);
+    return plan_stage_chunk(plan, config_stage(config, piece), piece / config->stages);
 }
 
 bool rank_keep(struct run *run, const struct candidate *c, int *kept)

@@ -234,7 +234,7 @@ const struct price_table *price_of_plan_stage(const struct price_table *table, c
     if (!table->by_turns)
         return price_of_stage(table, stage);
     const struct plan_stage *own = &plan->stages[stage];
-    int shape = 0, replicas = stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn;
+    int shape = 0, replicas = plan_stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn;
     while (shape + 1 < table->shape_count && table->turns[shape] != replicas)
         shape++;
     return price_of_meshes(table, table->reversed ? table->mesh_count - first - replicas : first, shape);

@@ -193,7 +193,7 @@ static bool dissect(struct sample *s, struct error *err)
     for (int i = s->graph->segment_count - 1; i >= 0; i--)
         for (int k = 0; k < s->graph->segments[i].weight_count; k++)
             s->weight_layer[s->graph->segments[i].weight[k].id] = s->graph->segments[i].layer;
-    if (!program_lives(s->program, s->lives, err))
+    if (!lives_find(s->program, s->lives, err))
         return false;
     sample_list_deferred(s);
     find_turn(s);
@@ -211,8 +211,8 @@ bool sample_open(struct sample **out, const struct graph *graph, const struct sa
         return fail_memory(err);
     s->shape = *shape;
     bool good = make_plan(s, graph) || fail_memory(err);
-    good = good && plan_check(s->plan, graph, err) && program_lower(&s->program, graph, s->plan, err) &&
-           program_split_lives(s->program, err) && dissect(s, err);
+    good = good && plan_check(s->plan, graph, err) && lower_program(&s->program, graph, s->plan, err) &&
+           lives_split(s->program, err) && dissect(s, err);
     if (good)
         *out = s;
     else
@@ -255,7 +255,7 @@ int sample_shape_words(const struct sample_shape *shape, int64_t out[SAMPLE_SHAP
 bool sample_resize(struct sample *s, const struct graph *graph, const struct mesh *mesh)
 {
     set_sizes(s, graph, mesh);
-    return program_resize(s->program, graph, s->plan, s->sized, s->sized_count);
+    return resize_program(s->program, graph, s->plan, s->sized, s->sized_count);
 }
 
 /* ---- time ---- */

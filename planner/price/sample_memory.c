@@ -21,7 +21,7 @@ static void list_kept(struct sample *s)
     struct access access;
     for (int b = 0; b < s->program->buffer_count; b++)
         s->kept_layer[b] = -1;
-    for (int i = 0; i < s->end && layer_keeps_gathered(&s->shape.layer); i++)
+    for (int i = 0; i < s->end && plan_layer_keeps_gathered(&s->shape.layer); i++)
         for (struct access_walk walk = access_walk(s->program, &list->instrs[i]);
              list->instrs[i].op == OP_COMPUTE && access_next(&walk, &access);)
             if (s->kept_layer[access.buffer] < 0 && stays_gathered(s, access.buffer))
@@ -201,7 +201,7 @@ static int64_t workspace(const struct sample *s)
     for (int k = 0; k < s->list_count; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];
         if (instr->op == OP_COMPUTE && s->like[s->listed[k]] == s->listed[k])
-            most = max_i64(most, instr_scratch_elements(s->program, 0, instr));
+            most = max_i64(most, layout_scratch_elements(s->program, 0, instr));
     }
     return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
 }
@@ -213,7 +213,7 @@ int64_t sample_price_memory(struct sample *s, bool path_only)
     if (path_only)
         return 0;
     price_temporary(s);
-    if (layer_offloads_optimizer(&s->shape.layer))
+    if (plan_layer_offloads_optimizer(&s->shape.layer))
         price_fetched(s);
     price_exchange(s);
     return workspace(s);

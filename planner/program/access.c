@@ -1,7 +1,7 @@
 #include "planner/program/access.h"
 #include "planner/program/recipe.h"
 
-int update_source(const struct program *program, const struct instr *instr)
+int access_update_source(const struct program *program, const struct instr *instr)
 {
     for (int k = 1; k < instr->pair_count; k++) {
         int source = program->pairs[instr->pair_first + k].source;
@@ -11,7 +11,7 @@ int update_source(const struct program *program, const struct instr *instr)
     return -1;
 }
 
-int update_state(const struct program *program, const struct instr *instr)
+int access_update_state(const struct program *program, const struct instr *instr)
 {
     for (int k = 1; k < instr->pair_count; k++) {
         int source = program->pairs[instr->pair_first + k].source;

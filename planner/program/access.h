@@ -16,7 +16,7 @@ static inline int access_slots(const struct instr *instr)
     return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
 }
 /* Of an UPDATE: the version of the weight that the next one is made from, -1: it is updated in place. */
-int update_source(const struct program *program, const struct instr *instr);
+int access_update_source(const struct program *program, const struct instr *instr);
 /* access_at() of an instruction that has pairs. */
 static inline bool access_of_pair(const struct program *program, const struct instr *instr, int slot,
                                   struct access *out)
@@ -29,8 +29,8 @@ static inline bool access_of_pair(const struct program *program, const struct in
     }
     if (!op->writes_destination || pair->destination < 0)
         return false;
-    bool adds =
-        instr->accumulate || instr->op == OP_NORM || (instr->op == OP_UPDATE && update_source(program, instr) < 0);
+    bool adds = instr->accumulate || instr->op == OP_NORM ||
+                (instr->op == OP_UPDATE && access_update_source(program, instr) < 0);
     bool reads = adds || (op->reads_source && pair->source == pair->destination);
     *out = (struct access){ pair->destination, slot, reads, true, !reads };
     return true;
@@ -113,7 +113,7 @@ static inline int access_over(const struct program *program, const struct instr 
 /* Where the buffer of a slot stands in the instruction, to be renamed. The slot must not be empty. */
 int *access_place(struct program *program, struct instr *instr, int slot);
 /* Of an UPDATE: the fetched state that it works on, -1: the state beside its gradient. */
-int update_state(const struct program *program, const struct instr *instr);
+int access_update_state(const struct program *program, const struct instr *instr);
 /* True when the content is there before the step begins. */
 bool buffer_outlives_step(const struct buffer *buffer);
 #endif

@@ -7,7 +7,7 @@ struct action *clock_actions(const struct plan *plan, int stage, int *count, str
 {
     const struct schedule *schedule = schedules[plan->schedule];
     struct schedule_place place = schedule_place_of(plan, stage);
-    int turn = plan->stages[stage].turn, turns = stage_turns(plan, stage);
+    int turn = plan->stages[stage].turn, turns = plan_stage_turns(plan, stage);
     *count = schedule->order(&place, NULL);
     struct action *actions = arena_alloc(arena, (size_t)*count, sizeof *actions);
     if (!actions)
@@ -101,7 +101,7 @@ static bool open_chunks(struct clock *clock, const struct plan *plan, const int 
     s->chunks = arena_alloc(arena, (size_t)plan->chunk_count, sizeof *s->chunks);
     for (int c = 0; s->chunks && c < plan->chunk_count; c++) {
         int piece = piece_of(clock, plan, stage, c);
-        struct layer_range layers = stage_chunk(plan, stage, c);
+        struct layer_range layers = plan_stage_chunk(plan, stage, c);
         struct chunk_clock chunk = { piece, piece % pieces == 0, piece % pieces == pieces - 1, 1 };
         for (int l = layers.first; plan->clock == CLOCK_WORK && l < layers.first + layers.count; l++)
             chunk.work += work[l];
@@ -198,7 +198,7 @@ bool clock_stretch(double *out, const struct clock_shape *shape, struct error *e
     return good;
 }
 
-bool posts_early(const struct plan *plan)
+bool clock_posts_early(const struct plan *plan)
 {
     bool turns = false;
     for (int s = 0; s < plan->stage_count; s++)

@@ -40,7 +40,7 @@ bool clock_stretch(double *out, const struct clock_shape *shape, struct error *e
 int64_t clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
 /* Whether stages post their receives in the order of the clock, since messages overtake each other (lower_arrivals.c).
  */
-bool posts_early(const struct plan *plan);
+bool clock_posts_early(const struct plan *plan);
 /* A message as its receiver knows it: when the clock sends it, which stage does, and its rank among those that one pass
  * sends. */
 struct clock_message {

@@ -453,7 +453,7 @@ static void list_add(struct form *f, struct form_list *list, int value)
 
 static void operands_form(struct form *f, struct instr *instr, const struct program *program, struct form_list *read)
 {
-    struct operand_table table = no_operands;
+    struct operand_table table = program_no_operands;
     for (int k = 0; f->out && k < OPERAND_SLOTS; k++) {
         int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS;
         table.buffer[role][i] = instr_operand(program, instr, (enum role)role, i);

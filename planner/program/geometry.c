@@ -19,7 +19,7 @@ static struct block whole_block(const struct program *program, const struct buff
         const struct value *value = &program->graph->values[buffer->id];
         block.dim_count = value->dim_count;
         for (int i = 0; i < value->dim_count; i++) {
-            block.count[i] = value_extent(program->plan, value, i);
+            block.count[i] = recipe_value_extent(program->plan, value, i);
             if (value->tag[i] == TAG_BATCH)
                 block.low[i] = block.count[i] * buffer->micro;
         }
@@ -31,7 +31,7 @@ static struct block whole_block(const struct program *program, const struct buff
 static int64_t ring_coordinate(const struct plan *plan, int stage, int local_rank, int atom, int back)
 {
     int size = plan->stages[stage].atom[atom];
-    return ((atom_coordinate(plan, stage, local_rank, atom) - back) % size + size) % size;
+    return ((plan_atom_coordinate(plan, stage, local_rank, atom) - back) % size + size) % size;
 }
 
 struct block buffer_block(const struct program *program, const struct buffer *buffer, int local_rank)
@@ -102,7 +102,7 @@ static int place_in(const struct plan *plan, int stage, unsigned mask, int local
     int place = 0, total = 1;
     for (int atom = 0; atom < MAX_ATOMS; atom++) {
         if (mask >> atom & 1) {
-            place = place * plan->stages[stage].atom[atom] + atom_coordinate(plan, stage, local_rank, atom);
+            place = place * plan->stages[stage].atom[atom] + plan_atom_coordinate(plan, stage, local_rank, atom);
             total *= plan->stages[stage].atom[atom];
         }
     }
@@ -110,7 +110,8 @@ static int place_in(const struct plan *plan, int stage, unsigned mask, int local
     return place;
 }
 
-void flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index, int *count)
+void geometry_flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index,
+                         int *count)
 {
     *index = place_in(program->plan, buffer->stage, layout_atoms(&buffer->layout, LAYOUT_FLAT), local_rank, count);
 }
@@ -123,11 +124,12 @@ void instr_range(const struct program *program, int stage, const struct instr *i
     const struct assignment *assignment = &program->assignments[instr->segment];
     for (int i = 0; i < segment->axis_count; i++) {
         const struct axis *axis = &segment->axes[i];
-        int64_t extent = axis_extent(program->plan, axis), start = axis->tag == TAG_BATCH ? instr->micro * extent : 0;
+        int64_t extent = recipe_axis_extent(program->plan, axis),
+                start = axis->tag == TAG_BATCH ? instr->micro * extent : 0;
         for (int order = 0; order < MAX_ATOMS; order++) {
             for (int atom = 0; atom < MAX_ATOMS; atom++) {
                 bool ring = assignment->ring_atom == atom && axis->tag == TAG_KEY;
-                if (split_order(axis->tag, atom) != order || (assignment->axis[atom] != i && !ring))
+                if (recipe_split_order(axis->tag, atom) != order || (assignment->axis[atom] != i && !ring))
                     continue;
                 extent /= program->plan->stages[stage].atom[atom];
                 start += extent * ring_coordinate(program->plan, stage, local_rank, atom, ring ? instr->round : 0);
@@ -151,7 +153,7 @@ void instr_extents(const struct program *program, int stage, const struct instr 
         extents[i] = 0;
         if (i >= segment->axis_count)
             continue;
-        extents[i] = axis_extent(program->plan, &segment->axes[i]);
+        extents[i] = recipe_axis_extent(program->plan, &segment->axes[i]);
         for (int k = 0; k < MAX_ATOMS; k++) {
             bool ring = assignment->ring_atom == k && segment->axes[i].tag == TAG_KEY;
             if (assignment->axis[k] == i || ring)
@@ -163,7 +165,7 @@ void instr_extents(const struct program *program, int stage, const struct instr 
 }
 
 /* ---- groups ---- */
-int group_size(const struct plan *plan, int stage, unsigned atoms)
+int geometry_group_size(const struct plan *plan, int stage, unsigned atoms)
 {
     int size = 1;
     for (int atom = 0; atom < MAX_ATOMS; atom++) {
@@ -173,7 +175,7 @@ int group_size(const struct plan *plan, int stage, unsigned atoms)
     return size;
 }
 
-int group_members(const struct plan *plan, int stage, unsigned atoms, int local_rank, int *members, int *place)
+int geometry_group_members(const struct plan *plan, int stage, unsigned atoms, int local_rank, int *members, int *place)
 {
     const int *size = plan->stages[stage].atom;
     int stride[MAX_ATOMS], first = local_rank, count, inner = 1;
@@ -181,7 +183,7 @@ int group_members(const struct plan *plan, int stage, unsigned atoms, int local_
         stride[atom] = inner;
         inner *= size[atom];
         if (atoms >> atom & 1)
-            first -= atom_coordinate(plan, stage, local_rank, atom) * stride[atom];
+            first -= plan_atom_coordinate(plan, stage, local_rank, atom) * stride[atom];
     }
     *place = place_in(plan, stage, atoms, local_rank, &count);
     for (int i = 0; i < count; i++) {
@@ -204,8 +206,8 @@ static bool at_root(const struct program *program, const struct buffer *buffer, 
     return place_in(program->plan, buffer->stage, layout_atoms(&buffer->layout, LAYOUT_ROOT), local_rank, &count) == 0;
 }
 
-bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
-                    int receiver_local_rank, struct block *out)
+bool geometry_transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
+                             int receiver_local_rank, struct block *out)
 {
     const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
     int copies, alike, others;
@@ -244,10 +246,10 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
         return 0;
     if (layout_atoms(&from->layout, LAYOUT_FLAT)) /* equal shards on equal meshes: each goes to its like */
         return from->bytes;
-    int receivers = cut_alike(program, from, to) ? 1 : stage_rank_count(program->plan, to->stage);
+    int receivers = cut_alike(program, from, to) ? 1 : plan_stage_rank_count(program->plan, to->stage);
     for (int i = 0; i < receivers; i++) {
         struct block block;
-        if (transfer_block(program, pair, 0, i, &block))
+        if (geometry_transfer_block(program, pair, 0, i, &block))
             elements += block_elements(&block);
     }
     return elements * from->element_bytes;
@@ -290,7 +292,7 @@ static int64_t pair_wire_bytes(const struct program *program, const struct instr
 int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr)
 {
     int64_t ranks = instr->op == OP_NORM_REDUCE ? program->plan->rank_count
-                                                : group_size(program->plan, stage, instr->atoms),
+                                                : geometry_group_size(program->plan, stage, instr->atoms),
             bytes = 0;
     for (int i = 0; i < instr->pair_count; i++)
         bytes += pair_wire_bytes(program, instr, &program->pairs[instr->pair_first + i], ranks);
@@ -298,28 +300,28 @@ int64_t instr_wire_bytes(const struct program *program, int stage, const struct 
 }
 
 /* ---- who counts, what belongs together ---- */
-bool rank_counts(const struct program *program, const struct buffer *buffer, int local_rank)
+bool geometry_rank_counts(const struct program *program, const struct buffer *buffer, int local_rank)
 {
     for (int atom = 0; atom < MAX_ATOMS; atom++) {
         if (buffer->layout.kind[atom] == LAYOUT_REPLICATED &&
-            atom_coordinate(program->plan, buffer->stage, local_rank, atom) != 0)
+            plan_atom_coordinate(program->plan, buffer->stage, local_rank, atom) != 0)
             return false;
     }
     return at_root(program, buffer, local_rank);
 }
 
-bool rank_updates(const struct program *program, const struct instr *instr, int local_rank)
+bool geometry_rank_updates(const struct program *program, const struct instr *instr, int local_rank)
 {
     return at_root(program, &program->buffers[program->pairs[instr->pair_first].source], local_rank);
 }
 
-bool norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank)
+bool geometry_norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank)
 {
     const struct buffer *gradient = &program->buffers[pair->source];
-    return gradient->stage == stage && rank_counts(program, gradient, local_rank);
+    return gradient->stage == stage && geometry_rank_counts(program, gradient, local_rank);
 }
 
-int state_buffer(const struct program *program, int gradient_buffer)
+int geometry_state_buffer(const struct program *program, int gradient_buffer)
 {
     int next = gradient_buffer + 1;
     return next < program->buffer_count && program->buffers[next].kind == BUFFER_STATE ? next : -1;

@@ -16,7 +16,8 @@ int64_t block_elements(const struct block *block);
  * is padded. */
 int64_t buffer_elements(const struct program *program, const struct buffer *buffer);
 /* Flat shards: which piece of how many this rank holds (0 of 1 when the layout has no FLAT atom). */
-void flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index, int *count);
+void geometry_flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index,
+                         int *count);
 /* [low, high) of each axis of a COMPUTE on this rank, in this micro-batch and round. */
 void instr_range(const struct program *program, int stage, const struct instr *instr, int local_rank,
                  int64_t low[MAX_AXES], int64_t high[MAX_AXES]);
@@ -24,8 +25,9 @@ void instr_range(const struct program *program, int stage, const struct instr *i
 void instr_extents(const struct program *program, int stage, const struct instr *instr, int64_t extents[MAX_AXES]);
 /* Local ranks of the group of local_rank over the atoms in mask, in coordinate order; returns the count and this rank's
  * place. */
-int group_members(const struct plan *plan, int stage, unsigned atoms, int local_rank, int *members, int *place);
-int group_size(const struct plan *plan, int stage, unsigned atoms);
+int geometry_group_members(const struct plan *plan, int stage, unsigned atoms, int local_rank, int *members,
+                           int *place);
+int geometry_group_size(const struct plan *plan, int stage, unsigned atoms);
 /* The part of `want` that lies in `have`, in global coordinates; false when empty. */
 bool block_intersect(const struct block *want, const struct block *have, struct block *out);
 /**
@@ -34,8 +36,8 @@ bool block_intersect(const struct block *want, const struct block *have, struct 
  * false: nothing. Flat shards are sent to equal layouts on equal meshes alone: the block is then that of which both
  * hold pieces, and what moves is where their pieces meet.
  */
-bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
-                    int receiver_local_rank, struct block *out);
+bool geometry_transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
+                             int receiver_local_rank, struct block *out);
 /* Bytes that one rank moves over the wire for a buffer of so many bytes (the larger of both sides) in a group of n
  * ranks: all-reduce 2 (n-1)/n of it, gather, scatter and exchange (n-1)/n, shift and message the whole (Patarasuk &
  * Yuan 2009, section 3), the first rank of a reduce or broadcast n-1 times the whole; 0 for what stays on the rank. The
@@ -46,14 +48,14 @@ int64_t instr_wire_bytes(const struct program *program, int stage, const struct 
 
 /* Of ranks that hold the same data one counts: coordinate 0 on every REPLICATED atom; and of ROOT ones it alone holds.
  * Sums over ranks (the loss from its PARTIAL buffers, norms) take these alone. */
-bool rank_counts(const struct program *program, const struct buffer *buffer, int local_rank);
+bool geometry_rank_counts(const struct program *program, const struct buffer *buffer, int local_rank);
 /* Whether the rank does the UPDATE: it has the gradient. */
-bool rank_updates(const struct program *program, const struct instr *instr, int local_rank);
+bool geometry_rank_updates(const struct program *program, const struct instr *instr, int local_rank);
 /* Whether this rank adds its elements in a NORM. Of a weight's copies on several stages only the first stage has a NORM
  * at all. */
-bool norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank);
+bool geometry_norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank);
 /* The optimizer state beside a BUFFER_GRADIENT: always the next buffer; -1 when the argument is no such buffer. */
-int state_buffer(const struct program *program, int gradient_buffer);
+int geometry_state_buffer(const struct program *program, int gradient_buffer);
 /* The buffer that has the place of this version of a weight after so many updates: versions, which are neighbouring
  * buffers, change places with each. Any other buffer has its own. */
 const struct buffer *buffer_version_at(const struct buffer *buffer, int64_t updates);

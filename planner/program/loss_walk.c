@@ -26,7 +26,7 @@ static bool one_place(const struct plan *plan, int first, int second)
 {
     for (int stage = 0; stage < plan->stage_count; stage++)
         for (int chunk = 0; chunk < plan->chunk_count; chunk++) {
-            struct layer_range range = stage_chunk(plan, stage, chunk);
+            struct layer_range range = plan_stage_chunk(plan, stage, chunk);
             if (in_range(range, first) != in_range(range, second))
                 return false;
         }
@@ -54,7 +54,7 @@ static bool split_alike(const struct graph *graph, const struct plan *plan, cons
                         const struct loss_walk *walk, enum axis_tag tag)
 {
     const struct segment *product = &graph->segments[walk->first];
-    const int *size = plan->stages[stage_of_layer(plan, product->layer)].atom;
+    const int *size = plan->stages[plan_stage_of_layer(plan, product->layer)].atom;
     for (int s = walk->first; s < walk->end; s++)
         for (int atom = 0; atom < MAX_ATOMS; atom++) {
             bool of_product = splits(product, &assignments[walk->first], atom, tag),
@@ -70,7 +70,7 @@ static int64_t extent_of(const struct graph *graph, const struct plan *plan, con
                          const struct loss_walk *walk, enum axis_tag tag)
 {
     const struct segment *product = &graph->segments[walk->first];
-    const int *size = plan->stages[stage_of_layer(plan, product->layer)].atom;
+    const int *size = plan->stages[plan_stage_of_layer(plan, product->layer)].atom;
     for (int s = walk->first; s < walk->end; s++) {
         int axis = axis_with(&graph->segments[s], tag);
         if (axis < 0 || graph->segments[s].axes[axis].grain > 1)
@@ -78,7 +78,7 @@ static int64_t extent_of(const struct graph *graph, const struct plan *plan, con
     }
     if (!split_alike(graph, plan, assignments, walk, tag))
         return 1;
-    int64_t extent = axis_extent(plan, &product->axes[axis_with(product, tag)]);
+    int64_t extent = recipe_axis_extent(plan, &product->axes[axis_with(product, tag)]);
     for (int atom = 0; atom < MAX_ATOMS; atom++)
         extent /= splits(product, &assignments[walk->first], atom, tag) ? size[atom] : 1;
     return extent;
@@ -114,7 +114,7 @@ void loss_walk_assign(const struct graph *graph, const struct plan *plan, struct
     }
 }
 
-int walked_dim(const struct graph *graph, const struct assignment *assignments, int value)
+int loss_walk_dim(const struct graph *graph, const struct assignment *assignments, int value)
 {
     const struct value *v = &graph->values[value];
     if (v->producer < 0)
@@ -123,6 +123,6 @@ int walked_dim(const struct graph *graph, const struct assignment *assignments, 
     const struct assignment *assignment = &assignments[v->producer];
     for (int i = 0; i < maker->out_count; i++)
         if (maker->out[i].id == value && segment_is_walked(maker, assignment))
-            return sliced_dim(assignment, &maker->out[i], v->dim_count);
+            return recipe_sliced_dim(assignment, &maker->out[i], v->dim_count);
     return -1;
 }

@@ -33,5 +33,5 @@ static inline bool segment_is_walked(const struct segment *segment, const struct
     return tag == TAG_BATCH || tag == TAG_SEQUENCE;
 }
 /* The dim of a value of such a segment along which its chunks lie; -1: it is not divided. */
-int walked_dim(const struct graph *graph, const struct assignment *assignments, int value);
+int loss_walk_dim(const struct graph *graph, const struct assignment *assignments, int value);
 #endif

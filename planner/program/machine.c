@@ -25,7 +25,7 @@ static void set_heads(struct machine *machine, int from)
 void machine_init(struct machine *machine, const struct program *program, int rank, const struct machine_device *device,
                   void *self)
 {
-    int stage = stage_of_rank(program->plan, rank);
+    int stage = plan_stage_of_rank(program->plan, rank);
     const struct stage_program *list = &program->stages[stage];
     *machine = (struct machine){
         .program = program,
@@ -41,7 +41,7 @@ void machine_init(struct machine *machine, const struct program *program, int ra
 void machine_skip_opening(struct machine *machine)
 {
     const struct stage_program *list = &machine->program->stages[machine->stage];
-    int opening = stage_opening_count(list);
+    int opening = program_opening_count(list);
     set_heads(machine, opening);
     machine->left = list->instr_count - opening;
 }

@@ -24,8 +24,8 @@ size_t program_bytes(const struct program *program)
     {                                                                                                                  \
         -1, -1, -1, -1, -1                                                                                             \
     }
-const struct operand_table no_operands = { { NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE } };
-_Static_assert(ROLE_COUNT == 6 && MAX_OPERANDS == 5, "`no_operands` lists all slots");
+const struct operand_table program_no_operands = { { NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE, NO_ROLE } };
+_Static_assert(ROLE_COUNT == 6 && MAX_OPERANDS == 5, "`program_no_operands` lists all slots");
 
 int instr_pack(struct instr *instr, const struct operand_table *table, int first, int *out)
 {
@@ -49,7 +49,7 @@ int64_t program_instrs(const struct program *program)
     return count;
 }
 
-int stage_opening_count(const struct stage_program *stage)
+int program_opening_count(const struct stage_program *stage)
 {
     int count = 0;
     while (count < stage->instr_count && stage->instrs[count].part == STEP_OPENING)

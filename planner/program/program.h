@@ -58,7 +58,7 @@ struct buffer {
     int wraps; /* 1 + the buffer as which the next step reads its content, whose bytes it gets; 0: none does */
     struct layout layout;
     int64_t bytes;  /* of one rank, padding of flat shards included: equal on all ranks of the stage */
-    int64_t offset; /* in the stage's arena, or the host's; -1 before program_layout() */
+    int64_t offset; /* in the stage's arena, or the host's; -1 before layout_program() */
 };
 _Static_assert(MAX_ATOMS <= 4 && MAX_DIMS <= 7, "struct buffer has four bits for each");
 _Static_assert(PLAN_MAX_SLICES <= INT16_MAX, "parts of a buffer are numbered in 16 bits");
@@ -165,7 +165,7 @@ _Static_assert(OPERAND_SLOTS <= 32, "struct instr has a bit for each");
 struct operand_table {
     int buffer[ROLE_COUNT][MAX_OPERANDS]; /* -1: absent */
 };
-extern const struct operand_table no_operands;
+extern const struct operand_table program_no_operands;
 /* Gives the instruction its operands. Those that are there go to `out`, place `first` of program->operands, which needs
  * room for OPERAND_SLOTS; returns how many. */
 int instr_pack(struct instr *instr, const struct operand_table *table, int first, int *out);
@@ -208,7 +208,7 @@ struct stage_program {
     int instr_count, wait_count;
     struct instr *instrs;
     int *waits;
-    int64_t arena_bytes;                   /* set by program_layout(); the same on all ranks of the stage */
+    int64_t arena_bytes;                   /* set by layout_program(); the same on all ranks of the stage */
     int64_t persistent_bytes;              /* of which weights, accumulators, state */
     int64_t host_bytes;                    /* the host's arena, likewise */
     int64_t good_bytes, good_host_bytes;   /* of either arena the most with which the search for a layout is content */
@@ -217,7 +217,7 @@ struct stage_program {
 
 /* Instructions that only the first step of a run executes: they stand first. What they leave is what every later step
  * finds from the step before, whose instructions of STEP_AHEAD did the same work. */
-int stage_opening_count(const struct stage_program *stage);
+int program_opening_count(const struct stage_program *stage);
 
 /* One number for an address in either arena: the host's lies behind the device's. */
 static inline int64_t buffer_address(const struct stage_program *stage, const struct buffer *buffer)
@@ -242,7 +242,7 @@ struct program {
         int16_t slices;
     } * assignments;
     /* By stage, NULL where it has none: by micro-batch the buffer that holds the loss, -1 none. Its PARTIAL atoms are
-     * never reduced: the loss is the sum over micro-batches and over the ranks that count (rank_counts()). */
+     * never reduced: the loss is the sum over micro-batches and over the ranks that count (geometry_rank_counts()). */
     int **loss_buffers;
 };
 /* The buffer, -1: absent. */
@@ -256,7 +256,7 @@ static inline int program_loss(const struct program *program, int stage, int mic
     return program->loss_buffers[stage] ? program->loss_buffers[stage][micro] : -1;
 }
 /* Fills loss_buffers from the buffers (persistent ones of the loss value); for whoever builds a program by other means
- * than program_lower(). */
+ * than lower_program(). */
 bool program_index(struct program *program, struct error *err);
 void program_free(struct program *program);          /* accepts NULL */
 size_t program_bytes(const struct program *program); /* that it takes in memory */

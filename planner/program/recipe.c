@@ -14,17 +14,17 @@ static const struct dimension time_slices = {
 
 static const bool inner_atoms_first[TAG_COUNT] = { [TAG_HEAD] = true };
 
-int split_order(enum axis_tag tag, int atom)
+int recipe_split_order(enum axis_tag tag, int atom)
 {
     return inner_atoms_first[tag] ? MAX_ATOMS - 1 - atom : atom;
 }
 
-int64_t axis_extent(const struct plan *plan, const struct axis *axis)
+int64_t recipe_axis_extent(const struct plan *plan, const struct axis *axis)
 {
     return axis->tag == TAG_BATCH ? axis->size / plan->micro_batch_count : axis->size;
 }
 
-int64_t value_extent(const struct plan *plan, const struct value *value, int dim)
+int64_t recipe_value_extent(const struct plan *plan, const struct value *value, int dim)
 {
     return value->tag[dim] == TAG_BATCH ? value->size[dim] / plan->micro_batch_count : value->size[dim];
 }
@@ -86,11 +86,11 @@ static void assign_segment(const struct assigning *a, int segment)
 {
     const struct segment *s = &a->graph->segments[segment];
     const struct plan_layer *layer = &a->plan->layers[s->layer];
-    const int *atom_size = a->plan->stages[stage_of_layer(a->plan, s->layer)].atom;
+    const int *atom_size = a->plan->stages[plan_stage_of_layer(a->plan, s->layer)].atom;
     struct assignment *out = &a->out[segment];
     int64_t left[MAX_AXES];
     for (int i = 0; i < s->axis_count; i++)
-        left[i] = axis_extent(a->plan, &s->axes[i]);
+        left[i] = recipe_axis_extent(a->plan, &s->axes[i]);
     *out = (struct assignment){ .ring_atom = -1, .slice_axis = AXIS_UNSPLIT, .slices = 1 };
     memset(out->axis, AXIS_UNSPLIT, sizeof out->axis);
     for (int atom = MAX_ATOMS - 1; atom >= 0; atom--) {
@@ -166,14 +166,14 @@ static struct layout_pair operand_layout(const struct graph *graph, const struct
     const struct operand *operand = side == SIDE_IN    ? &s->in[index]
                                     : side == SIDE_OUT ? &s->out[index]
                                                        : &s->weight[index];
-    const int *atom_size = plan->stages[stage_of_layer(plan, s->layer)].atom;
+    const int *atom_size = plan->stages[plan_stage_of_layer(plan, s->layer)].atom;
     int dim_count = side == SIDE_WEIGHT ? graph->weights[operand->id].dim_count : graph->values[operand->id].dim_count;
     struct layout_pair pair;
     int64_t left[MAX_DIMS];
     memset(&pair, 0, sizeof pair); /* replicated both ways: what UNSPLIT means */
     for (int i = 0; i < dim_count; i++)
         left[i] = side == SIDE_WEIGHT ? graph->weights[operand->id].size[i]
-                                      : value_extent(plan, &graph->values[operand->id], i);
+                                      : recipe_value_extent(plan, &graph->values[operand->id], i);
     for (int order = 0; order < MAX_ATOMS; order++) {
         for (int atom = 0; atom < MAX_ATOMS; atom++) {
             int axis = assignment->axis[atom];
@@ -181,7 +181,7 @@ static struct layout_pair operand_layout(const struct graph *graph, const struct
                 AXIS_PASS) /* the partial sum goes through; what it is multiplied with gets a partial gradient */
                 set_whole(&pair, atom,
                           side == SIDE_OUT || (side == SIDE_IN && (kernel_facts[s->kernel].linear >> index & 1)));
-            if (axis < 0 || split_order(s->axes[axis].tag, atom) != order)
+            if (axis < 0 || recipe_split_order(s->axes[axis].tag, atom) != order)
                 continue;
             int dim = split_dim(s, assignment, operand, dim_count, atom);
             if (dim < 0 ||
@@ -208,7 +208,7 @@ void recipe_layouts(const struct graph *graph, const struct plan *plan, const st
         out->weight[i] = operand_layout(graph, plan, assignments, segment, SIDE_WEIGHT, i);
 }
 
-int sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count)
+int recipe_sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count)
 {
     for (int dim = 0; dim < dim_count && assignment->slice_axis >= 0; dim++) {
         if (operand->axis[dim] == assignment->slice_axis)
@@ -217,14 +217,16 @@ int sliced_dim(const struct assignment *assignment, const struct operand *operan
     return -1;
 }
 
-int segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment, int segment)
+int recipe_segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment,
+                          int segment)
 {
     if (assignment->ring_atom >= 0)
-        return plan->stages[stage_of_layer(plan, graph->segments[segment].layer)].atom[assignment->ring_atom];
+        return plan->stages[plan_stage_of_layer(plan, graph->segments[segment].layer)].atom[assignment->ring_atom];
     return assignment->slices;
 }
 
-bool operand_streams(const struct segment *segment, const struct assignment *assignment, const struct operand *operand)
+bool recipe_operand_streams(const struct segment *segment, const struct assignment *assignment,
+                            const struct operand *operand)
 {
     for (int dim = 0; dim < MAX_DIMS && assignment->ring_atom >= 0; dim++) {
         if (operand->axis[dim] >= 0 && segment->axes[operand->axis[dim]].tag == TAG_KEY)

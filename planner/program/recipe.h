@@ -16,10 +16,10 @@ struct segment_recipe {
 
 /* Place of an atom in the nesting of those that split one axis; the smallest is the outermost. Heads are cut by inner
  * atoms first, all other axes by outer atoms first, so that tensor groups stay neighbours for both. */
-int split_order(enum axis_tag tag, int atom);
+int recipe_split_order(enum axis_tag tag, int atom);
 /* Extent of an axis, or of a value's dim, in one micro-batch. */
-int64_t axis_extent(const struct plan *plan, const struct axis *axis);
-int64_t value_extent(const struct plan *plan, const struct value *value, int dim);
+int64_t recipe_axis_extent(const struct plan *plan, const struct axis *axis);
+int64_t recipe_value_extent(const struct plan *plan, const struct value *value, int dim);
 
 /* The axes that each atom splits in segments first to end - 1; out is indexed by segment. Producers outside the range
  * count as whole, never as partial sums. Of the whole graph: the loss's walk (loss_walk.h) as well. */
@@ -33,10 +33,11 @@ bool layout_equal(const struct layout *a, const struct layout *b);
 unsigned layout_atoms(const struct layout *layout, enum layout_kind kind);
 
 /* The dim of an operand along which the segment is sliced in time, or -1. */
-int sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count);
+int recipe_sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count);
 /* Rounds in which the segment runs: of its ring, its slices, or 1. */
-int segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment,
-                   int segment);
+int recipe_segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment,
+                          int segment);
 /* True when the operand rotates along the segment's ring. */
-bool operand_streams(const struct segment *segment, const struct assignment *assignment, const struct operand *operand);
+bool recipe_operand_streams(const struct segment *segment, const struct assignment *assignment,
+                            const struct operand *operand);
 #endif

@@ -116,9 +116,9 @@ static int shared_out(int count, int replicas)
  * than the stages before it could send would wait for them for ever. */
 struct schedule_place schedule_place_of(const struct plan *plan, int stage)
 {
-    int first = stage - plan->stages[stage].turn, turns = stage_turns(plan, stage);
+    int first = stage - plan->stages[stage].turn, turns = plan_stage_turns(plan, stage);
     struct schedule_place place = { .chunks = plan->chunk_count,
-                                    .micro_count = stage_micro_batches(plan, stage),
+                                    .micro_count = plan_stage_micro_batches(plan, stage),
                                     .ahead = shared_out(plan->stage_count - first, turns) };
     place.extra_in_flight = shared_out(plan->stage_count - first + plan->extra_in_flight, turns) - place.ahead;
     for (int s = 0; s < plan->stage_count; s++) {

@@ -5,7 +5,7 @@ static int64_t parts_of(const struct program *program, int segment_index)
 {
     const struct segment *segment = &program->graph->segments[segment_index];
     const struct assignment *assignment = &program->assignments[segment_index];
-    const int *atom = program->plan->stages[stage_of_layer(program->plan, segment->layer)].atom;
+    const int *atom = program->plan->stages[plan_stage_of_layer(program->plan, segment->layer)].atom;
     int64_t parts = 1;
     for (int i = 0; i < MAX_ATOMS; i++)
         if (assignment->axis[i] >= 0 && segment->axes[assignment->axis[i]].tag == TAG_SEQUENCE)

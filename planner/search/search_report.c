@@ -23,7 +23,7 @@ static void write_degrees(struct text *out, const struct plan *plan)
     int middle = plan->layer_count / 2; /* the ends differ from the rest */
     text_printf(out, "pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, recompute %s", plan->stage_count, atom[1],
                 atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]),
-                plan_zero_on(plan, &plan->stages[stage_of_layer(plan, middle)], middle),
+                plan_zero_on(plan, &plan->stages[plan_stage_of_layer(plan, middle)], middle),
                 recompute_names[plan->layers[middle].recompute]);
 }
 

@@ -187,7 +187,7 @@ static bool is_period(struct search *s)
 {
     bool found = true;
     for (int stage = 0; found && stage < s->program->stage_count; stage++)
-        found = stage_opening_count(&s->program->stages[stage]) == 0 && find_zone(s, stage);
+        found = program_opening_count(&s->program->stages[stage]) == 0 && find_zone(s, stage);
     found = found && cut(s);
     for (int stage = 0; found && stage < s->program->stage_count; stage++)
         found = rest_follows(s, stage);
@@ -347,7 +347,7 @@ bool period_prove(struct period *out, struct timeline **timeline, const struct d
     struct pairing pairing = { 0 };
     struct error stall = { 0 }; /* all those waits at once may never end */
     *out = late;
-    bool good = program_split_lives(program, err) && simulate_with(&apart, durations, program, err) &&
+    bool good = lives_split(program, err) && simulate_with(&apart, durations, program, err) &&
                 pairing_build(&pairing, program, err);
     for (int units = 1; good && units <= PERIOD_LONGEST && out->ns == 0; units++)
         if (left_out % (units * unit) == 0)
@@ -355,7 +355,7 @@ bool period_prove(struct period *out, struct timeline **timeline, const struct d
     if (out->ns == 0)
         out->micro_batches = 0;
     if (good && out->ns > 0) {
-        good = program_wait_for_bytes(program, err);
+        good = layout_wait_for_bytes(program, err);
         if (good && simulate_with(&most, durations, program, &stall)) {
             out->step_slack_ns = most->step_ns - apart->step_ns;
             good = find_period(&late, program, &pairing, most, out->micro_batches, err) &&

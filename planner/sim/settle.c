@@ -23,12 +23,12 @@ static int64_t group_began(const struct settle *s, const struct rank_timeline *r
                            int index)
 {
     const struct plan *plan = s->program->plan;
-    int first = plan->stages[rank->stage].first_rank, place, count = stage_rank_count(plan, rank->stage);
+    int first = plan->stages[rank->stage].first_rank, place, count = plan_stage_rank_count(plan, rank->stage);
     int64_t latest = began(s, rank->rank, index);
     int *members = malloc((size_t)count * sizeof *members);
     if (!members)
         return latest;
-    count = group_members(plan, rank->stage, instr->atoms, rank->rank - first, members, &place);
+    count = geometry_group_members(plan, rank->stage, instr->atoms, rank->rank - first, members, &place);
     for (int i = 0; i < count; i++)
         latest = max_i64(latest, began(s, first + members[i], index));
     free(members);
@@ -52,12 +52,12 @@ static int64_t peer_began(const struct settle *s, const struct rank_timeline *ra
     const struct plan_stage *peer = &plan->stages[instr->peer_stage];
     int64_t latest = began(s, rank->rank, index);
     int own = rank->rank - plan->stages[rank->stage].first_rank, partner = s->pairing.partner[rank->stage][index];
-    for (int p = 0; p < stage_rank_count(plan, instr->peer_stage); p++)
+    for (int p = 0; p < plan_stage_rank_count(plan, instr->peer_stage); p++)
         for (int k = 0; k < instr->pair_count; k++) {
             struct block block;
             bool send = instr->op == OP_SEND;
             const struct pair *pair = &s->program->pairs[instr->pair_first + k];
-            if (transfer_block(s->program, pair, send ? own : p, send ? p : own, &block))
+            if (geometry_transfer_block(s->program, pair, send ? own : p, send ? p : own, &block))
                 latest = max_i64(latest, began(s, peer->first_rank + p, partner));
         }
     return latest;

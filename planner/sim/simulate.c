@@ -353,7 +353,7 @@ static void set_rates(struct sim_rank *rank, int stage)
 static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
 {
     const struct machine *machine = &rank->machine;
-    int opening = stage_opening_count(&machine->program->stages[machine->stage]);
+    int opening = program_opening_count(&machine->program->stages[machine->stage]);
     if (opening == 0)
         return;
     machine_skip_opening(&rank->machine);
@@ -586,7 +586,7 @@ bool simulate_with(struct timeline **out, const struct durations *durations, con
 {
     bool steady = false;
     for (int s = 0; s < program->stage_count; s++)
-        steady |= stage_opening_count(&program->stages[s]) > 0;
+        steady |= program_opening_count(&program->stages[s]) > 0;
     int64_t *moments = calloc(2 * (size_t)program->stage_count + 1, sizeof *moments);
     bool ok = moments || fail_memory(err);
     if (ok)

@@ -158,7 +158,7 @@ static bool check_border(const struct program *program, const struct life *lives
 {
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
-        int opening = stage_opening_count(&program->stages[buffer->stage]);
+        int opening = program_opening_count(&program->stages[buffer->stage]);
         if (buffer->persistent || lives[b].first < 0 || lives[b].first >= opening || lives[b].last < opening)
             continue;
         int ahead = made_ahead(program, b);
@@ -180,7 +180,7 @@ static bool verify_border(const struct program *program, struct error *err)
     bool any = false;
     for (int s = 0; s < program->stage_count; s++) {
         const struct stage_program *list = &program->stages[s];
-        int opening = stage_opening_count(list);
+        int opening = program_opening_count(list);
         any |= opening > 0;
         for (int i = opening; i < list->instr_count; i++)
             if (list->instrs[i].part == STEP_OPENING)
@@ -190,7 +190,7 @@ static bool verify_border(const struct program *program, struct error *err)
         return true;
     struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
     bool ok = lives || fail_memory(err);
-    ok = ok && program_lives(program, lives, err) && check_border(program, lives, err);
+    ok = ok && lives_find(program, lives, err) && check_border(program, lives, err);
     free(lives);
     return ok;
 }
@@ -262,7 +262,7 @@ static void meet(struct rendezvous *r, int stage, int index)
 static enum issue meet_issue(void *self, int rank, int index, const struct instr *instr)
 {
     struct rendezvous *r = self;
-    int stage = stage_of_rank(r->program->plan, rank);
+    int stage = plan_stage_of_rank(r->program->plan, rank);
     const struct stage_program *list = &r->program->stages[stage];
     const struct instr **lane = &r->on_lane[stage * LANE_COUNT + (int)instr->lane];
     if (*lane)
@@ -304,7 +304,7 @@ static bool run_rendezvous(struct rendezvous *r, struct machine *machines, bool 
         if (!later)
             continue;
         machine_skip_opening(&machines[s]);
-        memset(r->state[s], MET_DONE, (size_t)stage_opening_count(&program->stages[s]));
+        memset(r->state[s], MET_DONE, (size_t)program_opening_count(&program->stages[s]));
     }
     for (int k = 0; k < r->pairing->norm_count; k++)
         r->arrived[k] = 0;
@@ -341,7 +341,7 @@ bool verify_progress(const struct program *program, const struct pairing *pairin
          run_rendezvous(&r, machines, false, err);
     bool steady = false;
     for (int s = 0; s < program->stage_count; s++)
-        steady |= stage_opening_count(&program->stages[s]) > 0;
+        steady |= program_opening_count(&program->stages[s]) > 0;
     ok = ok && (!steady || run_rendezvous(&r, machines, true, err));
     arena_free(&arena);
     return ok;

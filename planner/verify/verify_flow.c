@@ -41,7 +41,7 @@ static int wanted_rounds(const struct program *program, int segment, enum phase 
 {
     if (phase == PHASE_BACKWARD_WEIGHT && program->assignments[segment].ring_atom >= 0)
         return 1;
-    return segment_rounds(program->plan, program->graph, &program->assignments[segment], segment);
+    return recipe_segment_rounds(program->plan, program->graph, &program->assignments[segment], segment);
 }
 
 /* ---- work ---- */
@@ -113,8 +113,8 @@ static bool check_work(const struct flow *f)
 {
     for (int segment = 0; segment < f->program->graph->segment_count; segment++)
         for (int phase = 0; phase < WORK_PHASES; phase++)
-            if (!check_segment(f, stage_of_layer(f->program->plan, f->program->graph->segments[segment].layer), segment,
-                               (enum phase)phase))
+            if (!check_segment(f, plan_stage_of_layer(f->program->plan, f->program->graph->segments[segment].layer),
+                               segment, (enum phase)phase))
                 return false;
     return true;
 }
@@ -229,7 +229,7 @@ static bool check_stage(struct flow *f, int stage)
 static bool check_version(const struct flow *f, int stage, int index, const struct instr *instr, int made)
 {
     const struct program *p = f->program;
-    int destination = p->pairs[instr->pair_first].destination, source = update_source(p, instr);
+    int destination = p->pairs[instr->pair_first].destination, source = access_update_source(p, instr);
     const struct buffer *weight = &p->buffers[destination];
     int count = weight->version_count > 1 ? weight->version_count : 1,
         newest = source < 0 ? 0 : p->buffers[source].version;

@@ -14,7 +14,7 @@ bool verify_fail(const struct program *program, int stage, int index, struct err
     va_end(list);
     int first = program->plan->stages[stage].first_rank;
     return fail_kind(err, ERROR_BUG, "%s of ranks %d to %d: %s", instr_name(name, program, stage, index), first,
-                     first + stage_rank_count(program->plan, stage) - 1, message);
+                     first + plan_stage_rank_count(program->plan, stage) - 1, message);
 }
 
 /* The versions of a weight are neighbours, in order. */
@@ -192,7 +192,7 @@ static bool check_compute(const struct program *program, int stage, int index, s
     if (instr->micro < 0 || instr->micro >= program->plan->micro_batch_count || instr->round < 0)
         return verify_fail(program, stage, index, err, "micro-batch %d, round %d do not exist", instr->micro,
                            instr->round);
-    if (stage_of_work(program->plan, program->graph->segments[instr->segment].layer, instr->micro) != stage)
+    if (plan_stage_of_work(program->plan, program->graph->segments[instr->segment].layer, instr->micro) != stage)
         return verify_fail(program, stage, index, err, "segment %d of micro-batch %d belongs to another stage",
                            instr->segment, instr->micro);
     for (uint32_t left = instr->operands; left; left &= left - 1) {
@@ -310,8 +310,8 @@ static bool suits_update(const struct program *program, const struct instr *inst
 static bool check_state(const struct program *program, int stage, int index, struct error *err)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
-    int gradient = program->pairs[instr->pair_first].source, state = state_buffer(program, gradient);
-    if (state < 0 || !program->buffers[state].host || update_state(program, instr) >= 0)
+    int gradient = program->pairs[instr->pair_first].source, state = geometry_state_buffer(program, gradient);
+    if (state < 0 || !program->buffers[state].host || access_update_state(program, instr) >= 0)
         return true;
     return verify_fail(program, stage, index, err, "its state, buffer %d, lies in host memory and is not fetched",
                        state);

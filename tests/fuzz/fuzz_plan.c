@@ -37,11 +37,11 @@ static void lower(const struct plan *plan, const struct graph *graph)
 {
     struct program *program = NULL;
     struct error err = { 0 };
-    if (!program_lower(&program, graph, plan, &err)) {
+    if (!lower_program(&program, graph, plan, &err)) {
         must(err.kind != ERROR_NONE && err.kind != ERROR_BUG && !program);
         return;
     }
-    must(program_layout(program, &err) && verify_program(program, &err));
+    must(layout_program(program, &err) && verify_program(program, &err));
     program_free(program);
 }
 

@@ -57,8 +57,8 @@ static struct base open_base(void)
         b.plan->layers[i].dim[0] = DIM_dp;
         b.plan->layers[i].zero = 3;
     }
-    must(plan_check(b.plan, b.graph, NULL) && program_lower(&b.program, b.graph, b.plan, NULL) &&
-         program_layout(b.program, NULL));
+    must(plan_check(b.plan, b.graph, NULL) && lower_program(&b.program, b.graph, b.plan, NULL) &&
+         layout_program(b.program, NULL));
     return b;
 }
 
@@ -82,7 +82,7 @@ static void try_text(const struct base *b, const char *bytes, size_t size)
     program_print(program, &printed);
     must(!printed.failed && printed.length == size && !memcmp(printed.data, bytes, size));
     if (verify_program(program, &err))
-        must(program_layout(program, &err) && verify_program(program, &err));
+        must(layout_program(program, &err) && verify_program(program, &err));
     text_free(&printed);
     program_free(program);
 }

@@ -25,7 +25,7 @@ struct norm_flight {
 };
 
 /* The type and the width are constants wherever this is called. Behind the last element the first one is loaded again,
- * which norm_counts() leaves out. */
+ * which geometry_norm_counts() leaves out. */
 GPU_BODY inline struct norm_flight norm_load(const struct team *team, const struct gpu_work *work, int spot, int64_t at,
                                              int64_t i, int64_t high, int type, int width)
 {
@@ -40,7 +40,7 @@ GPU_BODY inline struct norm_flight norm_load(const struct team *team, const stru
     return out;
 }
 
-GPU_BODY inline bool norm_counts(const struct team *team, int64_t i, int64_t high, int k, int width)
+GPU_BODY inline bool geometry_norm_counts(const struct team *team, int64_t i, int64_t high, int k, int width)
 {
     return i + k * (int64_t)team->threads * width < high;
 }
@@ -82,7 +82,7 @@ GPU_BODY inline double norm_summed(const struct team *team, const struct gpu_wor
         GPU_UNROLL
         for (int k = 0; k < norm_flight(width); k++) {
             real part = 0;
-            if (!norm_counts(team, i, high, k, width))
+            if (!geometry_norm_counts(team, i, high, k, width))
                 continue;
             if (terms > 0)
                 line_set(work, out, row->at[1], i + k * step, width, &x.quad[k]);
@@ -106,7 +106,7 @@ GPU_BODY inline double norm_squares(const struct team *team, const struct gpu_wo
             real part = 0;
             for (int j = 0; j < width; j++)
                 part += (x.quad[k].x[j] - row->mean) * (x.quad[k].x[j] - row->mean);
-            sum += norm_counts(team, i, high, k, width) ? (double)part : 0;
+            sum += geometry_norm_counts(team, i, high, k, width) ? (double)part : 0;
         }
     }
     return sum;
@@ -124,7 +124,7 @@ GPU_BODY inline void norm_normed(const struct team *team, const struct gpu_work 
             b = norm_load(team, work, 3, 0, i, high, type, width);
         GPU_UNROLL
         for (int k = 0; k < norm_flight(width); k++) {
-            if (!norm_counts(team, i, high, k, width))
+            if (!geometry_norm_counts(team, i, high, k, width))
                 continue;
             for (int j = 0; j < width; j++)
                 x.quad[k].x[j] = (x.quad[k].x[j] - row->mean) * row->rstd * g.quad[k].x[j] +
@@ -212,7 +212,7 @@ GPU_BODY inline void norm_products(const struct team *team, const struct gpu_wor
                 g_part += g;
                 product_part += g * (x.quad[k].x[j] - row->mean);
             }
-            if (norm_counts(team, i, high, k, width))
+            if (geometry_norm_counts(team, i, high, k, width))
                 *sum += (double)g_part, *product += (double)product_part;
         }
     }
@@ -286,7 +286,7 @@ GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work 
             old = norm_load(team, work, 0, row->at[0], i, high, type, width);
         GPU_UNROLL
         for (int k = 0; k < norm_flight(width); k++)
-            if (norm_counts(team, i, high, k, width))
+            if (geometry_norm_counts(team, i, high, k, width))
                 norm_slope(work, team->shared, row, passes, sums, i + k * step, type, width, &dy.quad[k], &x.quad[k],
                            &gain.quad[k], &old.quad[k]);
     }

@@ -1,0 +1,26 @@
+/* Values on demand (lower_values.c). */
+#ifndef CLEAVE_LOWER_LOWER_VALUES_H
+#define CLEAVE_LOWER_LOWER_VALUES_H
+#include "planner/lower/lower_parts.h"
+
+bool lower_made_here(const struct lowering *l, int value);
+/* The chunk of the stage at hand that runs the segment for the copy at hand, -1: another stage does. */
+int lower_chunk_of(const struct lowering *l, int segment);
+/* Where the value enters this stage: its producer's layouts here, or those in which a received one lands. */
+struct layout_pair lower_base_layouts(const struct lowering *l, int value);
+/* The layouts in which it crosses to other stages: sums are complete. */
+struct layout_pair lower_sent_layouts(const struct lowering *l, int value);
+/* True when the value is read outside its layer. */
+bool value_leaves(const struct lowering *l, int value);
+/* The live buffer of a version, made if need be: loaded, converted, or computed. */
+int lower_materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site);
+void lower_forward_segment(struct lowering *l, int segment, const struct site *site);
+/* Recomputation is this: versions are forgotten after the forward pass and asked for again by the backward pass. */
+void lower_forget_values(struct lowering *l, const struct action *action);
+void lower_find_recomputed(struct lowering *l);
+/* Room for the next round of a ring: the operand's block one step further. */
+int lower_ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind);
+/* Whether what the segment makes would be forgotten before the walk, which alone reads it: then the
+ * walk begins with it. */
+bool lower_is_put_off(const struct lowering *l, int segment);
+#endif
