@@ -1,7 +1,7 @@
 /* The GPUs of this machine, asked of NVIDIA's driver. */
 #ifndef CLEAVE_HOST_NVML_H
 #define CLEAVE_HOST_NVML_H
-#include "planner/facts/topology.h"
+#include "host/topology.h"
 
 enum { NVML_NAME_BYTES = 96 };
 struct nvml_machine {

@@ -2,9 +2,9 @@
 #ifndef CLEAVE_PROFILER_DISCOVER_H
 #define CLEAVE_PROFILER_DISCOVER_H
 #include "base/json.h"
+#include "host/topology.h"
 #include "planner/facts/cluster.h"
-#include "planner/facts/nccl_tests.h"
-#include "planner/facts/topology.h"
+#include "profiler/nccl_tests.h"
 
 enum { DISCOVERY_COMMENT_BYTES = 512 };
 /* Levels as a cluster has them, each with where its numbers come from. */

@@ -1,7 +1,7 @@
 /* What NCCL found in a node: the XML that it writes into the file named by NCCL_TOPO_DUMP_FILE. */
 #ifndef CLEAVE_PROFILER_NCCL_TOPOLOGY_H
 #define CLEAVE_PROFILER_NCCL_TOPOLOGY_H
-#include "planner/facts/topology.h"
+#include "host/topology.h"
 
 struct nccl_topology {
     struct topology topology; /* with rates; GPUs by host and `dev`, the driver's numbers */

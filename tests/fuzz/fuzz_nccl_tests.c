@@ -1,5 +1,5 @@
 /* Any bytes as what nccl-tests prints, text or JSON. What is accepted has ranks on hosts and times of sizes. */
-#include "planner/facts/nccl_tests.h"
+#include "profiler/nccl_tests.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* Any bytes as what `nvidia-smi topo -m` prints. What is accepted is the same both ways and has levels that hold all
  * its GPUs. */
-#include "planner/facts/topology.h"
+#include "host/topology.h"
 #include <stdint.h>
 #include <stdlib.h>
 

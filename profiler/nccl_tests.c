@@ -1,7 +1,7 @@
-#include "planner/facts/nccl_tests.h"
+#include "profiler/nccl_tests.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "planner/facts/words.h"
+#include "host/words.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Times of collectives that nccl-tests measured: its text or its JSON. */
-#ifndef CLEAVE_FACTS_NCCL_TESTS_H
-#define CLEAVE_FACTS_NCCL_TESTS_H
+#ifndef CLEAVE_PROFILER_NCCL_TESTS_H
+#define CLEAVE_PROFILER_NCCL_TESTS_H
 #include "base/error.h"
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Text that other tools print for people, word by word. */
-#ifndef CLEAVE_FACTS_WORDS_H
-#define CLEAVE_FACTS_WORDS_H
+#ifndef CLEAVE_HOST_WORDS_H
+#define CLEAVE_HOST_WORDS_H
 #include "base/error.h"
 
 struct words {

@@ -1,4 +1,4 @@
-#include "planner/facts/words.h"
+#include "host/words.h"
 
 static bool is_space(char c)
 {

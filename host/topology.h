@@ -1,6 +1,6 @@
 /* How the GPUs of a node are connected, as `nvidia-smi topo -m`, the driver or NCCL say. */
-#ifndef CLEAVE_FACTS_TOPOLOGY_H
-#define CLEAVE_FACTS_TOPOLOGY_H
+#ifndef CLEAVE_HOST_TOPOLOGY_H
+#define CLEAVE_HOST_TOPOLOGY_H
 #include "base/arena.h"
 #include "base/error.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-#include "planner/facts/topology.h"
-#include "planner/facts/words.h"
+#include "host/topology.h"
+#include "host/words.h"
 #include <stdlib.h>
 #include <string.h>
 
