@@ -81,7 +81,6 @@ enum {
     CLIMB_ALIKE = 3,          /* Of one configuration that the formula does not bound, where cuts say more than it
                                  does; else one. */
     CLIMB_EACH = 1 << 18,     /* Layers visited by walks for one candidate. */
-    CLIMB_SWAPS = 1 << 15,    /* The same for the order of its strategies. */
     CLIMB_ALIKE_PERCENT = 5,  /* Where walk and formula agree to within this, other cuts are hardly better. */
 };
 

@@ -3,7 +3,7 @@
  * It answers in two ways. The judge's is a simulation: the plan's program, laid out and run on a virtual clock, whole,
  * or of as many micro-batches as tell the rest (estimate_plan(), estimate_plan_steady()). The walk (pipeline.h) is
  * layer by layer over the search's prices, fast enough to rank many plans. assemble.h makes a plan of a configuration
- * and a solution of its cut; swaps.h improves the order of strategies by the walk.
+ * and a solution of its cut.
  *
  * It uses space/, price/, cut/ and sim/; the simulation is the judge of every plan, the search's formula only proposes.
  * Tested by tests/test_estimate.c (short against whole), test_walk.c (walk against simulation), test_period.c. */

@@ -4,7 +4,6 @@
 #include "planner/estimate/effort.h"
 #include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"
-#include "planner/estimate/swaps.h"
 
 /* ---- cuts ---- */
 
@@ -102,31 +101,6 @@ static bool may_move(const struct run *run, const struct candidate *c)
             !config_is_bounded(&run->configs[c->config]));
 }
 
-/* ---- orders of strategies ---- */
-
-/* *c has a plan of its own. */
-static bool swap_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
-{
-    (void)visits; /* it has its own */
-    int64_t before_ns = c->ranked_ns;
-    bool changed = false;
-    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, run->orders, CLIMB_SWAPS, &changed,
-                       run->err))
-        return false;
-    c->plan_hash = rank_plan_hash(c->plan);
-    if (!changed || !rank_is_new(run, kept, c))
-        return true;
-    if (!rank_walk(run, c))
-        return false;
-    c->ranked_ns = min_i64(before_ns, c->ranked_ns);
-    return true;
-}
-
-static bool may_swap(const struct run *run, const struct candidate *c)
-{
-    return swaps_exist(c->plan, &run->bench.chain);
-}
-
 /* ---- leaders ---- */
 struct climb {
     bool (*may)(const struct run *run, const struct candidate *c);
@@ -183,9 +157,7 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
 
 bool climb_from(struct run *run, int first_config)
 {
-    static const struct climb climbs[] = { { may_change, move_strategies },
-                                           { may_move, move_cuts },
-                                           { may_swap, swap_strategies } };
+    static const struct climb climbs[] = { { may_change, move_strategies }, { may_move, move_cuts } };
     for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
         if (!improve_leaders(run, first_config, &climbs[i]))
             return false;
