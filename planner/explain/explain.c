@@ -289,7 +289,8 @@ static bool take_near(struct explainer *e, const struct search_result *result, s
     if (!e->near)
         return fail_memory(err);
     e->near_count = result->near_count;
-    memcpy(e->near, result->near, (size_t)result->near_count * sizeof *e->near);
+    if (result->near_count > 0) /* a search that time ended has no list */
+        memcpy(e->near, result->near, (size_t)result->near_count * sizeof *e->near);
     return true;
 }
 
