@@ -159,13 +159,14 @@ enum {
 
 /* ---- where nothing fits, and other questions (nearest.c, advice.c, batch.c, near.c) ---- */
 enum {
-    OTHER_FACTS_CANDIDATES = 64, /* Configurations of candidates that are looked at under other rates, and */
-    OTHER_FACTS_BOUNDED = 128,   /* so many others whose bound lies */
-    OTHER_FACTS_SHARE = 8,       /* at most one part in so many above the best, */
-    OTHER_FACTS_LACKING = 4,     /* Where more than one in so many lacks memory all are looked at: llama-2-70b on 2x8
-                                    a100-sxm-80 has better plans with 1 % more that are near in nothing. */
-    OTHER_FACTS_KIN = 2,         /* but for so many of each kind of mesh: of 18 draws of noise for llama-3-70b on 8x8
-                                    h100-sxm all 18 find the same plan among these 96 as among all 8,459. */
+    /* Under other rates only configurations near the best are looked at: of 18 draws of noise for llama-3-70b on 8x8
+     * h100-sxm all 18 find the same plan among these 96 as among all 8,459. */
+    OTHER_FACTS_CANDIDATES = 64, /* Of candidates at most. */
+    OTHER_FACTS_BOUNDED = 128,   /* Of others at most. */
+    OTHER_FACTS_SHARE = 8,       /* The bound of these lies at most one part in so many above the best. */
+    OTHER_FACTS_KIN = 2,         /* So many of these for each kind of mesh. */
+    OTHER_FACTS_LACKING = 4,     /* Where more than one in so many lacks memory all are looked at: with 1 % more of it
+                                    llama-2-70b on 2x8 a100-sxm-80 has better plans that are near none of these. */
     NEAREST_DOUBT_SHARE = 16, /* A layout may need one part in so many less than was expected. */
     NEAREST_FRUITLESS = 8,    /* After so many in a row that came no nearer the rest is not looked at. */
     ADVICE_TIMES = 64,        /* Up to so many times the devices are tried, doubled each time. */

@@ -269,6 +269,5 @@ bool estimate_held_bytes(int64_t *bytes, const struct plan *plan, const struct c
         bytes[k] = always + most;
         arena_free(&arena);
     }
-    arena_free(&arena);
     return good;
 }
