@@ -12,10 +12,33 @@ static bool has_candidate(const struct run *run, int config)
     return false;
 }
 
-/* Keeps the first plan of the job under another configuration of as many strategies, where it fits. */
-static bool keep_under(struct run *run, const struct job *job, int config)
+/* What may still be tried for families, and how far that is. */
+struct families {
+    struct queue queue;
+    int64_t below_ns;  /* only plans that are shorter by the formula are of use */
+    int64_t walked_ns; /* the shortest that was walked: what is longer by the formula alone hardly wins */
+    bool rough;        /* a plan near its family's best will do, and one */
+    int *of;           /* (configurations) number of the family, ascending as they are met */
+    int count;
+    int *tries;                  /* (count) configurations solved for each family */
+    bool *met;                   /* (configurations) in the queue, or were */
+    bool *stepped;               /* (count) in this round */
+    struct job *jobs;            /* (count) of this round */
+    int tries_each;              /* of a family at most */
+    int solves_left, looks_left; /* looks: relaxations */
+};
+
+/* Longer plans of the configuration are of no use: other schedules may spare what filling and draining take. */
+static int64_t limit_of(const struct run *run, const struct families *f, int config)
+{
+    return min_i64(f->below_ns, run_with_idle_ns(&run->configs[config], f->walked_ns));
+}
+
+/* Keeps the first plan of the job under another configuration of as many strategies. *fits: it has room for it. */
+static bool keep_under(struct run *run, const struct job *job, int config, bool *fits)
 {
     const struct price_table *table = NULL;
+    *fits = false;
     if (!workbench_table(&run->bench, &run->configs[config], false, &table, run->err))
         return false;
     if (!table || table->strategy_count != job->table->strategy_count)
@@ -25,8 +48,10 @@ static bool keep_under(struct run *run, const struct job *job, int config)
                                .solution = job->result.plans[0],
                                .capacity_bytes = run->capacity_bytes,
                                .rough = true };
-    return rank_formula(run, &other, run->capacity_bytes, &other.solution.step_ns) &&
-           (other.solution.step_ns == INT64_MAX || run_add_candidate(run, &other));
+    if (!rank_formula(run, &other, run->capacity_bytes, &other.solution.step_ns))
+        return false;
+    *fits = other.solution.step_ns < INT64_MAX;
+    return !*fits || run_add_candidate(run, &other);
 }
 
 static bool is_candidate(const struct run *run, int config)
@@ -38,26 +63,50 @@ static bool is_candidate(const struct run *run, int config)
 }
 
 /* The formula errs most in what filling a pipeline costs: in a small model the job's best plan is a candidate with
- * every number of micro-batches that has none. Without it vgg-16 on 4x8 a100-sxm-80 took 13 % longer with a batch of
- * 32, since in the family that leads by the walk only one number of micro-batches was solved. */
-static bool keep_with_others(struct run *run, const struct job *job)
+ * smaller and larger micro-batches, as far as it fits. Without it vgg-16 on 4x8 a100-sxm-80 took 13 % longer with a
+ * batch of 32, since in the family that leads by the walk only one number of micro-batches was solved. */
+static bool keep_with_others(struct run *run, const struct families *f, const struct job *job)
 {
     const struct config *own = &run->configs[job->config];
-    for (int i = 0; i < run->config_count && job->result.plan_count > 0 && own->meshes == 0; i++)
-        if (config_equal_but(&run->configs[i], own, BUT_MICRO) && !is_candidate(run, i) && !keep_under(run, job, i))
-            return false;
+    if (job->result.plan_count == 0 || own->meshes > 0)
+        return true;
+    for (int by = -1; by <= 1; by += 2) {
+        bool fits = true;
+        for (int i = job->config + by; i >= 0 && i < run->config_count && fits; i += by)
+            if (config_equal_but(&run->configs[i], own, BUT_MICRO) && !is_candidate(run, i)) {
+                fits = run->first_ns[i] < limit_of(run, f, i);
+                if (fits && !keep_under(run, job, i, &fits))
+                    return false;
+            }
+    }
+    return true;
+}
+
+/* Walks the first plan of a configuration. */
+static bool note_walk(struct run *run, struct families *f, struct candidate c)
+{
+    c.plan = NULL;
+    if (!rank_make_plan(run, &c))
+        return false;
+    f->walked_ns = min_i64(f->walked_ns, c.ranked_ns);
+    plan_free(c.plan);
     return true;
 }
 
 /* These plans are not for the certificate but for the judge. */
-static bool solve_for_families(struct run *run, struct job *jobs, int count, int64_t below_ns, bool rough)
+static bool solve_for_families(struct run *run, struct families *f, struct job *jobs, int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         jobs[i].enough_ns = 1;
-    if (!propose_solve(run, jobs, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
+        jobs[i].below_ns = f->rough ? f->below_ns : limit_of(run, f, jobs[i].config);
+    }
+    if (!propose_solve(run, jobs, count, f->below_ns, f->rough ? FAMILY_GAP_PPM : 0))
         return false;
     for (int i = 0; i < count; i++) {
-        if (!propose_keep(run, &jobs[i], rough) || (!rough && !keep_with_others(run, &jobs[i])))
+        int before = run->candidate_count;
+        if (!propose_keep(run, &jobs[i], f->rough) ||
+            (!f->rough && run->candidate_count > before &&
+             (!note_walk(run, f, run->candidates[before]) || !keep_with_others(run, f, &jobs[i]))))
             return false;
         if (jobs[i].result.plan_count == 0 && jobs[i].arena)
             arena_free(jobs[i].arena); /* nobody keeps what lies in it */
@@ -85,24 +134,9 @@ static bool solve_files_order(struct run *run)
     for (int i = 0; i < run->config_count; i++)
         if (met[i])
             jobs[count++] = (struct job){ .config = i, .files_order = true };
-    return solve_for_families(run, jobs, count, INT64_MAX, false);
+    struct families all = { .below_ns = INT64_MAX, .walked_ns = INT64_MAX };
+    return solve_for_families(run, &all, jobs, count);
 }
-
-/* What may still be tried for families, and how far that is. */
-struct families {
-    struct queue queue;
-    int64_t below_ns; /* only shorter plans are of use */
-    bool rough;       /* a plan near its family's best will do, and one */
-    int *of;          /* (configurations) number of the family, ascending as they are met */
-    int count;
-    int *tries;                  /* (count) configurations solved for each family, those that are alike counted once */
-    bool *solved;                /* (configurations) */
-    bool *stepped;               /* (count) in this round */
-    int *failed;                 /* (count) 1 + the latest configuration without a plan; 0: none yet */
-    struct job *jobs;            /* (count) of this round */
-    int tries_each;              /* of a family at most */
-    int solves_left, looks_left; /* looks: relaxations */
-};
 
 static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
 {
@@ -116,6 +150,19 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
     f->queue.early_count += !at->late;
 }
 
+/* A neighbour in the space that differs in its prefetch alone was met: of these one speaks for all, and what is near
+ * the incumbent is looked at later (polish.c). */
+static bool met_alike(const struct run *run, const struct families *f, int config)
+{
+    for (int by = -1; by <= 1; by += 2)
+        for (int i = config + by;
+             i >= 0 && i < run->config_count && config_equal_but(&run->configs[i], &run->configs[config], BUT_PREFETCH);
+             i += by)
+            if (f->met[i])
+                return true;
+    return false;
+}
+
 /* The configurations whose first bounds are low enough. */
 static bool open_families(struct run *run, struct families *f)
 {
@@ -123,18 +170,19 @@ static bool open_families(struct run *run, struct families *f)
     int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
     f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
     f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
-    f->solved = arena_alloc(&run->arena, configs, sizeof *f->solved);
+    f->met = arena_alloc(&run->arena, configs, sizeof *f->met);
     if (arena_failed(&run->arena))
         return fail_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
-        if (at->bound_ns < f->below_ns)
-            add_to_families(f, run, first, at);
+        if (at->bound_ns >= limit_of(run, f, at->index) || met_alike(run, f, at->index))
+            continue;
+        f->met[at->index] = true;
+        add_to_families(f, run, first, at);
     }
     size_t count = (size_t)f->count + 1;
     f->tries = arena_alloc(&run->arena, count, sizeof *f->tries);
     f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
-    f->failed = arena_alloc(&run->arena, count, sizeof *f->failed);
     f->jobs = arena_alloc(&run->arena, count, sizeof *f->jobs);
     return !arena_failed(&run->arena) || fail_memory(run->err);
 }
@@ -148,19 +196,7 @@ static bool may_step(const struct run *run, const struct families *f, const stru
 {
     int config = at->at.index, family = f->of[config];
     return !f->stepped[family] && f->tries[family] < f->tries_each && (may_look(f, at) || f->solves_left > 0) &&
-           !(f->rough && has_candidate(run, config));
-}
-
-/* A neighbour in the space, which differs in prefetch alone, was solved. */
-static bool solved_alike(const struct run *run, const struct families *f, int config)
-{
-    for (int by = -1; by <= 1; by += 2)
-        for (int i = config + by;
-             i >= 0 && i < run->config_count && config_equal_but(&run->configs[i], &run->configs[config], BUT_PREFETCH);
-             i += by)
-            if (f->solved[i])
-                return true;
-    return false;
+           !(f->rough && has_candidate(run, config)) && at->at.bound_ns < limit_of(run, f, config);
 }
 
 /* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that was
@@ -170,11 +206,7 @@ static int step_families(const struct run *run, struct families *f)
     int count = 0;
     memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
     for (int i = 0; i < f->queue.count;) {
-        int config = f->queue.list[i].at.index, family = f->of[config], failed = f->failed[family] - 1;
-        if (failed >= 0 && config_equal_but(&run->configs[failed], &run->configs[config], BUT_PREFETCH)) {
-            i++; /* what differs from it in prefetch alone hardly fits either */
-            continue;
-        }
+        int family = f->of[f->queue.list[i].at.index];
         bool steps = may_step(run, f, &f->queue.list[i]);
         f->stepped[family] = true;
         if (!steps) {
@@ -190,8 +222,7 @@ static int step_families(const struct run *run, struct families *f)
                                          .files_order = !look && has_many_orders(run) };
         f->looks_left -= look;
         f->solves_left -= !look;
-        f->tries[family] += !look && !solved_alike(run, f, next.at.index);
-        f->solved[next.at.index] = !look;
+        f->tries[family] += !look;
     }
     return count;
 }
@@ -203,14 +234,11 @@ static bool solve_families(struct run *run, struct families *f)
     if (!open_families(run, f))
         return false;
     for (int count; !run_stops(run) && (count = step_families(run, f)) > 0;) {
-        if (!solve_for_families(run, f->jobs, count, f->below_ns, f->rough))
+        if (!solve_for_families(run, f, f->jobs, count))
             return false;
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count; i++)
             if (propose_is_open(&f->jobs[i]))
                 propose_put_back(&f->jobs[i], RELAXED);
-            else if (!f->jobs[i].bound_only && !f->jobs[i].result.feasible)
-                f->failed[f->of[f->jobs[i].config]] = f->jobs[i].config + 1;
-        }
     }
     return true;
 }
@@ -218,9 +246,9 @@ static bool solve_families(struct run *run, struct families *f)
 /* A family without a candidate gets one; of a small model, several. */
 bool families_solve(struct run *run)
 {
-    struct families families = { .rough = !run_is_small(run),
-                                 .tries_each = FAMILY_TRIES,
-                                 .solves_left = FAMILY_SOLVES };
+    struct families families = {
+        .walked_ns = INT64_MAX, .rough = !run_is_small(run), .tries_each = FAMILY_TRIES, .solves_left = FAMILY_SOLVES
+    };
     if (run->options->keep_all || run->best_ns == INT64_MAX)
         return true;
     families.below_ns = run->best_ns + run->best_ns / 1000 * (families.rough ? FAMILY_PERMILLE : SMALL_PERMILLE);
@@ -229,6 +257,12 @@ bool families_solve(struct run *run)
         families.solves_left *=
             SMALL_MORE * (run->bench.facts->cluster->group_count == MOST_ORDERED_GROUPS ? ORDERS_MORE : 1);
         families.looks_left = families.solves_left * FAMILY_LOOKS;
+        const struct candidate best = { .config = run->best_config,
+                                        .table = run->best_table,
+                                        .solution = run->best_solution,
+                                        .capacity_bytes = run->capacity_bytes };
+        if (!note_walk(run, &families, best))
+            return false;
     }
     return solve_families(run, &families) && (run_stops(run) || solve_files_order(run));
 }

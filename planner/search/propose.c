@@ -55,7 +55,9 @@ static bool prepare_job(struct run *run, struct job *job, int64_t below_ns, int6
     if (!run_problem(run, job->config, job->table, run->capacity_bytes, &job->problem))
         return false;
     job->problem.chain = job->files_order ? &run->bench.line : &run->bench.chain;
-    job->problem.below_ns = job->to_the_end ? min_i64(below_ns, run->best_ns) : below_ns;
+    job->problem.below_ns = job->below_ns > 0 ? job->below_ns : below_ns;
+    if (job->to_the_end)
+        job->problem.below_ns = min_i64(below_ns, run->best_ns);
     if (job->to_the_end || run->options->keep_all) {
         job->problem.node_limit = MANY_NODES;
         job->problem.most_nodes = 0;

@@ -12,6 +12,7 @@ struct job {
     int config; /* index */
     int64_t bound_ns;
     int64_t enough_ns;   /* the problem's */
+    int64_t below_ns;    /* only shorter plans are wanted of it; 0: as for all of its wave */
     struct queue *queue; /* that it was taken from */
     bool bound_only;     /* relaxed, not solved */
     bool by_least;       /* first by what strategies cost at least */
