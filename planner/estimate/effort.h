@@ -100,6 +100,10 @@ enum {
     KIN_PERMILLE = 1,      /* So far may the walk of a large plan be off beside what it was off for one of its family, */
     OTHER_PERMILLE = 10,   /* or of another with the same schedule; no more where a simulation takes more than a
                               budget: llama-3-405b on 2048x8 h100-sxm would gain 0.06 % by a fifth of its time. */
+    JUDGED_DEAR = 300000,  /* Where a simulation takes more than this the walk of kin is taken as it is, */
+    DEAR_PERMILLE = 3,     /* and that of others is hardly doubted. */
+    SOON_JUDGED = 50000,   /* Plans of small models that take less are simulated all the same; for others */
+    SPREAD_OF = 3,         /* the walk is doubted as far as it was seen to be off by so many plans. */
     MAX_SHRINKS = 6,       /* How often a candidate whose layout does not fit is solved again with less memory. */
     SHRUNK_GAP_PPM = 1000, /* How closely. */
     ROOM_PERMILLE = 2,     /* A plan leaves room for its layout beforehand where that lengthens it by so little. */

@@ -178,43 +178,6 @@ static bool family_simulated(const struct run *run, const struct candidate *c)
     return false;
 }
 
-int64_t judge_simulated_ns(const struct candidate *c)
-{
-    return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
-}
-
-/* How alike two candidates are in what the walk gets wrong: 0 not, 2 the same configuration. */
-static int likeness(const struct run *run, const struct candidate *a, const struct candidate *b)
-{
-    const struct config *x = &run->configs[a->config], *y = &run->configs[b->config];
-    if (x->schedule != y->schedule || !run_same_family(run, a->config, b->config))
-        return 0;
-    return a->config != b->config ? 1 : 2;
-}
-
-/* The candidate's walk, off as it was off for one that was simulated. */
-static double scaled_ns(const struct candidate *c, const struct candidate *like)
-{
-    return (double)c->ranked_ns * (double)judge_simulated_ns(like) / (double)like->ranked_ns;
-}
-
-int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
-{
-    const struct candidate *like = NULL;
-    bool met = false;
-    for (int i = 0; i < run->result->certificate.ranked; i++) {
-        const struct candidate *other = &run->candidates[i];
-        int alike = other->judged ? likeness(run, other, c) : 0;
-        met = met || alike == 2;
-        if (alike > 0 && judge_simulated_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
-            like = other;
-    }
-    double ns = (double)c->ranked_ns;
-    if (like && like->ranked_ns > 0)
-        ns = scaled_ns(c, like);
-    return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
-}
-
 /* The candidate of the best rank of a family of which no plan that fits was simulated; NULL: none. */
 static struct candidate *next_fresh(struct run *run)
 {
@@ -371,34 +334,6 @@ bool judge_simulate(const struct run *run, const struct candidate *c, int64_t wo
     return false;
 }
 
-/* What was simulated says that the candidate is not shorter than the incumbent: a plan that differs in what decides
- * nothing, such as how a layer without weights shards them, takes as long by the walk to the nanosecond, and the walk
- * is off alike for plans of one schedule. In small models it is too rough for that, and their plans are soon simulated.
- */
-static bool cannot_win(const struct run *run, const struct candidate *c)
-{
-    int64_t least_ns = INT64_MAX;
-    int nearest = -1;
-    if (run->options->top > 1 || run->options->keep_all || run_is_small(run))
-        return false;
-    for (int i = 0; i < run->candidate_count; i++) {
-        const struct candidate *other = &run->candidates[i];
-        const struct config *x = &run->configs[other->config], *y = &run->configs[c->config];
-        if (!other->simulated || other->simulated_ns <= 0 || other->ranked_ns <= 0 || x->schedule != y->schedule)
-            continue;
-        if (other->ranked_ns == c->ranked_ns && config_equal_but(x, y, BUT_PREFETCH | BUT_EXTRA))
-            return true;
-        bool kin = run_same_family(run, other->config, c->config);
-        if (kin < nearest)
-            continue;
-        int permille = other->effort > JUDGE_BUDGET ? 0 : kin ? KIN_PERMILLE : OTHER_PERMILLE;
-        double ns = scaled_ns(c, other);
-        least_ns = min_i64(kin > nearest ? INT64_MAX : least_ns, (int64_t)(ns - ns / 1000 * permille));
-        nearest = kin;
-    }
-    return nearest >= 0 && least_ns >= run_best_step_ns(run);
-}
-
 /* Prices say without lowering that the plan does not fit: of schedules that compute weights' gradients apart from
  * inputs', since the closed form does not know what is kept for these. *lacking: what is needed then, in the arena. */
 static bool lacks_memory(const struct run *run, const struct candidate *c, struct arena *arena,
@@ -434,7 +369,7 @@ static int list_next(struct run *run, struct candidate *c, choose *next, struct 
     int count = 0, marked = 0, most = run->options->paced ? 1 : run_at_once(run);
     struct candidate *marks[RUN_MOST_AT_ONCE];
     while (c && marked < most) {
-        bool looks_good = marked == 0 || (!ahead_has(run, c) && !cannot_win(run, c));
+        bool looks_good = marked == 0 || (!ahead_has(run, c) && !judge_cannot_win(run, c));
         if (looks_good)
             list[count++] = c;
         marks[marked++] = c;
@@ -490,12 +425,13 @@ static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, b
 static bool judge_one(struct run *run, struct candidate *c, choose *next, int64_t *spent)
 {
     bool beaten = false, lacks = false;
-    if (cannot_win(run, c)) {
-        c->judged = true;
+    c->judged = judge_cannot_win(run, c);
+    if (c->judged)
         return true;
-    }
-    if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)) ||
-        (!c->judged && !rival_yields(run, c, &beaten)))
+    if (!make_room(run, c) || !make_host_room(run, c, host_available(run, c->plan)))
+        return false;
+    c->judged = c->judged || judge_cannot_win(run, c); /* with the room that it has now */
+    if (!c->judged && !rival_yields(run, c, &beaten))
         return false;
     if (!beaten)
         return c->judged || (shrink_early(run, c, spent, &lacks) && (lacks || simulate_one(run, c, next, spent)));

@@ -69,11 +69,6 @@ bool host_room_solve(struct run *run, struct candidate *c, int64_t most_bytes, b
 bool judge_candidates(struct run *run);
 /* Candidates that are not judged yet, of schedules that the formula does not bound. */
 bool judge_more(struct run *run);
-/* What the judge said of it, at least; 0: nothing. */
-int64_t judge_simulated_ns(const struct candidate *c);
-/* What the simulation would say of the candidate if its rank was off as for those that are most alike. Where nobody has
- * judged any of its kind it counts as a little shorter: what is alike fares alike. */
-int64_t judge_expected_ns(const struct run *run, const struct candidate *c);
 /* Simulates candidates as far as the budget goes beyond *spent, until one is shorter than the best. */
 bool judge_better(struct run *run, int64_t *spent, bool *better);
 /* Simulates the candidate's plan, a second time where its memory says little the first time; *spent grows by the
@@ -89,6 +84,14 @@ bool judge_settle(struct run *run);
 /* One plan simulated, at the price of few micro-batches. */
 bool judge_plan(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                 struct estimate **out, struct error *err);
+
+/* judge_expected.c. What the judge said of it, at least; 0: nothing. */
+int64_t judge_simulated_ns(const struct candidate *c);
+/* What the simulation would say of the candidate if its rank was off as for those that are most alike. Where nobody has
+ * judged any of its kind it counts as a little shorter: what is alike fares alike. */
+int64_t judge_expected_ns(const struct run *run, const struct candidate *c);
+/* What was simulated says that the candidate is not shorter than the incumbent. */
+bool judge_cannot_win(const struct run *run, const struct candidate *c);
 
 /* rival.c: *out: the walk says that options->rival takes at most one part in HARDLY_SHARE longer. The walk sees no
  * waits for bytes, of which a plan that was chosen by simulation has fewer than others. */
