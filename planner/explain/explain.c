@@ -444,6 +444,7 @@ bool explain_nearest(struct explainer *e, const struct space *space, const struc
         return true;
     struct search_options options = options_in(e, space);
     options.nearest_only = true;
+    options.paced = false; /* it is asked for its memory alone, and not laid out where it cannot fit */
     return search_run(out, e->model, facts, &options, &why) || why.kind == ERROR_INPUT ||
            fail_kind(err, why.kind, "%s", why.message);
 }
