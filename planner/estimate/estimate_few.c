@@ -339,13 +339,25 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     return true;
 }
 
+/* What no layout makes fit is not laid out, and nobody asks for its time. */
+static bool lacks_paced(struct prediction *p, const struct pace *pace, const struct facts *facts)
+{
+    p->fits = true;
+    for (int s = 0; s < p->stage_count; s++) {
+        p->available_bytes[s] = cost_stage_available_bytes(facts, pace->plan, s);
+        p->peak_bytes[s] = pace->least_bytes[s];
+        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
+    }
+    return !p->fits;
+}
+
 /* The step that is worth it and fits, and its memory. */
 static bool measure_paced(struct estimate *estimate, struct pace *pace, const struct paced_apart *apart,
                           const struct facts *facts, struct error *err)
 {
     struct prediction *p = &estimate->prediction;
     struct paced_step step;
-    struct judging judging = pace->further > 0 ? estimate_judging_shortened(pace->plan) : (struct judging){ 0 };
+    struct judging judging = estimate_judging_paced(pace);
     if (!pace_lay_out(pace, err))
         return false;
     estimate_fill_memory(p, pace->few.program, facts, &judging);
@@ -368,8 +380,9 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
     if (!estimate)
         return fail_memory(err);
     struct paced_apart apart = { 0 };
-    bool good = pace_take(&kept, shelf, model, plan, err);
-    if (good && (worth_ns < INT64_MAX || kept->pace.further > 0)) {
+    bool good = pace_take(&kept, shelf, model, plan, err) && pace_bound(&kept->pace, err);
+    bool lacks = good && lacks_paced(&estimate->prediction, &kept->pace, facts);
+    if (good && !lacks && (worth_ns < INT64_MAX || kept->pace.further > 0)) {
         good = pace_time_apart(&kept->pace, facts, &estimate->arena, &apart, err);
         estimate->apart_ns = apart.step_ns;
         estimate->beaten = apart.step_ns >= worth_ns;
@@ -379,7 +392,7 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
         estimate->effort = kept->pace.further > 0 ? effort : effort_of_few(plan, effort);
         estimate->program_instrs = program_instrs(kept->pace.few.program);
         estimate->micro_batches_simulated = pace_micro_batches(&kept->pace);
-        good = estimate->beaten || measure_paced(estimate, &kept->pace, &apart, facts, err);
+        good = lacks || estimate->beaten || measure_paced(estimate, &kept->pace, &apart, facts, err);
     }
     pace_give(shelf, kept);
     if (!good) {

@@ -39,7 +39,7 @@ static int64_t losses_bytes(const struct program *program, int stage, int furthe
     return bytes / micros * further;
 }
 
-static int64_t promised_bytes(const struct program *program, int stage, const struct judging *judging)
+int64_t estimate_stage_bytes(const struct program *program, int stage, const struct judging *judging)
 {
     return with_rooms(program->stages[stage].arena_bytes, judging->rooms) +
            losses_bytes(program, stage, judging->left_out);
@@ -68,7 +68,7 @@ void estimate_fill_memory(struct prediction *p, const struct program *program, c
     p->fits = true;
     for (int s = 0; s < program->stage_count; s++) {
         p->available_bytes[s] = cost_stage_available_bytes(facts, program->plan, s);
-        p->peak_bytes[s] = promised_bytes(program, s, judging);
+        p->peak_bytes[s] = estimate_stage_bytes(program, s, judging);
         p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
     fill_host(p, program, facts, judging->rooms);
@@ -84,6 +84,11 @@ static struct judging judging_of(const struct plan *plan, int micro_batches)
 struct judging estimate_judging_shortened(const struct plan *plan)
 {
     return judging_of(plan, estimate_settled_micro_batches(plan));
+}
+
+struct judging estimate_judging_paced(const struct pace *pace)
+{
+    return pace->further > 0 ? estimate_judging_shortened(pace->plan) : (struct judging){ 0 };
 }
 
 /* Micro-batches take turns in a stage's places: after so many all stages are where they were. Of many places, most are.
@@ -197,7 +202,7 @@ bool estimate_program_bytes(int64_t *bytes, const struct program *program, const
     int more = settling_micro_batches(plan, program_instrs(program), few);
     bool good = more == 0 || lay_out(&l, model, plan, more, err);
     for (int s = 0; s < plan->stage_count && good; s++)
-        bytes[s] = more > 0 ? promised_bytes(l.program, s, &l.judging) : promised_bytes(program, s, &judging);
+        bytes[s] = more > 0 ? estimate_stage_bytes(l.program, s, &l.judging) : estimate_stage_bytes(program, s, &judging);
     layouts_free(&l);
     return good;
 }

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_ESTIMATE_ESTIMATE_PARTS_H
 #define CLEAVE_ESTIMATE_ESTIMATE_PARTS_H
 #include "planner/estimate/estimate.h"
+#include "planner/estimate/pace.h"
 
 /* How a program is judged: simulated although it does not fit; whether it stands for one of more micro-batches; and
  * what the promise of its memory adds, if it has fewer micro-batches than the plan: so many times 1/64, since more may
@@ -31,6 +32,10 @@ void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, c
 /* ---- estimate_memory.c ---- */
 /* Of a plan that is judged on few micro-batches. */
 struct judging estimate_judging_shortened(const struct plan *plan);
+/* By a pace's few. */
+struct judging estimate_judging_paced(const struct pace *pace);
+/* What the program's arena promises of the stage's memory. */
+int64_t estimate_stage_bytes(const struct program *program, int stage, const struct judging *judging);
 /* The bytes of a program that is laid out, against the devices'. */
 void estimate_fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
                           const struct judging *judging);

@@ -2,9 +2,11 @@
 #include "base/num.h"
 #include "planner/estimate/estimate_parts.h"
 #include "planner/layout/layout.h"
+#include "planner/layout/lives.h"
 #include "planner/lower/lower.h"
 #include "planner/program/schedule.h"
 #include "planner/sim/simulate.h"
+#include <stdlib.h>
 
 static bool lower(struct shortened *s, const struct pace *pace, int micro_batches, struct error *err)
 {
@@ -46,12 +48,28 @@ void pace_close(struct pace *pace)
     shortened_free(&pace->few);
     shortened_free(&pace->apart);
     shortened_free(&pace->longer);
+    free(pace->least_bytes);
+    pace->least_bytes = NULL;
     pace->laid_out = pace->longer_laid_out = false;
+}
+
+bool pace_bound(struct pace *pace, struct error *err)
+{
+    struct program *few = pace->few.program;
+    struct judging judging = estimate_judging_paced(pace);
+    if (pace->least_bytes)
+        return true;
+    if (!lives_split(few, err) || !layout_bound_bytes(few, err))
+        return false;
+    pace->least_bytes = malloc((size_t)few->stage_count * sizeof *pace->least_bytes);
+    for (int s = 0; pace->least_bytes && s < few->stage_count; s++)
+        pace->least_bytes[s] = estimate_stage_bytes(few, s, &judging);
+    return pace->least_bytes || fail_memory(err);
 }
 
 bool pace_lay_out(struct pace *pace, struct error *err)
 {
-    pace->laid_out = pace->laid_out || layout_program(pace->few.program, err);
+    pace->laid_out = pace->laid_out || (pace_bound(pace, err) && layout_place_and_order(pace->few.program, err));
     return pace->laid_out;
 }
 

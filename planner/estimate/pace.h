@@ -20,6 +20,7 @@ struct pace {
     int further, period;     /* micro-batches that `few` has not, and that `longer` has more; 0: few is all */
     struct shortened few, apart, longer; /* apart: few as it was lowered, where it is laid out and that is asked for */
     bool laid_out;                       /* few is */
+    int64_t *least_bytes; /* (stages) that few's layout promises at least, whatever it is; NULL: nobody has asked */
     bool uneven, longer_laid_out;        /* uneven: longer is laid out, too, when the plan is timed */
 };
 /* What a step takes, and each stage's part of it; (stages) adds up to step_ns. */
@@ -45,6 +46,8 @@ static inline int pace_micro_batches(const struct pace *pace)
 /* The step under these facts as if no bytes were used twice, in the arena: hardly more than the plan takes. */
 bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena *arena, struct paced_apart *out,
                      struct error *err);
+/* Finds `least_bytes`, once: soon known beside what a layout takes. */
+bool pace_bound(struct pace *pace, struct error *err);
 /* Lays `few` out, once: it tells the memory. */
 bool pace_lay_out(struct pace *pace, struct error *err);
 /* The step, when it is laid out. apart: under the same facts; not read where few is all. */
