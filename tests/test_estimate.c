@@ -286,6 +286,28 @@ START_TEST(periodic_estimate_agrees)
 }
 END_TEST
 
+/* On devices that have half of what the plan takes it does not fit, which is told without a layout: by bytes that it
+ * takes at least, more than there are. */
+static void check_lacking(const struct model *model, const struct graph *graph, const struct plan *plan,
+                          const struct estimate *roomy)
+{
+    struct world tight = world_open("4x2:toy", estimate_peak_bytes(&roomy->prediction) / 2, 6);
+    struct estimate *lacking = NULL;
+    struct error err = { 0 };
+    bool lacks = false;
+    ck_assert_msg(estimate_plan_paced(&lacking, NULL, model, graph, plan, &tight.facts, INT64_MAX, &err), "%s",
+                  err.message);
+    ck_assert(!lacking->prediction.fits && !lacking->beaten);
+    for (int k = 0; k < plan->stage_count; k++) {
+        ck_assert_int_le(lacking->prediction.peak_bytes[k], roomy->prediction.peak_bytes[k]);
+        ck_assert_int_ge(lacking->prediction.peak_bytes[k], roomy->prediction.peak_bytes[k] / 4 * 3);
+        lacks |= lacking->prediction.peak_bytes[k] > lacking->prediction.available_bytes[k];
+    }
+    ck_assert(lacks);
+    estimate_free(lacking);
+    world_close(&tight);
+}
+
 /* The pace of few micro-batches tells a long step under every schedule, with weights that are sharded or not; its parts
  * add up to it. Where backward passes are split and gather weights, memory that another number of micro-batches packs
  * otherwise makes them wait otherwise. */
@@ -328,6 +350,7 @@ START_TEST(pace_agrees)
         ck_assert_msg(estimate_plan_paced(&beaten, NULL, world.model, graph, plan, &world.facts, is / 2, &err), "%s",
                       err.message);
         ck_assert(beaten->beaten && beaten->apart_ns >= is / 2 && beaten->apart_ns <= is + is / 100);
+        check_lacking(world.model, graph, plan, paced);
         estimate_free(paced);
         estimate_free(beaten);
         estimate_free(all);

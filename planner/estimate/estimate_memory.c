@@ -202,7 +202,8 @@ bool estimate_program_bytes(int64_t *bytes, const struct program *program, const
     int more = settling_micro_batches(plan, program_instrs(program), few);
     bool good = more == 0 || lay_out(&l, model, plan, more, err);
     for (int s = 0; s < plan->stage_count && good; s++)
-        bytes[s] = more > 0 ? estimate_stage_bytes(l.program, s, &l.judging) : estimate_stage_bytes(program, s, &judging);
+        bytes[s] =
+            more > 0 ? estimate_stage_bytes(l.program, s, &l.judging) : estimate_stage_bytes(program, s, &judging);
     layouts_free(&l);
     return good;
 }

@@ -21,7 +21,7 @@ struct pace {
     struct shortened few, apart, longer; /* apart: few as it was lowered, where it is laid out and that is asked for */
     bool laid_out;                       /* few is */
     int64_t *least_bytes; /* (stages) that few's layout promises at least, whatever it is; NULL: nobody has asked */
-    bool uneven, longer_laid_out;        /* uneven: longer is laid out, too, when the plan is timed */
+    bool uneven, longer_laid_out; /* uneven: longer is laid out, too, when the plan is timed */
 };
 /* What a step takes, and each stage's part of it; (stages) adds up to step_ns. */
 struct paced_step {
