@@ -35,13 +35,6 @@ static bool atom_differs(const struct layout *a, const struct layout *b, int ato
     return a->kind[atom] == LAYOUT_SHARDED && (a->dim[atom] != b->dim[atom] || a->order[atom] != b->order[atom]);
 }
 
-static void set_atom(struct layout *layout, int atom, const struct layout *like)
-{
-    layout->kind[atom] = like->kind[atom];
-    layout->dim[atom] = like->dim[atom];
-    layout->order[atom] = like->order[atom];
-}
-
 /* Product of the atoms outside this one that split the same dim: fixes which digits of an index the atom's coordinate
  * decides. */
 static int64_t outer_product(const struct path *path, const struct layout *layout, int atom)
@@ -115,7 +108,9 @@ static void apply(struct path *path, const struct layout *to, const struct trans
             if (!atom_differs(&path->now, to, i) || path->now.kind[i] != table[k].from || to->kind[i] != table[k].to)
                 continue;
             atoms |= 1u << i;
-            set_atom(&next, i, to);
+            next.kind[i] = to->kind[i];
+            next.dim[i] = to->dim[i];
+            next.order[i] = to->order[i];
         }
         if (!atoms)
             continue;

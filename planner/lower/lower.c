@@ -30,11 +30,6 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
     ++*count;
 }
 
-static int producer_stage(const struct lowering *l, int value)
-{
-    return lower_stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer);
-}
-
 /* The backward pass starts at the loss; a model without one is pulled at every output that nobody reads. */
 static bool pulled(const struct lowering *l, int value)
 {
@@ -57,26 +52,23 @@ static void leaving_value(struct lowering *l, int value, int chunk)
     }
 }
 
-static void segment_crossings(struct lowering *l, int segment, int chunk)
-{
-    const struct segment *s = &l->graph->segments[segment];
-    for (int i = 0; i < s->in_count; i++) {
-        int value = s->in[i].id;
-        if (!l->graph->values[value].input && !lower_made_here(l, value))
-            add_crossing(l->crossings.entering, &l->crossings.entering_count, value, producer_stage(l, value), chunk);
-    }
-    for (int i = 0; i < s->out_count; i++)
-        leaving_value(l, s->out[i].id, chunk);
-}
-
 /* What crosses, in the same order on both sides: by value. */
 static void collect_crossings(struct lowering *l)
 {
     l->crossings.entering_count = l->crossings.leaving_count = 0;
     for (int c = 0; c < l->here.chunk_count; c++) {
         l->here.copy = c % l->here.copies;
-        for (int segment = l->here.chunks[c].first; segment < l->here.chunks[c].end; segment++)
-            segment_crossings(l, segment, c);
+        for (int segment = l->here.chunks[c].first; segment < l->here.chunks[c].end; segment++) {
+            const struct segment *s = &l->graph->segments[segment];
+            for (int i = 0; i < s->in_count; i++) {
+                int value = s->in[i].id;
+                if (!l->graph->values[value].input && !lower_made_here(l, value))
+                    add_crossing(l->crossings.entering, &l->crossings.entering_count, value,
+                                 lower_stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer), c);
+            }
+            for (int i = 0; i < s->out_count; i++)
+                leaving_value(l, s->out[i].id, c);
+        }
     }
 }
 
@@ -112,27 +104,6 @@ static void open_forward(struct lowering *l, const struct action *action)
     }
 }
 
-/* Beside a gradient that another chunk of this stage has left there it is a summand. */
-static void receive_gradient(struct lowering *l, int index, const struct site *site)
-{
-    int value = l->crossings.leaving[index].value;
-    struct layout layout = lower_base_layouts(l, value).gradient;
-    int base = lower_find_version(l, true, value, site->micro, &layout),
-        buffer = lower_arrived(l, true, index, site->micro);
-    if (base < 0)
-        lower_set_live(l, buffer, true);
-    else
-        emit_pair(l, OP_ADD, LANE_COMPUTE, site, buffer, base)->accumulate = true;
-}
-
-static void seed_gradient(struct lowering *l, int value, const struct site *site)
-{
-    struct layout layout = lower_base_layouts(l, value).gradient;
-    int buffer = lower_add_version(l, true, value, site->micro, &layout);
-    lower_set_live(l, buffer, true);
-    emit_pair(l, OP_SEED, LANE_COMPUTE, site, -1, buffer);
-}
-
 static void open_backward(struct lowering *l, const struct action *action)
 {
     struct site site = { .phase = PHASE_BACKWARD_INPUT,
@@ -142,10 +113,19 @@ static void open_backward(struct lowering *l, const struct action *action)
         int value = l->crossings.leaving[i].value;
         if (!graph_needs_gradient(l->graph, value) || l->crossings.leaving[i].chunk != action->chunk)
             continue;
-        if (l->crossings.leaving[i].stage >= 0)
-            receive_gradient(l, i, &site);
-        else
-            seed_gradient(l, value, &site);
+        struct layout layout = lower_base_layouts(l, value).gradient;
+        if (l->crossings.leaving[i].stage >= 0) {
+            int base = lower_find_version(l, true, value, site.micro, &layout),
+                buffer = lower_arrived(l, true, i, site.micro);
+            if (base < 0)
+                lower_set_live(l, buffer, true);
+            else /* beside a gradient that another chunk of this stage has left there it is a summand */
+                emit_pair(l, OP_ADD, LANE_COMPUTE, &site, buffer, base)->accumulate = true;
+        } else {
+            int buffer = lower_add_version(l, true, value, site.micro, &layout);
+            lower_set_live(l, buffer, true);
+            emit_pair(l, OP_SEED, LANE_COMPUTE, &site, -1, buffer);
+        }
     }
 }
 
@@ -222,7 +202,7 @@ static void run_visits(struct lowering *l)
                 repeat_note(l, &visit->action);
             visit_layer(l, visit);
             bucket_flush(l, false);
-            lower_release_visit(l);
+            lower_release(l, false);
             if (visit->closes)
                 repeat_end(l, &visit->action);
         }
@@ -244,24 +224,14 @@ static void run_visits(struct lowering *l)
 }
 
 /* ---- stages ---- */
-static struct action *stage_actions(struct lowering *l, int *count)
-{
-    if (l->crossings.clock.stages) {
-        *count = l->crossings.clock.stages[l->stage].count;
-        return l->crossings.clock.stages[l->stage].actions;
-    }
-    struct action *actions = clock_actions(l->plan, l->stage, count, &l->scratch);
-    if (!actions)
-        lower_memory(l);
-    return actions;
-}
-
 static bool list_visits(struct lowering *l, const struct layer_range *layers)
 {
-    int count, most = 0;
-    const struct action *actions = stage_actions(l, &count);
+    bool timed = l->crossings.clock.stages;
+    int count = timed ? l->crossings.clock.stages[l->stage].count : 0, most = 0;
+    const struct action *actions =
+        timed ? l->crossings.clock.stages[l->stage].actions : clock_actions(l->plan, l->stage, &count, &l->scratch);
     if (!actions)
-        return false;
+        return lower_memory(l);
     l->visits.count = 0;
     for (int c = 0; c < l->here.chunk_count; c++)
         most = layers[c].count > most ? layers[c].count : most;
@@ -277,16 +247,6 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
         }
     }
     return true;
-}
-
-/* The segments of each chunk. */
-static void set_chunks(struct lowering *l, const struct layer_range *layers, int chunk_count)
-{
-    l->here.chunk_count = chunk_count;
-    for (int c = 0; c < chunk_count; c++) {
-        const struct graph_layer *first = &l->graph->layers[layers[c].first], *last = first + layers[c].count - 1;
-        l->here.chunks[c] = (struct segment_range){ first->first_segment, last->first_segment + last->segment_count };
-    }
 }
 
 /* The stage's list moves to the program, without the room that it did not need. */
@@ -307,8 +267,6 @@ static bool keep_instrs(struct lowering *l)
 static bool lower_stage(struct lowering *l, int stage)
 {
     struct layer_range layers[PLAN_MAX_CHUNKS];
-    for (int c = 0; c < l->plan->chunk_count; c++)
-        layers[c] = plan_stage_chunk(l->plan, stage, c);
     l->stage = stage;
     l->made.first_buffer = l->program->buffer_count;
     l->steady.part = STEP_OWN;
@@ -318,7 +276,12 @@ static bool lower_stage(struct lowering *l, int stage)
     l->here.copy = 0;
     l->here.micro_count = plan_stage_micro_batches(l->plan, stage);
     l->program->stages[stage].instrs = l->made.instrs;
-    set_chunks(l, layers, l->plan->chunk_count);
+    l->here.chunk_count = l->plan->chunk_count;
+    for (int c = 0; c < l->plan->chunk_count; c++) {
+        layers[c] = plan_stage_chunk(l->plan, stage, c);
+        const struct graph_layer *first = &l->graph->layers[layers[c].first], *last = first + layers[c].count - 1;
+        l->here.chunks[c] = (struct segment_range){ first->first_segment, last->first_segment + last->segment_count };
+    }
     collect_crossings(l);
     lower_collect_weights(l);
     lower_find_recomputed(l);

@@ -102,16 +102,6 @@ static void read_values(struct backward *b, unsigned in_mask, unsigned out_mask)
     }
 }
 
-/* The product's chunks after the first write beside it. */
-static void note_defines(const struct backward *b)
-{
-    if (b->segment != b->l->walk.first || b->first > 0)
-        return;
-    b->l->walk.defines = 0;
-    for (int i = 0; i < b->s->in_count; i++)
-        b->l->walk.defines |= (unsigned)b->defines[i] << i;
-}
-
 static void open_gradients(struct backward *b)
 {
     struct lowering *l = b->l;
@@ -137,7 +127,11 @@ static void open_gradients(struct backward *b)
             b->defines[i] = false;
         }
     }
-    note_defines(b);
+    if (b->segment != l->walk.first || b->first > 0)
+        return; /* the product's chunks after the first write beside it */
+    l->walk.defines = 0;
+    for (int i = 0; i < b->s->in_count; i++)
+        l->walk.defines |= (unsigned)b->defines[i] << i;
 }
 
 /* A segment may read one value twice (a sum of a value with itself): neither operand alone may define the gradient. */
@@ -201,16 +195,6 @@ static void rotate(struct backward *b, int round)
     }
 }
 
-/* Define bit of an input gradient in a round. */
-static void define_input(const struct backward *b, struct instr *instr, int i, int round)
-{
-    int dim_count = b->l->graph->values[b->s->in[i].id].dim_count;
-    bool own_part = recipe_sliced_dim(b->assignment, &b->s->in[i], dim_count) >= 0;
-    bool define = b->streams[i] ? round == 0 && !b->cleared[i] : b->defines[i] && (round == 0 || own_part);
-    if (define && b->gradient_in[i] >= 0)
-        instr->define |= (uint8_t)(1u << i);
-}
-
 static void open_travelling(struct backward *b)
 {
     struct lowering *l = b->l;
@@ -245,13 +229,17 @@ static void input_phase(struct backward *b)
         instr->first = round == 0;
         for (int i = 0; i < b->s->in_count; i++) {
             table.buffer[ROLE_GRADIENT_IN][i] = b->streams[i] ? b->travelling[i] : b->gradient_in[i];
-            define_input(b, instr, i, round);
+            int dim_count = l->graph->values[b->s->in[i].id].dim_count;
+            bool own_part = recipe_sliced_dim(b->assignment, &b->s->in[i], dim_count) >= 0;
+            bool define = b->streams[i] ? round == 0 && !b->cleared[i] : b->defines[i] && (round == 0 || own_part);
+            if (define && b->gradient_in[i] >= 0)
+                instr->define |= (uint8_t)(1u << i);
         }
         lower_set_operands(l, instr, &table);
         if (b->assignment->ring_atom >= 0)
             rotate(b, round);
         if (b->rounds > 1)
-            lower_release_parts(l);
+            lower_release(l, true);
     }
 }
 
@@ -299,7 +287,7 @@ static void weight_phase(struct backward *b)
     for (int round = b->first; round < end && !b->l->failed; round++) {
         weight_round(b, round);
         if (end > 1)
-            lower_release_parts(b->l);
+            lower_release(b->l, true);
     }
 }
 

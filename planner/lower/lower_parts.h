@@ -1,5 +1,6 @@
-/* Inside lowering: what lower*.c share; what each of them does for the others stands in a header of its name. Stages are lowered one after another; everything is made on
- * demand, so what communicates, what is computed again and what stays alive follow from who asks for which version. */
+/* Inside lowering: what lower*.c share; what each of them does for the others stands in a header of its name. Stages
+ * are lowered one after another; everything is made on demand, so what communicates, what is computed again and what
+ * stays alive follow from who asks for which version. */
 #ifndef CLEAVE_LOWER_LOWER_PARTS_H
 #define CLEAVE_LOWER_LOWER_PARTS_H
 #include "planner/program/clock.h"

@@ -10,21 +10,14 @@
 #include "planner/lower/lower_emit.h"
 #include <string.h>
 
-static void forget_micro(struct lowering *l, int micro)
-{
-    for (int value = 0; value < l->graph->value_count; value++)
-        l->made.version_head[0][value * l->micro_count + micro] =
-            l->made.version_head[1][value * l->micro_count + micro] = -1;
-}
-
 void steady_begin(struct lowering *l, const struct action *action)
 {
     if (!schedules[l->plan->schedule]->asynchronous)
         return;
     l->steady.part = action->part;
     l->steady.version = schedule_version(l->plan, l->stage, action->micro, action->part);
-    if (action->part == STEP_AHEAD)
-        forget_micro(l, action->micro);
+    for (int value = 0; value < l->graph->value_count && action->part == STEP_AHEAD; value++)
+        *lower_version_head(l, false, value, action->micro) = *lower_version_head(l, true, value, action->micro) = -1;
 }
 
 /* ---- what the next step finds ---- */

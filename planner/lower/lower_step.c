@@ -56,9 +56,13 @@ static struct bucket *bucket_for(struct lowering *l, const struct bucket *like)
     return unused;
 }
 
-/* A second reduction into the same accumulator stays behind the first. */
-static void flush_before(struct lowering *l, int destination)
+void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
+                const struct site *site, int source, int destination)
 {
+    struct bucket like = { .op = op, .atoms = atoms, .lane = lane, .accumulate = accumulate, .site = *site };
+    if (l->failed)
+        return;
+    /* A second reduction into the same accumulator stays behind the first. */
     for (int i = 0; i < MAX_BUCKETS; i++) {
         bool waits = false;
         for (int k = 0; k < l->weights.buckets[i].count; k++)
@@ -66,15 +70,6 @@ static void flush_before(struct lowering *l, int destination)
         if (waits)
             flush_one(l, &l->weights.buckets[i]);
     }
-}
-
-void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
-                const struct site *site, int source, int destination)
-{
-    struct bucket like = { .op = op, .atoms = atoms, .lane = lane, .accumulate = accumulate, .site = *site };
-    if (l->failed)
-        return;
-    flush_before(l, destination);
     struct bucket *bucket = bucket_for(l, &like);
     if (!lower_grow(l, &l->scratch, (void **)&bucket->pairs, bucket->count, &bucket->capacity, sizeof *bucket->pairs))
         return;
@@ -86,26 +81,24 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 }
 
 /* ---- copies of a weight on several stages ---- */
-/* Those of one use in one copy of the model: replicas that take turns hold one each. */
-static void add_use(struct lowering *l, int weight, int layer, int copy, int stages[MAX_HOLDERS], int *count)
-{
-    int stage = plan_stage_of_copy(l->plan, layer, copy), turns = plan_stage_turns(l->plan, stage);
-    for (int turn = 0; turn < turns && !l->failed; turn++) {
-        if (plan_add_stages(stages, count, MAX_HOLDERS, stage + turn))
-            continue;
-        l->failed = true;
-        fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
-             l->graph->weights[weight].name, MAX_HOLDERS);
-    }
-}
-
 /* The stages that hold the weight, ascending. */
 static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
 {
     int count = 0;
-    for (int slot = l->known.use_head[weight]; slot >= 0 && !l->failed; slot = l->known.use_next[slot])
-        for (int copy = 0; copy < l->here.copies; copy++)
-            add_use(l, weight, l->graph->segments[slot / MAX_OPERANDS].layer, copy, stages, &count);
+    for (int slot = l->known.use_head[weight]; slot >= 0 && !l->failed; slot = l->known.use_next[slot]) {
+        for (int copy = 0; copy < l->here.copies; copy++) {
+            /* Replicas that take turns hold one each. */
+            int stage = plan_stage_of_copy(l->plan, l->graph->segments[slot / MAX_OPERANDS].layer, copy),
+                turns = plan_stage_turns(l->plan, stage);
+            for (int turn = 0; turn < turns && !l->failed; turn++) {
+                if (plan_add_stages(stages, &count, MAX_HOLDERS, stage + turn))
+                    continue;
+                l->failed = true;
+                fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
+                     l->graph->weights[weight].name, MAX_HOLDERS);
+            }
+        }
+    }
     return count;
 }
 
@@ -265,9 +258,11 @@ static void update_all(struct lowering *l, int scalar, int micro)
     }
 }
 
-/* Over atoms on which a sharded gradient is still partial. */
-static void reduce_rest(struct lowering *l)
+void lower_step(struct lowering *l, int micro)
 {
+    int scalar = -1;
+    bucket_flush(l, true);
+    /* A sharded gradient may still be partial over other atoms. */
     for (int i = 0; i < l->weights.reduced_count && !l->failed; i++) {
         const struct stage_weight *w = &l->weights.of[l->weights.parts[l->weights.reduced[i]].weight];
         struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
@@ -275,10 +270,6 @@ static void reduce_rest(struct lowering *l)
             lower_reduce_unsharded(l, l->weights.reduced[i], &site);
     }
     bucket_flush(l, true);
-}
-
-static void add_foreign(struct lowering *l)
-{
     for (int i = 0; i < l->weights.foreign_count && !l->failed; i++) {
         struct site site = { .phase = PHASE_STEP, .layer = l->weights.foreign[i].layer, .micro = -1 };
         int gradient = l->weights.parts[l->weights.foreign[i].part].gradient;
@@ -286,14 +277,6 @@ static void add_foreign(struct lowering *l)
         int like = lower_convert_buffer(l, l->weights.foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
         emit_pair(l, OP_ADD, LANE_COMPUTE, &site, like, gradient)->accumulate = true;
     }
-}
-
-void lower_step(struct lowering *l, int micro)
-{
-    int scalar = -1;
-    bucket_flush(l, true);
-    reduce_rest(l);
-    add_foreign(l);
     /* By number, not in the order of first use: the stages must agree on which weight's copies come first. */
     for (int weight = 0; weight < l->graph->weight_count && !l->failed; weight++) {
         const struct stage_weight *w = &l->weights.of[weight];

@@ -35,32 +35,21 @@ static int first_reader(const struct lowering *l, int value, int *index)
     return -1;
 }
 
-static struct layout_pair no_layouts(void)
-{
-    struct layout_pair pair;
-    memset(&pair, 0, sizeof pair);
-    return pair;
-}
-
-static int output_index(const struct segment *segment, int value)
-{
-    int index = 0;
-    while (index < segment->out_count - 1 && segment->out[index].id != value)
-        index++;
-    return index;
-}
-
 struct layout_pair lower_base_layouts(const struct lowering *l, int value)
 {
     const struct value *v = &l->graph->values[value];
-    int index, reader;
+    int index = 0, reader;
     if (v->input)
-        return no_layouts();
-    if (lower_made_here(l, value))
-        return recipe_of(l, v->producer)->out[output_index(&l->graph->segments[v->producer], value)];
+        return (struct layout_pair){ 0 };
+    if (lower_made_here(l, value)) {
+        const struct segment *s = &l->graph->segments[v->producer];
+        while (index < s->out_count - 1 && s->out[index].id != value)
+            index++;
+        return recipe_of(l, v->producer)->out[index];
+    }
     reader = first_reader(l, value, &index);
     if (reader < 0)
-        return no_layouts();
+        return (struct layout_pair){ 0 };
     struct layout_pair landing = recipe_of(l, reader)->in[index];
     for (int i = 0; i < MAX_ATOMS; i++) { /* sums are complete before a value or its gradient crosses */
         if (landing.forward.kind[i] == LAYOUT_PARTIAL)
@@ -115,22 +104,6 @@ static int best_source(const struct lowering *l, int value, int micro, const str
     return best;
 }
 
-/* The value in its base layout, computed here: what was received stays alive. */
-static int materialize_base(struct lowering *l, int value, const struct layout *base, const struct site *site)
-{
-    if (lower_made_here(l, value)) {
-        struct site forward = *site;
-        forward.phase = PHASE_FORWARD;
-        forward.layer = l->graph->segments[l->graph->values[value].producer].layer;
-        lower_forward_segment(l, l->graph->values[value].producer, &forward);
-        return lower_find_version(l, false, value, site->micro, base);
-    }
-    l->failed = true;
-    fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name,
-              l->stage);
-    return -1;
-}
-
 int lower_materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site)
 {
     if (l->failed)
@@ -146,8 +119,17 @@ int lower_materialize(struct lowering *l, int value, const struct layout *layout
     }
     struct layout base = lower_base_layouts(l, value).forward;
     int source = best_source(l, value, site->micro, &base, layout);
-    if (source < 0)
-        source = materialize_base(l, value, &base, site);
+    if (source < 0 && lower_made_here(l, value)) {
+        struct site forward = *site;
+        forward.phase = PHASE_FORWARD;
+        forward.layer = l->graph->segments[l->graph->values[value].producer].layer;
+        lower_forward_segment(l, l->graph->values[value].producer, &forward);
+        source = lower_find_version(l, false, value, site->micro, &base);
+    } else if (source < 0) { /* what was received stays alive */
+        l->failed = true;
+        fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name,
+                  l->stage);
+    }
     if (l->failed || source < 0 || layout_equal(&buffer_at(l, source)->layout, layout))
         return source;
     buffer = lower_convert_buffer(l, source, layout, BUFFER_VALUE, l->in_place, site);
@@ -227,7 +209,7 @@ void lower_forward_segment(struct lowering *l, int segment, const struct site *s
         if (assignment_of(l, segment)->ring_atom >= 0 && round < rounds - 1)
             rotate(l, segment, round, in, site);
         if (rounds > 1)
-            lower_release_parts(l);
+            lower_release(l, true);
     }
     for (int i = 0; i < s->out_count; i++)
         lower_set_live(l, out[i], !had[i]);
@@ -335,21 +317,6 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
         need(l, needed, s->in, s->in_count, ~0u);
 }
 
-/* What this pass reads beside what those before it read, then backwards what that is made of. */
-static void need_pass(struct lowering *l, bool *needed, enum recomputed pass)
-{
-    for (int c = 0; c < l->here.chunk_count; c++) {
-        l->here.copy = c % l->here.copies;
-        for (int i = l->here.chunks[c].first; i < l->here.chunks[c].end; i++)
-            need_backward(l, needed, i, pass);
-    }
-    for (int c = l->here.chunk_count - 1; c >= 0; c--) {
-        l->here.copy = c % l->here.copies;
-        for (int i = l->here.chunks[c].end - 1; i >= l->here.chunks[c].first; i--)
-            need_again(l, needed, i, pass);
-    }
-}
-
 /* What backward asks for, and what making that again asks for: the same walk that lower_materialize() does, without
  * emitting.
  */
@@ -364,6 +331,17 @@ void lower_find_recomputed(struct lowering *l)
         for (int i = l->here.chunks[c].first; i < l->here.chunks[c].end; i++)
             l->known.recomputed[i] = RECOMPUTED_NEVER;
     }
-    for (int pass = RECOMPUTED_FOR_INPUT; pass <= RECOMPUTED_FOR_WEIGHT; pass++)
-        need_pass(l, needed, (enum recomputed)pass);
+    /* What each pass reads beside what those before it read, then backwards what that is made of. */
+    for (enum recomputed pass = RECOMPUTED_FOR_INPUT; pass <= RECOMPUTED_FOR_WEIGHT; pass++) {
+        for (int c = 0; c < l->here.chunk_count; c++) {
+            l->here.copy = c % l->here.copies;
+            for (int i = l->here.chunks[c].first; i < l->here.chunks[c].end; i++)
+                need_backward(l, needed, i, pass);
+        }
+        for (int c = l->here.chunk_count - 1; c >= 0; c--) {
+            l->here.copy = c % l->here.copies;
+            for (int i = l->here.chunks[c].end - 1; i >= l->here.chunks[c].first; i--)
+                need_again(l, needed, i, pass);
+        }
+    }
 }

@@ -18,39 +18,30 @@ bool lower_is_walked(const struct lowering *l, int segment)
     return segment >= l->walk.first && segment < l->walk.end;
 }
 
-static void make_put_off(struct lowering *l, int micro)
-{
-    const int layer = l->graph->segments[l->walk.first].layer;
-    struct site site = { .phase = PHASE_FORWARD, .late = true, .layer = layer, .micro = micro };
-    for (int s = l->graph->layers[layer].first_segment; s < l->walk.first && !l->failed; s++)
-        if (lower_is_put_off(l, s))
-            lower_forward_segment(l, s, &site);
-}
-
 /* The product's inputs, whole: they were made forward, or are made again. */
 static void make_inputs(struct lowering *l, int micro)
 {
     const struct segment *product = &l->graph->segments[l->walk.first];
-    struct site site = { .phase = PHASE_BACKWARD_INPUT, .again = true, .layer = product->layer, .micro = micro };
-    make_put_off(l, micro);
+    struct site late = { .phase = PHASE_FORWARD, .late = true, .layer = product->layer, .micro = micro },
+                site = { .phase = PHASE_BACKWARD_INPUT, .again = true, .layer = product->layer, .micro = micro };
+    for (int s = l->graph->layers[product->layer].first_segment; s < l->walk.first && !l->failed; s++)
+        if (lower_is_put_off(l, s))
+            lower_forward_segment(l, s, &late);
     for (int i = 0; i < product->in_count; i++)
         lower_materialize(l, product->in[i].id, &recipe_of(l, l->walk.first)->in[i].forward, &site);
-}
-
-static void forget(struct lowering *l, int value, int micro)
-{
-    for (int gradient = 0; gradient < 2 && !l->failed; gradient++)
-        for (int i = lower_first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next)
-            note_of(l, i)->live = false;
 }
 
 /* All of it but the loss, which goes on to be added up. */
 static void forget_chunk(struct lowering *l, int micro)
 {
-    for (int s = l->walk.first; s < l->walk.end; s++)
-        for (int i = 0; i < l->graph->segments[s].out_count; i++)
-            if (l->graph->segments[s].out[i].id != l->graph->loss_value)
-                forget(l, l->graph->segments[s].out[i].id, micro);
+    for (int s = l->walk.first; s < l->walk.end && !l->failed; s++)
+        for (int k = 0; k < 2 * l->graph->segments[s].out_count; k++) {
+            int value = l->graph->segments[s].out[k / 2].id;
+            if (value == l->graph->loss_value)
+                continue;
+            for (int i = lower_first_version(l, k % 2, value, micro); i >= 0; i = note_of(l, i)->next)
+                note_of(l, i)->live = false;
+        }
 }
 
 static void walk_chunk(struct lowering *l, int micro)

@@ -149,27 +149,19 @@ static void store_part(struct lowering *l, int weight, int number)
     lower_add_buffer(l, buffer);
 }
 
-static void count_contributions(struct lowering *l, int segment)
-{
-    const struct segment *s = &l->graph->segments[segment];
-    for (int i = 0; i < s->weight_count; i++) {
-        int weight = s->weight[i].id;
-        bool writes = kernel_facts[s->kernel].has_backward_weight && !l->graph->weights[weight].frozen;
-        if (writes && same_layouts(&recipe_of(l, segment)->weight[i], use_layouts(l, weight)))
-            l->weights.of[weight].contributions++;
-    }
-}
-
 static void collect_segment(struct lowering *l, int segment)
 {
     const struct segment *s = &l->graph->segments[segment];
     for (int i = 0; i < s->weight_count; i++) {
-        if (l->weights.of[s->weight[i].id].segment >= 0)
-            continue;
-        describe_weight(l, s->weight[i].id, segment, i);
-        l->weights.list[l->weights.count++] = s->weight[i].id;
+        int weight = s->weight[i].id;
+        if (l->weights.of[weight].segment < 0) {
+            describe_weight(l, weight, segment, i);
+            l->weights.list[l->weights.count++] = weight;
+        }
+        bool writes = kernel_facts[s->kernel].has_backward_weight && !l->graph->weights[weight].frozen;
+        if (writes && same_layouts(&recipe_of(l, segment)->weight[i], use_layouts(l, weight)))
+            l->weights.of[weight].contributions++;
     }
-    count_contributions(l, segment);
 }
 
 void lower_collect_weights(struct lowering *l)
@@ -207,12 +199,6 @@ static struct weight_use *find_use(const struct lowering *l, int weight, int par
     return NULL;
 }
 
-/* Whether the use wants the weight to stay gathered: no update lies between one use of a step and the next. */
-static bool keeps_gathered(const struct lowering *l, int segment, const struct stage_weight *w)
-{
-    return w->zero >= 3 && w->shard && plan_layer_keeps_gathered(&l->plan->layers[l->graph->segments[segment].layer]);
-}
-
 /* Ahead of time, gathers of a layer may share one transfer. */
 static int gather(struct lowering *l, int stored, const struct layout *layout, bool ahead, const struct site *site)
 {
@@ -237,7 +223,9 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
     int stored = lower_part_version(&l->weights.parts[w->first_part + part], l->steady.version);
     if (layout_equal(layout, &buffer_at(l, stored)->layout))
         return stored;
-    bool kept = keeps_gathered(l, segment, w);
+    /* A weight may stay gathered since no update lies between one use of a step and the next. */
+    bool kept =
+        w->zero >= 3 && w->shard && plan_layer_keeps_gathered(&l->plan->layers[l->graph->segments[segment].layer]);
     struct weight_use *live = find_use(l, weight, part, layout);
     if (live) {
         live->kept |= kept;
@@ -258,22 +246,13 @@ int lower_use_weight(struct lowering *l, int segment, int index, int round, cons
     return obtain(l, segment, index, round, l->visits.at, site);
 }
 
-void lower_release_parts(struct lowering *l)
+void lower_release(struct lowering *l, bool parts)
 {
     int kept = 0;
     for (int i = 0; i < l->weights.use_count; i++) {
-        if (l->weights.uses[i].kept || l->weights.of[l->weights.uses[i].weight].part_count == 1)
-            l->weights.uses[kept++] = l->weights.uses[i];
-    }
-    l->weights.use_count = kept;
-}
-
-void lower_release_visit(struct lowering *l)
-{
-    int kept = 0;
-    for (int i = 0; i < l->weights.use_count; i++) {
-        if (l->weights.uses[i].kept || l->weights.uses[i].visit > l->visits.at)
-            l->weights.uses[kept++] = l->weights.uses[i];
+        const struct weight_use *use = &l->weights.uses[i];
+        if (use->kept || (parts ? l->weights.of[use->weight].part_count == 1 : use->visit > l->visits.at))
+            l->weights.uses[kept++] = *use;
     }
     l->weights.use_count = kept;
 }

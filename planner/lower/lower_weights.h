@@ -14,9 +14,9 @@ int lower_part_version(const struct weight_part *part, int version);
 struct layout lower_reduced_layout(const struct lowering *l, int segment, int index);
 /* The buffer that a segment's weight operand reads in a round. */
 int lower_use_weight(struct lowering *l, int segment, int index, int round, const struct site *site);
-void lower_release_parts(struct lowering *l); /* a sliced operator gathers, uses and frees one slice at a time */
-void lower_release_visit(
-    struct lowering *l); /* gathered weights end with the visit that they were gathered for, or stay */
+/* Gathered weights end with the visit that they were gathered for, or stay; parts: those of a sliced operator, which
+ * gathers, uses and frees one slice at a time. */
+void lower_release(struct lowering *l, bool parts);
 void lower_gather_ahead(struct lowering *l); /* the weights of the next visits, plan->prefetch layers ahead */
 /* The buffer that BWD_WEIGHT writes; *define: it holds nothing yet. */
 int weight_gradient(struct lowering *l, int segment, int index, int round, const struct site *site, bool *define);
