@@ -1,9 +1,7 @@
 /* Reads the text of a program back, for tests of what program_print() wrote. */
 #ifndef CLEAVE_TESTS_PROGRAM_PARSE_H
 #define CLEAVE_TESTS_PROGRAM_PARSE_H
-#include "planner/program/form.h"
-#include <stdlib.h>
-#include <string.h>
+#include "tests/program_form.h"
 
 struct parse {
     struct form form;
@@ -61,7 +59,7 @@ static bool parse_stage(struct parse *p, int index)
     if (!stage->instrs)
         return short_of_memory(p);
     for (int i = 0; i < stage->instr_count && !p->form.failed; i++) {
-        form_instr(&p->form, i, &stage->instrs[i], NULL, NULL, &p->lists);
+        form_instr(&p->form, i, &stage->instrs[i], &p->lists);
     }
     stage->wait_count = p->lists.waits.count;
     stage->waits = copy_list(&p->program->arena, &p->lists.waits);

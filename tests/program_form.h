@@ -1,7 +1,31 @@
-#include "planner/program/form.h"
+/* The lines of a program's text, as they are read: a second description beside the one that writes them
+ * (planner/program/print.c). */
+#ifndef CLEAVE_TESTS_PROGRAM_FORM_H
+#define CLEAVE_TESTS_PROGRAM_FORM_H
+#include "planner/program/program.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Growing list of the pairs or waits that are read. */
+struct form_list {
+    int *data;
+    int count, capacity;
+};
+struct form_lists {
+    struct form_list operands, pairs, waits; /* pairs: source, destination */
+};
+struct form {
+    const char *name, *at, *end, *line_start;
+    int line;
+    bool line_begun, failed;
+    struct error *err;
+};
+/* The first line. Counts are those of the program; they are checked against the length of the text. */
+struct form_counts {
+    int stages, buffers, assignments;
+};
 
 static const char *const buffer_kind_words[BUFFER_KIND_COUNT + 1] = {
     [BUFFER_VALUE] = "value",
@@ -42,9 +66,7 @@ static void refuse(struct form *f, const char *at, const char *expected)
 
 static void separate(struct form *f)
 {
-    if (f->line_begun && f->out)
-        text_add(f->out, " ");
-    if (f->line_begun && !f->out && !f->failed) {
+    if (f->line_begun && !f->failed) {
         if (f->at < f->end && *f->at == ' ')
             f->at++;
         else
@@ -71,9 +93,7 @@ static void literal(struct form *f, const char *word)
 {
     char expected[64] = "'";
     separate(f);
-    if (f->out) {
-        text_add(f->out, word);
-    } else if (!f->failed && comes(f, word)) {
+    if (!f->failed && comes(f, word)) {
         f->at += strlen(word);
     } else {
         strncat(expected, word, 50);
@@ -83,13 +103,8 @@ static void literal(struct form *f, const char *word)
 }
 
 /* A word that is there or not. */
-static bool optional(struct form *f, const char *word, bool present)
+static bool optional(struct form *f, const char *word)
 {
-    if (f->out) {
-        if (present)
-            literal(f, word);
-        return present;
-    }
     size_t length = strlen(word);
     bool found = !f->failed && f->at < f->end && *f->at == ' ' && (size_t)(f->end - f->at) > length &&
                  !memcmp(f->at + 1, word, length) &&
@@ -97,11 +112,6 @@ static bool optional(struct form *f, const char *word, bool present)
     if (found)
         literal(f, word);
     return found;
-}
-
-static void flag(struct form *f, const char *word, bool *value)
-{
-    *value = optional(f, word, *value);
 }
 
 /* A whole number of any magnitude up to limit, in the form in which it is written: no plus, no leading zeros. */
@@ -133,9 +143,7 @@ static void number64(struct form *f, const char *key, int64_t *value)
     if (key)
         literal(f, key);
     separate(f);
-    if (f->out)
-        text_printf(f->out, "%" PRId64, *value);
-    else if (!f->failed)
+    if (!f->failed)
         scan_number(f, INT64_MAX, value);
 }
 
@@ -147,7 +155,7 @@ static void number(struct form *f, const char *key, int *value)
         literal(f, key);
     before = f->at;
     number64(f, NULL, &wide);
-    if (!f->out && !f->failed && (wide > INT32_MAX || wide < -INT32_MAX))
+    if (!f->failed && (wide > INT32_MAX || wide < -INT32_MAX))
         refuse(f, before + 1, "a number of 31 bits");
     *value = (int)wide;
 }
@@ -159,7 +167,7 @@ static void small_number(struct form *f, const char *key, int limit, int *value)
         literal(f, key);
     before = f->at;
     number(f, NULL, value);
-    if (!f->out && !f->failed && (*value < -limit || *value > limit))
+    if (!f->failed && (*value < -limit || *value > limit))
         refuse(f, before + 1, "a number in range");
 }
 
@@ -168,10 +176,6 @@ static void word(struct form *f, const char *key, const char *const *words, int 
     if (key)
         literal(f, key);
     separate(f);
-    if (f->out) {
-        text_add(f->out, words[*index]);
-        return;
-    }
     for (int i = 0; !f->failed && words[i]; i++)
         if (comes(f, words[i])) {
             f->at += strlen(words[i]);
@@ -183,27 +187,20 @@ static void word(struct form *f, const char *key, const char *const *words, int 
 
 static void hash(struct form *f, const char *key, uint64_t value)
 {
-    struct text text = { 0 };
+    char text[17];
     literal(f, key);
-    text_printf(&text, "%016" PRIx64, value);
+    snprintf(text, sizeof text, "%016" PRIx64, value);
     separate(f);
-    if (f->out)
-        text_add(f->out, text.failed ? "" : text.data);
-    else if (!f->failed && !text.failed && comes(f, text.data))
+    if (!f->failed && comes(f, text))
         f->at += 16;
     else
         refuse(f, f->at, "the hash of the model and plan that the program was made for");
-    if (f->out && text.failed)
-        f->out->failed = true;
-    text_free(&text);
 }
 
 static void line_end(struct form *f)
 {
     f->line_begun = false;
-    if (f->out) {
-        text_add(f->out, "\n");
-    } else if (!f->failed && f->at < f->end && *f->at == '\n') {
+    if (!f->failed && f->at < f->end && *f->at == '\n') {
         f->line_start = ++f->at;
         f->line++;
     } else {
@@ -211,11 +208,11 @@ static void line_end(struct form *f)
     }
 }
 
-/* Reading: more things than bytes that are left cannot come. */
+/* More things than bytes that are left cannot come. */
 static void count(struct form *f, const char *key, int *value)
 {
     number(f, key, value);
-    if (!f->out && !f->failed && (*value < 0 || *value > f->end - f->at))
+    if (!f->failed && (*value < 0 || *value > f->end - f->at))
         refuse(f, f->line_start, "counts that the text can hold");
 }
 
@@ -231,7 +228,7 @@ static void check_index(struct form *f, const char *key, int index)
 }
 
 /* ---- lines ---- */
-void form_header(struct form *f, uint64_t model_hash, uint64_t plan_hash, struct form_counts *counts)
+static void form_header(struct form *f, uint64_t model_hash, uint64_t plan_hash, struct form_counts *counts)
 {
     literal(f, "program");
     hash(f, "model", model_hash);
@@ -249,9 +246,9 @@ static void tiny(struct form *f, const char *key, int8_t *value)
     *value = (int8_t)wide;
 }
 
-void form_assignment(struct form *f, int index, struct assignment *assignment)
+static void form_assignment(struct form *f, int index, struct assignment *assignment)
 {
-    int slices = assignment->slices;
+    int slices = 0;
     check_index(f, "assignment", index);
     literal(f, "axis");
     for (int atom = 0; atom < MAX_ATOMS; atom++)
@@ -268,12 +265,6 @@ static void layout_word(struct form *f, struct layout *layout, int atom)
 {
     static const char letters[] = "RSPFO";
     separate(f);
-    if (f->out) {
-        text_printf(f->out, "%c", letters[layout->kind[atom]]);
-        if (layout->dim[atom] || layout->order[atom])
-            text_printf(f->out, "%d.%d", layout->dim[atom], layout->order[atom]);
-        return;
-    }
     if (f->failed)
         return;
     const char *start = f->at, *letter = f->at < f->end && *f->at ? strchr(letters, *f->at) : NULL;
@@ -296,12 +287,12 @@ static void layout_word(struct form *f, struct layout *layout, int atom)
 /* Whole elements of a few bytes each. */
 static void sizes_form(struct form *f, struct buffer *buffer)
 {
-    int64_t elements = f->out ? buffer_holds(buffer) : 0;
+    int64_t elements = 0;
     number64(f, "elements", &elements);
     literal(f, "bytes");
     const char *before = f->at;
     number64(f, NULL, &buffer->bytes);
-    if (f->out || f->failed)
+    if (f->failed)
         return;
     int64_t each = elements > 0 ? buffer->bytes / elements : elements == 0;
     if (each < 1 || each > UINT8_MAX || buffer->bytes != each * elements)
@@ -309,36 +300,31 @@ static void sizes_form(struct form *f, struct buffer *buffer)
     buffer->element_bytes = (uint8_t)each;
 }
 
-void form_buffer(struct form *f, int index, struct buffer *buffer)
+static void form_buffer(struct form *f, int index, struct buffer *buffer)
 {
-    int kind = (int)buffer->kind, ring_atom = buffer->ring_atom, part = buffer->part, part_count = buffer->part_count,
-        part_dim = buffer->part_dim;
-    bool is_weight = buffer->is_weight, persistent = buffer->persistent, host = buffer->host;
+    int kind = 0, ring_atom = 0, part = 0, part_count = 0, part_dim = 0;
     check_index(f, "buffer", index);
     word(f, NULL, buffer_kind_words, &kind);
     buffer->kind = (enum buffer_kind)kind;
     number(f, "stage", &buffer->stage);
     number(f, "id", &buffer->id);
-    flag(f, "weight", &is_weight);
-    flag(f, "persistent", &persistent);
-    flag(f, "host", &host);
+    buffer->is_weight = optional(f, "weight");
+    buffer->persistent = optional(f, "persistent");
+    buffer->host = optional(f, "host");
     number(f, "micro", &buffer->micro);
     number(f, "ring", &buffer->ring_round);
     small_number(f, NULL, MAX_ATOMS, &ring_atom);
     small_number(f, "part", INT16_MAX, &part);
     small_number(f, NULL, INT16_MAX, &part_count);
     small_number(f, NULL, MAX_DIMS, &part_dim);
-    buffer->is_weight = is_weight;
-    buffer->persistent = persistent;
-    buffer->host = host;
     buffer->ring_atom = (int8_t)ring_atom;
     buffer->part = (int16_t)part;
     buffer->part_count = (int16_t)part_count;
     buffer->part_dim = (int8_t)part_dim;
     number(f, "version", &buffer->version);
-    if (optional(f, "of", buffer->version_count > 1))
+    if (optional(f, "of"))
         number(f, NULL, &buffer->version_count);
-    if (optional(f, "wraps", buffer->wraps > 0))
+    if (optional(f, "wraps"))
         number(f, NULL, &buffer->wraps);
     literal(f, "layout");
     for (int atom = 0; atom < MAX_ATOMS; atom++)
@@ -348,7 +334,7 @@ void form_buffer(struct form *f, int index, struct buffer *buffer)
     line_end(f);
 }
 
-void form_stage(struct form *f, int index, struct stage_program *stage)
+static void form_stage(struct form *f, int index, struct stage_program *stage)
 {
     check_index(f, "stage", index);
     count(f, "instrs", &stage->instr_count);
@@ -356,28 +342,12 @@ void form_stage(struct form *f, int index, struct stage_program *stage)
     number64(f, "persistent", &stage->persistent_bytes);
     number64(f, "scratch", &stage->scratch_offset);
     number64(f, NULL, &stage->scratch_bytes);
-    if (optional(f, "host", stage->host_bytes > 0))
+    if (optional(f, "host"))
         number64(f, NULL, &stage->host_bytes);
     line_end(f);
 }
 
 /* "3,-,5=": buffers of a role, '-' absent, '=' overwritten; trailing absent ones are left out. */
-static void operands_write(struct form *f, const int operand[MAX_OPERANDS], unsigned define)
-{
-    int last = MAX_OPERANDS - 1;
-    while (last > 0 && operand[last] < 0 && !(define >> last & 1))
-        last--;
-    separate(f);
-    for (int i = 0; i <= last; i++) {
-        if (operand[i] < 0)
-            text_printf(f->out, "%s-", i ? "," : "");
-        else
-            text_printf(f->out, "%s%d", i ? "," : "", operand[i]);
-        if (define >> i & 1)
-            text_add(f->out, "=");
-    }
-}
-
 static void operands_read(struct form *f, int operand[MAX_OPERANDS], uint8_t *define)
 {
     const char *start;
@@ -411,17 +381,11 @@ static void roles_form(struct form *f, struct instr *instr, struct operand_table
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
         bool written = role_written(instr->phase, (enum role)role);
-        uint8_t define = written ? instr->define : 0;
-        bool any = define != 0;
-        for (int i = 0; f->out && i < MAX_OPERANDS; i++)
-            any |= table->buffer[role][i] >= 0;
-        if (!optional(f, role_names[role], any))
+        uint8_t define = 0;
+        if (!optional(f, role_names[role]))
             continue;
         const char *before = f->at;
-        if (f->out)
-            operands_write(f, table->buffer[role], define);
-        else
-            operands_read(f, table->buffer[role], &define);
+        operands_read(f, table->buffer[role], &define);
         if (define && !written)
             refuse(f, before + 1, "operands that the phase does not overwrite");
         if (written)
@@ -451,26 +415,17 @@ static void list_add(struct form *f, struct form_list *list, int value)
         list->data[list->count++] = value;
 }
 
-static void operands_form(struct form *f, struct instr *instr, const struct program *program, struct form_list *read)
+static void operands_form(struct form *f, struct instr *instr, struct form_list *read)
 {
     struct operand_table table = program_no_operands;
-    for (int k = 0; f->out && k < OPERAND_SLOTS; k++) {
-        int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS;
-        table.buffer[role][i] = instr_operand(program, instr, (enum role)role, i);
-    }
     roles_form(f, instr, &table);
-    if (!f->out && !f->failed && list_grow(f, read, OPERAND_SLOTS))
+    if (!f->failed && list_grow(f, read, OPERAND_SLOTS))
         read->count += instr_pack(instr, &table, read->count, &read->data[read->count]);
 }
 
-static void pairs_form(struct form *f, struct instr *instr, const struct program *program, struct form_list *read)
+static void pairs_form(struct form *f, struct instr *instr, struct form_list *read)
 {
-    bool any = optional(f, "pairs", instr->pair_count > 0);
-    for (int i = 0; f->out && i < instr->pair_count; i++) {
-        number(f, NULL, &(int){ program->pairs[instr->pair_first + i].source });
-        number(f, NULL, &(int){ program->pairs[instr->pair_first + i].destination });
-    }
-    if (f->out || !any)
+    if (!optional(f, "pairs"))
         return;
     instr->pair_first = read->count / 2;
     do {
@@ -484,12 +439,9 @@ static void pairs_form(struct form *f, struct instr *instr, const struct program
     instr->pair_count = read->count / 2 - instr->pair_first;
 }
 
-static void waits_form(struct form *f, struct instr *instr, const int *waits, struct form_list *read)
+static void waits_form(struct form *f, struct instr *instr, struct form_list *read)
 {
-    bool any = optional(f, "waits", instr->wait_count > 0);
-    for (int i = 0; f->out && i < instr->wait_count; i++)
-        number(f, NULL, &(int){ waits[instr->wait_first + i] });
-    if (f->out || !any)
+    if (!optional(f, "waits"))
         return;
     instr->wait_first = read->count;
     do {
@@ -506,27 +458,24 @@ static void atom_mask(struct form *f, int *atoms)
 {
     const char *before = f->at;
     number(f, "atoms", atoms);
-    if (!f->out && !f->failed && (*atoms < 0 || *atoms > UINT8_MAX))
+    if (!f->failed && (*atoms < 0 || *atoms > UINT8_MAX))
         refuse(f, before + 1, "a mask of mesh atoms");
 }
 
-void form_instr(struct form *f, int index, struct instr *instr, const struct program *program, const int *waits,
-                struct form_lists *read)
+/* The instruction's ranges point at what is appended to the lists. */
+static void form_instr(struct form *f, int index, struct instr *instr, struct form_lists *read)
 {
-    int op = (int)instr->op, phase = (int)instr->phase, lane = (int)instr->lane, fold = (int)instr->fold,
-        atoms = (int)instr->atoms;
-    bool again = instr->again, late = instr->late, first = instr->first, accumulate = instr->accumulate;
+    int op = 0, phase = 0, lane = 0, fold = 0, atoms = 0;
     check_index(f, "instr", index);
     word(f, NULL, op_words, &op);
     word(f, NULL, phase_names, &phase);
     word(f, "on", lane_names, &lane);
-    bool opening = optional(f, "opening", instr->part == STEP_OPENING),
-         ahead = !opening && optional(f, "ahead", instr->part == STEP_AHEAD);
+    bool opening = optional(f, "opening"), ahead = !opening && optional(f, "ahead");
     instr->part = opening ? STEP_OPENING : ahead ? STEP_AHEAD : STEP_OWN;
-    flag(f, "again", &again);
-    flag(f, "late", &late);
-    flag(f, "first", &first);
-    flag(f, "accumulate", &accumulate);
+    instr->again = optional(f, "again");
+    instr->late = optional(f, "late");
+    instr->first = optional(f, "first");
+    instr->accumulate = optional(f, "accumulate");
     word(f, "fold", fold_words, &fold);
     number(f, "layer", &instr->layer);
     number(f, "segment", &instr->segment);
@@ -536,16 +485,13 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pro
     number(f, "peer", &instr->peer_stage);
     number(f, "tag", &instr->tag);
     instr->phase = (enum phase)phase;
-    operands_form(f, instr, program, &read->operands);
-    pairs_form(f, instr, program, &read->pairs);
-    waits_form(f, instr, waits, &read->waits);
+    operands_form(f, instr, &read->operands);
+    pairs_form(f, instr, &read->pairs);
+    waits_form(f, instr, &read->waits);
     line_end(f);
     instr->op = (enum op)op;
     instr->lane = (enum lane)lane;
-    instr->again = again;
-    instr->late = late;
-    instr->first = first;
-    instr->accumulate = accumulate;
     instr->fold = (enum fold)fold;
     instr->atoms = (uint8_t)atoms;
 }
+#endif
