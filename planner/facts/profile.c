@@ -1,49 +1,10 @@
-/* A profile in memory: order, checks, hash tables, nearest shapes, merging. */
+/* A profile in memory: order, checks, nearest shapes. */
 #include "planner/facts/profile.h"
 #include "base/num.h"
 #include "planner/facts/profile_parts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Open addressing; a slot holds index + 1, 0 is free. */
-struct table {
-    uint32_t mask;
-    int *slots; /* (mask + 1) */
-};
-struct profile_index {
-    struct table compute, linear, curves;
-    struct table groups; /* a signature's first compute entry */
-    int *next;           /* (compute_count) the next entry of the same signature; -1 ends */
-};
-
-static bool table_init(struct table *table, struct arena *arena, int count)
-{
-    uint32_t size = 4;
-    while (size < (uint32_t)count * 2)
-        size *= 2;
-    table->mask = size - 1;
-    table->slots = arena_alloc(arena, size, sizeof *table->slots);
-    return table->slots != NULL;
-}
-
-static uint64_t key_work(const char *work, int loaded)
-{
-    return mix64(hash_i64(hash_string(HASH_START, work), loaded));
-}
-
-static uint64_t key_curve(const char *op, int ranks, int concurrent, int level)
-{
-    return mix64(hash_i64(hash_i64(hash_i64(hash_string(HASH_START, op), ranks), concurrent), level));
-}
-
-static void table_add(struct table *table, uint64_t key, int index)
-{
-    uint32_t slot = (uint32_t)key & table->mask;
-    while (table->slots[slot])
-        slot = (slot + 1) & table->mask;
-    table->slots[slot] = index + 1;
-}
 
 /* ---- signatures: a work name without its extents ---- */
 
@@ -53,6 +14,10 @@ struct work_shape {
     uint64_t signature;
     int axis_count;
     int64_t extents[MAX_AXES];
+};
+struct profile_shape { /* of a compute entry */
+    struct work_shape shape;
+    int entry;
 };
 
 static bool read_axis(const char *word, size_t length, int64_t *extent)
@@ -223,41 +188,23 @@ static bool check_curves(struct profile *p, struct error *err)
     return true;
 }
 
-/* Entries of one signature as lists, so that the nearest shape is found without a walk over the whole profile. */
-static void link_groups(struct profile *p)
+static int compare_shape(const void *a, const void *b)
 {
-    struct profile_index *index = p->index;
-    for (int i = p->compute_count - 1; i >= 0; i--) {
-        uint64_t signature = work_shape(p->compute[i].work).signature;
-        uint32_t slot = (uint32_t)signature & index->groups.mask;
-        while (index->groups.slots[slot] &&
-               work_shape(p->compute[index->groups.slots[slot] - 1].work).signature != signature)
-            slot = (slot + 1) & index->groups.mask;
-        index->next[i] = index->groups.slots[slot] - 1;
-        index->groups.slots[slot] = i + 1;
-    }
+    const struct profile_shape *x = a, *y = b;
+    int order = (x->shape.signature > y->shape.signature) - (x->shape.signature < y->shape.signature);
+    return order ? order : x->entry - y->entry;
 }
 
-static bool build_index(struct profile *p, struct error *err)
+/* By signature, so that the nearest shape is found without a walk over the whole profile. */
+static bool list_shapes(struct profile *p, struct error *err)
 {
-    struct arena *arena = &p->arena;
-    struct profile_index *index = arena_alloc(arena, 1, sizeof *index);
-    if (index)
-        index->next = arena_alloc(arena, (size_t)p->compute_count, sizeof *index->next);
-    if (!index || !index->next || !table_init(&index->compute, arena, p->compute_count) ||
-        !table_init(&index->linear, arena, p->linear_count) || !table_init(&index->curves, arena, p->curve_count) ||
-        !table_init(&index->groups, arena, p->compute_count))
+    p->shapes = arena_alloc(&p->arena, (size_t)p->compute_count, sizeof *p->shapes);
+    if (!p->shapes)
         return fail_memory(err);
     for (int i = 0; i < p->compute_count; i++)
-        table_add(&index->compute, key_work(p->compute[i].work, p->compute[i].loaded), i);
-    for (int i = 0; i < p->linear_count; i++)
-        table_add(&index->linear, key_work(p->linear[i].work, p->linear[i].loaded), i);
-    for (int i = 0; i < p->curve_count; i++) {
-        const struct collective_curve *c = &p->curves[i];
-        table_add(&index->curves, key_curve(c->op, c->ranks, c->concurrent, c->level), i);
-    }
-    p->index = index;
-    link_groups(p);
+        p->shapes[i] = (struct profile_shape){ work_shape(p->compute[i].work), i };
+    if (p->compute_count > 1)
+        qsort(p->shapes, (size_t)p->compute_count, sizeof *p->shapes, compare_shape);
     return true;
 }
 
@@ -283,7 +230,7 @@ bool profile_finish(struct profile *p, struct error *err)
     if (p->reference_ns < 0 || p->reference_ns > MAX_TIME_NS)
         return fail_kind(err, ERROR_INPUT, "profile: expected reference_ns from 0 to %lld, found %lld",
                          (long long)MAX_TIME_NS, (long long)p->reference_ns);
-    if (!check_compute(p, err) || !check_linear(p, err) || !check_curves(p, err) || !build_index(p, err))
+    if (!check_compute(p, err) || !check_linear(p, err) || !check_curves(p, err) || !list_shapes(p, err))
         return false;
     size_t length;
     char *text = profile_write(p, &length);
@@ -314,59 +261,45 @@ struct profile *profile_new(void)
 
 const struct compute_entry *profile_compute(const struct profile *p, const char *work, int loaded)
 {
-    const struct table *table = &p->index->compute;
-    for (uint32_t slot = (uint32_t)key_work(work, loaded) & table->mask; table->slots[slot];
-         slot = (slot + 1) & table->mask) {
-        const struct compute_entry *e = &p->compute[table->slots[slot] - 1];
-        if (e->loaded == loaded && strcmp(e->work, work) == 0)
-            return e;
-    }
-    return NULL;
+    const struct compute_entry like = { .work = work, .loaded = loaded };
+    return p->compute_count ? bsearch(&like, p->compute, (size_t)p->compute_count, sizeof like, compare_compute) : NULL;
 }
 
 const struct linear_entry *profile_linear(const struct profile *p, const char *work, int loaded)
 {
-    const struct table *table = &p->index->linear;
-    for (uint32_t slot = (uint32_t)key_work(work, loaded) & table->mask; table->slots[slot];
-         slot = (slot + 1) & table->mask) {
-        const struct linear_entry *e = &p->linear[table->slots[slot] - 1];
-        if (e->loaded == loaded && strcmp(e->work, work) == 0)
-            return e;
-    }
-    return NULL;
+    const struct linear_entry like = { .work = work, .loaded = loaded };
+    return p->linear_count ? bsearch(&like, p->linear, (size_t)p->linear_count, sizeof like, compare_linear) : NULL;
 }
 
 const struct collective_curve *profile_curve(const struct profile *p, const char *op, int ranks, int concurrent,
                                              int level)
 {
-    const struct table *table = &p->index->curves;
-    uint32_t slot = (uint32_t)key_curve(op, ranks, concurrent, level) & table->mask;
-    for (; table->slots[slot]; slot = (slot + 1) & table->mask) {
-        const struct collective_curve *c = &p->curves[table->slots[slot] - 1];
-        if (c->ranks == ranks && c->concurrent == concurrent && c->level == level && strcmp(c->op, op) == 0)
-            return c;
-    }
-    return NULL;
+    const struct collective_curve like = { .op = op, .ranks = ranks, .concurrent = concurrent, .level = level };
+    return p->curve_count ? bsearch(&like, p->curves, (size_t)p->curve_count, sizeof like, compare_curve) : NULL;
 }
 
 const struct compute_entry *profile_compute_nearest(const struct profile *p, const char *work, int loaded,
                                                     int64_t extents[MAX_AXES])
 {
-    const struct profile_index *index = p->index;
     struct work_shape want = work_shape(work);
-    uint32_t slot = (uint32_t)want.signature & index->groups.mask;
-    while (index->groups.slots[slot] &&
-           work_shape(p->compute[index->groups.slots[slot] - 1].work).signature != want.signature)
-        slot = (slot + 1) & index->groups.mask;
     const struct compute_entry *best = NULL;
     double best_distance = INFINITY;
-    for (int i = index->groups.slots[slot] - 1; i >= 0; i = index->next[i]) {
-        struct work_shape shape = work_shape(p->compute[i].work);
-        double distance = shape_distance(&want, &shape) + log_ratio(loaded, p->compute[i].loaded);
-        if (shape.axis_count == want.axis_count && distance < best_distance) {
-            best = &p->compute[i];
+    int at = 0;
+    for (int high = p->compute_count; at < high;) {
+        int middle = at + (high - at) / 2;
+        if (p->shapes[middle].shape.signature < want.signature)
+            at = middle + 1;
+        else
+            high = middle;
+    }
+    for (; at < p->compute_count && p->shapes[at].shape.signature == want.signature; at++) {
+        const struct work_shape *shape = &p->shapes[at].shape;
+        const struct compute_entry *e = &p->compute[p->shapes[at].entry];
+        double distance = shape_distance(&want, shape) + log_ratio(loaded, e->loaded);
+        if (shape->axis_count == want.axis_count && distance < best_distance) {
+            best = e;
             best_distance = distance;
-            memcpy(extents, shape.extents, sizeof shape.extents);
+            memcpy(extents, shape->extents, sizeof shape->extents);
         }
     }
     return best;

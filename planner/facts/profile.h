@@ -68,7 +68,7 @@ struct profile {
     const char *tuned_device; /* GPU on which the algorithms below were timed; "": none were */
     struct gpu_choices tuned;
     uint64_t hash;
-    struct profile_index *index; /* hash tables, private */
+    struct profile_shape *shapes; /* (compute_count) by signature; private */
 };
 /**
  * Makes a profile whose arrays and strings were filled by hand (the profiler's) ready: sorts entries, refuses
