@@ -1,16 +1,8 @@
 /* Places of a chain of layers and what lies between two of them, named by the multiset of classes that it holds: equal
  * stages are solved once. */
+#include "base/memo.h"
 #include "base/num.h"
 #include "planner/cut/chain.h"
-
-struct chain_table {
-    struct interval_slot {
-        uint64_t key;
-        int index;
-        bool used;
-    } * slots;
-    size_t size;
-};
 
 /* Sums of mixed class numbers do not depend on the order. */
 uint64_t chain_key(const struct chain *chain, int first, int end)
@@ -34,16 +26,6 @@ bool chain_set_keys(struct chain *chain, struct arena *arena)
     return key != NULL;
 }
 
-static int find(struct chain_table *table, uint64_t key, int *count)
-{
-    size_t at = key & (table->size - 1);
-    while (table->slots[at].used && table->slots[at].key != key)
-        at = (at + 1) & (table->size - 1);
-    if (!table->slots[at].used)
-        table->slots[at] = (struct interval_slot){ .key = key, .index = (*count)++, .used = true };
-    return table->slots[at].index;
-}
-
 bool chain_build(struct chain *out, struct arena *arena, int layer_count, const int *class_of, int class_count,
                  int tied_first, int tied_second, struct error *err)
 {
@@ -54,26 +36,25 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
                            .tied_first = tied_first,
                            .tied_second = tied_second };
     size_t layers = (size_t)layer_count, pairs = layers * (layers + 1) / 2;
-    struct chain_table table = { .size = 16 };
-    while (table.size < 2 * pairs)
-        table.size *= 2;
     int *interval = arena_alloc(arena, layers * (layers + 1), sizeof *interval),
         *sample = arena_alloc(arena, pairs, 2 * sizeof *sample),
         *layers_of = arena_alloc(arena, (size_t)class_count + 1, sizeof *layers_of);
-    struct arena scratch = { 0 };
-    table.slots = arena_alloc(&scratch, table.size, sizeof *table.slots);
-    bool good = !arena_failed(arena) && table.slots && chain_set_keys(&chain, arena);
+    struct memo met = { 0 };
+    bool good = !arena_failed(arena) && chain_set_keys(&chain, arena);
     for (int first = 0; good && first < layer_count; first++)
-        for (int end = first + 1; end <= layer_count; end++) {
-            int before = chain.interval_count,
-                index = find(&table, chain_key(&chain, first, end), &chain.interval_count);
-            interval[first * (layer_count + 1) + end] = index;
-            if (index == before) {
-                sample[2 * index] = first;
-                sample[2 * index + 1] = end;
+        for (int end = first + 1; good && end <= layer_count; end++) {
+            int64_t key = (int64_t)chain_key(&chain, first, end);
+            bool known;
+            int *index = memo_place(&met, &key, 1, sizeof *index, &known);
+            good = index != NULL;
+            if (good && !known) {
+                *index = chain.interval_count++;
+                sample[2 * *index] = first;
+                sample[2 * *index + 1] = end;
             }
+            interval[first * (layer_count + 1) + end] = good ? *index : 0;
         }
-    arena_free(&scratch);
+    memo_free(&met);
     if (!good)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for a chain of %d layers", layer_count);
     for (int l = 0; l < layer_count; l++)

@@ -12,7 +12,6 @@
 #include "planner/lower/lower_walk.h"
 #include "planner/lower/lower_weights.h"
 #include "planner/lower/waits.h"
-#include "planner/program/geometry.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -388,7 +387,7 @@ static void close_lowering(struct lowering *l)
     free(l->made.notes);
     free(l->made.instrs);
     free(l->messages.list);
-    free(l->messages.slots);
+    memo_free(&l->messages.tags);
     arena_free(&l->scratch);
     arena_free(&l->growing);
 }

@@ -316,45 +316,22 @@ int lower_convert_buffer(struct lowering *l, int source, const struct layout *to
 }
 
 /* ---- messages between stages ---- */
-static uint64_t message_key(enum message_kind kind, int from, int to, int id, int number)
+static int message_of(struct lowering *l, enum message_kind kind, int from, int to, int id, int number)
 {
-    uint64_t hash = hash_i64(HASH_START, (int64_t)kind);
-    hash = hash_i64(hash_i64(hash, from), to);
-    return hash_i64(hash_i64(hash, id), number);
-}
-
-static bool rehash(struct lowering *l)
-{
-    int wanted = l->messages.slot_count ? l->messages.slot_count * 2 : 256;
-    int *slots = calloc((size_t)wanted, sizeof *slots);
-    if (!slots)
-        return lower_memory(l);
-    free(l->messages.slots);
-    for (int i = 0; i < l->messages.count; i++) {
-        uint64_t at = l->messages.list[i].key & (uint64_t)(wanted - 1);
-        while (slots[at])
-            at = (at + 1) & (uint64_t)(wanted - 1);
-        slots[at] = i + 1;
-    }
-    l->messages.slots = slots;
-    l->messages.slot_count = wanted;
-    return true;
-}
-
-static int message_of(struct lowering *l, uint64_t key)
-{
-    if (l->failed || (2 * l->messages.count >= l->messages.slot_count && !rehash(l)))
-        return -1;
-    uint64_t at = key & (uint64_t)(l->messages.slot_count - 1);
-    for (; l->messages.slots[at]; at = (at + 1) & (uint64_t)(l->messages.slot_count - 1)) {
-        if (l->messages.list[l->messages.slots[at] - 1].key == key)
-            return l->messages.slots[at] - 1;
-    }
+    int64_t key[] = { (int64_t)kind, from, to, id, number };
+    bool known;
     if (!grow_large(l, (void **)&l->messages.list, l->messages.count, &l->messages.capacity, sizeof *l->messages.list))
         return -1;
-    l->messages.list[l->messages.count] = (struct message){ .key = key, .send_pair = -1, .receive_pair = -1 };
-    l->messages.slots[at] = ++l->messages.count;
-    return l->messages.count - 1;
+    int *tag = memo_place(&l->messages.tags, key, sizeof key / sizeof *key, sizeof *tag, &known);
+    if (!tag) {
+        lower_memory(l);
+        return -1;
+    }
+    if (!known) {
+        *tag = l->messages.count++;
+        l->messages.list[*tag] = (struct message){ .send_pair = -1, .receive_pair = -1 };
+    }
+    return *tag;
 }
 
 void lower_queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
@@ -368,7 +345,7 @@ void lower_queue_send(struct lowering *l, enum message_kind kind, int id, int nu
 
 static void emit_send(struct lowering *l, const struct pending *p)
 {
-    int tag = message_of(l, message_key(p->kind, l->stage, p->peer, p->id, p->number));
+    int tag = message_of(l, p->kind, l->stage, p->peer, p->id, p->number);
     struct instr *instr = emit_pair(l, OP_SEND, LANE_SEND, &p->site, p->buffer, -1);
     instr->peer_stage = p->peer;
     instr->tag = tag;
@@ -413,7 +390,7 @@ void emit_sends_before(struct lowering *l, int place)
 void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
                   const struct site *site)
 {
-    int tag = message_of(l, message_key(kind, peer, l->stage, id, steady_number(l, number)));
+    int tag = message_of(l, kind, peer, l->stage, id, steady_number(l, number));
     struct instr *instr = emit_pair(l, OP_RECEIVE, LANE_RECEIVE, site, -1, buffer);
     instr->peer_stage = peer;
     instr->tag = tag;

@@ -3,6 +3,7 @@
  * stays alive follow from who asks for which version. */
 #ifndef CLEAVE_LOWER_LOWER_PARTS_H
 #define CLEAVE_LOWER_LOWER_PARTS_H
+#include "base/memo.h"
 #include "planner/program/clock.h"
 #include "planner/program/recipe.h"
 
@@ -60,7 +61,6 @@ struct bucket {
 enum { MAX_BUCKETS = 8, MAX_HOLDERS = 256 }; /* stages that may share a weight */
 enum message_kind { MESSAGE_VALUE, MESSAGE_GRADIENT, MESSAGE_WEIGHT };
 struct message {
-    uint64_t key;
     int send_pair, receive_pair; /* -1: not yet */
 };
 struct pending {
@@ -160,8 +160,9 @@ struct lowering_messages {
     int pending_count, pending_capacity;
     bool ordered;         /* values skip stages: messages follow the common order of all actions */
     int *place[2];        /* [backward](stage * micro_count + micro): place of the action in it, if ordered */
-    struct message *list; /* these two on the heap */
-    int count, capacity, *slots, slot_count;
+    struct message *list; /* on the heap */
+    int count, capacity;
+    struct memo tags; /* by kind, both stages, what and of which micro-batch: the number in the list */
 };
 
 struct lowering {

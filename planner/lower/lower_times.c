@@ -9,7 +9,6 @@
  * its partner, its lane or the bytes of an earlier buffer, waits for something before it: the first unfinished
  * instruction can always run. */
 #include "planner/lower/lower_times.h"
-#include "planner/lower/lower_arrivals.h"
 #include "planner/lower/lower_emit.h"
 
 struct clock_walk {

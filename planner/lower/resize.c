@@ -1,5 +1,4 @@
 #include "planner/lower/lower.h"
-#include "planner/lower/lower_parts.h"
 #include "planner/program/geometry.h"
 #include "planner/program/loss_walk.h"
 #include "planner/program/recipe.h"
