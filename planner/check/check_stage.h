@@ -2,7 +2,6 @@
  * else of it. */
 #ifndef CLEAVE_CHECK_CHECK_STAGE_H
 #define CLEAVE_CHECK_CHECK_STAGE_H
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/num.h"
 #include "planner/price/price.h"

@@ -1,7 +1,6 @@
 #include "planner/cost/cost_links.h"
 #include "base/num.h"
 #include "planner/cost/cost_group.h"
-#include "planner/program/geometry.h"
 #include <math.h>
 
 enum direction { OUT, IN, DIRECTION_COUNT };

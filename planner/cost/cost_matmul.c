@@ -1,6 +1,5 @@
 /* The time of a matrix product: how much of the peak a shape can reach, and where the device's products were measured,
  * how far it stays from that. */
-#include "planner/cost/cost_group.h"
 #include "planner/cost/cost_matmul.h"
 #include <math.h>
 

@@ -4,8 +4,6 @@
  * S rule out. A good plan is looked for first: S(Y) + Y is nearly convex in its relaxation. */
 #include "base/num.h"
 #include "planner/cut/partition_parts.h"
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ROUGH: first plans need not be the best of their caps, but for one part in so many.

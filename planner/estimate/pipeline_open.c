@@ -1,7 +1,6 @@
 /* A plan's pipeline before its walk: which pieces exchange what, and how long that takes. */
 #include "base/num.h"
 #include "planner/estimate/pipeline_parts.h"
-#include "planner/estimate/pipeline_prices.h"
 #include <string.h>
 
 static double elements_of(const struct graph *graph, int layer)

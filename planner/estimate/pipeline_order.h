@@ -4,7 +4,6 @@
 #ifndef CLEAVE_ESTIMATE_PIPELINE_ORDER_H
 #define CLEAVE_ESTIMATE_PIPELINE_ORDER_H
 #include <stdatomic.h>
-#include <stddef.h>
 
 enum { SHELF_LISTS = 64 };
 struct pipeline_order;

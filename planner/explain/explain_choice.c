@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/explain/explain.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* Degrees of the widest layer of the stage. */

@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "planner/cost/cost_group.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct variation variation_none(void)

@@ -1,5 +1,4 @@
 #include "planner/explain/explain_several.h"
-#include "base/num.h"
 #include "planner/space/choice.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* The JSON forms: a device of the catalogue, and a cluster with its levels. */
 #include "planner/facts/cluster_parts.h"
 #include "base/text.h"
-#include <math.h>
 #include <string.h>
 
 /* What the tables fill: the struct's small integers are 64 bits wide in a file. */

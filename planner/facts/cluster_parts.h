@@ -1,7 +1,6 @@
 /* What the cluster_*.c files share. Nobody else includes this. */
 #ifndef CLEAVE_FACTS_CLUSTER_PARTS_H
 #define CLEAVE_FACTS_CLUSTER_PARTS_H
-#include "base/json.h"
 #include "planner/facts/cluster.h"
 
 /* One group of nodes as it was written, before groups that are alike become one type. */

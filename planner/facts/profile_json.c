@@ -2,7 +2,6 @@
 #include "base/json.h"
 #include "planner/facts/profile_parts.h"
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What the tables fill; files hold 64-bit integers, the structs narrower ones. */

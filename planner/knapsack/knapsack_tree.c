@@ -3,7 +3,6 @@
 #include "base/num.h"
 #include "planner/knapsack/knapsack_parts.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const int node_beams[] = { 32, 0 };

@@ -1,8 +1,6 @@
 #include "planner/layout/order.h"
-#include "base/num.h"
 #include "planner/program/by_stage.h"
 #include "planner/layout/byte_map.h"
-#include <stdlib.h>
 #include <string.h>
 
 struct lanes {

@@ -1,6 +1,5 @@
 #include "planner/layout/place_work.h"
 #include "base/num.h"
-#include <stdlib.h>
 #include <string.h>
 
 int place_compare_ranked(const void *left, const void *right)

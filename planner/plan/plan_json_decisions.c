@@ -1,7 +1,6 @@
 /* Reading decisions: form and ranges here, the model's demands in plan_check(). */
 #include "planner/plan/plan_json_parts.h"
 #include "planner/program/schedule.h"
-#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 

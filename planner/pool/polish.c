@@ -2,7 +2,6 @@
  * moved by a layer, strategies of a piece or of all changed, and the same cuts and strategies under configurations that
  * differ in one thing. The walk that ranks plans is off by a few percent, much alike for plans that differ in so
  * little, and had its say in what it moved before; so here only the simulation decides. */
-#include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/pool/moves.h"
 #include "planner/pool/pool_parts.h"

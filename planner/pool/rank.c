@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/program/clock.h"
-#include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
 #include "planner/estimate/pipeline.h"
 #include "planner/pool/moves.h"

@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/pool/run.h"
-#include <stdlib.h>
 
 bool run_stops(struct run *run)
 {

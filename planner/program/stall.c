@@ -1,6 +1,5 @@
 #include "planner/program/stall.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 struct node {
     int stage, index;

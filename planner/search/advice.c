@@ -2,7 +2,6 @@
 #include "planner/search/advice.h"
 #include "base/num.h"
 #include "models/model.h"
-#include <stdio.h>
 #include <string.h>
 
 enum { MOST_STEPS = 64 };

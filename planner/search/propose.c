@@ -3,11 +3,8 @@
  * of its members are solved at once. */
 #include "base/num.h"
 #include "planner/estimate/effort.h"
-#include "planner/space/config_name.h"
 #include "planner/search/propose_parts.h"
-#include "planner/search/search.h"
 #include "planner/tables/least.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- one wave ---- */

@@ -1,7 +1,6 @@
 /* What solving best first and solving for families share: jobs of a wave, and queues of what is not settled. */
 #ifndef CLEAVE_SEARCH_PROPOSE_PARTS_H
 #define CLEAVE_SEARCH_PROPOSE_PARTS_H
-#include "planner/estimate/effort.h"
 #include "planner/search/search_parts.h"
 
 struct queue;

@@ -8,7 +8,6 @@
 #include "planner/space/config_name.h"
 #include "planner/search/narrower.h"
 #include "planner/search/search_parts.h"
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "planner/plan/plan_json.h"
 #include "planner/search/narrower.h"
 #include "planner/space/choice.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 /* The cluster's short form with `times` as many nodes, or in words where it came from a file. */

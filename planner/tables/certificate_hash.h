@@ -2,7 +2,6 @@
 #ifndef CLEAVE_TABLES_CERTIFICATE_HASH_H
 #define CLEAVE_TABLES_CERTIFICATE_HASH_H
 #include "planner/price/price.h"
-#include "base/json.h"
 #include "planner/space/space.h"
 
 struct certificate_hash {

@@ -1,4 +1,3 @@
-#include "base/num.h"
 #include "planner/program/by_stage.h"
 #include "planner/layout/lives.h"
 #include "planner/layout/order.h"
