@@ -41,7 +41,8 @@ static struct arena_block *arena_grow(struct arena *arena, size_t bytes)
     size_t capacity = block_capacity(arena, bytes);
     if (capacity > SIZE_MAX - sizeof(struct arena_block))
         return NULL;
-    bool guest = capacity == bytes; /* such large ones come as fresh pages, of which a table may touch few */
+    bool guest = bytes > capacity / 4; /* such large ones come as fresh pages, of which a table may touch few */
+    capacity = guest ? bytes : capacity;
     struct arena_block *block = guest ? calloc(1, sizeof *block + capacity) : malloc(sizeof *block + capacity);
     if (!block)
         return NULL;

@@ -10,13 +10,13 @@
 #endif
 
 #if defined(__GLIBC__) && defined(MADV_HUGEPAGE)
-enum { AHEAD_BYTES = 192 << 20, LATER_BYTES = 1 << 20, KEPT_BYTES = 192 << 20, MAPPED_BYTES = 32 << 20 };
+enum { AHEAD_BYTES = 192 << 20, LATER_BYTES = 1 << 20, KEPT_BYTES = 192 << 20 };
 
 void heap_expect_much(void)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)sbrk(0) + page - 1) / page * page;
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-    mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+    mallopt(M_MMAP_MAX, 0); /* what is mapped for itself comes in small pages */
     mallopt(M_TOP_PAD, AHEAD_BYTES);
     void *volatile grown = malloc(LATER_BYTES); /* volatile: else the compiler may leave out both calls */
     free(grown);

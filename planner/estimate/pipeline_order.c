@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* SHELF_ROOM_BYTES: of all orders that are kept; an order of 100 stages and 300 micro-batches takes 3 MB. */
-enum { SHELF_ROOM_BYTES = 1 << 26 };
+enum { SHELF_ROOM_BYTES = 1 << 25 };
 /* A token is what is in flight between two pieces: above micro_bits 2 * link + backward, below the micro-batch of the
  * step. */
 struct receive {

@@ -263,11 +263,22 @@ static bool keep_instrs(struct lowering *l)
     return true;
 }
 
+/* The second stage and those behind it take about what the first took: arrays that double would leave behind what they
+ * were, which is memory that has been touched. */
+static bool expect_like_first(struct lowering *l)
+{
+    const struct program *program = l->program;
+    int64_t more = program->stage_count - 1;
+    return lower_lasting_room(l, more * program->buffer_count / 16 * 17, more * program->pair_count / 16 * 17,
+                              more * program->operand_count / 16 * 17);
+}
+
 static bool lower_stage(struct lowering *l, int stage)
 {
     struct layer_range layers[PLAN_MAX_CHUNKS];
     l->stage = stage;
     l->made.first_buffer = l->program->buffer_count;
+    l->made.repeated_capacity = 0;
     l->steady.part = STEP_OWN;
     l->steady.opened_count = l->steady.reopened = 0;
     l->here.position = stage - l->plan->stages[stage].turn;
@@ -284,7 +295,8 @@ static bool lower_stage(struct lowering *l, int stage)
     collect_crossings(l);
     lower_collect_weights(l);
     lower_find_recomputed(l);
-    if (l->failed || !lower_list_arrivals(l) || !list_visits(l, layers) || !repeat_open(l))
+    if (l->failed || !lower_list_arrivals(l) || !list_visits(l, layers) || !repeat_open(l) ||
+        (stage == 1 && !expect_like_first(l)))
         return false;
     run_visits(l);
     offload_activations(l);

@@ -29,14 +29,14 @@ bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count
 }
 
 /* For the arrays with something for each micro-batch of the whole plan, whose smaller forms an arena would keep. */
-static bool grow_large(struct lowering *l, void **array, int count, int *capacity, size_t size)
+static bool grow_large(struct lowering *l, void **array, int64_t count, int *capacity, size_t size)
 {
     if (l->failed)
         return false;
-    if (count < *capacity)
+    if (count <= *capacity)
         return true;
-    size_t wanted = *capacity ? (size_t)*capacity * 2 : 32;
-    void *larger = wanted <= INT_MAX ? realloc(*array, wanted * size) : NULL;
+    int64_t wanted = max_i64(max_i64(count, 2 * (int64_t)*capacity), 32);
+    void *larger = wanted <= INT_MAX ? realloc(*array, (size_t)wanted * size) : NULL;
     if (!larger)
         return lower_memory(l);
     *array = larger;
@@ -44,26 +44,29 @@ static bool grow_large(struct lowering *l, void **array, int count, int *capacit
     return true;
 }
 
-bool lower_room(struct lowering *l, int instrs, int buffers, int pairs, int operands)
+bool lower_room(struct lowering *l, int64_t instrs, int64_t buffers, int64_t pairs, int64_t operands)
+{
+    struct stage_program *stage = &l->program->stages[l->stage];
+    struct lowering_made *m = &l->made;
+    bool good =
+        grow_large(l, (void **)&m->instrs, stage->instr_count + instrs, &m->instr_capacity, sizeof *m->instrs) &&
+        grow_large(l, (void **)&m->notes, l->program->buffer_count - m->first_buffer + buffers, &m->note_capacity,
+                   sizeof *m->notes) &&
+        lower_lasting_room(l, buffers, pairs, operands);
+    stage->instrs = m->instrs;
+    return good;
+}
+
+bool lower_lasting_room(struct lowering *l, int64_t buffers, int64_t pairs, int64_t operands)
 {
     struct program *program = l->program;
-    struct stage_program *stage = &program->stages[l->stage];
     struct lowering_made *m = &l->made;
-    bool good = true;
-    while (good && stage->instr_count + instrs > m->instr_capacity)
-        good = grow_large(l, (void **)&m->instrs, m->instr_capacity, &m->instr_capacity, sizeof *m->instrs);
-    stage->instrs = m->instrs;
-    while (good && program->buffer_count + buffers > m->buffer_capacity)
-        good = grow_large(l, (void **)&program->buffers, m->buffer_capacity, &m->buffer_capacity,
-                          sizeof *program->buffers);
-    while (good && program->buffer_count - m->first_buffer + buffers > m->note_capacity)
-        good = grow_large(l, (void **)&m->notes, m->note_capacity, &m->note_capacity, sizeof *m->notes);
-    while (good && program->pair_count + pairs > m->pair_capacity)
-        good = grow_large(l, (void **)&program->pairs, m->pair_capacity, &m->pair_capacity, sizeof *program->pairs);
-    while (good && program->operand_count + operands > m->operand_capacity)
-        good = grow_large(l, (void **)&program->operands, m->operand_capacity, &m->operand_capacity,
-                          sizeof *program->operands);
-    return good;
+    return grow_large(l, (void **)&program->buffers, program->buffer_count + buffers, &m->buffer_capacity,
+                      sizeof *program->buffers) &&
+           grow_large(l, (void **)&program->pairs, program->pair_count + pairs, &m->pair_capacity,
+                      sizeof *program->pairs) &&
+           grow_large(l, (void **)&program->operands, program->operand_count + operands, &m->operand_capacity,
+                      sizeof *program->operands);
 }
 
 /* ---- instructions ---- */
@@ -71,7 +74,8 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 {
     struct stage_program *stage = &l->program->stages[l->stage];
     struct instr *instr = &l->made.spare;
-    if (grow_large(l, (void **)&l->made.instrs, stage->instr_count, &l->made.instr_capacity, sizeof *l->made.instrs)) {
+    if (grow_large(l, (void **)&l->made.instrs, stage->instr_count + 1, &l->made.instr_capacity,
+                   sizeof *l->made.instrs)) {
         stage->instrs = l->made.instrs;
         instr = &stage->instrs[stage->instr_count++];
     }
@@ -92,7 +96,7 @@ void lower_set_operands(struct lowering *l, struct instr *instr, const struct op
 {
     struct program *program = l->program;
     int first = program->operand_count;
-    if (grow_large(l, (void **)&program->operands, first + OPERAND_SLOTS - 1, &l->made.operand_capacity,
+    if (grow_large(l, (void **)&program->operands, first + OPERAND_SLOTS, &l->made.operand_capacity,
                    sizeof *program->operands))
         program->operand_count += instr_pack(instr, table, first, &program->operands[first]);
 }
@@ -100,7 +104,8 @@ void lower_set_operands(struct lowering *l, struct instr *instr, const struct op
 int lower_add_pair(struct lowering *l, int source, int destination)
 {
     struct program *program = l->program;
-    if (!grow_large(l, (void **)&program->pairs, program->pair_count, &l->made.pair_capacity, sizeof *program->pairs))
+    if (!grow_large(l, (void **)&program->pairs, program->pair_count + 1, &l->made.pair_capacity,
+                    sizeof *program->pairs))
         return 0;
     program->pairs[program->pair_count] = (struct pair){ source, destination };
     return program->pair_count++;
@@ -161,10 +166,10 @@ int lower_add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
     int reused = steady_reuse(l, &buffer);
-    if (!grow_large(l, (void **)&program->buffers, program->buffer_count, &l->made.buffer_capacity,
+    if (!grow_large(l, (void **)&program->buffers, program->buffer_count + 1, &l->made.buffer_capacity,
                     sizeof *program->buffers) ||
-        !grow_large(l, (void **)&l->made.notes, program->buffer_count - l->made.first_buffer, &l->made.note_capacity,
-                    sizeof *l->made.notes))
+        !grow_large(l, (void **)&l->made.notes, program->buffer_count - l->made.first_buffer + 1,
+                    &l->made.note_capacity, sizeof *l->made.notes))
         return 0;
     int number = reused >= 0 ? reused : program->buffer_count;
     if (buffer.kind != BUFFER_TEMPORARY)
@@ -320,7 +325,8 @@ static int message_of(struct lowering *l, enum message_kind kind, int from, int 
 {
     int64_t key[] = { (int64_t)kind, from, to, id, number };
     bool known;
-    if (!grow_large(l, (void **)&l->messages.list, l->messages.count, &l->messages.capacity, sizeof *l->messages.list))
+    if (!grow_large(l, (void **)&l->messages.list, l->messages.count + 1, &l->messages.capacity,
+                    sizeof *l->messages.list))
         return -1;
     int *tag = memo_place(&l->messages.tags, key, sizeof key / sizeof *key, sizeof *tag, &known);
     if (!tag) {

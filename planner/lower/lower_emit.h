@@ -12,7 +12,9 @@ struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const st
                         int destination);
 int lower_add_pair(struct lowering *l, int source, int destination);
 /* Makes room for so many of the stage more; false after a failure. */
-bool lower_room(struct lowering *l, int instrs, int buffers, int pairs, int operands);
+bool lower_room(struct lowering *l, int64_t instrs, int64_t buffers, int64_t pairs, int64_t operands);
+/* The same of what stays in the program. */
+bool lower_lasting_room(struct lowering *l, int64_t buffers, int64_t pairs, int64_t operands);
 void lower_set_operands(struct lowering *l, struct instr *instr, const struct operand_table *table);
 /* Adds a buffer; sizes follow from it. */
 int lower_add_buffer(struct lowering *l, struct buffer buffer);

@@ -117,7 +117,7 @@ struct lowering_made {
     int first_buffer;           /* the stage's own, behind those of the stages before it */
     struct version_note *notes; /* by buffer - first_buffer; on the heap, as the program's buffers while they grow */
     struct instr *instrs;       /* of the stage at hand, likewise; the room serves all stages */
-    int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity;
+    int buffer_capacity, note_capacity, pair_capacity, operand_capacity, instr_capacity, repeated_capacity;
     struct instr spare; /* written to after a failure */
 };
 struct lowering_weights {

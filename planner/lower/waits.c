@@ -48,22 +48,6 @@ static void collect(const struct waiting *w, const struct stage_program *stage, 
     wanted[instr->lane] = 0;
 }
 
-static bool add_wait(struct waiting *w, struct stage_program *stage, int index)
-{
-    if (stage->wait_count == w->wait_capacity) {
-        int wanted = w->wait_capacity ? w->wait_capacity * 2 : stage->instr_count + 16;
-        int *larger = arena_alloc(&w->program->arena, (size_t)wanted, sizeof *larger);
-        if (!larger)
-            return false;
-        if (stage->wait_count)
-            memcpy(larger, stage->waits, (size_t)stage->wait_count * sizeof *larger);
-        stage->waits = larger;
-        w->wait_capacity = wanted;
-    }
-    stage->waits[stage->wait_count++] = index;
-    return true;
-}
-
 /* The latest first: what it has reached drops the others. */
 static bool add_waits(struct waiting *w, struct stage_program *stage, struct instr *instr, int number,
                       int wanted[LANE_COUNT])
@@ -80,8 +64,11 @@ static bool add_waits(struct waiting *w, struct stage_program *stage, struct ins
             later(&latest, wanted[lane] > reached[lane] ? wanted[lane] : 0);
         if (latest == 0)
             break;
-        if (!add_wait(w, stage, latest - 1))
+        int *waits = arena_more(&w->arena, stage->waits, stage->wait_count, &w->wait_capacity, sizeof *waits);
+        if (!waits)
             return false;
+        stage->waits = waits;
+        waits[stage->wait_count++] = latest - 1;
         instr->wait_count++;
         for (int lane = 0; lane < LANE_COUNT; lane++)
             later(&reached[lane], w->reached[latest][lane]);
@@ -104,6 +91,10 @@ bool waits_find(struct lowering *l)
         collect(&w, stage, &stage->instrs[i], i + 1, wanted);
         ok = add_waits(&w, stage, &stage->instrs[i], i + 1, wanted);
     }
+    int *kept = arena_alloc(&program->arena, (size_t)stage->wait_count, sizeof *kept);
+    if (kept && ok && stage->wait_count > 0)
+        memcpy(kept, stage->waits, (size_t)stage->wait_count * sizeof *kept);
+    stage->waits = kept;
     arena_free(&w.arena);
-    return ok || lower_memory(l);
+    return (kept && ok) || lower_memory(l);
 }
