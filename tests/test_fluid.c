@@ -319,6 +319,8 @@ START_TEST(strategies_are_never_shorter_for_sharing)
         for (int s = 0; s < l.program->stage_count; s++) {
             costs.ns[s] = calloc((size_t)l.program->stages[s].instr_count, sizeof *costs.ns[s]);
             ck_assert(cost_stage_ns(costs.ns[s], NULL, &facts, l.program, s));
+            for (int i = 0; i < l.program->stages[s].instr_count; i++)
+                ck_assert_int_eq(costs.ns[s][i], cost_instr_ns(&facts, l.program, s, &l.program->stages[s].instrs[i]));
         }
         ck_assert_msg(simulate(&with, &facts, l.program, &err), "%s", err.message);
         ck_assert_msg(simulate_with(&without, &durations, l.program, &err), "%s", err.message);

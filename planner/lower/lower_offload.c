@@ -154,7 +154,7 @@ static void insert_copies(struct trips *t, int count)
         return;
     }
     memcpy(old, list->instrs, (size_t)old_count * sizeof *old);
-    list->instr_count = 0;
+    list->instr_count = list->repeated_count = 0;
     for (int i = 0; i < old_count && !l->failed; i++) {
         if (visit < t->visit_count && t->border[visit] == i) {
             if (visit > 0)

@@ -247,8 +247,11 @@ bool repeat_pass(struct lowering *l, const struct action *action)
     int micro = action->micro, first = program->buffer_count, pair = program->pair_count,
         operand = program->operand_count;
     if (!r || !finds_the_same(l, r, micro) ||
-        !lower_room(l, r->instr_count, r->buffer_count, r->pair_count, r->operand_count))
+        !lower_room(l, r->instr_count, r->buffer_count, r->pair_count, r->operand_count) ||
+        !lower_grow(l, &program->arena, (void **)&stage->repeated, stage->repeated_count, &l->made.repeated_capacity,
+                    sizeof *stage->repeated))
         return false;
+    stage->repeated[stage->repeated_count++] = (struct repeated){ stage->instr_count, r->instr_count, r->first_instr };
     for (int i = 0; i < r->instr_count; i++) {
         struct instr *instr = &stage->instrs[stage->instr_count++];
         *instr = stage->instrs[r->first_instr + i];

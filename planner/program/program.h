@@ -204,10 +204,15 @@ static inline bool instr_serves_layer(const struct instr *instr)
 
 enum { ARENA_ALIGNMENT_BYTES = 64 }; /* of every buffer's offset: a cache line, and enough for vector loads */
 
+/* [first, first + count) of a stage's instructions do what as many from `as` on did before, for another micro-batch. */
+struct repeated {
+    int first, count, as;
+};
 struct stage_program {
-    int instr_count, wait_count;
+    int instr_count, wait_count, repeated_count;
     struct instr *instrs;
     int *waits;
+    struct repeated *repeated;             /* (repeated_count) in the order of instructions: of these lowering knows */
     int64_t arena_bytes;                   /* set by layout_program(); the same on all ranks of the stage */
     int64_t persistent_bytes;              /* of which weights, accumulators, state */
     int64_t host_bytes;                    /* the host's arena, likewise */

@@ -345,20 +345,22 @@ bool period_prove(struct period *out, struct timeline **timeline, const struct d
     struct timeline *apart = NULL, *most = NULL;
     struct period late = { 0 };
     struct pairing pairing = { 0 };
+    struct durations paired = *durations;
     struct error stall = { 0 }; /* all those waits at once may never end */
     *out = late;
-    bool good = lives_split(program, err) && simulate_with(&apart, durations, program, err) &&
-                pairing_build(&pairing, program, err);
+    bool good = lives_split(program, err) && (paired.pairing || pairing_build(&pairing, program, err));
+    paired.pairing = paired.pairing ? paired.pairing : &pairing;
+    good = good && simulate_with(&apart, &paired, program, err);
     for (int units = 1; good && units <= PERIOD_LONGEST && out->ns == 0; units++)
         if (left_out % (units * unit) == 0)
-            good = find_period(out, program, &pairing, apart, units * unit, err);
+            good = find_period(out, program, paired.pairing, apart, units * unit, err);
     if (out->ns == 0)
         out->micro_batches = 0;
     if (good && out->ns > 0) {
         good = layout_wait_for_bytes(program, err);
-        if (good && simulate_with(&most, durations, program, &stall)) {
+        if (good && simulate_with(&most, &paired, program, &stall)) {
             out->step_slack_ns = most->step_ns - apart->step_ns;
-            good = find_period(&late, program, &pairing, most, out->micro_batches, err) &&
+            good = find_period(&late, program, paired.pairing, most, out->micro_batches, err) &&
                    layouts_agree(&out->exact, durations, program, apart, most, err);
         }
         out->slack_ns = late.ns - out->ns;

@@ -64,7 +64,7 @@ struct sim {
     struct arena arena;
     const struct program *program;
     const struct durations *durations;
-    struct pairing pairing;
+    const struct pairing *pairing;
     struct sim_rank *ranks;             /* (stages) */
     struct fluid fluid;                 /* slots: (stages, lanes) */
     struct meeting *meetings;           /* (norm-reduces) */
@@ -197,7 +197,7 @@ static void know_end(struct sim *sim, int stage, int index, int64_t finish_ns)
     sim->end_ns = max_i64(sim->end_ns, finish_ns);
     if (instr->op == OP_SEND) {
         mark(sim, instr->peer_stage);
-        know_end(sim, instr->peer_stage, sim->pairing.partner[stage][index], finish_ns);
+        know_end(sim, instr->peer_stage, sim->pairing->partner[stage][index], finish_ns);
     }
 }
 
@@ -281,7 +281,7 @@ static void wait_for_partner(struct sim *sim, int stage, int index, int64_t sinc
 /* The transfer begins as soon as both ends have come. */
 static bool issue_end(struct sim *sim, int stage, int index, const struct instr *instr, int64_t come_ns)
 {
-    int partner = sim->pairing.partner[stage][index], peer = instr->peer_stage;
+    int partner = sim->pairing->partner[stage][index], peer = instr->peer_stage;
     bool sends = instr->op == OP_SEND;
     struct span *own = &sim->ranks[stage].spans[index], *other = &sim->ranks[peer].spans[partner];
     wait_for_partner(sim, stage, index, come_ns);
@@ -295,7 +295,7 @@ static bool issue_end(struct sim *sim, int stage, int index, const struct instr 
 
 static bool issue_norm(struct sim *sim, int stage, int index, int64_t come_ns)
 {
-    int norm = sim->pairing.partner[stage][index];
+    int norm = sim->pairing->partner[stage][index];
     struct meeting *meeting = &sim->meetings[norm];
     meeting->longest_ns = max_i64(meeting->longest_ns, duration(sim, stage, index));
     meeting->begin_ns = max_i64(meeting->begin_ns, come_ns);
@@ -303,7 +303,7 @@ static bool issue_norm(struct sim *sim, int stage, int index, int64_t come_ns)
     if (++meeting->arrived < sim->program->stage_count)
         return true;
     for (int s = 0; s < sim->program->stage_count; s++) {
-        if (!run(sim, s, sim->pairing.norm[s][norm], meeting->begin_ns, meeting->longest_ns))
+        if (!run(sim, s, sim->pairing->norm[s][norm], meeting->begin_ns, meeting->longest_ns))
             return false;
         mark(sim, s);
     }
@@ -384,7 +384,7 @@ static bool open_links(struct sim *sim)
 static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *timeline)
 {
     const struct program *program = sim->program;
-    size_t stages = (size_t)program->stage_count, norms = (size_t)sim->pairing.norm_count;
+    size_t stages = (size_t)program->stage_count, norms = (size_t)sim->pairing->norm_count;
     sim->ranks = arena_alloc(&sim->arena, stages, sizeof *sim->ranks);
     sim->dirty = arena_alloc(&sim->arena, stages, sizeof *sim->dirty);
     sim->heap = arena_alloc(&sim->arena, stages, sizeof *sim->heap);
@@ -495,8 +495,12 @@ static bool all_done(const struct sim *sim)
 static bool simulate_step(struct timeline **out, const struct durations *durations, const struct program *program,
                           const int64_t *begin_ns, struct error *err)
 {
-    struct sim sim = { .program = program, .durations = durations, .err = err };
-    if (!pairing_build(&sim.pairing, program, err))
+    struct pairing own = { 0 };
+    struct sim sim = { .program = program,
+                       .durations = durations,
+                       .pairing = durations->pairing ? durations->pairing : &own,
+                       .err = err };
+    if (!durations->pairing && !pairing_build(&own, program, err))
         return false;
     struct timeline *timeline = calloc(1, sizeof *timeline);
     bool ok = timeline && sim_open(&sim, begin_ns, timeline);
@@ -508,7 +512,7 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
             share_links(&sim);
         more = ok && advance(&sim);
     }
-    ok = ok && (all_done(&sim) || stall_fail(program, &sim.pairing, is_done, &sim, err));
+    ok = ok && (all_done(&sim) || stall_fail(program, sim.pairing, is_done, &sim, err));
     if (ok) {
         timeline->origin = TIMELINE_SIMULATED;
         timeline->step_ns = sim.end_ns;
@@ -516,7 +520,7 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
         timeline = NULL;
     }
     timeline_free(timeline);
-    pairing_free(&sim.pairing);
+    pairing_free(&own);
     arena_free(&sim.arena);
     return ok;
 }

@@ -10,6 +10,7 @@
  * naming the cycle, when the program stalls. */
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err);
 
+struct pairing;
 /* Where durations come from: those of instructions alone. While compute and communication run beside each other on a
  * rank, each takes its factor times as long. */
 struct durations {
@@ -24,6 +25,7 @@ struct durations {
     const struct link_uses *(*links)(const void *self, const struct program *program, int stage,
                                      const struct instr *instr); /* NULL: none */
     int64_t link_count;
+    const struct pairing *pairing; /* the program's; may be NULL: it is found for each simulation */
     /* The two factors of one stage's ranks, where stages differ; may be NULL: the two above. */
     void (*slow_down)(const void *self, const struct program *program, int stage, double *compute,
                       double *communication);

@@ -1,5 +1,6 @@
 /* The simulation with what the cost functions say. */
 #include "base/arena.h"
+#include "planner/program/pairing.h"
 #include "planner/sim/simulate.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ struct work {
 struct priced {
     const struct facts *facts;
     struct arena arena;
+    struct pairing pairing;
     int **kind;          /* by stage and instruction: into works[stage] */
     struct work **works; /* by stage */
 };
@@ -110,10 +112,12 @@ bool durations_open(struct durations *out, const struct facts *facts, const stru
     priced->facts = facts;
     *out = (struct durations){ .ns = cost_duration,
                                .self = priced,
+                               .pairing = &priced->pairing,
                                .links = cost_uses,
                                .link_count = cost_link_count(facts->cluster, program->plan->rank_count),
                                .slow_down = cost_slow_down };
-    if (cost_check_host(facts->cluster, program->plan, err) && price_all(priced, program, err))
+    if (cost_check_host(facts->cluster, program->plan, err) && price_all(priced, program, err) &&
+        pairing_build(&priced->pairing, program, err))
         return true;
     durations_close(out);
     return false;
@@ -123,6 +127,7 @@ void durations_close(struct durations *durations)
 {
     struct priced *priced = (struct priced *)durations->self;
     arena_free(&priced->arena);
+    pairing_free(&priced->pairing);
     free(priced);
 }
 
