@@ -81,6 +81,8 @@ enum {
     CLIMB_ALIKE = 3,          /* Of one configuration that the formula does not bound, where cuts say more than it
                                  does; else one. */
     CLIMB_EACH = 1 << 18,     /* Layers visited by walks for one candidate. */
+    CLIMB_DEAR = 2048,        /* Of walks that visit more layers, */
+    CLIMB_PERMILLE = 50,      /* a step may become so much shorter, or as much as another's did. */
     CLIMB_ALIKE_PERCENT = 5,  /* Where walk and formula agree to within this, other cuts are hardly better. */
 };
 
@@ -98,12 +100,15 @@ enum {
     DEAR_TRIES = 6,        /* or so many were looked at, */
     DEAR_BUDGETS = 16,     /* of up to so many budgets each. */
     KIN_PERMILLE = 1,      /* So far may the walk of a large plan be off beside what it was off for one of its family, */
-    OTHER_PERMILLE = 10,   /* or of another with the same schedule; no more where a simulation takes more than a
-                              budget: llama-3-405b on 2048x8 h100-sxm would gain 0.06 % by a fifth of its time. */
-    JUDGED_DEAR = 300000,  /* Where a simulation takes more than this the walk of kin is taken as it is, */
-    DEAR_PERMILLE = 3,     /* and that of others is hardly doubted. */
-    SOON_JUDGED = 50000,   /* Plans of small models that take less are simulated all the same; for others */
-    SPREAD_OF = 3,         /* the walk is doubted as far as it was seen to be off by so many plans. */
+    OTHER_PERMILLE = 10,   /* for another with the same schedule, */
+    STRANGER_PERMILLE = 20, /* or for any; no more where a simulation takes more than a budget: llama-3-405b on 2048x8
+                               h100-sxm would gain 0.06 % by a fifth of its time. */
+    JUDGED_DEAR = 300000,  /* Where a simulation takes more than this, kin is simulated that promises to be shorter by
+                              KIN_PERMILLE, */
+    DEAR_PERMILLE = 3,     /* and others are doubted so far: llama-3-70b on 8x8 h100-sxm simulates 1 plan and not 4. */
+    SOON_JUDGED = 50000,   /* Plans of small models that take less are simulated all the same, else bert-large on 2x4
+                              rtx4090 takes 2 % longer; of others the walk is doubted as far */
+    SPREAD_OF = 3,         /* as it was seen to be off by so many plans. */
     MAX_SHRINKS = 6,       /* How often a candidate whose layout does not fit is solved again with less memory. */
     SHRUNK_GAP_PPM = 1000, /* How closely. */
     ROOM_PERMILLE = 2,     /* A plan leaves room for its layout beforehand where that lengthens it by so little. */

@@ -51,11 +51,17 @@ static bool try_moves(struct run *run, const struct candidate *c, const struct m
     return true;
 }
 
+/* Layers that a walk visits. */
+static int64_t visits_of(const struct plan *plan)
+{
+    return (int64_t)plan->micro_batch_count * plan->layer_count;
+}
+
 /* Makes moves of a kind, one after the other, as long as the walk says that it helps. *c has a plan of its own. Several
  * are tried at once; those behind one that helps were in vain. */
 static bool descend(struct run *run, struct candidate *c, const struct move_kind *kind, int kept, int64_t *visits)
 {
-    int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count; /* layers that a walk visits */
+    int64_t each = visits_of(c->plan);
     int all = kind->count(&run->configs[c->config]);
     for (int still = 0, at = 0; still < all && *visits >= each;) {
         struct candidate tried[RUN_MOST_AT_ONCE];
@@ -125,16 +131,30 @@ static bool has_climbed(const struct run *run, const struct candidate *climbed, 
     return alike >= (few ? CLIMB_ALIKE : 1);
 }
 
+/* Of plans that are ranked and that nobody has judged. */
+static int64_t best_ranked(const struct run *run, int ranked)
+{
+    int64_t best_ns = INT64_MAX;
+    for (int i = 0; i < ranked; i++)
+        if (!run->candidates[i].judged)
+            best_ns = min_i64(best_ns, run->candidates[i].ranked_ns);
+    return best_ns;
+}
+
+/* Of plans whose walks are dear those do not climb that would not lead with as much of their step as climbing left of
+ * another's, or as it may leave. */
 static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
 {
     struct candidate climbed[CLIMB_SMALL_LEADERS];
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
     int most = run_is_small(run) ? CLIMB_SMALL_LEADERS : CLIMB_LEADERS;
-    int64_t left = CLIMB_LEADERS * CLIMB_EACH;
+    int64_t left = CLIMB_LEADERS * CLIMB_EACH, best_ns = best_ranked(run, ranked);
+    double least_share = 1 - CLIMB_PERMILLE / 1e3;
     for (int i = 0; i < ranked && count < most && left > 0 && !run_stops(run); i++) {
         struct candidate c = run->candidates[i];
         if (c.config < first_config || c.judged || !rank_has_pieces(run, &c) || !climb->may(run, &c) ||
-            has_climbed(run, climbed, count, &c))
+            has_climbed(run, climbed, count, &c) ||
+            (visits_of(c.plan) > CLIMB_DEAR && (double)c.ranked_ns * least_share > (double)best_ns))
             continue;
         climbed[count++] = c;
         c.plan = plan_copy(c.plan);
@@ -146,6 +166,9 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
             return false;
         }
         left -= given - visits;
+        best_ns = min_i64(best_ns, c.ranked_ns);
+        double share = (double)c.ranked_ns / (double)run->candidates[i].ranked_ns;
+        least_share = share < least_share ? share : least_share;
         if (c.ranked_ns == run->candidates[i].ranked_ns)
             plan_free(c.plan);
         else if (!rank_keep(run, &c, &kept))

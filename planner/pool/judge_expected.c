@@ -8,13 +8,14 @@ int64_t judge_simulated_ns(const struct candidate *c)
     return c->simulated_ns > 0 ? c->simulated_ns : c->beaten_ns;
 }
 
-/* How alike two candidates are in what the walk gets wrong: 0 not, 2 the same configuration. */
-static int likeness(const struct run *run, const struct candidate *a, const struct candidate *b)
+/* How alike two candidates are in what the walk gets wrong: they have a schedule in common, and a family. */
+enum kinship { STRANGERS, OF_SCHEDULE, KIN };
+
+static enum kinship kinship_of(const struct run *run, const struct candidate *a, const struct candidate *b)
 {
-    const struct config *x = &run->configs[a->config], *y = &run->configs[b->config];
-    if (x->schedule != y->schedule || !run_same_family(run, a->config, b->config))
-        return 0;
-    return a->config != b->config ? 1 : 2;
+    if (run->configs[a->config].schedule != run->configs[b->config].schedule)
+        return STRANGERS;
+    return run_same_family(run, a->config, b->config) ? KIN : OF_SCHEDULE;
 }
 
 /* The candidate's walk, off as it was off for one that was simulated. */
@@ -29,9 +30,9 @@ int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
     bool met = false;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         const struct candidate *other = &run->candidates[i];
-        int alike = other->judged ? likeness(run, other, c) : 0;
-        met = met || alike == 2;
-        if (alike > 0 && judge_simulated_ns(other) > 0 && (!like || alike > likeness(run, like, c)))
+        bool same = other->config == c->config, simulated = other->judged && judge_simulated_ns(other) > 0;
+        met = met || (same && (simulated || other->shrinks > 0));
+        if (simulated && kinship_of(run, other, c) == KIN && (!like || (same && like->config != c->config)))
             like = other;
     }
     double ns = (double)c->ranked_ns;
@@ -40,15 +41,20 @@ int64_t judge_expected_ns(const struct run *run, const struct candidate *c)
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
-/* By how much the walk was off more for one than for another of the candidates with the schedule that were simulated;
- * 1: too few were. */
-static double spread_of(const struct run *run, int schedule)
+static bool is_timed(const struct candidate *c)
+{
+    return c->simulated && c->simulated_ns > 0 && c->ranked_ns > 0;
+}
+
+/* By how much the walk was off more for one than for another of the candidates that were simulated, of those with its
+ * schedule or all; 1: too few were. */
+static double spread_of(const struct run *run, const struct candidate *like, bool all)
 {
     double least = 0, most = 0;
     int count = 0;
     for (int i = 0; i < run->candidate_count; i++) {
         const struct candidate *c = &run->candidates[i];
-        if (c->simulated_ns <= 0 || c->ranked_ns <= 0 || run->configs[c->config].schedule != schedule)
+        if (!is_timed(c) || (!all && kinship_of(run, c, like) == STRANGERS))
             continue;
         double off = (double)c->simulated_ns / (double)c->ranked_ns;
         least = count == 0 || off < least ? off : least;
@@ -60,41 +66,42 @@ static double spread_of(const struct run *run, int schedule)
 
 /* So far may the walk be off for a plan beside what it was off for one that was simulated: less is worth a look where
  * looks are dear. */
-static double doubt_of(const struct run *run, const struct candidate *simulated, bool kin)
+static double doubt_of(const struct run *run, const struct candidate *simulated, enum kinship kinship)
 {
+    static const double usual[] = {
+        [STRANGERS] = STRANGER_PERMILLE / 1e3, [OF_SCHEDULE] = OTHER_PERMILLE / 1e3, [KIN] = KIN_PERMILLE / 1e3
+    };
+    if (simulated->effort > JUDGED_DEAR && kinship == KIN)
+        return -KIN_PERMILLE / 1e3;
     if (simulated->effort > JUDGE_BUDGET)
         return 0;
-    if (simulated->effort > JUDGED_DEAR)
-        return kin ? 0 : DEAR_PERMILLE / 1e3;
-    double usual = (kin ? KIN_PERMILLE : OTHER_PERMILLE) / 1e3;
-    double spread = run_is_small(run) ? spread_of(run, run->configs[simulated->config].schedule) : 0;
-    return usual > spread ? usual : spread;
+    if (simulated->effort > JUDGED_DEAR && kinship == OF_SCHEDULE)
+        return DEAR_PERMILLE / 1e3;
+    double spread = run_is_small(run) ? spread_of(run, simulated, kinship == STRANGERS) : 0;
+    return usual[kinship] > spread ? usual[kinship] : spread;
 }
 
-/* What was simulated says that the candidate is not shorter than the incumbent: a plan that differs in what decides
- * nothing, such as how a layer without weights shards them, takes as long by the walk to the nanosecond, and the walk
- * is off alike for plans of one schedule; of small models so much as it was seen to be. */
+/* A plan that differs in what decides nothing, such as how a layer without weights shards them, takes as long by the
+ * walk to the nanosecond, and the walk is off alike for plans of one schedule; of small models so much as it was seen
+ * to be. */
 bool judge_cannot_win(const struct run *run, const struct candidate *c)
 {
+    bool small = run_is_small(run);
     int64_t least_ns = INT64_MAX;
-    int nearest = -1;
-    int64_t soon = run_is_small(run) ? SOON_JUDGED : 0;
+    int farthest = small ? STRANGERS : OF_SCHEDULE, nearest = -1;
     if (run->options->top > 1 || run->options->keep_all)
         return false;
     for (int i = 0; i < run->candidate_count; i++) {
         const struct candidate *other = &run->candidates[i];
-        const struct config *x = &run->configs[other->config], *y = &run->configs[c->config];
-        if (!other->simulated || other->simulated_ns <= 0 || other->ranked_ns <= 0 || x->schedule != y->schedule ||
-            other->effort < soon)
+        enum kinship kinship = kinship_of(run, other, c);
+        if (!is_timed(other) || (int)kinship < max_i64(farthest, nearest) || (small && other->effort < SOON_JUDGED))
             continue;
-        if (!run_is_small(run) && other->ranked_ns == c->ranked_ns && config_equal_but(x, y, BUT_PREFETCH | BUT_EXTRA))
+        if (!small && other->ranked_ns == c->ranked_ns &&
+            config_equal_but(&run->configs[other->config], &run->configs[c->config], BUT_PREFETCH | BUT_EXTRA))
             return true;
-        bool kin = run_same_family(run, other->config, c->config);
-        if (kin < nearest)
-            continue;
-        double ns = scaled_ns(c, other) * (1 - doubt_of(run, other, kin));
-        least_ns = min_i64(kin > nearest ? INT64_MAX : least_ns, (int64_t)ns);
-        nearest = kin;
+        double ns = scaled_ns(c, other) * (1 - doubt_of(run, other, kinship));
+        least_ns = min_i64((int)kinship > nearest ? INT64_MAX : least_ns, (int64_t)ns);
+        nearest = (int)kinship;
     }
     return nearest >= 0 && least_ns >= run_best_step_ns(run);
 }
