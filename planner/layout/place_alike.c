@@ -7,11 +7,16 @@
 
 enum { MOST_TURNS = 64 }; /* a thing of which more live side by side is not taken together */
 
+/* What has the same bytes, one item after the other. */
 struct groups {
-    int *of;           /* (items) its group */
-    int *first, *next; /* of a group the first item, of an item the next of its group, -1 none */
+    int *item;               /* (items) by group, each group's by first use */
+    struct item_life *lives; /* (items) of these */
+    int *first;              /* (count + 1) where a group begins there */
     int count;
     struct ranked *order; /* (count) as they are placed */
+};
+struct item_life {
+    int first, last;
 };
 
 static bool is_alike(const struct place_work *w, const struct ranked *a, const struct ranked *b)
@@ -60,19 +65,17 @@ static void add_group(const struct place_work *w, struct groups *g, const struct
                       bool by_area)
 {
     int64_t longest = 0, area, bytes = w->items[list[0].item].bytes;
-    int *into = &g->first[g->count];
-    for (int k = 0; k < count; k += turns) {
-        int item = list[k].item;
-        g->of[item] = g->count;
-        *into = item;
-        into = &g->next[item];
-        longest = max_i64(longest, (int64_t)w->items[item].last - w->items[item].first + 1);
+    int at = g->first[g->count];
+    for (int k = 0; k < count; k += turns, at++) {
+        const struct place_item *item = &w->items[list[k].item];
+        g->item[at] = list[k].item;
+        g->lives[at] = (struct item_life){ item->first, item->last };
+        longest = max_i64(longest, (int64_t)item->last - item->first + 1);
     }
-    *into = -1;
     if (!mul_i64(&area, bytes, longest))
         area = INT64_MAX;
     g->order[g->count] = (struct ranked){ by_area ? -area : -bytes, by_area ? -bytes : -longest, g->count };
-    g->count++;
+    g->first[++g->count] = at;
 }
 
 static void form_groups(struct place_work *w, struct groups *g, bool by_area)
@@ -87,18 +90,36 @@ static void form_groups(struct place_work *w, struct groups *g, bool by_area)
     qsort(g->order, (size_t)g->count, sizeof *g->order, place_compare_ranked);
 }
 
-static int64_t place_group(struct place_work *w, const struct groups *g, int group)
+/* Whether items of the two live at once. Of things that both come again it is seen at once. */
+static bool meet(const struct groups *g, int a, int b)
 {
-    int64_t bytes = w->items[g->first[group]].bytes;
-    w->beside_count = 0;
-    w->now++;
-    for (int item = g->first[group]; item >= 0; item = g->next[item])
-        place_tree_beside(w, item);
-    int64_t offset = place_tree_gap(w, bytes);
-    for (int item = g->first[group]; item >= 0; item = g->next[item]) {
-        w->offset[item] = offset;
-        place_tree_add(w, item);
+    const struct item_life *x = &g->lives[g->first[a]], *x_end = &g->lives[g->first[a + 1]];
+    const struct item_life *y = &g->lives[g->first[b]], *y_end = &g->lives[g->first[b + 1]];
+    while (x < x_end && y < y_end) {
+        if (x->last < y->first)
+            x++;
+        else if (y->last < x->first)
+            y++;
+        else
+            return true;
     }
+    return false;
+}
+
+/* The group that comes at the turn, beside those before it. */
+static int64_t place_group(struct place_work *w, const struct groups *g, int turn)
+{
+    int group = g->order[turn].item;
+    int64_t bytes = w->items[g->item[g->first[group]]].bytes;
+    w->beside_count = 0;
+    for (int i = 0; i < turn; i++) {
+        int other = g->order[i].item, item = g->item[g->first[other]];
+        if (meet(g, group, other))
+            w->beside[w->beside_count++] = (struct gap){ w->offset[item], w->offset[item] + w->items[item].bytes };
+    }
+    int64_t offset = place_tree_gap(w, bytes);
+    for (int i = g->first[group]; i < g->first[group + 1]; i++)
+        w->offset[g->item[i]] = offset;
     return offset + bytes;
 }
 
@@ -106,22 +127,17 @@ int64_t place_alike(struct place_work *w, bool by_area, int64_t most)
 {
     size_t n = (size_t)w->count;
     struct arena scratch = { 0 };
-    struct groups g = { .of = arena_alloc(&scratch, n, sizeof *g.of),
-                        .first = arena_alloc(&scratch, n, sizeof *g.first),
-                        .next = arena_alloc(&scratch, n, sizeof *g.next),
+    struct groups g = { .item = arena_alloc(&scratch, n, sizeof *g.item),
+                        .lives = arena_alloc(&scratch, n, sizeof *g.lives),
+                        .first = arena_alloc(&scratch, n + 1, sizeof *g.first),
                         .order = arena_alloc(&scratch, n, sizeof *g.order) };
     int64_t total = INT64_MAX;
-    w->met = arena_alloc(&scratch, n, sizeof *w->met);
-    if (g.of && g.first && g.next && g.order && w->met) {
+    if (!arena_failed(&scratch)) {
         form_groups(w, &g, by_area);
-        place_tree_clear(w);
-        w->group = g.of;
-        w->now = 0;
         total = 0;
         for (int i = 0; i < g.count && total <= most; i++)
-            total = max_i64(total, place_group(w, &g, g.order[i].item));
+            total = max_i64(total, place_group(w, &g, i));
     }
-    w->group = NULL;
     arena_free(&scratch);
     return total;
 }

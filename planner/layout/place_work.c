@@ -253,13 +253,6 @@ void place_tree_add(struct place_work *w, int item)
         w->latest[node] = w->items[item].last;
 }
 
-static bool is_met(struct place_work *w, int group)
-{
-    bool before = w->met[group] == w->now;
-    w->met[group] = w->now;
-    return before;
-}
-
 /* Placed items below the node that begin by `last` and end no earlier than `first`. */
 static void collect_beside(struct place_work *w, int node, int low, int size, int first, int last)
 {
@@ -267,8 +260,6 @@ static void collect_beside(struct place_work *w, int node, int low, int size, in
         return;
     if (size == 1) {
         int item = w->starts[low].item;
-        if (w->group && is_met(w, w->group[item]))
-            return;
         w->beside[w->beside_count++] = (struct gap){ w->offset[item], w->offset[item] + w->items[item].bytes };
         return;
     }

@@ -59,9 +59,6 @@ struct place_work {
     int leaf_count;
     struct gap *beside; /* (count) bytes of placed items of the same time as the one at hand */
     int beside_count;
-    /* Where items share offsets (place_alike.c); else NULL. */
-    const int *group; /* (count) */
-    int *met, now;    /* (groups) the last search that met one of the group */
 };
 
 /* items are borrowed; false: no memory. The caller frees the arena in either case. */
@@ -72,7 +69,7 @@ int64_t place_count_pairs(const struct place_work *w);
 /* Two ways to know what is placed: as a tree over time ... */
 void place_tree_clear(struct place_work *w);
 void place_tree_add(struct place_work *w, int item);
-/* Adds to `beside` those that live beside the item: of a group one. */
+/* Adds to `beside` those that live beside the item. */
 void place_tree_beside(struct place_work *w, int item);
 /* The tightest gap between those in `beside`; else on top of them. Sorts them. */
 int64_t place_tree_gap(struct place_work *w, int64_t bytes);
