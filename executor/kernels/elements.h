@@ -18,17 +18,28 @@ ELEMENT int32_t expert_in_turn(int64_t token, int64_t choice, int64_t choices, i
     return (int32_t)((token * choices + choice) % experts);
 }
 
+/* a / b. On a GPU it may be off by two units in the last place, and is 0 where b is above 2^126: what is divided here
+ * is divided by 1 + exp(x), beside which it is small by then. */
+ELEMENT real real_divide(real a, real b)
+{
+#ifdef __CUDA_ARCH__
+    return __fdividef(a, b);
+#else
+    return a / b;
+#endif
+}
+
 /* gelu(x) = x/2 (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3): no cancellation at either end.
  */
 ELEMENT real gelu(real x)
 {
-    return x / (1 + real_exp(-GELU_TWICE_ROOT * x * (1 + GELU_CUBIC * x * x)));
+    return real_divide(x, 1 + real_exp(-GELU_TWICE_ROOT * x * (1 + GELU_CUBIC * x * x)));
 }
 
 ELEMENT real gelu_slope(real x)
 {
     real square = x * x;
-    real s = 1 / (1 + real_exp(-GELU_TWICE_ROOT * x * (1 + GELU_CUBIC * square)));
+    real s = real_divide(1, 1 + real_exp(-GELU_TWICE_ROOT * x * (1 + GELU_CUBIC * square)));
     return s + x * s * (1 - s) * GELU_TWICE_ROOT * (1 + 3 * GELU_CUBIC * square);
 }
 
@@ -52,12 +63,12 @@ ELEMENT real gelu_erf_slope(real x)
 /* x / (1 + exp(-x)), the gate of SwiGLU. */
 ELEMENT real silu(real x)
 {
-    return x / (1 + real_exp(-x));
+    return real_divide(x, 1 + real_exp(-x));
 }
 
 ELEMENT real silu_slope(real x)
 {
-    real s = 1 / (1 + real_exp(-x));
+    real s = real_divide(1, 1 + real_exp(-x));
     return s * (1 + x * (1 - s));
 }
 

@@ -249,7 +249,7 @@ GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *
 
 /* ---- the token table ---- */
 /* A thread has `width` elements of a row at a time. */
-GPU_BODY inline void embed(const struct team *team, const struct gpu_work *work, int width)
+GPU_BODY inline void embed(const struct team *team, const struct gpu_work *work, int type, int width)
 {
     const int64_t units = work->inner / width;
     TEAM_EACH(i, work->outer * units)
@@ -260,8 +260,8 @@ GPU_BODY inline void embed(const struct team *team, const struct gpu_work *work,
         spots_outer(work, 2, place, at);
         const int64_t row = spot_index(&work->spot[1], at[1]) - work->integer[0];
         if (row >= 0 && row < work->integer[1])
-            value = line_get(work, &work->spot[2], row * work->integer[2], h, width);
-        line_put(work, &work->spot[0], at[0], h, width, &value);
+            value = line_get(work, &work->spot[2], row * work->integer[2], h, type, width);
+        line_put(work, &work->spot[0], at[0], h, type, width, &value);
     }
 }
 
@@ -271,10 +271,12 @@ GPU_BODY void gpu_embed(const struct team *team, const struct gpu_work *work)
 {
     const bool quads =
         work->inner % GPU_QUAD == 0 && work->integer[2] % GPU_QUAD == 0 && row_quads(work, 1 | 4, GPU_QUAD) == GPU_QUAD;
-    if (quads)
-        embed(team, work, GPU_QUAD);
+    if (quads && spots_type(work, 1 | 4) == GPU_BF16)
+        embed(team, work, GPU_BF16, GPU_QUAD);
+    else if (quads)
+        embed(team, work, GPU_ANY, GPU_QUAD);
     else
-        embed(team, work, 1);
+        embed(team, work, GPU_ANY, 1);
 }
 
 /* The row of the table that a token names, where it is one of TEAM_ROWS; else -1. */

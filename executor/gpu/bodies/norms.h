@@ -5,9 +5,8 @@
 #define CLEAVE_EXECUTOR_GPU_BODIES_NORMS_H
 #include "executor/gpu/bodies/quads.h"
 
-/* Spots from NORM_MORE on are what a residual sum adds, or hands its gradient on to. NORM_ANY, in place of a type: each
- * spot has its own. */
-enum { NORM_FLIGHT = 4, NORM_MORE = 6, NORM_MOST = GPU_SPOTS - NORM_MORE, NORM_ANY = -1 };
+/* Spots from NORM_MORE on are what a residual sum adds, or hands its gradient on to. */
+enum { NORM_FLIGHT = 4, NORM_MORE = 6, NORM_MOST = GPU_SPOTS - NORM_MORE };
 
 /* How many quads, or single elements, a thread loads before it uses the first. */
 GPU_BODY inline int norm_flight(int width)
@@ -34,8 +33,7 @@ GPU_BODY inline struct norm_flight norm_load(const struct team *team, const stru
     struct norm_flight out = { { { { 0 } } } };
     for (int k = 0; k < norm_flight(width); k++) {
         const int64_t place = i + k * step < high ? i + k * step : i;
-        out.quad[k] = typed_get(from, at + (width == GPU_QUAD ? place : spot_inner(work, from, place)),
-                                type == NORM_ANY ? from->type : type, width);
+        out.quad[k] = line_get(work, from, at, place, type, width);
     }
     return out;
 }
@@ -48,7 +46,7 @@ GPU_BODY inline bool geometry_norm_counts(const struct team *team, int64_t i, in
 /* What a written element then is. */
 GPU_BODY inline real norm_rounded(const struct gpu_spot *spot, int type, real value)
 {
-    return (type == NORM_ANY ? spot->type : type) == GPU_BF16 ? real_of_bf16(bf16_of_real(value)) : value;
+    return spot_typed(spot, type).type == GPU_BF16 ? real_of_bf16(bf16_of_real(value)) : value;
 }
 
 /* A row of gpu_norm and gpu_add_norm: where each spot's begins, and what is known of it. */
@@ -85,7 +83,7 @@ GPU_BODY inline double norm_summed(const struct team *team, const struct gpu_wor
             if (!geometry_norm_counts(team, i, high, k, width))
                 continue;
             if (terms > 0)
-                line_set(work, out, row->at[1], i + k * step, width, &x.quad[k]);
+                line_set(work, out, row->at[1], i + k * step, type, width, &x.quad[k]);
             for (int j = 0; j < width; j++)
                 part += terms > 0 ? norm_rounded(out, type, x.quad[k].x[j]) : x.quad[k].x[j];
             sum += (double)part;
@@ -129,7 +127,7 @@ GPU_BODY inline void norm_normed(const struct team *team, const struct gpu_work 
             for (int j = 0; j < width; j++)
                 x.quad[k].x[j] = (x.quad[k].x[j] - row->mean) * row->rstd * g.quad[k].x[j] +
                                  (work->spot[3].data ? b.quad[k].x[j] : 0);
-            line_put(work, &work->spot[0], row->at[0], i + k * step, width, &x.quad[k]);
+            line_put(work, &work->spot[0], row->at[0], i + k * step, type, width, &x.quad[k]);
         }
     }
 }
@@ -163,23 +161,14 @@ GPU_BODY inline void norm_rows(const struct team *team, const struct gpu_work *w
     }
 }
 
-/* GPU_BF16 where all spots of the mask that are there have this type. */
-GPU_BODY inline int norm_type(const struct gpu_work *work, unsigned mask)
-{
-    for (int i = 0; i < GPU_SPOTS; i++)
-        if ((mask >> i & 1) && work->spot[i].data && work->spot[i].type != GPU_BF16)
-            return NORM_ANY;
-    return GPU_BF16;
-}
-
 GPU_BODY inline void norm_rows_of_type(const struct team *team, const struct gpu_work *work, int terms)
 {
     const unsigned mask = 0xf | ((1u << terms) - 1) << NORM_MORE;
     const int64_t whole = row_quads(work, mask, work->inner);
-    if (norm_type(work, mask) == GPU_BF16)
+    if (spots_type(work, mask) == GPU_BF16)
         norm_rows(team, work, terms, whole, GPU_BF16);
     else
-        norm_rows(team, work, terms, whole, NORM_ANY);
+        norm_rows(team, work, terms, whole, GPU_ANY);
 }
 
 /* Spot 0 = (spot 1 - mean) * rstd * spot 2 + spot 3; spots 4, 5 = mean, rstd. integer 0: layer norm; else RMS norm,
@@ -260,7 +249,7 @@ GPU_BODY inline void norm_slope(const struct gpu_work *work, real *shared, const
             dx.x[j] += old->x[j];
     }
     if (keeps)
-        line_set(work, &work->spot[0], row->at[0], place, width, &dx);
+        line_set(work, &work->spot[0], row->at[0], place, type, width, &dx);
     if (passes > 0)
         for (int j = 0; j < width; j++)
             dx.x[j] = norm_rounded(&work->spot[0], type, dx.x[j]);
@@ -269,7 +258,7 @@ GPU_BODY inline void norm_slope(const struct gpu_work *work, real *shared, const
     GPU_UNROLL
     for (int pass = 0; pass < NORM_MOST; pass++)
         if (pass < passes)
-            line_put(work, &work->spot[NORM_MORE + pass], row->at[NORM_MORE + pass], place, width, &dx);
+            line_put(work, &work->spot[NORM_MORE + pass], row->at[NORM_MORE + pass], place, type, width, &dx);
 }
 
 GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
@@ -319,10 +308,10 @@ GPU_BODY inline void norm_gradient_rows_of_type(const struct team *team, const s
 {
     const unsigned mask = 0xf | ((1u << passes) - 1) << NORM_MORE;
     const int64_t whole = row_quads(work, mask, work->inner);
-    if (norm_type(work, mask) == GPU_BF16)
+    if (spots_type(work, mask) == GPU_BF16)
         norm_gradient_rows(team, work, passes, sums, whole, GPU_BF16);
     else
-        norm_gradient_rows(team, work, passes, sums, whole, NORM_ANY);
+        norm_gradient_rows(team, work, passes, sums, whole, GPU_ANY);
 }
 
 /* With z = (x - mean) rstd and g = dy gain: dx = rstd (g - average(g) - z average(g z)); RMS norm has no average(g) and

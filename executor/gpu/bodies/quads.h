@@ -33,38 +33,43 @@ GPU_BODY inline struct real_quad quad_get(const struct gpu_spot *spot, int64_t a
     return out;
 }
 
-/* The quad is copied in one access: nvcc makes four of an assignment of a struct where it loses sight of the alignment.
- * An intrinsic with a cache hint would make the store a strong one. */
+/* A quad is stored in one access. On a GPU that is said in its own words: of an assignment nvcc often makes four, each
+ * of which the memory's cache takes as a whole access, and an intrinsic with a cache hint would be a strong store. */
 #ifdef __CUDACC__
 GPU_BODY inline void quad_store(real *to, const struct real_quad *q)
 {
-    *(float4 *)to = make_float4(q->x[0], q->x[1], q->x[2], q->x[3]);
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "f"(q->x[0]),
+                 "f"(q->x[1]), "f"(q->x[2]), "f"(q->x[3])
+                 : "memory");
 }
-GPU_BODY inline void half_quad_store(uint16_t *to, const struct bf16_quad *q)
+GPU_BODY inline void half_quad_store(uint16_t *to, const struct real_quad *q)
 {
-    *(ushort4 *)to = make_ushort4(q->x[0], q->x[1], q->x[2], q->x[3]);
+    uint32_t low, high;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(q->x[1]), "f"(q->x[0]));
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(q->x[3]), "f"(q->x[2]));
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(low), "r"(high)
+                 : "memory");
 }
 #else
 GPU_BODY inline void quad_store(real *to, const struct real_quad *q)
 {
     *(struct real_quad *)to = *q;
 }
-GPU_BODY inline void half_quad_store(uint16_t *to, const struct bf16_quad *q)
+GPU_BODY inline void half_quad_store(uint16_t *to, const struct real_quad *q)
 {
-    *(struct bf16_quad *)to = *q;
+    struct bf16_quad half;
+    for (int i = 0; i < GPU_QUAD; i++)
+        half.x[i] = bf16_of_real(q->x[i]);
+    *(struct bf16_quad *)to = half;
 }
 #endif
 
 GPU_BODY inline void quad_set(const struct gpu_spot *spot, int64_t at, const struct real_quad *value)
 {
-    struct bf16_quad half;
-    if (spot->type != GPU_BF16) {
+    if (spot->type != GPU_BF16)
         quad_store((real *)spot->data + at, value);
-        return;
-    }
-    for (int i = 0; i < GPU_QUAD; i++)
-        half.x[i] = bf16_of_real(value->x[i]);
-    half_quad_store((uint16_t *)spot->data + at, &half);
+    else
+        half_quad_store((uint16_t *)spot->data + at, value);
 }
 
 /* Overwrites or adds, as spot_put() does. */
@@ -118,47 +123,85 @@ GPU_BODY inline int64_t row_quads(const struct gpu_work *work, unsigned mask, in
     return elements / GPU_QUAD * GPU_QUAD;
 }
 
-/* A quad, or one element in its first place. The width is a constant wherever this is called, so that what is made of
- * it has no branches. */
-GPU_BODY inline struct real_quad line_get(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row,
-                                          int64_t i, int width)
+/* Where kernels know a type before they load, it is a constant that they pass on, so that no load waits for a branch
+ * behind the one before it. GPU_ANY: each spot has its own. */
+enum { GPU_ANY = -1 };
+
+/* GPU_BF16 where all spots of the mask that are there have this type, else GPU_ANY. */
+GPU_BODY inline int spots_type(const struct gpu_work *work, unsigned mask)
 {
-    struct real_quad one;
-    if (width == GPU_QUAD)
-        return quad_get(spot, row + i);
-    one.x[0] = spot_get(spot, row + spot_inner(work, spot, i));
-    return one;
+    for (int i = 0; i < GPU_SPOTS; i++)
+        if ((mask >> i & 1) && work->spot[i].data && work->spot[i].type != GPU_BF16)
+            return GPU_ANY;
+    return GPU_BF16;
 }
 
-/* `width` neighbouring elements of a type that is a constant, too. */
-GPU_BODY inline struct real_quad typed_get(const struct gpu_spot *spot, int64_t at, int type, int width)
+/* What element access needs of a spot whose type is known. */
+GPU_BODY inline struct gpu_spot spot_typed(const struct gpu_spot *spot, int type)
 {
     struct gpu_spot typed;
+    typed.data = spot->data, typed.begin = spot->begin;
+    typed.type = type == GPU_ANY ? spot->type : type;
+    return typed;
+}
+
+/* `width` neighbouring elements, in the quad's first places. Width and type are constants wherever this is called, so
+ * that what is made of it has no branches. */
+GPU_BODY inline struct real_quad typed_get(const struct gpu_spot *spot, int64_t at, int type, int width)
+{
+    const struct gpu_spot typed = spot_typed(spot, type);
     struct real_quad one;
-    typed.data = spot->data, typed.type = type;
     if (width == GPU_QUAD)
         return quad_get(&typed, at);
     one.x[0] = spot_get(&typed, at);
     return one;
 }
 
-GPU_BODY inline void line_put(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
-                              int width, const struct real_quad *value)
+/* Overwrites or adds, as spot_put() does. */
+GPU_BODY inline void typed_put(const struct gpu_spot *spot, int64_t at, int type, int width,
+                               const struct real_quad *value)
 {
+    const struct gpu_spot typed = spot_typed(spot, type);
     if (width == GPU_QUAD)
-        quad_put(spot, row + i, value);
+        quad_put(&typed, at, value);
     else
-        spot_put(spot, row + spot_inner(work, spot, i), value->x[0]);
+        spot_put(&typed, at, value->x[0]);
 }
 
-/* Overwrites as line_put() may, whatever the spot says. */
-GPU_BODY inline void line_set(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
-                              int width, const struct real_quad *value)
+/* Overwrites, whatever the spot says. */
+GPU_BODY inline void typed_set(const struct gpu_spot *spot, int64_t at, int type, int width,
+                               const struct real_quad *value)
 {
+    const struct gpu_spot typed = spot_typed(spot, type);
     if (width == GPU_QUAD)
-        quad_set(spot, row + i, value);
+        quad_set(&typed, at, value);
     else
-        spot_set(spot, row + spot_inner(work, spot, i), value->x[0]);
+        spot_set(&typed, at, value->x[0]);
+}
+
+/* The same of the i-th element of a row that begins at `row`; whole quads lie side by side. */
+GPU_BODY inline int64_t line_at(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
+                                int width)
+{
+    return row + (width == GPU_QUAD ? i : spot_inner(work, spot, i));
+}
+
+GPU_BODY inline struct real_quad line_get(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row,
+                                          int64_t i, int type, int width)
+{
+    return typed_get(spot, line_at(work, spot, row, i, width), type, width);
+}
+
+GPU_BODY inline void line_put(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
+                              int type, int width, const struct real_quad *value)
+{
+    typed_put(spot, line_at(work, spot, row, i, width), type, width, value);
+}
+
+GPU_BODY inline void line_set(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
+                              int type, int width, const struct real_quad *value)
+{
+    typed_set(spot, line_at(work, spot, row, i, width), type, width, value);
 }
 
 /* Visits of a team's row the elements from low to high, which are whole widths. */
@@ -166,8 +209,8 @@ GPU_BODY inline void line_set(const struct gpu_work *work, const struct gpu_spot
     for (int64_t index = (low) + (int64_t)team->thread * (width); index < (high);                                      \
          index += (int64_t)team->threads * (width))
 
-/* Quads one by one over all threads of all teams; index: of the first element. */
-#define TEAM_QUADS(index, limit)                                                                                       \
-    for (int64_t index = (team->place * team->threads + team->thread) * GPU_QUAD; index < (limit);                     \
-         index += team->count * team->threads * GPU_QUAD)
+/* `width` elements at a time over all threads of all teams; index: of the first one. */
+#define TEAM_WIDTHS(index, limit, width)                                                                               \
+    for (int64_t index = (team->place * team->threads + team->thread) * (width); index < (limit);                      \
+         index += team->count * team->threads * (width))
 #endif

@@ -12,7 +12,7 @@ GPU_BODY inline real line_largest(const struct team *team, const struct gpu_work
     real best = -(real)INFINITY;
     TEAM_STEPS(i, low, high, width)
     {
-        struct real_quad x = line_get(work, &work->spot[0], from, i, width);
+        struct real_quad x = line_get(work, &work->spot[0], from, i, GPU_ANY, width);
         for (int j = 0; j < width; j++)
             best = x.x[j] > best ? x.x[j] : best;
     }
@@ -41,7 +41,7 @@ GPU_BODY inline double line_exponentials(const struct team *team, const struct g
     double sum = 0;
     TEAM_STEPS(i, low, high, width)
     {
-        struct real_quad x = line_get(work, &work->spot[0], from, i, width);
+        struct real_quad x = line_get(work, &work->spot[0], from, i, GPU_ANY, width);
         real part = 0;
         for (int j = 0; j < width; j++)
             part += real_exp(x.x[j] - shift);
@@ -85,7 +85,7 @@ GPU_BODY inline void line_running(const struct team *team, const struct gpu_work
         real most = r->most, part = 0;
         for (int k = 0; k < RUNNING_FLIGHT; k++) {
             const int64_t at = i + k * step < high ? i + k * step : i;
-            x[k] = typed_get(in, from + (width == GPU_QUAD ? at : spot_inner(work, in, at)), type, width);
+            x[k] = line_get(work, in, from, at, type, width);
         }
         for (int k = 0; k < RUNNING_FLIGHT; k++)
             for (int j = 0; j < width; j++) {
@@ -143,7 +143,7 @@ GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work
         struct real_quad x[RUNNING_FLIGHT];
         for (int k = 0; k < RUNNING_FLIGHT; k++) {
             const int64_t at = i + k * step < high ? i + k * step : i;
-            x[k] = typed_get(in, from + (width == GPU_QUAD ? at : spot_inner(work, in, at)), type, width);
+            x[k] = line_get(work, in, from, at, type, width);
         }
         GPU_UNROLL
         for (int k = 0; k < RUNNING_FLIGHT; k++) {
@@ -154,7 +154,7 @@ GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work
                 x[k].x[j] = j < count ? slope : 0;
             }
             if (k == 0 || at < high)
-                line_put(work, dx, to, at, width, &x[k]);
+                line_put(work, dx, to, at, type, width, &x[k]);
         }
     }
 }
@@ -162,15 +162,17 @@ GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work
 /* spot 3 (+)= exp(spot 0 - spot 1) * spot 2, and 0 from element integer 0 on. Spot 3 may be spot 0. */
 GPU_BODY void gpu_sum_exp_gradient(const struct team *team, const struct gpu_work *work)
 {
-    const int64_t whole = row_quads(work, 1 | 1 << 3, work->inner);
+    const unsigned mask = 1 | 1 << 3;
+    const int64_t whole = row_quads(work, mask, work->inner);
+    const bool half = spots_type(work, mask) == GPU_BF16;
     TEAM_ROWS(row, work->outer)
     {
-        if (work->spot[0].type == GPU_BF16) {
+        if (half) {
             line_softmax(team, work, row, 0, whole, GPU_BF16, GPU_QUAD);
             line_softmax(team, work, row, whole, work->inner, GPU_BF16, 1);
         } else {
-            line_softmax(team, work, row, 0, whole, GPU_REAL, GPU_QUAD);
-            line_softmax(team, work, row, whole, work->inner, GPU_REAL, 1);
+            line_softmax(team, work, row, 0, whole, GPU_ANY, GPU_QUAD);
+            line_softmax(team, work, row, whole, work->inner, GPU_ANY, 1);
         }
     }
 }
