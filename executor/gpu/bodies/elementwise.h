@@ -14,32 +14,70 @@ GPU_BODY void gpu_set(const struct team *team, const struct gpu_work *work)
     }
 }
 
-/* Runs body(team, work, type, width, ...), which takes `width` elements at a time of the first `spots` spots, with the
- * width and the type that these allow. */
+/* Calls body(..., type, i, width, count) for all elements, `count` times `width` of them at a time, the k-th at
+ * element_of(): with the width and the type that the first `spots` spots allow. GPU_BF16 is of operands that lie in one
+ * piece, too. */
+#define GPU_ELEMENTS_OF(body, type, width, ...)                                                                        \
+    do {                                                                                                               \
+        const int64_t step = team->count * team->threads * (width);                                                    \
+        int64_t at_element = (team->place * team->threads + team->thread) * (width);                                   \
+        for (; at_element + step < work->outer; at_element += 2 * step)                                                \
+            body(team, work, __VA_ARGS__, type, at_element, width, 2);                                                 \
+        if (at_element < work->outer)                                                                                  \
+            body(team, work, __VA_ARGS__, type, at_element, width, 1);                                                 \
+    } while (0)
 #define GPU_ELEMENTS(spots, body, ...)                                                                                 \
     do {                                                                                                               \
         if (!quads_fit(work, spots))                                                                                   \
-            body(team, work, GPU_ANY, 1, __VA_ARGS__);                                                                 \
-        else if (spots_type(work, (1u << (spots)) - 1) == GPU_BF16)                                                    \
-            body(team, work, GPU_BF16, GPU_QUAD, __VA_ARGS__);                                                         \
+            GPU_ELEMENTS_OF(body, GPU_ANY, 1, __VA_ARGS__);                                                            \
+        else if (work->outer_loops == 1 && spots_type(work, (1u << (spots)) - 1) == GPU_BF16)                          \
+            GPU_ELEMENTS_OF(body, GPU_BF16, GPU_QUAD, __VA_ARGS__);                                                    \
         else                                                                                                           \
-            body(team, work, GPU_ANY, GPU_QUAD, __VA_ARGS__);                                                          \
+            GPU_ELEMENTS_OF(body, GPU_ANY, GPU_QUAD, __VA_ARGS__);                                                     \
     } while (0)
 
-GPU_BODY inline void sum_terms(const struct team *team, const struct gpu_work *work, int type, int width, int terms)
+/* Where a thread's k-th elements lie. */
+GPU_BODY inline int64_t element_of(const struct team *team, const struct gpu_work *work, const struct gpu_spot *spot,
+                                   int type, int64_t i, int k, int width)
 {
-    const struct gpu_spot *out = &work->spot[0];
-    TEAM_WIDTHS(i, work->outer, width)
-    {
-        struct real_quad sum = typed_get(&work->spot[1], spot_outer(work, &work->spot[1], i), type, width);
-        for (int term = 2; term <= terms; term++) {
-            const struct gpu_spot *in = &work->spot[term];
-            const struct real_quad more = typed_get(in, spot_outer(work, in, i), type, width);
+    const int64_t index = i + k * team->count * team->threads * width;
+    return type == GPU_BF16 ? index : spot_outer(work, spot, index);
+}
+
+GPU_BODY inline struct flight elements_get(const struct team *team, const struct gpu_work *work, int spot, int type,
+                                           int64_t i, int width, int count)
+{
+    const struct gpu_spot *from = &work->spot[spot];
+    struct flight out;
+    GPU_UNROLL
+    for (int k = 0; k < GPU_FLIGHT; k++)
+        if (k < count)
+            out.quad[k] = typed_get(from, element_of(team, work, from, type, i, k, width), type, width);
+    return out;
+}
+
+/* Overwrites or adds, as the spot says. */
+GPU_BODY inline void elements_put(const struct team *team, const struct gpu_work *work, int spot, int type, int64_t i,
+                                  int width, int count, const struct flight *value)
+{
+    const struct gpu_spot *to = &work->spot[spot];
+    GPU_UNROLL
+    for (int k = 0; k < GPU_FLIGHT; k++)
+        if (k < count)
+            typed_put(to, element_of(team, work, to, type, i, k, width), type, width, &value->quad[k]);
+}
+
+GPU_BODY inline void sum_terms(const struct team *team, const struct gpu_work *work, int terms, int type, int64_t i,
+                               int width, int count)
+{
+    struct flight sum = elements_get(team, work, 1, type, i, width, count);
+    for (int term = 2; term <= terms; term++) {
+        const struct flight more = elements_get(team, work, term, type, i, width, count);
+        for (int k = 0; k < count; k++)
             for (int j = 0; j < width; j++)
-                sum.x[j] += more.x[j];
-        }
-        typed_put(out, spot_outer(work, out, i), type, width, &sum);
+                sum.quad[k].x[j] += more.quad[k].x[j];
     }
+    elements_put(team, work, 0, type, i, width, count, &sum);
 }
 
 /* spot 0 (+)= sum of spots 1 .. integer 0 */
@@ -69,16 +107,14 @@ GPU_BODY inline real unary_of(int function, real x)
     return function == GPU_UNARY_GELU_ERF ? gelu_erf(x) : x > 0 ? x : 0;
 }
 
-GPU_BODY inline void unary(const struct team *team, const struct gpu_work *work, int type, int width, int function)
+GPU_BODY inline void unary(const struct team *team, const struct gpu_work *work, int function, int type, int64_t i,
+                           int width, int count)
 {
-    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1];
-    TEAM_WIDTHS(i, work->outer, width)
-    {
-        struct real_quad x = typed_get(in, spot_outer(work, in, i), type, width);
+    struct flight x = elements_get(team, work, 1, type, i, width, count);
+    for (int k = 0; k < count; k++)
         for (int j = 0; j < width; j++)
-            x.x[j] = unary_of(function, x.x[j]);
-        typed_put(out, spot_outer(work, out, i), type, width, &x);
-    }
+            x.quad[k].x[j] = unary_of(function, x.quad[k].x[j]);
+    elements_put(team, work, 0, type, i, width, count, &x);
 }
 
 /* spot 0 = f(spot 1), f by integer 0 */
@@ -97,18 +133,15 @@ GPU_BODY inline real unary_slope_of(int function, real x)
     return function == GPU_UNARY_GELU_ERF ? gelu_erf_slope(x) : x > 0 ? 1 : 0;
 }
 
-GPU_BODY inline void unary_gradient(const struct team *team, const struct gpu_work *work, int type, int width,
-                                    int function)
+GPU_BODY inline void unary_gradient(const struct team *team, const struct gpu_work *work, int function, int type,
+                                    int64_t i, int width, int count)
 {
-    const struct gpu_spot *dx = &work->spot[0], *in = &work->spot[1], *dy = &work->spot[2];
-    TEAM_WIDTHS(i, work->outer, width)
-    {
-        struct real_quad x = typed_get(in, spot_outer(work, in, i), type, width);
-        const struct real_quad y = typed_get(dy, spot_outer(work, dy, i), type, width);
+    struct flight x = elements_get(team, work, 1, type, i, width, count);
+    const struct flight dy = elements_get(team, work, 2, type, i, width, count);
+    for (int k = 0; k < count; k++)
         for (int j = 0; j < width; j++)
-            x.x[j] = y.x[j] * unary_slope_of(function, x.x[j]);
-        typed_put(dx, spot_outer(work, dx, i), type, width, &x);
-    }
+            x.quad[k].x[j] = dy.quad[k].x[j] * unary_slope_of(function, x.quad[k].x[j]);
+    elements_put(team, work, 0, type, i, width, count, &x);
 }
 
 /* spot 0 (+)= spot 2 times f'(spot 1) */
@@ -120,17 +153,15 @@ GPU_BODY void gpu_unary_gradient(const struct team *team, const struct gpu_work 
         GPU_ELEMENTS(3, unary_gradient, (int)work->integer[0]);
 }
 
-GPU_BODY inline void gated(const struct team *team, const struct gpu_work *work, int type, int width, bool is_silu)
+GPU_BODY inline void gated(const struct team *team, const struct gpu_work *work, bool is_silu, int type, int64_t i,
+                           int width, int count)
 {
-    const struct gpu_spot *out = &work->spot[0], *gate = &work->spot[1], *up = &work->spot[2];
-    TEAM_WIDTHS(i, work->outer, width)
-    {
-        const struct real_quad x = typed_get(gate, spot_outer(work, gate, i), type, width);
-        struct real_quad y = typed_get(up, spot_outer(work, up, i), type, width);
+    const struct flight gate = elements_get(team, work, 1, type, i, width, count);
+    struct flight up = elements_get(team, work, 2, type, i, width, count);
+    for (int k = 0; k < count; k++)
         for (int j = 0; j < width; j++)
-            y.x[j] *= is_silu ? silu(x.x[j]) : gelu(x.x[j]);
-        typed_put(out, spot_outer(work, out, i), type, width, &y);
-    }
+            up.quad[k].x[j] *= is_silu ? silu(gate.quad[k].x[j]) : gelu(gate.quad[k].x[j]);
+    elements_put(team, work, 0, type, i, width, count, &up);
 }
 
 /* spot 0 = gate(spot 1) * spot 2; integer 0: the gate is silu, else gelu */
@@ -142,25 +173,22 @@ GPU_BODY void gpu_gated(const struct team *team, const struct gpu_work *work)
         GPU_ELEMENTS(3, gated, false);
 }
 
-GPU_BODY inline void gated_gradient(const struct team *team, const struct gpu_work *work, int type, int width,
-                                    bool is_silu)
+GPU_BODY inline void gated_gradient(const struct team *team, const struct gpu_work *work, bool is_silu, int type,
+                                    int64_t i, int width, int count)
 {
-    const struct gpu_spot *dgate = &work->spot[0], *dup = &work->spot[1], *gate = &work->spot[2], *up = &work->spot[3],
-                          *out = &work->spot[4];
-    TEAM_WIDTHS(i, work->outer, width)
-    {
-        const struct real_quad x = typed_get(gate, spot_outer(work, gate, i), type, width),
-                               y = typed_get(up, spot_outer(work, up, i), type, width);
-        struct real_quad dy = typed_get(out, spot_outer(work, out, i), type, width), dx;
+    const struct flight gate = elements_get(team, work, 2, type, i, width, count),
+                        up = elements_get(team, work, 3, type, i, width, count);
+    struct flight dup = elements_get(team, work, 4, type, i, width, count), dgate;
+    for (int k = 0; k < count; k++)
         for (int j = 0; j < width; j++) {
-            dx.x[j] = dy.x[j] * y.x[j] * (is_silu ? silu_slope(x.x[j]) : gelu_slope(x.x[j]));
-            dy.x[j] *= is_silu ? silu(x.x[j]) : gelu(x.x[j]);
+            const real x = gate.quad[k].x[j];
+            dgate.quad[k].x[j] = dup.quad[k].x[j] * up.quad[k].x[j] * (is_silu ? silu_slope(x) : gelu_slope(x));
+            dup.quad[k].x[j] *= is_silu ? silu(x) : gelu(x);
         }
-        if (dgate->data)
-            typed_put(dgate, spot_outer(work, dgate, i), type, width, &dx);
-        if (dup->data)
-            typed_put(dup, spot_outer(work, dup, i), type, width, &dy);
-    }
+    if (work->spot[0].data)
+        elements_put(team, work, 0, type, i, width, count, &dgate);
+    if (work->spot[1].data)
+        elements_put(team, work, 1, type, i, width, count, &dup);
 }
 
 /* spot 0 (+)= gradient of the gate, spot 1 (+)= of what it lets through; either may be absent. spots 2, 3, 4: gate,

@@ -1,47 +1,35 @@
 /* Norms, a row for each team: outer loops over rows, inner ones along the row. A team is a warp where there are warps,
  * so that its sums need no barrier and many rows are under way; each thread loads several quads before it uses the
- * first. Sums are taken in double, those of a quad in real. */
+ * first. Sums are taken in double, those of what is loaded at once in real. */
 #ifndef CLEAVE_EXECUTOR_GPU_BODIES_NORMS_H
 #define CLEAVE_EXECUTOR_GPU_BODIES_NORMS_H
 #include "executor/gpu/bodies/quads.h"
 
 /* Spots from NORM_MORE on are what a residual sum adds, or hands its gradient on to. */
-enum { NORM_FLIGHT = 4, NORM_MORE = 6, NORM_MOST = GPU_SPOTS - NORM_MORE };
+enum { NORM_MORE = 6, NORM_MOST = GPU_SPOTS - NORM_MORE };
 
-/* How many quads, or single elements, a thread loads before it uses the first. */
-GPU_BODY inline int norm_flight(int width)
+/* The type, the width and the count are constants wherever this is called. */
+GPU_BODY inline struct flight norm_load(const struct team *team, const struct gpu_work *work, int spot, int64_t at,
+                                        int64_t i, int type, int width, int count)
 {
-    return width == GPU_QUAD ? NORM_FLIGHT : 1;
+    return flight_get(work, &work->spot[spot], at, i, team->threads * width, type, width, count);
 }
 
-/* Visits the elements of a row that are a thread's in steps of norm_flight() widths: index is the first one's. */
-#define NORM_STEPS(index, low, high, width)                                                                            \
-    for (int64_t index = (low) + (int64_t)team->thread * (width); index < (high);                                      \
-         index += (int64_t)team->threads * (width)*norm_flight(width))
-
-struct norm_flight {
-    struct real_quad quad[NORM_FLIGHT];
-};
-
-/* The type and the width are constants wherever this is called. Behind the last element the first one is loaded again,
- * which geometry_norm_counts() leaves out. */
-GPU_BODY inline struct norm_flight norm_load(const struct team *team, const struct gpu_work *work, int spot, int64_t at,
-                                             int64_t i, int64_t high, int type, int width)
-{
-    const struct gpu_spot *from = &work->spot[spot];
-    const int64_t step = (int64_t)team->threads * width;
-    struct norm_flight out = { { { { 0 } } } };
-    for (int k = 0; k < norm_flight(width); k++) {
-        const int64_t place = i + k * step < high ? i + k * step : i;
-        out.quad[k] = line_get(work, from, at, place, type, width);
-    }
-    return out;
-}
-
-GPU_BODY inline bool geometry_norm_counts(const struct team *team, int64_t i, int64_t high, int k, int width)
-{
-    return i + k * (int64_t)team->threads * width < high;
-}
+/* Calls body(..., i, width, count) for all elements of a row that are the thread's: first the `whole` ones, as quads,
+ * several at once. */
+#define NORM_EACH(body, whole, ...)                                                                                    \
+    do {                                                                                                               \
+        const int64_t quads_step = (int64_t)team->threads * GPU_QUAD;                                                  \
+        int64_t at_element = (int64_t)team->thread * GPU_QUAD;                                                         \
+        for (; at_element + 3 * quads_step < (whole); at_element += 4 * quads_step)                                    \
+            body(team, work, __VA_ARGS__, at_element, GPU_QUAD, 4);                                                    \
+        for (; at_element + quads_step < (whole); at_element += 2 * quads_step)                                        \
+            body(team, work, __VA_ARGS__, at_element, GPU_QUAD, 2);                                                    \
+        if (at_element < (whole))                                                                                      \
+            body(team, work, __VA_ARGS__, at_element, GPU_QUAD, 1);                                                    \
+        for (at_element = (whole) + team->thread; at_element < work->inner; at_element += team->threads)               \
+            body(team, work, __VA_ARGS__, at_element, 1, 1);                                                           \
+    } while (0)
 
 /* What a written element then is. */
 GPU_BODY inline real norm_rounded(const struct gpu_spot *spot, int type, real value)
@@ -55,104 +43,76 @@ struct norm_row {
     real mean, rstd, slope, shift;
 };
 
-/* Spot 1 as it is, or, with terms, made of these; returns the sum of the thread's elements. */
-GPU_BODY inline double norm_summed(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
-                                   int terms, int64_t low, int64_t high, int type, int width)
+/* Adds elements of spot 1 as it is, or, with terms, made of these. */
+GPU_BODY inline void norm_summed(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
+                                 int terms, int type, double *sum, int64_t i, int width, int count)
 {
     const struct gpu_spot *out = &work->spot[1];
-    const int64_t step = (int64_t)team->threads * width;
-    double sum = 0;
-    NORM_STEPS(i, low, high, width)
-    {
-        const int first = terms > 0 ? NORM_MORE : 1;
-        struct norm_flight x =
-            norm_load(team, work, first, terms > 0 ? row->at[NORM_MORE] : row->at[1], i, high, type, width);
-        GPU_UNROLL
-        for (int term = 1; term < NORM_MOST; term++) {
-            if (term >= terms)
-                continue;
-            const struct norm_flight y =
-                norm_load(team, work, NORM_MORE + term, row->at[NORM_MORE + term], i, high, type, width);
-            for (int k = 0; k < norm_flight(width); k++)
-                for (int j = 0; j < width; j++)
-                    x.quad[k].x[j] += y.quad[k].x[j];
-        }
-        GPU_UNROLL
-        for (int k = 0; k < norm_flight(width); k++) {
-            real part = 0;
-            if (!geometry_norm_counts(team, i, high, k, width))
-                continue;
-            if (terms > 0)
-                line_set(work, out, row->at[1], i + k * step, type, width, &x.quad[k]);
+    const int first = terms > 0 ? NORM_MORE : 1;
+    struct flight x = norm_load(team, work, first, terms > 0 ? row->at[NORM_MORE] : row->at[1], i, type, width, count);
+    real part = 0;
+    GPU_UNROLL
+    for (int term = 1; term < NORM_MOST; term++) {
+        if (term >= terms)
+            continue;
+        const struct flight y =
+            norm_load(team, work, NORM_MORE + term, row->at[NORM_MORE + term], i, type, width, count);
+        for (int k = 0; k < count; k++)
             for (int j = 0; j < width; j++)
-                part += terms > 0 ? norm_rounded(out, type, x.quad[k].x[j]) : x.quad[k].x[j];
-            sum += (double)part;
-        }
+                x.quad[k].x[j] += y.quad[k].x[j];
     }
-    return sum;
+    for (int k = 0; k < count; k++) {
+        if (terms > 0)
+            line_set(work, out, row->at[1], i + k * team->threads * width, type, width, &x.quad[k]);
+        for (int j = 0; j < width; j++)
+            part += terms > 0 ? norm_rounded(out, type, x.quad[k].x[j]) : x.quad[k].x[j];
+    }
+    *sum += (double)part;
 }
 
-GPU_BODY inline double norm_squares(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
-                                    int64_t low, int64_t high, int type, int width)
+GPU_BODY inline void norm_squares(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
+                                  int type, double *sum, int64_t i, int width, int count)
 {
-    double sum = 0;
-    NORM_STEPS(i, low, high, width)
-    {
-        const struct norm_flight x = norm_load(team, work, 1, row->at[1], i, high, type, width);
-        GPU_UNROLL
-        for (int k = 0; k < norm_flight(width); k++) {
-            real part = 0;
-            for (int j = 0; j < width; j++)
-                part += (x.quad[k].x[j] - row->mean) * (x.quad[k].x[j] - row->mean);
-            sum += geometry_norm_counts(team, i, high, k, width) ? (double)part : 0;
-        }
-    }
-    return sum;
+    const struct flight x = norm_load(team, work, 1, row->at[1], i, type, width, count);
+    real part = 0;
+    for (int k = 0; k < count; k++)
+        for (int j = 0; j < width; j++)
+            part += (x.quad[k].x[j] - row->mean) * (x.quad[k].x[j] - row->mean);
+    *sum += (double)part;
 }
 
 GPU_BODY inline void norm_normed(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
-                                 int64_t low, int64_t high, int type, int width)
+                                 int type, int64_t i, int width, int count)
 {
-    const int64_t step = (int64_t)team->threads * width;
-    NORM_STEPS(i, low, high, width)
-    {
-        struct norm_flight x = norm_load(team, work, 1, row->at[1], i, high, type, width), b,
-                           g = norm_load(team, work, 2, 0, i, high, type, width);
-        if (work->spot[3].data)
-            b = norm_load(team, work, 3, 0, i, high, type, width);
-        GPU_UNROLL
-        for (int k = 0; k < norm_flight(width); k++) {
-            if (!geometry_norm_counts(team, i, high, k, width))
-                continue;
-            for (int j = 0; j < width; j++)
-                x.quad[k].x[j] = (x.quad[k].x[j] - row->mean) * row->rstd * g.quad[k].x[j] +
-                                 (work->spot[3].data ? b.quad[k].x[j] : 0);
-            line_put(work, &work->spot[0], row->at[0], i + k * step, type, width, &x.quad[k]);
-        }
+    struct flight x = norm_load(team, work, 1, row->at[1], i, type, width, count), b,
+                  g = norm_load(team, work, 2, 0, i, type, width, count);
+    if (work->spot[3].data)
+        b = norm_load(team, work, 3, 0, i, type, width, count);
+    for (int k = 0; k < count; k++) {
+        for (int j = 0; j < width; j++)
+            x.quad[k].x[j] =
+                (x.quad[k].x[j] - row->mean) * row->rstd * g.quad[k].x[j] + (work->spot[3].data ? b.quad[k].x[j] : 0);
+        line_put(work, &work->spot[0], row->at[0], i + k * team->threads * width, type, width, &x.quad[k]);
     }
 }
 
 /* The rows of gpu_norm; with terms, those of gpu_add_norm. whole: the elements of a row that are taken as quads. */
 GPU_BODY inline void norm_rows(const struct team *team, const struct gpu_work *work, int terms, int64_t whole, int type)
 {
-    const int64_t inner = work->inner;
-    const double n = (double)inner;
+    const double n = (double)work->inner;
     TEAM_ROWS(number, work->outer)
     {
         struct norm_row row;
+        double sum = 0, square = 0;
         spots_outer(work, GPU_SPOTS, number, row.at);
         row.mean = 0;
-        if (work->integer[0] || terms > 0) {
-            const double sum = norm_summed(team, work, &row, terms, 0, whole, type, GPU_QUAD) +
-                               norm_summed(team, work, &row, terms, whole, inner, type, 1);
-            if (work->integer[0])
-                row.mean = (real)(team_sum(team, sum) / n);
-        }
-        const double square = team_sum(team, norm_squares(team, work, &row, 0, whole, type, GPU_QUAD) +
-                                                 norm_squares(team, work, &row, whole, inner, type, 1));
-        row.rstd = (real)(1 / sqrt(square / n + work->number[0]));
-        norm_normed(team, work, &row, 0, whole, type, GPU_QUAD);
-        norm_normed(team, work, &row, whole, inner, type, 1);
+        if (work->integer[0] || terms > 0)
+            NORM_EACH(norm_summed, whole, &row, terms, type, &sum);
+        if (work->integer[0])
+            row.mean = (real)(team_sum(team, sum) / n);
+        NORM_EACH(norm_squares, whole, &row, type, &square);
+        row.rstd = (real)(1 / sqrt(team_sum(team, square) / n + work->number[0]));
+        NORM_EACH(norm_normed, whole, &row, type);
         if (team->thread == 0) {
             if (work->spot[4].data)
                 spot_set(&work->spot[4], row.at[4], row.mean);
@@ -186,25 +146,19 @@ GPU_BODY void gpu_add_norm(const struct team *team, const struct gpu_work *work)
 }
 
 GPU_BODY inline void norm_products(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
-                                   int64_t low, int64_t high, int type, int width, double *sum, double *product)
+                                   int type, double *sum, double *product, int64_t i, int width, int count)
 {
-    NORM_STEPS(i, low, high, width)
-    {
-        const struct norm_flight dy = norm_load(team, work, 1, row->at[1], i, high, type, width),
-                                 x = norm_load(team, work, 2, row->at[2], i, high, type, width),
-                                 gain = norm_load(team, work, 3, 0, i, high, type, width);
-        GPU_UNROLL
-        for (int k = 0; k < norm_flight(width); k++) {
-            real g_part = 0, product_part = 0;
-            for (int j = 0; j < width; j++) {
-                const real g = dy.quad[k].x[j] * gain.quad[k].x[j];
-                g_part += g;
-                product_part += g * (x.quad[k].x[j] - row->mean);
-            }
-            if (geometry_norm_counts(team, i, high, k, width))
-                *sum += (double)g_part, *product += (double)product_part;
+    const struct flight dy = norm_load(team, work, 1, row->at[1], i, type, width, count),
+                        x = norm_load(team, work, 2, row->at[2], i, type, width, count),
+                        gain = norm_load(team, work, 3, 0, i, type, width, count);
+    real g_part = 0, product_part = 0;
+    for (int k = 0; k < count; k++)
+        for (int j = 0; j < width; j++) {
+            const real g = dy.quad[k].x[j] * gain.quad[k].x[j];
+            g_part += g;
+            product_part += g * (x.quad[k].x[j] - row->mean);
         }
-    }
+    *sum += (double)g_part, *product += (double)product_part;
 }
 
 /* What a team sums of the gradients of gain and bias lies in its fast memory, a row of so many reals for each. */
@@ -262,23 +216,17 @@ GPU_BODY inline void norm_slope(const struct gpu_work *work, real *shared, const
 }
 
 GPU_BODY inline void norm_slopes(const struct team *team, const struct gpu_work *work, const struct norm_row *row,
-                                 int passes, int sums, int64_t low, int64_t high, int type, int width)
+                                 int passes, int sums, int type, int64_t i, int width, int count)
 {
-    const int64_t step = (int64_t)team->threads * width;
-    NORM_STEPS(i, low, high, width)
-    {
-        const struct norm_flight dy = norm_load(team, work, 1, row->at[1], i, high, type, width),
-                                 gain = norm_load(team, work, 3, 0, i, high, type, width),
-                                 x = norm_load(team, work, 2, row->at[2], i, high, type, width);
-        struct norm_flight old;
-        if (!work->spot[0].begin)
-            old = norm_load(team, work, 0, row->at[0], i, high, type, width);
-        GPU_UNROLL
-        for (int k = 0; k < norm_flight(width); k++)
-            if (geometry_norm_counts(team, i, high, k, width))
-                norm_slope(work, team->shared, row, passes, sums, i + k * step, type, width, &dy.quad[k], &x.quad[k],
-                           &gain.quad[k], &old.quad[k]);
-    }
+    const struct flight dy = norm_load(team, work, 1, row->at[1], i, type, width, count),
+                        gain = norm_load(team, work, 3, 0, i, type, width, count),
+                        x = norm_load(team, work, 2, row->at[2], i, type, width, count);
+    struct flight old;
+    if (!work->spot[0].begin)
+        old = norm_load(team, work, 0, row->at[0], i, type, width, count);
+    for (int k = 0; k < count; k++)
+        norm_slope(work, team->shared, row, passes, sums, i + k * team->threads * width, type, width, &dy.quad[k],
+                   &x.quad[k], &gain.quad[k], &old.quad[k]);
 }
 
 GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gpu_work *work, int passes, int sums,
@@ -292,14 +240,12 @@ GPU_BODY inline void norm_gradient_rows(const struct team *team, const struct gp
         spots_outer(work, GPU_SPOTS, number, row.at);
         row.rstd = spot_get(&work->spot[4], row.at[4]);
         row.mean = work->spot[5].data ? spot_get(&work->spot[5], row.at[5]) : 0;
-        norm_products(team, work, &row, 0, whole, type, GPU_QUAD, &sum, &product);
-        norm_products(team, work, &row, whole, work->inner, type, 1, &sum, &product);
+        NORM_EACH(norm_products, whole, &row, type, &sum, &product);
         sum = team_sum(team, sum);
         product = team_sum(team, product);
         row.slope = (real)(product * (double)row.rstd * (double)row.rstd / n);
         row.shift = work->spot[5].data ? (real)(sum / n) : 0;
-        norm_slopes(team, work, &row, passes, sums, 0, whole, type, GPU_QUAD);
-        norm_slopes(team, work, &row, passes, sums, whole, work->inner, type, 1);
+        NORM_EACH(norm_slopes, whole, &row, passes, sums, type);
     }
 }
 

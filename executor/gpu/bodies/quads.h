@@ -204,13 +204,28 @@ GPU_BODY inline void line_set(const struct gpu_work *work, const struct gpu_spot
     typed_set(spot, line_at(work, spot, row, i, width), type, width, value);
 }
 
+/* What a thread loads before it uses the first of it, so that memory has enough to do: `count` widths, each a step
+ * behind the one before. All are there: a load under a condition would be waited for at once. */
+enum { GPU_FLIGHT = 8 };
+struct flight {
+    struct real_quad quad[GPU_FLIGHT];
+};
+
+/* Elements of a row from the i-th on. Count, step, type and width are constants wherever this is called. */
+GPU_BODY inline struct flight flight_get(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row,
+                                         int64_t i, int step, int type, int width, int count)
+{
+    struct flight out;
+    GPU_UNROLL
+    for (int k = 0; k < GPU_FLIGHT; k++)
+        if (k < count)
+            out.quad[k] = line_get(work, spot, row, i + k * step, type, width);
+    return out;
+}
+
 /* Visits of a team's row the elements from low to high, which are whole widths. */
 #define TEAM_STEPS(index, low, high, width)                                                                            \
     for (int64_t index = (low) + (int64_t)team->thread * (width); index < (high);                                      \
          index += (int64_t)team->threads * (width))
 
-/* `width` elements at a time over all threads of all teams; index: of the first one. */
-#define TEAM_WIDTHS(index, limit, width)                                                                               \
-    for (int64_t index = (team->place * team->threads + team->thread) * (width); index < (limit);                      \
-         index += team->count * team->threads * (width))
 #endif

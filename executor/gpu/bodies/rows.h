@@ -71,36 +71,35 @@ struct running_sum {
     double sum; /* of exp(x - most) */
 };
 
-enum { RUNNING_FLIGHT = 4 }; /* quads that a thread loads before it uses the first of them */
+/* Adds `count` widths. The largest comes first, so that what was summed is scaled once. */
+GPU_BODY inline void running_add(const struct team *team, const struct gpu_work *work, int64_t from, int type,
+                                 struct running_sum *r, int64_t i, int width, int count)
+{
+    const struct flight x = flight_get(work, &work->spot[0], from, i, team->threads * width, type, width, count);
+    real most = r->most, part = 0;
+    for (int k = 0; k < count; k++)
+        for (int j = 0; j < width; j++)
+            most = x.quad[k].x[j] > most ? x.quad[k].x[j] : most;
+    const real shift = most == -(real)INFINITY ? 0 : most; /* NaN passes */
+    for (int k = 0; k < count; k++)
+        for (int j = 0; j < width; j++)
+            part += real_exp(x.quad[k].x[j] - shift);
+    if (most > r->most)
+        r->sum *= (double)real_exp(r->most - most);
+    r->most = most;
+    r->sum += (double)part;
+}
 
-/* What is read is of one type, known where this is called. Of several quads the largest comes first, so that what was
- * summed is scaled once; behind the last quad the first is read again, and counts as nothing. */
+/* What is read is of one type, known where this is called. */
 GPU_BODY inline void line_running(const struct team *team, const struct gpu_work *work, int64_t from, int64_t low,
                                   int64_t high, int type, int width, struct running_sum *r)
 {
-    const struct gpu_spot *in = &work->spot[0];
     const int64_t step = (int64_t)team->threads * width;
-    for (int64_t i = low + (int64_t)team->thread * width; i < high; i += RUNNING_FLIGHT * step) {
-        struct real_quad x[RUNNING_FLIGHT];
-        real most = r->most, part = 0;
-        for (int k = 0; k < RUNNING_FLIGHT; k++) {
-            const int64_t at = i + k * step < high ? i + k * step : i;
-            x[k] = line_get(work, in, from, at, type, width);
-        }
-        for (int k = 0; k < RUNNING_FLIGHT; k++)
-            for (int j = 0; j < width; j++) {
-                x[k].x[j] = i + k * step < high ? x[k].x[j] : -(real)INFINITY;
-                most = x[k].x[j] > most ? x[k].x[j] : most;
-            }
-        const real shift = most == -(real)INFINITY ? 0 : most; /* NaN passes */
-        for (int k = 0; k < RUNNING_FLIGHT; k++)
-            for (int j = 0; j < width; j++)
-                part += real_exp(x[k].x[j] - shift);
-        if (most > r->most)
-            r->sum *= (double)real_exp(r->most - most);
-        r->most = most;
-        r->sum += (double)part;
-    }
+    int64_t i = low + (int64_t)team->thread * width;
+    for (; i + (GPU_FLIGHT - 1) * step < high; i += GPU_FLIGHT * step)
+        running_add(team, work, from, type, r, i, width, GPU_FLIGHT);
+    for (; i < high; i += step)
+        running_add(team, work, from, type, r, i, width, 1);
 }
 
 /* spot 1 = largest of spot 0's first integer 0 elements, spot 2 = sum over them of exp(spot 0 - spot 1). Each is read
@@ -129,34 +128,36 @@ GPU_BODY void gpu_max_sum_exp(const struct team *team, const struct gpu_work *wo
     }
 }
 
-/* As line_running(), several quads at once; elements from integer 0 on have no gradient. */
-GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work *work, int64_t row, int64_t low,
-                                  int64_t high, int type, int width)
+/* What gpu_sum_exp_gradient knows of a row. */
+struct softmax_row {
+    int64_t from, to;
+    real shift, scale;
+};
+
+/* Writes `count` widths; elements from `counting` on have no gradient. */
+GPU_BODY inline void softmax_put(const struct team *team, const struct gpu_work *work, const struct softmax_row *row,
+                                 int64_t counting, int type, int64_t i, int width, int count)
 {
-    const struct gpu_spot *in = &work->spot[0], *shift_in = &work->spot[1], *scale_in = &work->spot[2],
-                          *dx = &work->spot[3];
-    const int64_t from = spot_outer(work, in, row), to = spot_outer(work, dx, row);
-    const int64_t step = (int64_t)team->threads * width;
-    const real shift = spot_get(shift_in, spot_outer(work, shift_in, row)),
-               scale = spot_get(scale_in, spot_outer(work, scale_in, row));
-    for (int64_t i = low + (int64_t)team->thread * width; i < high; i += RUNNING_FLIGHT * step) {
-        struct real_quad x[RUNNING_FLIGHT];
-        for (int k = 0; k < RUNNING_FLIGHT; k++) {
-            const int64_t at = i + k * step < high ? i + k * step : i;
-            x[k] = line_get(work, in, from, at, type, width);
-        }
-        GPU_UNROLL
-        for (int k = 0; k < RUNNING_FLIGHT; k++) {
-            const int64_t at = i + k * step, left = work->integer[0] - at;
-            const int count = left < width ? (int)(left > 0 ? left : 0) : width;
-            for (int j = 0; j < width; j++) {
-                const real slope = real_exp(x[k].x[j] - shift) * scale; /* without a branch */
-                x[k].x[j] = j < count ? slope : 0;
-            }
-            if (k == 0 || at < high)
-                line_put(work, dx, to, at, type, width, &x[k]);
-        }
+    const int step = team->threads * width;
+    struct flight x = flight_get(work, &work->spot[0], row->from, i, step, type, width, count);
+    for (int k = 0; k < count; k++) {
+        for (int j = 0; j < width; j++)
+            x.quad[k].x[j] = i + k * step + j < counting ? real_exp(x.quad[k].x[j] - row->shift) * row->scale : 0;
+        line_put(work, &work->spot[3], row->to, i + k * step, type, width, &x.quad[k]);
     }
+}
+
+/* As line_running(). */
+GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work *work, const struct softmax_row *row,
+                                  int64_t low, int64_t high, int type, int width)
+{
+    const int64_t step = (int64_t)team->threads * width, counting = work->integer[0];
+    const int64_t sure = high < counting ? high : counting;
+    int64_t i = low + (int64_t)team->thread * width;
+    for (; i + (GPU_FLIGHT - 1) * step + width <= sure; i += GPU_FLIGHT * step)
+        softmax_put(team, work, row, INT64_MAX, type, i, width, GPU_FLIGHT);
+    for (; i < high; i += step)
+        softmax_put(team, work, row, counting, type, i, width, 1);
 }
 
 /* spot 3 (+)= exp(spot 0 - spot 1) * spot 2, and 0 from element integer 0 on. Spot 3 may be spot 0. */
@@ -165,14 +166,18 @@ GPU_BODY void gpu_sum_exp_gradient(const struct team *team, const struct gpu_wor
     const unsigned mask = 1 | 1 << 3;
     const int64_t whole = row_quads(work, mask, work->inner);
     const bool half = spots_type(work, mask) == GPU_BF16;
-    TEAM_ROWS(row, work->outer)
+    TEAM_ROWS(number, work->outer)
     {
+        int64_t at[4];
+        spots_outer(work, 4, number, at);
+        const struct softmax_row row = { at[0], at[3], spot_get(&work->spot[1], at[1]),
+                                         spot_get(&work->spot[2], at[2]) };
         if (half) {
-            line_softmax(team, work, row, 0, whole, GPU_BF16, GPU_QUAD);
-            line_softmax(team, work, row, whole, work->inner, GPU_BF16, 1);
+            line_softmax(team, work, &row, 0, whole, GPU_BF16, GPU_QUAD);
+            line_softmax(team, work, &row, whole, work->inner, GPU_BF16, 1);
         } else {
-            line_softmax(team, work, row, 0, whole, GPU_ANY, GPU_QUAD);
-            line_softmax(team, work, row, whole, work->inner, GPU_ANY, 1);
+            line_softmax(team, work, &row, 0, whole, GPU_ANY, GPU_QUAD);
+            line_softmax(team, work, &row, whole, work->inner, GPU_ANY, 1);
         }
     }
 }
