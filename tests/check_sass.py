@@ -21,13 +21,18 @@ REGISTERS_OF = {**{name: 128 for name in ("norm", "add_norm", "norm_gradient", "
                 **{name: 114 for name in ("attention_query_gradient", "attention_key_gradient", "attention_bias_gradient")},
                 **{name: 96 for name in ("gain_gradient", "gate_gradient", "route_gradient")}}
 # Bytes of memory that a thread has beside its registers, and what for.
-STACK = {"route": (256, "the experts that were chosen so far, indexed by the choice"),
-         "route_gradient": (24, "a few words of its loop over experts"),
+STACK = {"adamw": (32, "a few words of its loop over weights"),
+         "add_norm_gradient": (24, "a few words of its loop over rows; steps take add_norm_gradients"),
+         "route": (256, "the experts that were chosen so far, indexed by the choice"),
+         "route_gradient": (40, "a few words of its loop over experts"),
          "embed_gradient": (8, "two words of its outermost loop")}
 # Loads that are under way at once, at least: these kernels wait for memory and for nothing else.
 LOADS = {"norm": 8, "add_norm": 16, "norm_gradients": 16, "add_norm_gradients": 8, "norm_gradient": 16, "add_norm_gradient": 16,
-         "column_sum": 8, "gain_gradient": 16, "column_finish": 4, "max_sum_exp": 4, "sum_exp_gradient": 4, "square_sum": 8, "square_parts": 4,
-         "adamw": 4, "rotate": 8}
+         "column_sum": 8, "gain_gradient": 16, "column_finish": 4, "max_sum_exp": 8, "sum_exp_gradient": 8, "square_sum": 8, "square_parts": 4,
+         "adamw": 4, "rotate": 8, "gated": 4, "gated_gradient": 6, "unary_gradient": 4, "sum_terms": 4}
+# Kernels that store quads of bf16: in one access each, where the compiler once made four of them.
+STORES_QUADS = {"norm", "add_norm", "norm_gradient", "norm_gradients", "add_norm_gradient", "add_norm_gradients", "sum_exp_gradient", "gated",
+                "gated_gradient", "unary", "unary_gradient", "sum_terms", "rotate", "embed"}
 # Kernels that divide doubles, and for what: a hundred instructions each time, which no element must cost.
 DIVIDE = {"norm": "of a row", "add_norm": "of a row", "norm_gradient": "of a row", "norm_gradients": "of a row", "add_norm_gradient": "of a row",
           "add_norm_gradients": "of a row", "nll": "of the whole loss", "nll_finish": "of the whole loss", "adamw": "the factor that clips"}
@@ -109,6 +114,8 @@ def problems_of(name, listed, registers, stack):
         yield f"spills: {count('STL')} stores to the thread's memory and {count('LDL')} loads"
     if loads_under_way(listed) < LOADS.get(name, 0):
         yield f"{loads_under_way(listed)} loads under way, at least {LOADS[name]}"
+    if name in STORES_QUADS and count("STG.E.64", "ST.E.64") < count("STG.E.U16", "ST.E.U16"):
+        yield f"{count('STG.E.64', 'ST.E.64')} stores of quads of bf16 beside {count('STG.E.U16', 'ST.E.U16')} of single elements"
     if count("MUFU.RCP64H") and name not in DIVIDE:
         yield f"{count('MUFU.RCP64H')} divisions of doubles"
 
@@ -130,7 +137,7 @@ def main():
     listed = instructions(told(cuobjdump, "-arch", ARCH, "-sass", sys.argv[1]))
     expected = kernels_of(pathlib.Path(__file__).resolve().parent.parent)
     problems = [f"{name}: it is not in the object" for name in sorted(expected - (set(used) & set(listed)))]
-    problems += [f"{name}: the tables here know it, kernels.def does not" for name in sorted({*REGISTERS_OF, *STACK, *LOADS, *DIVIDE} - expected)]
+    problems += [f"{name}: the tables here know it, kernels.def does not" for name in sorted({*REGISTERS_OF, *STACK, *LOADS, *STORES_QUADS, *DIVIDE} - expected)]
     for name in sorted(expected & set(used) & set(listed)):
         if "--print" in sys.argv:
             print(f"{name:26} {used[name][0]:4} registers {used[name][1]:4} stack {loads_under_way(listed[name]):4} loads under way "
