@@ -200,28 +200,15 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     return good;
 }
 
-/* So much is the first bound of what the certificate does not list. Where some are left, the others are those that the
- * best plan rules out. */
-static int64_t unlisted_bound_ns(const struct checker *c)
-{
-    const struct claim *claim = c->claim;
-    return claim->left > 0 && c->facts->cluster->type_count == 1 ? max_i64(claim->best_ns, claim->bound_ns)
-                                                                 : claim->bound_ns;
-}
-
-/* A whole search lists nothing that its first bound rules out. */
-static bool needs_no_record(const struct checker *c, int64_t first_bound_ns)
-{
-    const struct claim *claim = c->claim;
-    return is_exact(c) && claim->complete && claim->bound_ns > 0 && c->facts->cluster->type_count == 1 &&
-           first_bound_ns >= claim->bound_ns;
-}
-
 /* Of a configuration with a program whose first bound is known. */
 static bool check_priced(struct checker *c, const struct config *config, const char *name,
                          const struct claimed_config *claimed, int64_t first_bound_ns)
 {
-    if (claimed && needs_no_record(c, first_bound_ns))
+    const struct claim *claim = c->claim;
+    bool one_type = c->facts->cluster->type_count == 1;
+    /* A whole search lists nothing that its first bound rules out. */
+    if (claimed && is_exact(c) && claim->complete && claim->bound_ns > 0 && one_type &&
+        first_bound_ns >= claim->bound_ns)
         return wrong_fate(c, claimed, name, "its first bound rules it out");
     if (claimed && claimed->fate == FATE_MEMORY)
         return check_bound(c, config, name, claimed, 0);
@@ -229,7 +216,11 @@ static bool check_priced(struct checker *c, const struct config *config, const c
         return wrong_fate(c, claimed, name, "its own bound is below that of the whole");
     if (claimed && !c->claim->older && claimed->bound_ns > c->claim->bound_ns)
         return wrong_fate(c, claimed, name, "its own bound is above that of the whole");
-    int64_t wanted_ns = claimed ? claimed->bound_ns : unlisted_bound_ns(c);
+    /* What the certificate does not list has a first bound no less than the whole's. Where some are left, the others
+     * are those that the best plan rules out. */
+    int64_t wanted_ns = claimed                       ? claimed->bound_ns
+                        : claim->left > 0 && one_type ? max_i64(claim->best_ns, claim->bound_ns)
+                                                      : claim->bound_ns;
     if (first_bound_ns >= wanted_ns) {
         c->report->by_bound++;
         return true;

@@ -25,16 +25,6 @@ static void find_before(struct before *b, const struct graph *graph)
         }
 }
 
-/* The column whose lowest layer is latest of those that come before the layer; -1: none. */
-static int column_of(const struct before *b, const int *lowest, int columns, int layer)
-{
-    int best = -1;
-    for (int i = 0; i < columns; i++)
-        if (comes_before(b, lowest[i], layer) && (best < 0 || lowest[i] > lowest[best]))
-            best = i;
-    return best;
-}
-
 static bool deal_out(struct orders *o, struct arena *arena, const struct before *before)
 {
     size_t layers = (size_t)o->layer_count;
@@ -44,7 +34,10 @@ static bool deal_out(struct orders *o, struct arena *arena, const struct before 
     if (arena_failed(arena))
         return false;
     for (int l = 0; l < o->layer_count; l++) {
-        int found = column_of(before, lowest, o->column_count, l);
+        int found = -1; /* the column whose lowest layer is latest of those that come before the layer */
+        for (int i = 0; i < o->column_count; i++)
+            if (comes_before(before, lowest[i], l) && (found < 0 || lowest[i] > lowest[found]))
+                found = i;
         column[l] = found < 0 ? o->column_count++ : found;
         depth[l] = found < 0 ? 0 : depth[lowest[found]] + 1;
         lowest[column[l]] = l;

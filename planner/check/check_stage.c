@@ -79,24 +79,19 @@ static bool allowed(const struct stage_solver *s, int i)
     return s->option[i].peak <= s->peak;
 }
 
-/* Columns and rows for the present threshold; every limit with so much more room, in units of its scale. */
-static void set_bounds(struct stage_solver *s, double more)
+/* What the relaxation is for the present threshold, with so much more room for every limit, in units of its scale:
+ * GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up. */
+static int relax(struct stage_solver *s, double more)
 {
+    glp_smcp control;
+    glp_init_smcp(&control);
+    control.msg_lev = GLP_MSG_OFF;
     for (int i = 0; i < s->option_count; i++) {
         int most = allowed(s, i) ? s->count[s->option[i].group] : 0;
         glp_set_col_bnds(s->program, i + 1, most > 0 ? GLP_DB : GLP_FX, 0, most);
     }
     for (int r = 0; r < LIMIT_COUNT; r++)
         glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] + more);
-}
-
-/* What the relaxation is: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up. */
-static int relax(struct stage_solver *s, double more)
-{
-    glp_smcp control;
-    glp_init_smcp(&control);
-    control.msg_lev = GLP_MSG_OFF;
-    set_bounds(s, more);
     return glp_simplex(s->program, &control) == 0 ? glp_get_status(s->program) : GLP_UNDEF;
 }
 

@@ -7,23 +7,20 @@ struct stage_use {
     int64_t total[LIMIT_COUNT], peak, path_ns;
 };
 
-static void add_use(struct stage_use *use, const struct stage_kind *kind, const struct layer_price *price, bool both)
-{
-    int64_t own[LIMIT_COUNT];
-    stage_layer_use(kind, price, both, own);
-    for (int r = 0; r < LIMIT_COUNT; r++)
-        use->total[r] += own[r];
-    use->peak = max_i64(use->peak, price->transient_bytes);
-    use->path_ns += stage_layer_path_ns(price);
-}
-
 static struct stage_use sum_stage(const struct cut_problem *p, const struct stage_kind *kind, int first, int end,
                                   const int *strategy)
 {
     struct stage_use use = { .total = { kind->table->base_bytes } };
     bool both = cut_holds_both(p, first, end);
-    for (int l = first; l < end; l++)
-        add_use(&use, kind, price_at(kind->table, p->class_of[l], strategy[l]), both);
+    for (int l = first; l < end; l++) {
+        const struct layer_price *price = price_at(kind->table, p->class_of[l], strategy[l]);
+        int64_t own[LIMIT_COUNT];
+        stage_layer_use(kind, price, both, own);
+        for (int r = 0; r < LIMIT_COUNT; r++)
+            use.total[r] += own[r];
+        use.peak = max_i64(use.peak, price->transient_bytes);
+        use.path_ns += stage_layer_path_ns(price);
+    }
     return use;
 }
 
@@ -191,11 +188,6 @@ int64_t value_quick_bound(const struct cut_problem *p)
            max_i64((micro_batches - 1) * longest, ceil_div((micro_batches - 1) * sum + steps, p->stage_count));
 }
 
-static bool same_needs(const struct stage_kind *a, const struct stage_kind *b)
-{
-    return a->table == b->table && a->in_flight == b->in_flight;
-}
-
 bool value_lacks_memory(const struct cut_problem *p)
 {
     int64_t least = INT64_MAX, room = 0;
@@ -205,7 +197,8 @@ bool value_lacks_memory(const struct cut_problem *p)
         int64_t own = 0;
         if (!p->stages[k].table)
             continue;
-        if (k == 0 || !same_needs(&p->stages[k], &p->stages[k - 1]))
+        if (k == 0 ||
+            !(p->stages[k].table == p->stages[k - 1].table && p->stages[k].in_flight == p->stages[k - 1].in_flight))
             least = min_i64(least, model_on(p, &p->stages[k], LIMIT_BYTES));
         own = max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
         room = p->mesh_count > 0 ? max_i64(room, most * own) : room + own;

@@ -269,17 +269,6 @@ static bool read_ranges(const struct json *at, enum config_fate fate, struct cla
     return true;
 }
 
-/* How many a list's value may hold. */
-static int count_ranges(const struct json *at)
-{
-    const char *text = NULL;
-    int count = 1;
-    if (json_type(at) == JSON_STRING && json_string(at, &text, NULL))
-        for (; *text; text++)
-            count += *text == ',';
-    return count;
-}
-
 static bool read_list(const struct json *list, enum config_fate fate, struct claim *claim, struct error *err)
 {
     for (int i = 0; i < json_count(list); i++) {
@@ -300,8 +289,14 @@ static bool read_configs(struct claim *claim, const struct claim_fields *f, stru
             continue; /* an older certificate */
         if (json_type(f->fates[fate]) != JSON_ARRAY)
             return json_fail(f->fates[fate], err, "expected a list of configurations");
-        for (int i = 0; i < json_count(f->fates[fate]); i++)
-            count += count_ranges(json_at(f->fates[fate], i));
+        for (int i = 0; i < json_count(f->fates[fate]); i++) {
+            const struct json *at = json_at(f->fates[fate], i);
+            const char *text = NULL;
+            count++;
+            if (json_type(at) == JSON_STRING && json_string(at, &text, NULL))
+                for (; *text; text++)
+                    count += *text == ',';
+        }
     }
     claim->configs = arena_alloc(&claim->arena, (size_t)count + 1, sizeof *claim->configs);
     if (!claim->configs)

@@ -25,13 +25,6 @@ static int64_t touched(const struct segment *segment, const struct operand *oper
     return elements;
 }
 
-static int64_t output_elements(const struct graph *graph, const struct segment *segment,
-                               const int64_t extents[MAX_AXES])
-{
-    const struct value *out = &graph->values[segment->out[0].id];
-    return touched(segment, &segment->out[0], out->dim_count, out->size, extents);
-}
-
 static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const struct segment *segment, enum role role,
                              int index, const int64_t extents[MAX_AXES])
 {
@@ -42,8 +35,10 @@ static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const 
         const struct operand *operand = &segment->weight[index];
         const struct weight *w = &graph->weights[operand->id];
         elements = touched(segment, operand, w->dim_count, w->size, extents);
-        if (kernel_facts[segment->kernel].picks_rows)
-            elements = min_i64(elements, output_elements(graph, segment, extents));
+        if (kernel_facts[segment->kernel].picks_rows) {
+            const struct value *made = &graph->values[segment->out[0].id];
+            elements = min_i64(elements, touched(segment, &segment->out[0], made->dim_count, made->size, extents));
+        }
         each = role == ROLE_WEIGHT ? weight_bytes_per_element(dtype) : gradient_bytes_per_element(dtype);
     } else {
         const struct operand *operand = out ? &segment->out[index] : &segment->in[index];
@@ -171,13 +166,6 @@ static struct cost stream_cost(const struct facts *facts, int type, enum dtype d
                           !exact || outside };
 }
 
-/* The weaker origin of two, and the sum. */
-static struct cost add_costs(struct cost a, struct cost b)
-{
-    return (struct cost){ min_i64(MAX_TIME_NS, a.ns + b.ns), a.origin < b.origin ? a.origin : b.origin,
-                          a.extrapolated || b.extrapolated };
-}
-
 static struct cost local_cost_on(const struct facts *facts, const struct program *program, const struct instr *instr,
                                  int type)
 {
@@ -187,7 +175,9 @@ static struct cost local_cost_on(const struct facts *facts, const struct program
         const char *work = cost_local_work(program, instr, &program->pairs[instr->pair_first + i], &elements, &bytes);
         if (instr->op == OP_UPDATE && elements == 0 && bytes == 0)
             continue;
-        sum = add_costs(sum, stream_cost(facts, type, program->plan->dtype, work, elements, bytes));
+        struct cost own = stream_cost(facts, type, program->plan->dtype, work, elements, bytes);
+        sum = (struct cost){ min_i64(MAX_TIME_NS, sum.ns + own.ns), sum.origin < own.origin ? sum.origin : own.origin,
+                             sum.extrapolated || own.extrapolated }; /* the weaker origin of two */
     }
     if (sum.origin != ORIGIN_ANALYTIC)
         sum.ns = max_i64(0, sum.ns - facts_timing_ns(facts, type));

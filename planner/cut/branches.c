@@ -141,15 +141,6 @@ static bool keep_steps(struct branches_making *m)
     return out->first_up && out->up_place && out->up_layer;
 }
 
-static bool set_prefix(struct chain *chain, struct branches *out, struct arena *arena)
-{
-    int *prefix = arena_alloc(arena, (size_t)chain->layer_count + 1, sizeof *prefix);
-    for (int l = 0; prefix && l < chain->layer_count; l++)
-        prefix[l + 1] = chain_extend(chain, prefix[l], l);
-    out->prefix = prefix;
-    return prefix != NULL;
-}
-
 static bool take_branches(struct chain *chain, struct arena *arena, const struct dag *dag, const struct ideals *ideals,
                           struct error *err)
 {
@@ -159,7 +150,11 @@ static bool take_branches(struct chain *chain, struct arena *arena, const struct
         return false;
     chain->branches = out;
     chain->place_count = ideals->count;
-    return set_prefix(chain, out, arena) && chain_set_keys(chain, arena);
+    int *prefix = arena_alloc(arena, (size_t)chain->layer_count + 1, sizeof *prefix);
+    for (int l = 0; prefix && l < chain->layer_count; l++)
+        prefix[l + 1] = chain_extend(chain, prefix[l], l);
+    out->prefix = prefix;
+    return prefix && chain_set_keys(chain, arena);
 }
 
 bool chain_add_branches(struct chain *chain, struct arena *arena, const struct dag_edge *edges, int edge_count,

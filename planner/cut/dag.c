@@ -109,16 +109,6 @@ struct component_walk {
     int next_index, stacked, components;
 };
 
-static void close_component(struct component_walk *w, int v)
-{
-    int u;
-    do {
-        u = w->stack[--w->stacked];
-        w->component[u] = w->components;
-    } while (u != v);
-    w->components++;
-}
-
 static void walk_from(struct component_walk *w, int start)
 {
     int depth = 0;
@@ -144,8 +134,14 @@ static void walk_from(struct component_walk *w, int start)
         }
         if (deeper)
             continue;
-        if (w->low[v] == w->index[v])
-            close_component(w, v);
+        if (w->low[v] == w->index[v]) {
+            int u;
+            do {
+                u = w->stack[--w->stacked];
+                w->component[u] = w->components;
+            } while (u != v);
+            w->components++;
+        }
         depth--;
     }
 }

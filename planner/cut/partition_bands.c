@@ -20,15 +20,6 @@ bool bands_reserve(void *array, int64_t *capacity, int64_t count, size_t size)
     return grown != NULL;
 }
 
-static struct room layers_need(const struct solver *s, int place)
-{
-    const struct chain *chain = s->problem->chain;
-    int64_t m = s->problem->micro_batch_count;
-    return (struct room){ (m - 1) * chain_between(chain, s->least_path_ns, 0, place) +
-                              chain_between(chain, s->least_step_ns, 0, place),
-                          chain_between(chain, s->ideal_cut->least_bytes, 0, place) };
-}
-
 bool bands_open(struct solver *s)
 {
     struct ideal_cut *c = arena_alloc(s->arena, 1, sizeof *c);
@@ -48,8 +39,12 @@ bool bands_open(struct solver *s)
             least = min_i64(least, s->levels[level].least_bytes[at] - s->levels[level].least_bytes[at - 1]);
         c->least_bytes[at] = chain_sum_layer(s->problem->chain, at) < 0 ? 0 : c->least_bytes[at - 1] + least;
     }
+    const struct chain *chain = s->problem->chain;
+    int64_t m = s->problem->micro_batch_count;
     for (int place = 0; place < s->places; place++)
-        c->need[place] = layers_need(s, place);
+        c->need[place] = (struct room){ (m - 1) * chain_between(chain, s->least_path_ns, 0, place) +
+                                            chain_between(chain, s->least_step_ns, 0, place),
+                                        chain_between(chain, c->least_bytes, 0, place) };
     return true;
 }
 
@@ -71,14 +66,6 @@ void bands_close(struct solver *s)
 
 /* ---- bands ---- */
 
-static struct room row_room(const struct solver *s, int row)
-{
-    int level = s->level[row];
-    return (struct room){ s->cap_ns + stage_slack_ns(s) -
-                              (s->levels[level].micro_batches - 1) * s->levels[level].period_ns,
-                          s->problem->capacity_bytes - s->levels[level].table->base_bytes };
-}
-
 static bool fits(const struct room *need, const struct room *room)
 {
     return need->high_ns <= room->high_ns && need->bytes <= room->bytes;
@@ -89,7 +76,10 @@ static bool set_room(struct solver *s)
 {
     struct room *before = s->ideal_cut->before;
     for (int row = 0; row + 1 < s->row_count && s->problem->mesh_count == 0; row++) {
-        struct room own = row_room(s, row);
+        int level = s->level[row];
+        struct room own = { s->cap_ns + stage_slack_ns(s) -
+                                (s->levels[level].micro_batches - 1) * s->levels[level].period_ns,
+                            s->problem->capacity_bytes - s->levels[level].table->base_bytes };
         if (own.high_ns < 0 || own.bytes < 0)
             return false;
         before[row + 1] = (struct room){ before[row].high_ns + own.high_ns, before[row].bytes + own.bytes };

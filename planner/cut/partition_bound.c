@@ -2,15 +2,6 @@
 #include "base/num.h"
 #include "planner/cut/partition_parts.h"
 
-/* What the longest stage takes beyond its first micro-batch, of stages whose C come to at least `sum` and whose O to
- * step_ns: no less than the mean. */
-static int64_t mean_beyond_first(const struct partition_problem *problem, int64_t sum, int64_t step_ns)
-{
-    int64_t m = problem->micro_batch_count;
-    return max_i64((m - 1) * ceil_div(sum, problem->stage_count),
-                   ceil_div((m - 1) * sum + step_ns, problem->stage_count));
-}
-
 /* C and O of a layer of the class, at least, on stages with that table. */
 static void lower_to_table(const struct price_table *table, int class_index, int64_t *path, int64_t *step)
 {
@@ -42,7 +33,10 @@ static int64_t bound_by_mean(const struct partition_problem *problem, bool updat
     step = updates ? step : 0;
     if (problem->mesh_count > 0) /* as mean_high() */
         return sum + mean_of_turns(problem, sum, step);
-    return sum + partition_once_ns(problem) + mean_beyond_first(problem, sum, step);
+    /* What the longest stage takes beyond its first micro-batch is no less than the mean. */
+    int64_t m = problem->micro_batch_count;
+    return sum + partition_once_ns(problem) +
+           max_i64((m - 1) * ceil_div(sum, problem->stage_count), ceil_div((m - 1) * sum + step, problem->stage_count));
 }
 
 static int64_t quick_bound(const struct partition_problem *problem, bool updates)
@@ -69,30 +63,20 @@ int64_t partition_orders_bound(const struct partition_problem *problem)
 
 /* ---- memory ---- */
 
-static int64_t least_bytes(const struct chain *chain, const struct stage_place *place)
-{
-    int64_t sum = 0;
-    for (int c = 0; c < chain->class_count; c++)
-        if (chain->layers_of[c] > 0)
-            sum += chain->layers_of[c] * stage_least_bytes(place->table, c, place->in_flight);
-    return sum;
-}
-
 /* The place with the fewest in flight says it for all that follow each other with one table. */
 static void next_place(const struct chain *chain, struct stage_place *fewest, const struct stage_place *next,
                        int64_t *least)
 {
     bool same = next && fewest->table == next->table;
-    if (fewest->table && !same)
-        *least = min_i64(*least, least_bytes(chain, fewest));
+    if (fewest->table && !same) {
+        int64_t sum = 0;
+        for (int c = 0; c < chain->class_count; c++)
+            if (chain->layers_of[c] > 0)
+                sum += chain->layers_of[c] * stage_least_bytes(fewest->table, c, fewest->in_flight);
+        *least = min_i64(*least, sum);
+    }
     if (next && (!same || next->in_flight < fewest->in_flight))
         *fewest = *next;
-}
-
-/* A stage may have more meshes than are left (as rows of the solver may) where prices do not depend on the place. */
-static int fewest_left(const struct partition_problem *p, int shape)
-{
-    return p->mesh_count == 0 ? 0 : p->table->by_place ? p->turns[shape] : 1;
 }
 
 bool partition_lacks_memory(const struct partition_problem *p)
@@ -101,12 +85,16 @@ bool partition_lacks_memory(const struct partition_problem *p)
             stages = p->stage_count > 0 ? p->stage_count : min_i64(p->mesh_count, p->chain->layer_count);
     int rows = p->mesh_count == 0 ? p->stage_count : 1;
     struct stage_place fewest = { 0 }, next;
-    for (int shape = 0; shape < (p->mesh_count == 0 ? 1 : p->shape_count); shape++)
+    for (int shape = 0; shape < (p->mesh_count == 0 ? 1 : p->shape_count); shape++) {
+        /* A stage may have more meshes than are left, as rows of the solver may, where prices do not depend on the
+         * place. */
+        int least_left = p->mesh_count == 0 ? 0 : p->table->by_place ? p->turns[shape] : 1;
         for (int stage = 0; stage < rows; stage++)
-            for (int left = fewest_left(p, shape); left <= p->mesh_count; left++) {
+            for (int left = least_left; left <= p->mesh_count; left++) {
                 next = stage_place_of(p, stage, shape, left);
                 next_place(p->chain, &fewest, &next, &least);
             }
+    }
     next_place(p->chain, &fewest, NULL, &least);
     return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }

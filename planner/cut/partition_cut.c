@@ -32,16 +32,6 @@ static int farthest_end(const struct solver *s, int level, int first, int near)
     return end;
 }
 
-static int earliest_first(const struct solver *s, int level, int end, int near)
-{
-    int first = near > end ? end : near;
-    while (first < end && stage_too_long(s, level, first, end))
-        first++;
-    while (first > 0 && !stage_too_long(s, level, first - 1, end))
-        first--;
-    return first;
-}
-
 /* The farthest place that each row's meshes get to. */
 static void reach_forward(struct solver *s)
 {
@@ -68,7 +58,12 @@ static void reach_backward(struct solver *s)
             if (after < 0 || s->cutting.first_from[after] > s->layers ||
                 s->cutting.first_from[after] > s->cutting.first_to[after])
                 continue;
-            s->cutting.near[shape] = earliest_first(s, level, s->cutting.first_from[after], s->cutting.near[shape]);
+            int end = s->cutting.first_from[after], first = (int)min_i64(s->cutting.near[shape], end);
+            while (first < end && stage_too_long(s, level, first, end))
+                first++;
+            while (first > 0 && !stage_too_long(s, level, first - 1, end))
+                first--;
+            s->cutting.near[shape] = first;
             s->cutting.first_from[row] = (int)min_i64(s->cutting.first_from[row], s->cutting.near[shape]);
         }
 }

@@ -48,17 +48,6 @@ static bool keep_known(struct ideal_cut *c, const struct known *known)
     return true;
 }
 
-/* What is proven under a cap holds under lower ones. */
-static void forget(struct solver *s)
-{
-    struct ideal_cut *c = s->ideal_cut;
-    if (s->cap_ns > c->known_cap_ns && c->known_size > 0) {
-        memset(c->known, 0, c->known_size * sizeof *c->known);
-        c->known_used = 0;
-    }
-    c->known_cap_ns = s->cap_ns;
-}
-
 /* ---- branch and bound ---- */
 
 static bool comes_before(const struct option *a, const struct option *b)
@@ -257,18 +246,6 @@ static bool least_from(struct solver *s, int row, int index, int64_t limit_ns, s
     return keep_known(c, &best);
 }
 
-/* The stages of the cut that was found, row by row. */
-static void set_cut(struct solver *s)
-{
-    for (int row = 0, first = 0; first < s->last;) {
-        const struct known *known = find_known(s->ideal_cut, spot_key(s, row, first));
-        s->cutting.end[row] = known->end;
-        s->cutting.shape[row] = (int8_t)known->shape;
-        row = row_after(s, row, known->shape);
-        first = known->end;
-    }
-}
-
 static bool search_cut(struct solver *s, int64_t work, struct known *found)
 {
     struct ideal_cut *c = s->ideal_cut;
@@ -286,7 +263,13 @@ bool ideals_sweep(struct solver *s, int64_t *sum)
     bool any = false, good = (s->ideal_cut || bands_open(s)) && bands_set(s, &any);
     *sum = INT64_MAX;
     if (good && any) {
-        forget(s);
+        /* What is proven under a cap holds under lower ones. */
+        struct ideal_cut *c = s->ideal_cut;
+        if (s->cap_ns > c->known_cap_ns && c->known_size > 0) {
+            memset(c->known, 0, c->known_size * sizeof *c->known);
+            c->known_used = 0;
+        }
+        c->known_cap_ns = s->cap_ns;
         good = search_cut(s, limits_of(s)->trial_work * (int64_t)s->places, &found);
         if (good && s->ideal_cut->given_up && !s->stopped)
             good = bands_bound(s) && search_cut(s, limits_of(s)->most_work, &found);
@@ -300,7 +283,14 @@ bool ideals_sweep(struct solver *s, int64_t *sum)
         return true;
     }
     *sum = found.ns;
-    set_cut(s);
+    /* The stages of the cut that was found, row by row. */
+    for (int row = 0, first = 0; first < s->last;) {
+        const struct known *known = find_known(s->ideal_cut, spot_key(s, row, first));
+        s->cutting.end[row] = known->end;
+        s->cutting.shape[row] = (int8_t)known->shape;
+        row = row_after(s, row, known->shape);
+        first = known->end;
+    }
     return true;
 }
 

@@ -49,36 +49,25 @@ void level_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, 
     row[ROW_LANE] = m * lane_ns(p) - path_ns(p) + once_ns(p);
 }
 
-/* Sums over layers of one stage. */
-struct stage_totals {
-    int64_t m, in_flight;
-    bool joined, apart;
-    int64_t row[ROW_COUNT], path_ns, peak_bytes;
-};
-
-static void add_layers(struct stage_totals *totals, const struct layer_price *p, int count)
-{
-    int64_t row[ROW_COUNT];
-    level_rows(row, p, totals->m, totals->in_flight, totals->joined, totals->apart);
-    for (int r = 0; r < ROW_COUNT; r++)
-        totals->row[r] += count * row[r];
-    totals->path_ns += count * path_ns(p);
-    totals->peak_bytes = max_i64(totals->peak_bytes, p->transient_bytes);
-}
-
 struct stage_sums level_sums(const struct stage_place *place, bool phases, const struct chain *chain, int first,
                              int end, const struct layer_count *counts)
 {
     const struct price_table *table = place->table;
     int64_t m = place->micro_batches;
-    struct stage_totals totals = {
-        .m = m, .in_flight = place->in_flight, .apart = phases, .joined = chain_holds_both(chain, first, end)
-    };
-    for (; counts->count > 0; counts++)
-        add_layers(&totals, &table->prices[counts->at], counts->count);
-    const int64_t *row = totals.row, waiting_ns = (m - 1) * level_period_ns(table, place->in_flight, m);
+    int64_t row[ROW_COUNT] = { 0 }, path = 0, peak_bytes = 0;
+    bool joined = chain_holds_both(chain, first, end);
+    for (; counts->count > 0; counts++) {
+        const struct layer_price *p = &table->prices[counts->at];
+        int64_t own[ROW_COUNT];
+        level_rows(own, p, m, place->in_flight, joined, phases);
+        for (int r = 0; r < ROW_COUNT; r++)
+            row[r] += counts->count * own[r];
+        path += counts->count * path_ns(p);
+        peak_bytes = max_i64(peak_bytes, p->transient_bytes);
+    }
+    const int64_t waiting_ns = (m - 1) * level_period_ns(table, place->in_flight, m);
     struct stage_times times = { row[ROW_FORWARD], max_i64(row[ROW_PATH], row[ROW_LAST]) + waiting_ns, row[ROW_LANE] };
-    return (struct stage_sums){ totals.path_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes, times };
+    return (struct stage_sums){ path, table->base_bytes + row[ROW_MEMORY] + peak_bytes, times };
 }
 
 /* shape: index of its number of meshes. */

@@ -46,15 +46,6 @@ static void add_part(struct phases *p, int64_t from_ns, int64_t to_ns, int64_t b
         p->at[p->count++] = (struct phase_part){ { true, from_ns, to_ns, p->rest_ns }, bound_ns };
 }
 
-/* NULL: there is none. */
-static struct phase_part *least_part(struct phases *p)
-{
-    struct phase_part *least = NULL;
-    for (int i = 0; i < p->count; i++)
-        least = !least || p->at[i].bound_ns < least->bound_ns ? &p->at[i] : least;
-    return least;
-}
-
 /* Cuts the part at X of its shortest plan, which from there on is measured as it is; what lies `open_ns` and more above
  * its beginning is likely to be ruled out at once. */
 static void cut_part(struct phases *p, struct phase_part part, int64_t forward_ns, int64_t open_ns)
@@ -73,7 +64,9 @@ static bool close_parts(struct phases *p, const struct partition_problem *proble
                         struct partition_result *result, int64_t *bound_ns, struct error *err)
 {
     for (int solved = 0;; solved++) {
-        struct phase_part *part = least_part(p);
+        struct phase_part *part = NULL; /* the least */
+        for (int i = 0; i < p->count; i++)
+            part = !part || p->at[i].bound_ns < part->bound_ns ? &p->at[i] : part;
         *bound_ns = min_i64(p->floor_ns, part ? part->bound_ns : INT64_MAX);
         if (!part || good_enough(problem, result, part->bound_ns) || solved == MOST_SPANS)
             return true;

@@ -58,17 +58,6 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
     show_lower(s, cell, level, first, end);
 }
 
-/* What vectors say that came since. */
-static void look_again(struct solver *s, struct cell *cell, int level, int first, int end)
-{
-    if (cell->lower < INT64_MAX)
-        cell->lower = max_i64(cell->lower, vectors_bound(s, level, first, end, cell->seen, INT64_MAX));
-    if (cell->solution >= 0)
-        cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
-    cell->seen = s->levels[level].vectors.total;
-    show_lower(s, cell, level, first, end);
-}
-
 static const struct stage_times nothing = { INT64_MIN, INT64_MIN, INT64_MIN };
 
 static struct cell *new_cell(struct solver *s)
@@ -109,11 +98,6 @@ static struct keyed_cell *find_slot(const struct keyed_cells *cells, uint64_t ke
     return &cells->slots[at];
 }
 
-static bool has_keyed_cell(const struct solver *s, int level, int first, int end)
-{
-    return s->keyed.used > 0 && find_slot(&s->keyed, cell_key(s, level, first, end))->cell;
-}
-
 /* A new one where there is none. NULL: out of memory. */
 static struct cell *find_keyed_cell(struct solver *s, int level, int first, int end)
 {
@@ -139,22 +123,23 @@ static struct cell *find_keyed_cell(struct solver *s, int level, int first, int 
 
 /* ---- cells at the present cap ---- */
 
-static bool same_caps(const struct solver *s, const struct cell *cell)
-{
-    return cell->caps.lane_ns == s->cap_ns && cell->caps.rest_ns == s->cap_ns - s->span.from_ns &&
-           cell->caps.forward_ns == s->span.to_ns;
-}
-
 struct cell *stage_cell(struct solver *s, int level, int first, int end)
 {
     if (!s->levels[level].cells && !open_level(s, level))
         return NULL;
     struct cell *cell =
         s->problem->chain->branches ? find_keyed_cell(s, level, first, end) : find_cell(s, level, first, end);
-    if (cell && !same_caps(s, cell))
+    if (cell && (cell->caps.lane_ns != s->cap_ns || cell->caps.rest_ns != s->cap_ns - s->span.from_ns ||
+                 cell->caps.forward_ns != s->span.to_ns)) {
         look_up(s, cell, level, first, end);
-    else if (cell && cell->seen != s->levels[level].vectors.total)
-        look_again(s, cell, level, first, end);
+    } else if (cell && cell->seen != s->levels[level].vectors.total) { /* by vectors that came since */
+        if (cell->lower < INT64_MAX)
+            cell->lower = max_i64(cell->lower, vectors_bound(s, level, first, end, cell->seen, INT64_MAX));
+        if (cell->solution >= 0)
+            cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
+        cell->seen = s->levels[level].vectors.total;
+        show_lower(s, cell, level, first, end);
+    }
     return cell;
 }
 
@@ -162,7 +147,7 @@ bool stage_known(struct solver *s, int level, int first, int end, int64_t enough
 {
     if (!s->levels[level].cells && !open_level(s, level))
         return false;
-    bool none = !has_keyed_cell(s, level, first, end);
+    bool none = s->keyed.used == 0 || !find_slot(&s->keyed, cell_key(s, level, first, end))->cell;
     *cell = none ? NULL : stage_cell(s, level, first, end);
     *lower = *cell ? (*cell)->lower : none ? vectors_bound(s, level, first, end, 0, enough) : 0;
     return none || *cell;
@@ -180,22 +165,17 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
 
 /* ---- knapsacks ---- */
 
-static void count_classes(struct solver *s, int first, int end)
+/* A group for the layers of each class. */
+static struct knapsack make_knapsack(struct solver *s, int level, int first, int end)
 {
+    int groups = 0;
+    const struct knapsack_option *options = s->levels[level].options[chain_holds_both(s->problem->chain, first, end)];
     const struct chain *chain = s->problem->chain;
     memset(s->scratch.class_count, 0, (size_t)s->classes * sizeof *s->scratch.class_count);
     for (int l = 0; chain->branches && l < s->layers; l++)
         s->scratch.class_count[chain->class_of[l]] += chain_holds(chain, first, end, l);
     for (int l = first; !chain->branches && l < end; l++)
         s->scratch.class_count[chain->class_of[l]]++;
-}
-
-/* A group for the layers of each class. */
-static struct knapsack make_knapsack(struct solver *s, int level, int first, int end)
-{
-    int groups = 0;
-    const struct knapsack_option *options = s->levels[level].options[chain_holds_both(s->problem->chain, first, end)];
-    count_classes(s, first, end);
     for (int c = 0; c < s->classes; c++) {
         if (s->scratch.class_count[c] == 0)
             continue;
@@ -229,26 +209,6 @@ static struct record *new_record(struct solver *s, struct cell *cell)
     return &cell->records[at];
 }
 
-/* C and times of the record's solution. */
-static void set_values(const struct solver *s, struct record *record, int level, int first, int end)
-{
-    const struct chain *chain = s->problem->chain;
-    struct stage_place place = { s->levels[level].table, s->levels[level].micro_batches, s->levels[level].in_flight };
-    struct stage_sums sums = level_sums(&place, s->span.apart, chain, first, end, record->counts);
-    record->path = sums.path_ns;
-    record->rows = sums.times;
-    record->times = level_sums(&place, s->problem->phases, chain, first, end, record->counts).times;
-}
-
-/* Room for the solution's list: of each group no more than its layers, or its options, take part. */
-static struct layer_count *new_counts(struct solver *s, const struct knapsack *knapsack)
-{
-    int most = 1;
-    for (int g = 0; g < knapsack->group_count; g++)
-        most += (int)min_i64(knapsack->groups[g].count, knapsack->groups[g].option_count);
-    return arena_alloc(s->arena, (size_t)most, sizeof(struct layer_count));
-}
-
 static void list_counts(const struct solver *s, const struct knapsack *knapsack, const int *count,
                         struct layer_count *out)
 {
@@ -271,12 +231,21 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, int firs
     record->lower = answer->bound == INT64_MAX ? INT64_MAX : max_i64(answer->bound, 0) >> TIE_BITS;
     if (answer->cost == INT64_MAX)
         return true;
-    if (!record->counts)
-        record->counts = new_counts(s, knapsack); /* the next solution's groups are the same */
+    if (!record->counts) { /* the next solution's groups are the same */
+        int most = 1;      /* of each group no more than its layers, or its options, take part */
+        for (int g = 0; g < knapsack->group_count; g++)
+            most += (int)min_i64(knapsack->groups[g].count, knapsack->groups[g].option_count);
+        record->counts = arena_alloc(s->arena, (size_t)most, sizeof *record->counts);
+    }
     if (!record->counts)
         return false;
     list_counts(s, knapsack, answer->counts, record->counts);
-    set_values(s, record, level, first, end);
+    const struct chain *chain = s->problem->chain;
+    struct stage_place place = { s->levels[level].table, s->levels[level].micro_batches, s->levels[level].in_flight };
+    struct stage_sums sums = level_sums(&place, s->span.apart, chain, first, end, record->counts);
+    record->path = sums.path_ns;
+    record->rows = sums.times;
+    record->times = level_sums(&place, s->problem->phases, chain, first, end, record->counts).times;
     return true;
 }
 

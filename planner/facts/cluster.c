@@ -123,14 +123,6 @@ uint64_t cluster_hash(const struct cluster *cluster)
     return hash;
 }
 
-static bool begins_json(const char *text, size_t length)
-{
-    size_t i = 0;
-    while (i < length && text[i] != '\0' && strchr(" \t\r\n", text[i]))
-        i++;
-    return i < length && text[i] == '{';
-}
-
 bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,
                   const struct catalogue_entry *catalogue, int catalogue_count, struct error *err)
 {
@@ -138,7 +130,10 @@ bool cluster_read(struct cluster **out, const char *name, const char *text, size
     struct cluster *cluster = calloc(1, sizeof *cluster);
     if (!cluster)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
-    bool json = begins_json(text, length);
+    size_t i = 0;
+    while (i < length && text[i] != '\0' && strchr(" \t\r\n", text[i]))
+        i++;
+    bool json = i < length && text[i] == '{';
     cluster->name = json ? arena_strdup(&cluster->arena, name) : arena_strndup(&cluster->arena, text, length);
     if (!cluster->name) {
         fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);

@@ -28,24 +28,6 @@ static void fill_levels(struct group_text *group, int level_count, bool apart)
     group->level_count = level_count;
 }
 
-static int common_levels(const struct group_text *groups, int count, bool apart)
-{
-    int most = count > 1 && !apart ? 2 : 1;
-    for (int g = 0; g < count; g++)
-        most = (int)max_i64(most, groups[g].level_count);
-    return most + apart;
-}
-
-/* How many units of the outermost level a group has says nothing about its type. */
-static uint64_t hash_group(const struct group_text *group)
-{
-    struct group_text copy = *group;
-    copy.level[copy.level_count - 1].fanout = 1;
-    struct node_type type = { .device = copy.device, .levels = copy.level };
-    type.memory_bytes = copy.device.memory_bytes - copy.device.reserve_bytes;
-    return cluster_hash_type(HASH_START, &type, copy.level_count);
-}
-
 static bool add_type(struct cluster *cluster, const struct group_text *group)
 {
     struct node_type *type = &cluster->types[cluster->type_count++];
@@ -55,18 +37,6 @@ static bool add_type(struct cluster *cluster, const struct group_text *group)
     if (type->levels)
         memcpy(type->levels, group->level, (size_t)group->level_count * sizeof *type->levels);
     return type->levels != NULL;
-}
-
-static void add_group(struct cluster *cluster, const struct group_text *group, int type)
-{
-    int devices = 1;
-    for (int i = 0; i < group->level_count; i++)
-        devices *= group->level[i].fanout;
-    struct node_group *last = cluster->group_count > 0 ? &cluster->groups[cluster->group_count - 1] : NULL;
-    if (last && last->type == type)
-        last->device_count += devices;
-    else
-        cluster->groups[cluster->group_count++] = (struct node_group){ .type = type, .device_count = devices };
 }
 
 void cluster_number(struct cluster *cluster)
@@ -99,7 +69,10 @@ void cluster_number(struct cluster *cluster)
 bool cluster_build(struct cluster *cluster, const struct group_text *groups, int count, bool apart, struct error *err)
 {
     uint64_t hashes[MAX_TYPES];
-    cluster->level_count = common_levels(groups, count, apart);
+    cluster->level_count = count > 1 && !apart ? 2 : 1;
+    for (int g = 0; g < count; g++)
+        cluster->level_count = (int)max_i64(cluster->level_count, groups[g].level_count);
+    cluster->level_count += apart;
     cluster->types = arena_alloc(&cluster->arena, MAX_TYPES, sizeof *cluster->types);
     cluster->groups = arena_alloc(&cluster->arena, (size_t)count, sizeof *cluster->groups);
     if (!cluster->types || !cluster->groups)
@@ -107,7 +80,12 @@ bool cluster_build(struct cluster *cluster, const struct group_text *groups, int
     for (int g = 0; g < count; g++) {
         struct group_text group = groups[g];
         fill_levels(&group, cluster->level_count, apart);
-        uint64_t hash = hash_group(&group);
+        /* How many units of the outermost level a group has says nothing about its type. */
+        struct group_text copy = group;
+        copy.level[copy.level_count - 1].fanout = 1;
+        struct node_type own = { .device = copy.device, .levels = copy.level };
+        own.memory_bytes = copy.device.memory_bytes - copy.device.reserve_bytes;
+        uint64_t hash = cluster_hash_type(HASH_START, &own, copy.level_count);
         int type = 0;
         while (type < cluster->type_count && hashes[type] != hash)
             type++;
@@ -117,7 +95,14 @@ bool cluster_build(struct cluster *cluster, const struct group_text *groups, int
         hashes[type] = hash;
         if (type == cluster->type_count && !add_type(cluster, &group))
             return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
-        add_group(cluster, &group, type);
+        int devices = 1;
+        for (int i = 0; i < group.level_count; i++)
+            devices *= group.level[i].fanout;
+        struct node_group *last = cluster->group_count > 0 ? &cluster->groups[cluster->group_count - 1] : NULL;
+        if (last && last->type == type)
+            last->device_count += devices;
+        else
+            cluster->groups[cluster->group_count++] = (struct node_group){ .type = type, .device_count = devices };
     }
     cluster_number(cluster);
     return true;

@@ -62,14 +62,6 @@ static double log_ratio(double a, double b)
     return a > 0 && b > 0 ? fabs(log2(a / b)) : a == b ? 0 : 64;
 }
 
-static double shape_distance(const struct work_shape *a, const struct work_shape *b)
-{
-    double sum = 0;
-    for (int i = 0; i < a->axis_count; i++)
-        sum += log_ratio((double)a->extents[i], (double)b->extents[i]);
-    return sum;
-}
-
 /* ---- building ---- */
 
 static int compare_compute(const void *a, const void *b)
@@ -295,7 +287,10 @@ const struct compute_entry *profile_compute_nearest(const struct profile *p, con
     for (; at < p->compute_count && p->shapes[at].shape.signature == want.signature; at++) {
         const struct work_shape *shape = &p->shapes[at].shape;
         const struct compute_entry *e = &p->compute[p->shapes[at].entry];
-        double distance = shape_distance(&want, shape) + log_ratio(loaded, e->loaded);
+        double sum = 0;
+        for (int i = 0; i < want.axis_count; i++)
+            sum += log_ratio((double)want.extents[i], (double)shape->extents[i]);
+        double distance = sum + log_ratio(loaded, e->loaded);
         if (shape->axis_count == want.axis_count && distance < best_distance) {
             best = e;
             best_distance = distance;

@@ -312,29 +312,6 @@ static void put_measurement(struct json_writer *w, const struct measurement *m)
     json_put_string(w, "origin", origin_names[m->origin]);
 }
 
-static void put_compute(struct json_writer *w, const struct compute_entry *e)
-{
-    json_begin_object(w);
-    json_put_string(w, "work", e->work);
-    json_put_int(w, "loaded", e->loaded);
-    put_measurement(w, &e->m);
-    json_end_object(w);
-}
-
-static void put_linear(struct json_writer *w, const struct linear_entry *e)
-{
-    json_begin_object(w);
-    json_put_string(w, "work", e->work);
-    json_put_int(w, "loaded", e->loaded);
-    json_put_double(w, "fixed_ns", e->fixed_ns);
-    json_put_double(w, "ns_per_unit", e->ns_per_unit);
-    json_put_int(w, "min_units", e->min_units);
-    json_put_int(w, "max_units", e->max_units);
-    json_put_double(w, "error", e->error);
-    json_put_string(w, "origin", origin_names[e->origin]);
-    json_end_object(w);
-}
-
 static void put_curve(struct json_writer *w, const struct collective_curve *c)
 {
     json_begin_object(w);
@@ -420,13 +397,28 @@ char *profile_write(const struct profile *p, size_t *length)
     put_header(&w, p);
     json_write_key(&w, "compute");
     json_begin_array(&w);
-    for (int i = 0; i < p->compute_count; i++)
-        put_compute(&w, &p->compute[i]);
+    for (int i = 0; i < p->compute_count; i++) {
+        json_begin_object(&w);
+        json_put_string(&w, "work", p->compute[i].work);
+        json_put_int(&w, "loaded", p->compute[i].loaded);
+        put_measurement(&w, &p->compute[i].m);
+        json_end_object(&w);
+    }
     json_end_array(&w);
     json_write_key(&w, "linear");
     json_begin_array(&w);
-    for (int i = 0; i < p->linear_count; i++)
-        put_linear(&w, &p->linear[i]);
+    for (int i = 0; i < p->linear_count; i++) {
+        json_begin_object(&w);
+        json_put_string(&w, "work", p->linear[i].work);
+        json_put_int(&w, "loaded", p->linear[i].loaded);
+        json_put_double(&w, "fixed_ns", p->linear[i].fixed_ns);
+        json_put_double(&w, "ns_per_unit", p->linear[i].ns_per_unit);
+        json_put_int(&w, "min_units", p->linear[i].min_units);
+        json_put_int(&w, "max_units", p->linear[i].max_units);
+        json_put_double(&w, "error", p->linear[i].error);
+        json_put_string(&w, "origin", origin_names[p->linear[i].origin]);
+        json_end_object(&w);
+    }
     json_end_array(&w);
     json_write_key(&w, "collectives");
     json_begin_array(&w);

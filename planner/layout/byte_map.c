@@ -40,11 +40,6 @@ static void clear_bit(struct byte_map *map, int cell)
     }
 }
 
-static bool has_bit(const struct byte_map *map, int cell)
-{
-    return map->bits[0][cell / 64] >> (cell % 64) & 1;
-}
-
 /* The last run start at or before the cell. Cell 0 always begins a run. */
 static int run_of(const struct byte_map *map, int cell)
 {
@@ -109,7 +104,7 @@ bool byte_map_open(struct byte_map *map, struct arena *arena, struct byte_edge *
 /* Makes the cell the beginning of a run. */
 static void split_at(struct byte_map *map, int cell)
 {
-    if (cell >= map->cell_count || has_bit(map, cell))
+    if (cell >= map->cell_count || (map->bits[0][cell / 64] >> (cell % 64) & 1))
         return;
     map->owner[cell] = map->owner[run_of(map, cell)];
     set_bit(map, cell);

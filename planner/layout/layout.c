@@ -339,17 +339,6 @@ static void merge_reached(struct reached *into, const struct reached *from)
         into->last[lane] = from->last[lane] > into->last[lane] ? from->last[lane] : into->last[lane];
 }
 
-/* The latest first. They are few: a handful for each lane at most. */
-static void sort_waits(int *waits, int count)
-{
-    for (int i = 1; i < count; i++) {
-        int wait = waits[i], at = i;
-        for (; at > 0 && waits[at - 1] < wait; at--)
-            waits[at] = waits[at - 1];
-        waits[at] = wait;
-    }
-}
-
 /* Keeps the waits that neither the lane nor a later wait implies; returns their number. before: what the lane has
  * reached. */
 static int keep_needed(const struct stage_program *list, struct reached *reached, int index,
@@ -357,7 +346,13 @@ static int keep_needed(const struct stage_program *list, struct reached *reached
 {
     int kept = 0;
     reached[index] = *before;
-    sort_waits(waits, count);
+    /* The latest first; they are few, a handful for each lane at most. */
+    for (int i = 1; i < count; i++) {
+        int wait = waits[i], at = i;
+        for (; at > 0 && waits[at - 1] < wait; at--)
+            waits[at] = waits[at - 1];
+        waits[at] = wait;
+    }
     for (int k = 0; k < count; k++) {
         int wait = waits[k];
         if (wait + 1 <= reached[index].last[list->instrs[wait].lane])

@@ -129,18 +129,6 @@ static void follow(struct walk *w, int index, int earlier)
         w->clock[index].last[lane] = earlier;
 }
 
-static void start_clock(struct walk *w, int index)
-{
-    const struct stage_program *stage = &w->program->stages[w->stage];
-    const struct instr *instr = &stage->instrs[index];
-    w->clock[index] = none;
-    if (w->tail.last[instr->lane] >= 0)
-        follow(w, index, w->tail.last[instr->lane]);
-    for (int i = 0; i < instr->wait_count; i++)
-        follow(w, index, stage->waits[instr->wait_first + i]);
-    w->tail.last[instr->lane] = index;
-}
-
 static bool tell(struct walk *w, const struct hazard *hazard)
 {
     enum order_answer answer = w->hazard(w->self, hazard);
@@ -198,17 +186,6 @@ static bool check_alive(struct walk *w, int b)
     return tell(w, &hazard);
 }
 
-static void start_buffer(struct walk *w, int b)
-{
-    int edge = 2 * w->place[b];
-    w->buffer = b;
-    if (w->program->buffers[b].offset >= 0)
-        byte_map_take(&w->map, edge, edge + 1, b, replace_owner, w);
-    struct use *use = use_of(w, b);
-    use->alive = true;
-    use->taken_at = -1;
-}
-
 static bool written_over(const struct walk *w, const struct instr *instr, int slot)
 {
     struct access from, into;
@@ -249,36 +226,44 @@ static bool tell_worst(struct walk *w)
     return true;
 }
 
-static void order_access(struct walk *w, const struct access *access)
-{
-    int b = access->buffer;
-    const struct use *use = use_of(w, b);
-    if (access->reads)
-        must_follow(w, &use->writes, use->written, HAZARD_READ_EARLY, b, b);
-    if (access->writes) {
-        must_follow(w, &use->writes, use->written, HAZARD_WRITE_EARLY, b, b);
-        must_follow(w, &use->reads, use->read, HAZARD_WRITE_EARLY, b, b);
-    }
-}
-
 static bool visit(struct walk *w, int index)
 {
-    const struct instr *instr = &w->program->stages[w->stage].instrs[index];
+    const struct stage_program *stage = &w->program->stages[w->stage];
+    const struct instr *instr = &stage->instrs[index];
     struct access access;
     bool starts = false;
     w->index = index;
     w->worst_lanes = 0;
     w->took = false;
-    start_clock(w, index);
+    w->clock[index] = none;
+    if (w->tail.last[instr->lane] >= 0)
+        follow(w, index, w->tail.last[instr->lane]);
+    for (int i = 0; i < instr->wait_count; i++)
+        follow(w, index, stage->waits[instr->wait_first + i]);
+    w->tail.last[instr->lane] = index;
     for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {
-        order_access(w, &access);
-        if (access.reads && !check_alive(w, access.buffer))
+        int b = access.buffer;
+        const struct use *use = use_of(w, b);
+        if (access.reads)
+            must_follow(w, &use->writes, use->written, HAZARD_READ_EARLY, b, b);
+        if (access.writes) {
+            must_follow(w, &use->writes, use->written, HAZARD_WRITE_EARLY, b, b);
+            must_follow(w, &use->reads, use->read, HAZARD_WRITE_EARLY, b, b);
+        }
+        if (access.reads && !check_alive(w, b))
             return false;
         starts |= access.starts;
     }
     for (struct access_walk walk = access_walk(w->program, instr); starts && access_next(&walk, &access);)
-        if (access.starts)
-            start_buffer(w, access.buffer);
+        if (access.starts) {
+            int edge = 2 * w->place[access.buffer];
+            w->buffer = access.buffer;
+            if (w->program->buffers[access.buffer].offset >= 0)
+                byte_map_take(&w->map, edge, edge + 1, access.buffer, replace_owner, w);
+            struct use *use = use_of(w, access.buffer);
+            use->alive = true;
+            use->taken_at = -1;
+        }
     if (w->stopped || (w->took && !check_in_place(w, instr)) || !tell_worst(w))
         return false;
     for (struct access_walk walk = access_walk(w->program, instr); access_next(&walk, &access);) {

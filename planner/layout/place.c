@@ -69,22 +69,18 @@ static void sort_in_time(struct place_work *w)
     }
 }
 
-/* Those with two lives first, in the order of time too. */
-static void sort_again_first(struct place_work *w)
-{
-    for (int i = 0; i < w->count; i++) {
-        const struct place_item *item = &w->items[w->order[i].item];
-        w->order[i].key = ((int64_t)(item->again_last == 0) << 32) + item->first;
-    }
-    qsort(w->order, (size_t)w->count, sizeof *w->order, place_compare_ranked);
-}
-
 static void sort_items(struct place_work *w, enum order_kind kind)
 {
     if (kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW) {
         sort_in_time(w);
-        if (w->any_again && kind == ORDER_TIME_LOW)
-            sort_again_first(w);
+        if (w->any_again && kind == ORDER_TIME_LOW) {
+            /* Those with two lives first, in the order of time too. */
+            for (int i = 0; i < w->count; i++) {
+                const struct place_item *item = &w->items[w->order[i].item];
+                w->order[i].key = ((int64_t)(item->again_last == 0) << 32) + item->first;
+            }
+            qsort(w->order, (size_t)w->count, sizeof *w->order, place_compare_ranked);
+        }
         return;
     }
     for (int i = 0; i < w->count; i++) {
@@ -150,16 +146,6 @@ static void repair(struct place_work *w, bool dense, int64_t looks, int64_t good
     }
 }
 
-/* Of a step so long that the sweep in time alone was tried: of shorter ones the orders pack no worse, in a fifth of the
- * time (of 160 stages of the golden jobs one would have gained by this). Bytes that are used again at once make whoever
- * comes next wait, so only where that gains something. */
-static void try_alike(struct place_work *w, int64_t bound, int64_t *best)
-{
-    int64_t good = bound + bound / FAIR;
-    for (int by_area = 0; by_area < 2 && *best > good; by_area++)
-        keep_best(w, place_alike(w, by_area, *best - 1), best);
-}
-
 int64_t place_good_bytes(int64_t live_bytes)
 {
     return live_bytes + live_bytes / GOOD_ENOUGH;
@@ -183,8 +169,14 @@ static int64_t search_orders(struct place_work *w, int64_t bound)
     }
     if (best > good)
         repair(w, dense, looks, good, &best);
-    if (!w->any_again && looks > LOOK_LIMIT && pairs <= LOOK_LIMIT)
-        try_alike(w, bound, &best);
+    if (!w->any_again && looks > LOOK_LIMIT && pairs <= LOOK_LIMIT) {
+        /* Of a step so long that the sweep in time alone was tried: of shorter ones the orders pack no worse, in a
+         * fifth of the time (of 160 stages of the golden jobs one would have gained by this). Bytes that are used again
+         * at once make whoever comes next wait, so only where that gains something. */
+        int64_t fair = bound + bound / FAIR;
+        for (int by_area = 0; by_area < 2 && best > fair; by_area++)
+            keep_best(w, place_alike(w, by_area, best - 1), &best);
+    }
     return best;
 }
 

@@ -57,14 +57,6 @@ static bool range_holds(struct layer_range range, int layer)
     return layer >= range.first && layer < range.first + range.count;
 }
 
-static int stage_by_chunks(const struct plan *plan, int layer)
-{
-    int stage = 0;
-    while (stage < plan->stage_count - 1 && !plan_stage_holds(plan, stage, layer))
-        stage++;
-    return stage;
-}
-
 int plan_stage_of_copy(const struct plan *plan, int layer, int copy)
 {
     int stage = 0;
@@ -78,8 +70,12 @@ int plan_stage_of_copy(const struct plan *plan, int layer, int copy)
 int plan_stage_of_layer(const struct plan *plan, int layer)
 {
     int low = 0, high = plan->stage_count - 1;
-    if (plan->chunk_count > 1 && plan_copies(plan) == 1)
-        return stage_by_chunks(plan, layer);
+    if (plan->chunk_count > 1 && plan_copies(plan) == 1) {
+        int stage = 0;
+        while (stage < plan->stage_count - 1 && !plan_stage_holds(plan, stage, layer))
+            stage++;
+        return stage;
+    }
     while (low < high) {
         int middle = low + (high - low + 1) / 2;
         if (plan->stages[middle].first_layer <= layer)
@@ -160,18 +156,6 @@ static bool alike(const struct plan *plan, int atom)
     return true;
 }
 
-static void drop_atom(struct plan *plan, int atom)
-{
-    plan->atom_count--;
-    for (int i = atom; i < MAX_ATOMS; i++) {
-        bool last = i == MAX_ATOMS - 1;
-        for (int s = 0; s < plan->stage_count; s++)
-            plan->stages[s].atom[i] = last ? 1 : plan->stages[s].atom[i + 1];
-        for (int l = 0; l < plan->layer_count; l++)
-            plan->layers[l].dim[i] = last ? DIM_none : plan->layers[l].dim[i + 1];
-    }
-}
-
 void plan_join_atoms(struct plan *plan)
 {
     for (int atom = plan->atom_count - 2; atom >= 0; atom--) {
@@ -179,7 +163,14 @@ void plan_join_atoms(struct plan *plan)
             continue;
         for (int s = 0; s < plan->stage_count; s++)
             plan->stages[s].atom[atom + 1] *= plan->stages[s].atom[atom];
-        drop_atom(plan, atom);
+        plan->atom_count--;
+        for (int i = atom; i < MAX_ATOMS; i++) {
+            bool last = i == MAX_ATOMS - 1;
+            for (int s = 0; s < plan->stage_count; s++)
+                plan->stages[s].atom[i] = last ? 1 : plan->stages[s].atom[i + 1];
+            for (int l = 0; l < plan->layer_count; l++)
+                plan->layers[l].dim[i] = last ? DIM_none : plan->layers[l].dim[i + 1];
+        }
     }
 }
 

@@ -15,23 +15,6 @@ static void append_range(struct text *out, struct layer_range range)
         text_printf(out, "%s%d-%d", comma, range.first, range.first + range.count - 1);
 }
 
-static void write_layer_range(struct json_writer *w, int first, int count)
-{
-    struct text range = { 0 };
-    append_range(&range, (struct layer_range){ first, count });
-    json_put_string(w, "layers", range.data);
-    text_free(&range);
-}
-
-static void write_chunks(struct json_writer *w, const struct plan *plan, int stage)
-{
-    struct text ranges = { 0 };
-    for (int c = 0; c < plan->chunk_count; c++)
-        append_range(&ranges, plan_stage_chunk(plan, stage, c));
-    json_put_string(w, "layers", ranges.data);
-    text_free(&ranges);
-}
-
 /* Replicas that take turns are one entry. */
 static void write_stages(struct json_writer *w, const struct plan *plan)
 {
@@ -40,7 +23,11 @@ static void write_stages(struct json_writer *w, const struct plan *plan)
     for (int s = 0; s < plan->stage_count; s += plan_stage_turns(plan, s)) {
         const struct plan_stage *stage = &plan->stages[s];
         json_begin_object(w);
-        write_chunks(w, plan, s);
+        struct text ranges = { 0 };
+        for (int c = 0; c < plan->chunk_count; c++)
+            append_range(&ranges, plan_stage_chunk(plan, s, c));
+        json_put_string(w, "layers", ranges.data);
+        text_free(&ranges);
         json_write_key(w, "atoms");
         json_begin_array(w);
         for (int i = 0; i < plan->atom_count; i++)
@@ -65,7 +52,10 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
         for (count = 1; first + count < plan->layer_count && plan_layer_equal(layer, &plan->layers[first + count]);)
             count++;
         json_begin_object(w);
-        write_layer_range(w, first, count);
+        struct text range = { 0 };
+        append_range(&range, (struct layer_range){ first, count });
+        json_put_string(w, "layers", range.data);
+        text_free(&range);
         json_write_key(w, "dims");
         json_begin_array(w);
         for (int i = 0; i < plan->atom_count; i++)

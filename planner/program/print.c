@@ -19,14 +19,6 @@ static const char *const fold_words[] = {
     [FOLD_NONE] = "none", [FOLD_SUM] = "sum", [FOLD_MAX] = "max", [FOLD_LSE] = "lse"
 };
 
-static void print_assignment(struct text *out, int index, const struct assignment *a)
-{
-    text_printf(out, "assignment %d axis", index);
-    for (int atom = 0; atom < MAX_ATOMS; atom++)
-        text_printf(out, " %d", a->axis[atom]);
-    text_printf(out, " ring %d slice %d slices %d\n", a->ring_atom, a->slice_axis, a->slices);
-}
-
 static void print_buffer(struct text *out, int index, const struct buffer *b)
 {
     text_printf(out, "buffer %d %s stage %d id %d%s%s%s micro %d ring %d %d part %d %d %d version %d", index,
@@ -96,8 +88,13 @@ void program_print(const struct program *program, struct text *out)
     text_printf(out, "program model %016" PRIx64 " plan %016" PRIx64 " stages %d buffers %d assignments %d\n",
                 program->graph->model_hash, plan_hash(program->plan), program->stage_count, program->buffer_count,
                 program->graph->segment_count);
-    for (int i = 0; i < program->graph->segment_count; i++)
-        print_assignment(out, i, &program->assignments[i]);
+    for (int i = 0; i < program->graph->segment_count; i++) {
+        text_printf(out, "assignment %d axis", i);
+        for (int atom = 0; atom < MAX_ATOMS; atom++)
+            text_printf(out, " %d", program->assignments[i].axis[atom]);
+        text_printf(out, " ring %d slice %d slices %d\n", program->assignments[i].ring_atom,
+                    program->assignments[i].slice_axis, program->assignments[i].slices);
+    }
     for (int i = 0; i < program->buffer_count; i++)
         print_buffer(out, i, &program->buffers[i]);
     for (int s = 0; s < program->stage_count; s++) {

@@ -145,13 +145,6 @@ static void set_kinds(struct layout_pair *pair, int atom, enum layout_kind forwa
     pair->gradient.kind[atom] = (uint8_t)gradient;
 }
 
-static void set_sharded(struct layout_pair *pair, int atom, int dim, int order)
-{
-    set_kinds(pair, atom, LAYOUT_SHARDED, LAYOUT_SHARDED);
-    pair->forward.dim[atom] = pair->gradient.dim[atom] = (uint8_t)dim;
-    pair->forward.order[atom] = pair->gradient.order[atom] = (uint8_t)order;
-}
-
 /* Replicated turns into partial, partial into replicated. */
 static void set_whole(struct layout_pair *pair, int atom, bool sums)
 {
@@ -190,7 +183,9 @@ static struct layout_pair operand_layout(const struct graph *graph, const struct
                 continue;
             }
             left[dim] /= atom_size[atom];
-            set_sharded(&pair, atom, dim, order);
+            set_kinds(&pair, atom, LAYOUT_SHARDED, LAYOUT_SHARDED);
+            pair.forward.dim[atom] = pair.gradient.dim[atom] = (uint8_t)dim;
+            pair.forward.order[atom] = pair.gradient.order[atom] = (uint8_t)order;
         }
     }
     return pair;

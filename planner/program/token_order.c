@@ -1,24 +1,21 @@
 #include "planner/program/token_order.h"
 #include "base/num.h"
 
-static int64_t parts_of(const struct program *program, int segment_index)
-{
-    const struct segment *segment = &program->graph->segments[segment_index];
-    const struct assignment *assignment = &program->assignments[segment_index];
-    const int *atom = program->plan->stages[plan_stage_of_layer(program->plan, segment->layer)].atom;
-    int64_t parts = 1;
-    for (int i = 0; i < MAX_ATOMS; i++)
-        if (assignment->axis[i] >= 0 && segment->axes[assignment->axis[i]].tag == TAG_SEQUENCE)
-            parts *= atom[i];
-    return parts;
-}
-
 int64_t token_parts(const struct program *program)
 {
     int64_t parts = 1;
-    for (int s = 0; s < program->graph->segment_count; s++)
-        if (program->graph->segments[s].arguments.balanced)
-            parts = max_i64(parts, parts_of(program, s));
+    for (int s = 0; s < program->graph->segment_count; s++) {
+        const struct segment *segment = &program->graph->segments[s];
+        if (!segment->arguments.balanced)
+            continue;
+        const struct assignment *assignment = &program->assignments[s];
+        const int *atom = program->plan->stages[plan_stage_of_layer(program->plan, segment->layer)].atom;
+        int64_t own = 1;
+        for (int i = 0; i < MAX_ATOMS; i++)
+            if (assignment->axis[i] >= 0 && segment->axes[assignment->axis[i]].tag == TAG_SEQUENCE)
+                own *= atom[i];
+        parts = max_i64(parts, own);
+    }
     return parts;
 }
 

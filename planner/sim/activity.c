@@ -12,14 +12,6 @@ const char *const activity_kind_names[ACTIVITY_KIND_COUNT + 1] = {
 };
 
 /* ---- whose it is ---- */
-/* The first instruction of the lane from `from` on whose span ends at the moment or later; instr_count: none. */
-static int seek(const struct stage_program *stage, const struct span *spans, int lane, int from, int64_t moment_ns)
-{
-    while (from < stage->instr_count && ((int)stage->instrs[from].lane != lane || spans[from].finish_ns < moment_ns))
-        from++;
-    return from;
-}
-
 /* What shares no time lies apart by less than none. */
 static int owner_of(const struct activity *a, const struct stage_program *stage, const struct span *spans, int first,
                     int64_t error_ns)
@@ -47,7 +39,10 @@ void activity_attribute(struct rank_activity *activity, const struct stage_progr
         a->instr = -1;
         if (a->lane >= LANE_COUNT)
             continue;
-        at[a->lane] = seek(stage, spans, a->lane, at[a->lane], a->start_ns - error_ns);
+        int *next = &at[a->lane]; /* the first of the lane whose span ends then or later; instr_count: none */
+        while (*next < stage->instr_count &&
+               ((int)stage->instrs[*next].lane != a->lane || spans[*next].finish_ns < a->start_ns - error_ns))
+            ++*next;
         a->instr = owner_of(a, stage, spans, at[a->lane], error_ns);
     }
 }

@@ -66,14 +66,6 @@ static int last_forward(const struct stage_program *list, int micro, int from)
     return -1;
 }
 
-static int last_micro(const struct stage_program *list)
-{
-    int last = -1;
-    for (int i = 0; i < list->instr_count; i++)
-        last = list->instrs[i].micro > last ? list->instrs[i].micro : last;
-    return last;
-}
-
 /* A period has its share of all the stage's computation: no pass of its micro-batches stands elsewhere. */
 static bool has_its_share(const struct search *s, const struct stage_program *list, int first, int length)
 {
@@ -91,7 +83,10 @@ static bool find_zone(struct search *s, int stage)
     const struct stage_program *list = &s->program->stages[stage];
     const struct span *spans = s->timeline->ranks[stage].spans;
     struct zone *z = &s->zones[stage];
-    int micro = last_micro(list), before = last_forward(list, micro - s->micro_batches, 0),
+    int micro = -1; /* the last */
+    for (int i = 0; i < list->instr_count; i++)
+        micro = list->instrs[i].micro > micro ? list->instrs[i].micro : micro;
+    int before = last_forward(list, micro - s->micro_batches, 0),
         after = before < 0 ? -1 : last_forward(list, micro, before);
     if (after < 0)
         return false;
@@ -237,11 +232,6 @@ static void leave(struct leaving *l, const struct passage *at)
     }
 }
 
-static bool meets(const struct leaving *l, const struct passage *at)
-{
-    return at->first_ns < (at->slot == l->last.slot ? l->other.last_ns : l->last.last_ns);
-}
-
 static int compare_passages(const void *left, const void *right)
 {
     const struct passage *a = left, *b = right;
@@ -306,7 +296,8 @@ static bool meet_alike(bool *alike, const struct durations *d, const struct prog
         const struct passage *at = &passages[i];
         if (i > 0 && at->link != passages[i - 1].link)
             any = moving = nobody;
-        *alike = !meets(at->moves ? &any : &moving, at);
+        const struct leaving *l = at->moves ? &any : &moving;
+        *alike = at->first_ns >= (at->slot == l->last.slot ? l->other.last_ns : l->last.last_ns);
         leave(&any, at);
         if (at->moves)
             leave(&moving, at);

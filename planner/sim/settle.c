@@ -35,16 +35,6 @@ static int64_t group_began(const struct settle *s, const struct rank_timeline *r
     return latest;
 }
 
-static int64_t world_began(const struct settle *s, const struct rank_timeline *rank, int index)
-{
-    int64_t latest = began(s, rank->rank, index);
-    int which = s->pairing.partner[rank->stage][index];
-    for (int r = 0; r < s->timeline->rank_count; r++)
-        latest =
-            max_i64(latest, began(s, s->timeline->ranks[r].rank, s->pairing.norm[s->timeline->ranks[r].stage][which]));
-    return latest;
-}
-
 static int64_t peer_began(const struct settle *s, const struct rank_timeline *rank, const struct instr *instr,
                           int index)
 {
@@ -69,9 +59,14 @@ static void settle_rank(const struct settle *s, struct rank_timeline *rank)
         struct span *span = &rank->spans[i];
         const struct instr *instr = &s->program->stages[rank->stage].instrs[i];
         int64_t start = span->start_ns;
-        if (instr->op == OP_NORM_REDUCE)
-            start = world_began(s, rank, i);
-        else if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+        if (instr->op == OP_NORM_REDUCE) {
+            int which = s->pairing.partner[rank->stage][i];
+            start = began(s, rank->rank, i);
+            for (int r = 0; r < s->timeline->rank_count; r++) {
+                const struct rank_timeline *other = &s->timeline->ranks[r];
+                start = max_i64(start, began(s, other->rank, s->pairing.norm[other->stage][which]));
+            }
+        } else if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
             start = peer_began(s, rank, instr, i);
         else if (op_info[instr->op].collective)
             start = group_began(s, rank, instr, i);

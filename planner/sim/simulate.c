@@ -337,18 +337,6 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
 
 static const struct machine_device virtual_device = { .name = "virtual", .issue = issue };
 
-static void set_rates(struct sim_rank *rank, int stage)
-{
-    const struct durations *d = rank->sim->durations;
-    double compute = d->compute_under_communication, communication = d->communication_under_compute;
-    if (d->slow_down)
-        d->slow_down(d->self, rank->sim->program, stage, &compute, &communication);
-    rank->compute = rate_of(compute);
-    rank->communication = rate_of(communication);
-    if (rank->compute.alone != rank->compute.beside || rank->communication.alone != rank->communication.beside)
-        rank->slowed = MASK_COMPUTE | MASK_COMMUNICATION;
-}
-
 /* What only the first step does stands done. */
 static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
 {
@@ -398,7 +386,14 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         struct sim_rank *rank = &sim->ranks[s];
         int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
         *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX };
-        set_rates(rank, s);
+        const struct durations *d = rank->sim->durations;
+        double compute = d->compute_under_communication, communication = d->communication_under_compute;
+        if (d->slow_down)
+            d->slow_down(d->self, rank->sim->program, s, &compute, &communication);
+        rank->compute = rate_of(compute);
+        rank->communication = rate_of(communication);
+        if (rank->compute.alone != rank->compute.beside || rank->communication.alone != rank->communication.beside)
+            rank->slowed = MASK_COMPUTE | MASK_COMMUNICATION;
         timeline->slows |= rank->slowed != 0;
         machine_init(&rank->machine, program, first, &virtual_device, rank);
         for (int lane = 0; lane < LANE_COUNT; lane++) {
@@ -526,26 +521,6 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
 }
 
 /* ---- steps that run into each other ---- */
-/* When each stage ends the step. */
-static void find_ends(const struct timeline *timeline, int64_t *end_ns)
-{
-    for (int s = 0; s < timeline->rank_count; s++) {
-        end_ns[s] = 0;
-        for (int i = 0; i < timeline->ranks[s].span_count; i++)
-            end_ns[s] = max_i64(end_ns[s], timeline->ranks[s].spans[i].finish_ns);
-    }
-}
-
-/* Each stage's moments from its own beginning on: then all stages' steps are as long as a step lasts. */
-static void from_own_begin(struct timeline *timeline, const int64_t *begin_ns)
-{
-    for (int s = 0; s < timeline->rank_count; s++)
-        for (int i = 0; i < timeline->ranks[s].span_count; i++) {
-            timeline->ranks[s].spans[i].start_ns -= begin_ns[s];
-            timeline->ranks[s].spans[i].finish_ns -= begin_ns[s];
-        }
-}
-
 /* The next step begins on each stage where this one ended, the first of them at 0. True: nothing has changed against
  * this step, so that all further ones are like it. */
 static bool begin_next(const int64_t *end_ns, int64_t *begin_ns, int stages)
@@ -574,11 +549,18 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
         timeline = NULL;
         if (!simulate_step(&timeline, durations, program, begin_ns, err))
             return false;
-        find_ends(timeline, end_ns);
-        for (int s = 0; s < stages; s++)
+        for (int s = 0; s < stages; s++) {
+            end_ns[s] = 0;
+            for (int k = 0; k < timeline->ranks[s].span_count; k++) {
+                struct span *span = &timeline->ranks[s].spans[k];
+                end_ns[s] = max_i64(end_ns[s], span->finish_ns);
+                span->start_ns -=
+                    begin_ns[s]; /* from the stage's own beginning on, all steps are as long as one lasts */
+                span->finish_ns -= begin_ns[s];
+            }
             longest = max_i64(longest, end_ns[s] - begin_ns[s]);
+        }
         timeline->step_ns = longest;
-        from_own_begin(timeline, begin_ns);
         same = begin_next(end_ns, begin_ns, stages);
     }
     *out = timeline;

@@ -68,15 +68,6 @@ enum time_kind timeline_kind(const struct instr *instr)
     return instr->again ? TIME_RECOMPUTE : TIME_COMPUTE;
 }
 
-/* The first span of the lane at or after `from` that ends after `now`; span_count when none is left. */
-static int seek(const struct stage_program *list, const struct rank_timeline *rank, enum lane lane, int from,
-                int64_t now)
-{
-    while (from < rank->span_count && (list->instrs[from].lane != lane || rank->spans[from].finish_ns <= now))
-        from++;
-    return from;
-}
-
 void timeline_breakdown_between(const struct program *program, const struct timeline *timeline, int rank_index,
                                 int64_t from_ns, int64_t to_ns, int64_t ns[TIME_KIND_COUNT])
 {
@@ -90,7 +81,9 @@ void timeline_breakdown_between(const struct program *program, const struct time
         bool claimed = false;
         next = to_ns;
         for (int i = 0; i < CLAIM_COUNT; i++) {
-            at[i] = seek(list, rank, claim_order[i], at[i], now);
+            while (at[i] < rank->span_count &&
+                   (list->instrs[at[i]].lane != claim_order[i] || rank->spans[at[i]].finish_ns <= now))
+                at[i]++;
             if (at[i] == rank->span_count)
                 continue;
             const struct span *span = &rank->spans[at[i]];

@@ -71,14 +71,6 @@ static void list_types(const struct permutation *p, const struct cluster *cluste
     }
 }
 
-static bool meets_alike(const struct permutation *a, const struct permutation *b, const struct cluster *cluster)
-{
-    struct type_run x[MOST_ORDERED_GROUPS], y[MOST_ORDERED_GROUPS];
-    list_types(a, cluster, x);
-    list_types(b, cluster, y);
-    return memcmp(x, y, sizeof x) == 0;
-}
-
 /* ---- orders ---- */
 
 static void set_runs(struct group_order *out, const struct permutation *p, const struct cluster *cluster)
@@ -121,8 +113,12 @@ static int add_order(struct group_order *out, struct permutation *listed, int co
                      int index, const struct cluster *cluster, int ranks)
 {
     bool other = keeps_stages(p, cluster, ranks);
-    for (int i = 0; other && i < count; i++)
-        other = !meets_alike(p, &listed[i], cluster);
+    for (int i = 0; other && i < count; i++) {
+        struct type_run x[MOST_ORDERED_GROUPS], y[MOST_ORDERED_GROUPS];
+        list_types(p, cluster, x);
+        list_types(&listed[i], cluster, y);
+        other = memcmp(x, y, sizeof x) != 0;
+    }
     if (!other)
         return count;
     listed[count] = *p;
@@ -139,25 +135,6 @@ static int compare_groups(const struct cluster *cluster, int a, int b)
     return own != other ? (own < other ? -1 : 1) : x->device_count - y->device_count;
 }
 
-/* The groups by what they are, so that the same orders come first wherever they stand in the cluster; of two groups the
- * cluster's own order comes first. */
-static void sort_groups(struct permutation *p, const struct cluster *cluster)
-{
-    for (int i = 1; p->count > 2 && i < p->count; i++)
-        for (int j = i; j > 0 && compare_groups(cluster, p->group[j], p->group[j - 1]) < 0; j--)
-            swap(&p->group[j], &p->group[j - 1]);
-}
-
-static int index_of(const struct permutation *p, int *others)
-{
-    bool own = true, reverse = true;
-    for (int i = 0; i < p->count; i++) {
-        own = own && p->group[i] == i;
-        reverse = reverse && p->group[i] == p->count - 1 - i;
-    }
-    return own ? OWN_ORDER : reverse ? REVERSED_ORDER : ++*others;
-}
-
 int group_orders(struct group_order out[MOST_GROUP_ORDERS], const struct cluster *cluster, int ranks)
 {
     struct permutation listed[MOST_GROUP_ORDERS], places = { .count = cluster->group_count }, sorted, p;
@@ -170,11 +147,24 @@ int group_orders(struct group_order out[MOST_GROUP_ORDERS], const struct cluster
     for (int g = 0; g < places.count; g++)
         places.group[g] = (int8_t)g;
     p = sorted = places;
-    sort_groups(&sorted, cluster);
+    /* By what they are, so that the same orders come first wherever groups stand in the cluster; of two groups the
+     * cluster's own order comes first. */
+    for (int i = 1; sorted.count > 2 && i < sorted.count; i++)
+        for (int j = i; j > 0 && compare_groups(cluster, sorted.group[j], sorted.group[j - 1]) < 0; j--)
+            swap(&sorted.group[j], &sorted.group[j - 1]);
     do {
         for (int i = 0; i < p.count; i++)
             p.group[i] = sorted.group[places.group[i]];
-        count = add_order(out, listed, count, &p, index_of(&p, &others), cluster, ranks);
+        bool own = true, reverse = true;
+        for (int i = 0; i < p.count; i++) {
+            own = own && p.group[i] == i;
+            reverse = reverse && p.group[i] == p.count - 1 - i;
+        }
+        count = add_order(out, listed, count, &p,
+                          own       ? OWN_ORDER
+                          : reverse ? REVERSED_ORDER
+                                    : ++others,
+                          cluster, ranks);
     } while (advance(&places));
     return count;
 }

@@ -214,18 +214,6 @@ static bool matters(const struct listing *l, enum space_choice choice)
 
 /* ---- the odometer ---- */
 
-/* The nearest batches that the data degree would divide. */
-static void note_batches(struct listing *l)
-{
-    const struct allowed *micro = &l->making.space->micro;
-    int64_t batch = l->making.space->batch, data = l->making.value[CHOICE_DP];
-    for (int i = 0; i < max_i64(micro->count, 1); i++) {
-        int64_t unit = micro->count > 0 ? data * max_i64(micro->values[i], 1) : data;
-        l->batch_below = max_i64(l->batch_below, (batch - 1) / unit * unit);
-        l->batch_above = min_i64(l->batch_above, batch / unit * unit + unit);
-    }
-}
-
 static bool set_turns(struct listing *l)
 {
     struct config *config = &l->making.config;
@@ -270,17 +258,6 @@ static bool wanted(struct listing *l, enum space_choice choice)
     return true;
 }
 
-static void add_config(struct listing *l, const struct config *config)
-{
-    struct config *list = l->keeps ? arena_more(l->arena, l->out, l->count, &l->capacity, sizeof *list) : NULL;
-    if (list) {
-        l->out = list;
-        list[l->count] = *config;
-    }
-    l->out_of_memory = l->out_of_memory || (l->keeps && !list);
-    l->count += !l->out_of_memory;
-}
-
 /* All choices are made. One stage has the cluster's own order of types. Stages of several meshes go through the cluster
  * from one of its ends: in other orders it would depend on the cut whether a stage's meshes are neighbours. */
 static void add_configs(struct listing *l)
@@ -295,8 +272,15 @@ static void add_configs(struct listing *l)
         int index = l->orders[i].index;
         config->order = l->orders[i];
         if (index == OWN_ORDER ||
-            (config->meshes == 0 ? config->stages > 1 : index == REVERSED_ORDER && config->meshes > 1))
-            add_config(l, config);
+            (config->meshes == 0 ? config->stages > 1 : index == REVERSED_ORDER && config->meshes > 1)) {
+            struct config *list = l->keeps ? arena_more(l->arena, l->out, l->count, &l->capacity, sizeof *list) : NULL;
+            if (list) {
+                l->out = list;
+                list[l->count] = *config;
+            }
+            l->out_of_memory = l->out_of_memory || (l->keeps && !list);
+            l->count += !l->out_of_memory;
+        }
     }
 }
 
@@ -325,8 +309,16 @@ static void turn(struct listing *l, enum space_choice choice)
         if (looks.within && !allowed_has(looks.within, value))
             continue;
         l->making.value[choice] = value;
-        if (choice == CHOICE_DP)
-            note_batches(l);
+        if (choice == CHOICE_DP) {
+            /* The nearest batches that the data degree would divide. */
+            const struct allowed *micro = &l->making.space->micro;
+            int64_t batch = l->making.space->batch, data = l->making.value[CHOICE_DP];
+            for (int i = 0; i < max_i64(micro->count, 1); i++) {
+                int64_t unit = micro->count > 0 ? data * max_i64(micro->values[i], 1) : data;
+                l->batch_below = max_i64(l->batch_below, (batch - 1) / unit * unit);
+                l->batch_above = min_i64(l->batch_above, batch / unit * unit + unit);
+            }
+        }
         if (!choice_legal(&l->making, choice, NULL) || !wanted(l, choice))
             continue;
         turn(l, choice + 1);

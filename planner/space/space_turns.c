@@ -44,21 +44,17 @@ bool space_takes_turns(int schedule)
     return !s->asynchronous && schedule_least_chunks(s) == 1;
 }
 
-static void name_those_that_take(char *out, size_t size)
-{
-    size_t length = 0;
-    for (int s = 0; schedules[s]; s++)
-        if (space_takes_turns(s) && length < size)
-            length += (size_t)snprintf(out + length, size - length, "%s%s", length ? ", " : "", schedules[s]->name);
-}
-
 bool space_check_turns(const struct space *space, struct error *err)
 {
     bool asked = allowed_several(&space->turns), takes = space->schedule.count == 0;
     char known[256];
     for (int i = 0; i < space->schedule.count; i++)
         takes = takes || space_takes_turns((int)space->schedule.values[i]);
-    name_those_that_take(known, sizeof known);
+    size_t length = 0;
+    for (int s = 0; schedules[s]; s++)
+        if (space_takes_turns(s) && length < sizeof known)
+            length +=
+                (size_t)snprintf(known + length, sizeof known - length, "%s%s", length ? ", " : "", schedules[s]->name);
     return !asked || takes ||
            fail(err,
                 "plan: turns: the search gives stages several replicas with schedules %s; found %s; leave turns or the "

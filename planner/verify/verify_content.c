@@ -61,12 +61,6 @@ static uint64_t copy_of(int stage)
     return UINT64_C(1) << stage % 64;
 }
 
-static bool is_gradient(const struct buffer *buffer)
-{
-    return buffer->kind == BUFFER_WEIGHT_GRADIENT || buffer->kind == BUFFER_GRADIENT ||
-           buffer->kind == BUFFER_TEMPORARY;
-}
-
 static bool expect_copies(struct content *c, int buffer, uint64_t wanted)
 {
     return c->copies[buffer] == wanted ||
@@ -79,7 +73,8 @@ static bool expect_copies(struct content *c, int buffer, uint64_t wanted)
 static bool check_copies(struct content *c, const struct instr *instr, const struct pair *pair)
 {
     const struct buffer *source = pair->source >= 0 ? &c->program->buffers[pair->source] : NULL;
-    if (!source || !source->is_weight || !is_gradient(source))
+    if (!source || !source->is_weight ||
+        (source->kind != BUFFER_WEIGHT_GRADIENT && source->kind != BUFFER_GRADIENT && source->kind != BUFFER_TEMPORARY))
         return true;
     if (instr->op == OP_SEND)
         return expect_copies(c, pair->source, copy_of(c->stage));
