@@ -120,7 +120,8 @@ script, bars = loaded(), []
 script.speed_row = lambda *_: {"slow": "why"}
 script.torch_row = lambda *_: asked.append("torch")
 script.kernels_row = lambda *_: {}
-script.speed(types.SimpleNamespace(bench=types.SimpleNamespace(notes={}, bar=lambda *words: bars.append(words), path=lambda name: name), options=types.SimpleNamespace(backend="cuda"),
+script.speed(types.SimpleNamespace(bench=types.SimpleNamespace(notes={}, bar=lambda *words: bars.append(words), path=lambda name: name),
+                                   options=types.SimpleNamespace(backend="cuda"), asked=lambda case: True,
                                    identity={"versions": {"torch": "2"}}, without_bar={}, row=lambda name, make, *_: make()))
 check("what is slow is not compared with PyTorch", not asked and len(bars) == len(script.MODELS["cuda"]) and all("(why)" in bar[0] for bar in bars), (asked, bars))
 
@@ -187,6 +188,8 @@ with tempfile.TemporaryDirectory() as folder:
     check("operations per token", rows[0]["flops_per_token"] == 6 * parameters + 6 * repeats * tiny["hidden"] * tiny["sequence"], rows[0])
     call(folder, "speed", "--backend", "cpu")
     check("a second call keeps what is there", stored(folder, "speed")["rows"] == rows, stored(folder, "speed")["rows"])
+    call(folder, "speed", "--backend", "cpu", "--only", "llama")
+    check("cases that were not asked for stay in the file", stored(folder, "speed")["rows"] == rows, stored(folder, "speed")["rows"])
     call(folder, "speed", "--backend", "cpu", "--only", "gpt", commit="fedcba9876543210")
     check("another commit begins anew", stored(folder, "speed")["rows"] != rows[:1], rows)
     said = call(folder, "speed", "--backend", "cpu", "--only", "gpt", status=1, torch="raise ImportError('it is broken')\n")

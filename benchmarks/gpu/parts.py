@@ -56,10 +56,11 @@ class Part:
         return not self.options.only or self.options.only in case
 
     def row(self, case, make, asked=None):
-        """The row of a case: the kept one, or what make() gives. None: not asked for, no time, or it failed, which is a row and a bar."""
-        if not (self.asked(case) if asked is None else asked):
-            return None
+        """The row of a case: the kept one, or what make() gives. None: there is none and it was not asked for, no time, or it failed, which is a
+        row and a bar."""
         row = self.kept.get(case)
+        if not row and not (self.asked(case) if asked is None else asked):
+            return None
         if not row:
             try:
                 self.left()
