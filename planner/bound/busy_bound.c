@@ -250,6 +250,24 @@ static int64_t mean_bound(const struct busy *b, const struct line *line)
     return ceil_div(sum, b->p->stages);
 }
 
+/* What stages take that end by a moment, and the next moment by which one of them could take another layer. */
+struct busy_ends {
+    int64_t used_ns, next_ns;
+};
+
+static int64_t end_ns(const struct busy *b, int stage, int first, int end)
+{
+    const struct busy_work *work = &b->works[b->work_of[stage]];
+    int64_t latest_ns = 0;
+    for (int i = 0; i < b->line_count; i++) {
+        const struct line *line = &b->line[i];
+        const int64_t *sum = work->sum[line->weights];
+        latest_ns = max_i64(latest_ns,
+                            line->head[first] - stage * line->off_ns + b->p->micro_batches * (sum[end] - sum[first]));
+    }
+    return latest_ns;
+}
+
 /* The latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
 static int latest_end(const struct busy *b, int stage, int first, int64_t step_ns)
 {
@@ -259,8 +277,9 @@ static int latest_end(const struct busy *b, int stage, int first, int64_t step_n
         const struct line *line = &b->line[i];
         const int64_t *sum = work->sum[line->weights];
         int64_t room = step_ns + stage * line->off_ns - line->head[first];
+        int64_t most = room < 0 ? -1 : sum[first] + room / b->p->micro_batches;
         int at = first;
-        while (at < end && b->p->micro_batches * (sum[at + 1] - sum[first]) <= room)
+        while (at < end && sum[at + 1] <= most)
             at++;
         end = at;
     }
@@ -268,30 +287,38 @@ static int latest_end(const struct busy *b, int stage, int first, int64_t step_n
 }
 
 /* Stages that take all they can leave least to those behind them, since heads grow no faster than work. */
-static bool can_end_by(const struct busy *b, int64_t step_ns)
+static bool can_end_by(const struct busy *b, int64_t step_ns, struct busy_ends *out)
 {
     int first = 0;
-    for (int k = 0; k < b->p->stages && first < b->layers; k++)
-        first = latest_end(b, k, first, step_ns);
+    *out = (struct busy_ends){ 0, INT64_MAX };
+    for (int k = 0; k < b->p->stages && first < b->layers; k++) {
+        int end = latest_end(b, k, first, step_ns);
+        if (end > first)
+            out->used_ns = max_i64(out->used_ns, end_ns(b, k, first, end));
+        if (end < b->layers)
+            out->next_ns = min_i64(out->next_ns, end_ns(b, k, first, end + 1));
+        first = end;
+    }
     return first == b->layers;
 }
 
 /* below_ns: more need not be known. */
 static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
 {
-    int64_t high = max_i64(low, 1);
-    if (b->p->chunks > 1 || b->p->chain->branches || can_end_by(b, low))
+    struct busy_ends ends;
+    if (b->p->chunks > 1 || b->p->chain->branches || can_end_by(b, low, &ends))
         return low;
-    if (below_ns < INT64_MAX && !can_end_by(b, below_ns - 1))
+    if (below_ns < INT64_MAX && !can_end_by(b, below_ns - 1, &ends))
         return below_ns;
-    while (!can_end_by(b, high))
+    int64_t high = max_i64(low, 1);
+    while (!can_end_by(b, high, &ends))
         high *= 2;
+    high = ends.used_ns;
     while (low + 1 < high) { /* low cannot be, high can */
-        int64_t middle = low + (high - low) / 2;
-        if (can_end_by(b, middle))
-            high = middle;
+        if (can_end_by(b, low + (high - low) / 2, &ends))
+            high = ends.used_ns;
         else
-            low = middle;
+            low = ends.next_ns - 1;
     }
     return high;
 }
@@ -329,11 +356,8 @@ bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const i
     *out = 0;
     for (int k = 0; good && k < problem->stages; k++) {
         int first = first_layer[k], end = k + 1 < problem->stages ? first_layer[k + 1] : b.layers;
-        for (int i = 0; i < b.line_count && end > first; i++) {
-            const int64_t *sum = b.works[b.work_of[k]].sum[b.line[i].weights];
-            *out = max_i64(*out, b.line[i].head[first] - k * b.line[i].off_ns +
-                                     problem->micro_batches * (sum[end] - sum[first]));
-        }
+        if (end > first)
+            *out = max_i64(*out, end_ns(&b, k, first, end));
     }
     arena_free(&b.arena);
     return good;

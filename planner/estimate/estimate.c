@@ -210,20 +210,28 @@ static bool measure(struct estimate *estimate, const struct program *program, co
     return true;
 }
 
+struct fitting {
+    struct prediction *prediction;
+    const struct facts *facts;
+    const struct judging *judging;
+};
+
+static bool fits(void *self, const struct program *program)
+{
+    const struct fitting *f = self;
+    estimate_fill_memory(f->prediction, program, f->facts, f->judging);
+    return f->prediction->fits;
+}
+
 /* Lays the program out, unless no offsets could make it fit and nobody asks for its time then. */
 static bool lay_out_and_measure(struct estimate *estimate, struct program *program, const struct facts *facts,
                                 const struct durations *durations, const struct judging *judging, struct error *err)
 {
-    if (!lives_split(program, err))
-        return false;
-    if (!judging->always) {
-        if (!layout_bound_bytes(program, err))
-            return false;
-        estimate_fill_memory(&estimate->prediction, program, facts, judging);
-        if (!estimate->prediction.fits)
-            return true;
-    }
-    return layout_place_and_order(program, err) && measure(estimate, program, facts, durations, judging, err);
+    struct fitting fitting = { &estimate->prediction, facts, judging };
+    const struct layout_ask ask = { fits, &fitting };
+    bool placed = false;
+    return lives_split(program, err) && layout_place_and_order(program, judging->always ? NULL : &ask, &placed, err) &&
+           (!placed || measure(estimate, program, facts, durations, judging, err));
 }
 
 bool estimate_judge(struct estimate **out, const struct graph *graph, const struct plan *plan,

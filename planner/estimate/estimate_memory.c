@@ -133,7 +133,7 @@ static bool lay_out(struct layouts *l, const struct model *model, const struct p
         l->judging = judging_of(plan, micro_batches);
     return estimate_shorten(&l->plan, &l->graph, model, plan, micro_batches, err) &&
            lower_program(&l->program, l->graph, l->plan, err) && lives_split(l->program, err) &&
-           layout_place(l->program, err);
+           layout_place(l->program, NULL, NULL, err);
 }
 
 static void layouts_free(struct layouts *l)
@@ -171,7 +171,7 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
 {
     int micro_batches = program->plan->micro_batch_count;
     bool few = program_instrs(program) * plan->micro_batch_count / micro_batches <= FEW_INSTRS, content = !few;
-    if ((content || !whole) && !layout_place(program, err))
+    if ((content || !whole) && !layout_place(program, NULL, NULL, err))
         return false;
     for (int s = 0; s < program->stage_count && content; s++) {
         struct stage_program *stage = &program->stages[s];

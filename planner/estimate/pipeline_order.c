@@ -85,12 +85,13 @@ static int rank_of(const struct link *link, bool backward)
 
 /* ---- receives ---- */
 
-/* What an action reads from other stages, in the order of layers; `out` NULL: counts only. */
-static int list_read(const struct ordering *o, int stage, int at, struct receive *out)
+/* Adds what an action reads from other stages, in the order of layers. */
+static void add_read(struct ordering *o, int stage, int at)
 {
-    const struct action *action = &o->stages[stage].actions[at];
+    struct stage_order *s = &o->stages[stage];
+    const struct action *action = &s->actions[at];
     bool backward = action->kind != ACTION_FORWARD;
-    int number = piece_of(o, stage, action), micro = micro_of(o, stage, action), count = 0;
+    int number = piece_of(o, stage, action), micro = micro_of(o, stage, action);
     const struct piece *piece = &o->p->pieces[number];
     int others = action->kind == ACTION_BACKWARD_WEIGHT ? 0 : piece->link_count[!backward];
     for (int k = 0; k < others; k++) {
@@ -98,14 +99,12 @@ static int list_read(const struct ordering *o, int stage, int at, struct receive
         int token = token_of(o, link, backward, micro), sender = stage_of(o, token, false);
         if (sender == stage)
             continue;
-        if (out)
-            out[count] = (struct receive){ .token = token,
-                                           .action = at,
-                                           .sent = { .from = sender, .rank = rank_of(&o->p->links[link], backward) },
-                                           .towards = backward ? -number : number };
-        count++;
+        s->receives[s->receive_count++] =
+            (struct receive){ .token = token,
+                              .action = at,
+                              .sent = { .from = sender, .rank = rank_of(&o->p->links[link], backward) },
+                              .towards = backward ? -number : number };
     }
-    return count;
 }
 
 static int compare_receives(const void *left, const void *right)
@@ -113,6 +112,23 @@ static int compare_receives(const void *left, const void *right)
     const struct receive *a = left, *b = right;
     int order = clock_compare_messages(&a->sent, &b->sent);
     return order != 0 ? order : (a->towards > b->towards) - (a->towards < b->towards);
+}
+
+/* Clocks tell about what the order of actions does: a receive moves by a place or none. */
+static void sort_receives(struct receive *receives, int count)
+{
+    enum { MOVES = 8 };
+    int64_t most = (int64_t)MOVES * count, moves = 0;
+    for (int i = 1; i < count && moves <= most; i++) {
+        struct receive own = receives[i];
+        int at = i;
+        for (; at > 0 && compare_receives(&receives[at - 1], &own) > 0; at--)
+            receives[at] = receives[at - 1];
+        receives[at] = own;
+        moves += i - at;
+    }
+    if (moves > most)
+        qsort(receives, (size_t)count, sizeof *receives, compare_receives);
 }
 
 /* walked: what the clock is of. */
@@ -124,7 +140,7 @@ static void sort_by_clock(const struct ordering *o, int stage, const struct cloc
         s->receives[i].sent.time = clock_end(clock, walked, s->receives[i].sent.from, from / walked->stage_count,
                                              micro_of_token(o, token), number_of(o, token) % 2);
     }
-    qsort(s->receives, (size_t)s->receive_count, sizeof *s->receives, compare_receives);
+    sort_receives(s->receives, s->receive_count);
     for (int i = 0, action = 0; i < s->receive_count; i++) {
         while (action < clock->stages[stage].count && !clock_posts_before(clock, stage, action, &s->receives[i].sent))
             action++;
@@ -143,12 +159,7 @@ static bool list_receives(struct ordering *o, const int *work, struct error *err
     for (int k = 0; k < walked.stage_count; k++) {
         struct stage_order *s = &o->stages[k];
         for (int at = 0; at < s->action_count; at++)
-            s->receive_count += list_read(o, k, at, NULL);
-        s->receives = arena_alloc(&o->scratch, (size_t)s->receive_count, sizeof *s->receives);
-        if (!s->receives)
-            return fail_memory(err);
-        for (int at = 0, count = 0; at < s->action_count; at++)
-            count += list_read(o, k, at, s->receives + count);
+            add_read(o, k, at);
         if (o->early)
             sort_by_clock(o, k, &clock, &walked);
     }
@@ -315,17 +326,20 @@ static bool open_stage(struct ordering *o, int stage)
     const struct schedule *schedule = schedules[o->p->plan->schedule];
     struct stage_order *s = &o->stages[stage];
     struct schedule_place place = schedule_place_of(o->p->plan, stage);
-    int chunks = o->p->plan->chunk_count, sends = 0;
+    int chunks = o->p->plan->chunk_count;
+    size_t messages = 0; /* out, and as many in */
     place.micro_count = share_of(o->p, stage);
+    int each = (chunks == 1 ? place.micro_count : o->p->micro_batches) / plan_copies(o->p->plan);
     s->action_count = schedule->order(&place, NULL);
     s->actions = arena_alloc(&o->scratch, (size_t)s->action_count, sizeof *s->actions);
     for (int chunk = 0; chunk < chunks; chunk++) {
         int number = schedule_piece(schedule, o->p->plan->stage_count, stage, chunk);
         o->piece_of[stage * chunks + chunk] = number;
-        o->backwards_left[number] = (chunks == 1 ? place.micro_count : o->p->micro_batches) / plan_copies(o->p->plan);
-        sends += o->p->pieces[number].link_count[0] + o->p->pieces[number].link_count[1];
+        o->backwards_left[number] = each;
+        messages += (size_t)each * (size_t)(o->p->pieces[number].link_count[0] + o->p->pieces[number].link_count[1]);
     }
-    s->queue = arena_alloc(&o->scratch, (size_t)sends * (size_t)place.micro_count, sizeof *s->queue);
+    s->queue = arena_alloc(&o->scratch, messages, sizeof *s->queue);
+    s->receives = arena_alloc(&o->scratch, messages, sizeof *s->receives);
     if (arena_failed(&o->scratch))
         return false;
     schedule->order(&place, s->actions);

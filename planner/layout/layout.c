@@ -263,7 +263,16 @@ static bool place_host(struct program *program, int stage, struct lifetimes *t, 
     return true;
 }
 
-static bool place_all(struct program *program, bool bound_only, struct error *err)
+static bool place_stages(struct program *program, struct lifetimes *t, struct error *err)
+{
+    memset(t->asked, 0, (size_t)program->graph->segment_count * sizeof *t->asked);
+    for (int s = 0; s < program->stage_count; s++)
+        if (!place_stage(program, s, t, err) || !place_host(program, s, t, err))
+            return false;
+    return true;
+}
+
+bool layout_place(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err)
 {
     size_t count = (size_t)program->buffer_count + 1;
     struct arena scratch = { 0 };
@@ -272,7 +281,7 @@ static bool place_all(struct program *program, bool bound_only, struct error *er
                            .transfers = malloc(count * sizeof *t.transfers),
                            .items = malloc(count * sizeof *t.items),
                            .item_of = malloc(count * sizeof *t.item_of),
-                           .bound_only = bound_only };
+                           .bound_only = ask };
     t.asked = arena_alloc(&scratch, (size_t)program->graph->segment_count, sizeof *t.asked);
     bool ok = (t.lives && t.all && t.transfers && t.items && t.item_of && t.asked &&
                by_stage_build(&t.by_stage, &scratch, program)) ||
@@ -280,8 +289,14 @@ static bool place_all(struct program *program, bool bound_only, struct error *er
     ok = ok && lives_find(program, t.lives, err);
     if (ok)
         join_in_place(program, t.lives, t.all, t.transfers);
-    for (int s = 0; ok && s < program->stage_count; s++)
-        ok = place_stage(program, s, &t, err) && place_host(program, s, &t, err);
+    ok = ok && place_stages(program, &t, err);
+    bool wanted = !ask || (ok && ask->fits(ask->self, program));
+    if (ok && ask && wanted) {
+        t.bound_only = false;
+        ok = place_stages(program, &t, err);
+    }
+    if (ok && placed)
+        *placed = wanted;
     free(t.lives);
     free(t.all);
     free(t.transfers);
@@ -289,16 +304,6 @@ static bool place_all(struct program *program, bool bound_only, struct error *er
     free(t.item_of);
     arena_free(&scratch);
     return ok;
-}
-
-bool layout_place(struct program *program, struct error *err)
-{
-    return place_all(program, false, err);
-}
-
-bool layout_bound_bytes(struct program *program, struct error *err)
-{
-    return place_all(program, true, err);
 }
 
 /* ---- waits that reuse of bytes needs ---- */
@@ -427,12 +432,28 @@ static bool order_reuse(struct program *program, struct error *err)
 
 bool layout_program(struct program *program, struct error *err)
 {
-    return lives_split(program, err) && layout_place_and_order(program, err);
+    return lives_split(program, err) && layout_place_and_order(program, NULL, NULL, err);
 }
 
-bool layout_place_and_order(struct program *program, struct error *err)
+bool layout_place_and_order(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err)
 {
-    return layout_place(program, err) && order_reuse(program, err);
+    bool fits = true;
+    if (!layout_place(program, ask, &fits, err) || (fits && !order_reuse(program, err)))
+        return false;
+    if (placed)
+        *placed = fits;
+    return true;
+}
+
+static bool never(void *self, const struct program *program)
+{
+    (void)self, (void)program;
+    return false;
+}
+
+bool layout_bound_bytes(struct program *program, struct error *err)
+{
+    return layout_place(program, &(struct layout_ask){ never, NULL }, NULL, err);
 }
 
 /* ---- the waits of any layout ---- */

@@ -16,12 +16,18 @@
  * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
  * set. */
 bool layout_program(struct program *program, struct error *err);
-/* The same of a program whose lifetimes are split already (lives.h). */
-bool layout_place_and_order(struct program *program, struct error *err);
-/* The offsets alone, of a program whose lifetimes are split already (lives.h): for whoever asks for bytes. */
-bool layout_place(struct program *program, struct error *err);
-/* Of such a program the fewest bytes that the arenas of its stages could have, whatever the offsets: soon known, and
- * with them what cannot fit. */
+/* Asked before anything is placed, while the stages' arenas are the fewest bytes that they could have, whatever the
+ * offsets: soon known, and with them what cannot fit. */
+struct layout_ask {
+    bool (*fits)(void *self, const struct program *program);
+    void *self;
+};
+/* The same of a program whose lifetimes are split already (lives.h), unless it is told not to fit: *placed says. ask,
+ * placed: may be NULL. */
+bool layout_place_and_order(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err);
+/* The offsets alone, likewise: for whoever asks for bytes. */
+bool layout_place(struct program *program, const struct layout_ask *ask, bool *placed, struct error *err);
+/* Of such a program only these fewest bytes. */
 bool layout_bound_bytes(struct program *program, struct error *err);
 /* The waits alone, and more than any layout makes: as if every buffer took over bytes of all that were given away
  * before. The lifetimes must be split. Such a step takes no less time than with any layout. */

@@ -361,13 +361,15 @@ int *workbench_in_flight(struct arena *arena, const struct config *config)
         return turns_in_flight(arena, config);
     int pieces = config_pieces(config), chunks = config_chunks(config);
     int *in_flight = arena_alloc(arena, (size_t)pieces, sizeof *in_flight);
-    for (int k = 0; in_flight && k < pieces; k++) {
-        struct schedule_place place =
-            schedule_place_even(config->stages, config_stage(config, k), config->micro_batch_count, config->extra);
+    int *held = arena_alloc(arena, (size_t)config->stages, sizeof *held);
+    for (int s = 0; held && s < config->stages; s++) {
+        struct schedule_place place = schedule_place_even(config->stages, s, config->micro_batch_count, config->extra);
         place.chunks = chunks;
-        in_flight[k] = (schedule_held(schedules[config->schedule], &place) + chunks - 1) / chunks;
+        held[s] = schedule_held(schedules[config->schedule], &place);
     }
-    return in_flight;
+    for (int k = 0; held && in_flight && k < pieces; k++)
+        in_flight[k] = (int)ceil_div(held[config_stage(config, k)], chunks);
+    return held ? in_flight : NULL;
 }
 
 /* Chunks are like stages of their own that share a device: each has its part of the memory, and each micro-batch keeps
