@@ -162,6 +162,10 @@ bool advice_find_thrifty(struct search_result *result, const struct model *model
     struct search_options narrowed = narrow_options(options);
     struct search_result *thrifty = NULL;
     narrowed.tight = true;
+    narrowed.paced = options->paced;
+    narrowed.prices = options->prices;
+    narrowed.rates = options->rates;
+    narrowed.paces = options->paces;
     struct error why = { 0 };
     int64_t left_ns = search_time_left(options, start_ns);
     if (left_ns == 0)
