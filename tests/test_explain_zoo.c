@@ -198,11 +198,66 @@ START_TEST(missing_bytes_are_those_of_the_layout)
 }
 END_TEST
 
+/* The best plan of two stages under one schedule, or under all synchronous ones but that. */
+static struct search_result *search_under(const struct search_options *options, const struct model *model,
+                                          const struct facts *facts, const char *schedule, bool others)
+{
+    struct search_options own = *options;
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    own.space.stages = (struct allowed){ 1, { 2 } };
+    for (int s = 0; schedules[s]; s++)
+        if (!schedules[s]->asynchronous && (strcmp(schedules[s]->name, schedule) == 0) != others)
+            own.space.schedule.values[own.space.schedule.count++] = s;
+    ck_assert_msg(search_run(&result, model, facts, &own, &err), "%s", err.message);
+    ck_assert(result->feasible);
+    return result;
+}
+
+/* A plan whose program is long is explained with little effort, and yet what is shown of other schedules is what the
+ * whole search finds of them: here they idle so much less that there is a fifth to gain. */
+START_TEST(other_schedules_are_not_missed)
+{
+    struct model *model = model_of_zoo("bert-large");
+    struct cluster *cluster = cluster_open("2x4:rtx4090");
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = space_default(1024, 0, DTYPE_BF16), .top = 1, .gap_ppm = 1000 };
+    struct search_result *mine = search_under(&options, model, &facts, "1f1b", false);
+    struct search_result *best = search_under(&options, model, &facts, "1f1b", true);
+    int64_t mine_ns = mine->plans[0].estimate->prediction.step_ns,
+            best_ns = best->plans[0].estimate->prediction.step_ns;
+    const struct explained *explained = NULL;
+    struct alternatives list;
+    struct explainer e;
+    struct error err = { 0 };
+    int met = 0;
+    ck_assert_int_lt(best_ns, mine_ns / 10 * 9);
+    explainer_open(&e, model, &facts, &options);
+    ck_assert(explainer_plan(&e, mine->plans[0].plan, &explained, &err) && explainer_is_dear(explained));
+    ck_assert_msg(explain_alternatives(&e, explained, &list, &err), "%s", err.message);
+    for (int i = 0; i < list.count; i++) {
+        const struct alternative *a = &list.list[i];
+        if (strcmp(a->kind, "other schedule") != 0)
+            continue;
+        met++;
+        ck_assert_int_eq(a->solution.kind, SOLUTION_PLAN);
+        ck_assert_int_le(a->solution.step_ns, best_ns + best_ns / 100);
+    }
+    ck_assert_int_eq(met, 1);
+    explainer_close(&e);
+    search_result_free(mine);
+    search_result_free(best);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
 static Suite *explain_zoo_suite(void)
 {
     Suite *suite = suite_create("plans besides");
     CHECK_ADD(suite, all_that_show_several_know_the_alternatives);
     CHECK_ADD(suite, missing_bytes_are_those_of_the_layout);
+    CHECK_ADD(suite, other_schedules_are_not_missed);
     return suite;
 }
 

@@ -99,6 +99,7 @@ static bool with_shards(struct space *space, const struct cluster *cluster)
     return restrict_to(&space->data, others(&space->data, cluster->device_count, cluster->device_count, 1));
 }
 
+enum { MOST_LEADERS = 6 }; /* configurations near the plan's that lead to those of other schedules */
 enum kind {
     OTHER_PIPELINE,
     OTHER_TENSOR,
@@ -220,18 +221,48 @@ struct kinds {
     struct query query[MAX_ALTERNATIVES];
 };
 
-static void list_kinds(struct kinds *kinds, const struct choice *own)
+/* Plans of other schedules mostly have the degrees of what is near the plan's own: these under the schedules that the
+ * closed form bounds are looked at, and lead what is looked at of the others. */
+static bool look_nearby(struct explainer *e, const struct choice *own, struct query *query, struct error *err)
 {
-    const struct explainer *e = kinds->contest->e;
+    const struct allowed *others = &query->space.schedule;
+    struct config *leaders = arena_alloc(&e->arena, MOST_LEADERS, sizeof *leaders);
+    struct config *twins = arena_alloc(&e->arena, (size_t)(MOST_LEADERS * SPACE_VALUES), sizeof *twins);
+    if (!leaders || !twins)
+        return fail_memory(err);
+    for (int i = 0; i < e->near_count && query->leader_count < MOST_LEADERS; i++) {
+        if (e->near[i].schedule != own->schedule || e->near[i].stages != own->pipeline ||
+            e->near[i].prefetch != own->prefetch)
+            continue;
+        leaders[query->leader_count++] = e->near[i];
+        for (int k = 0; k < others->count; k++) {
+            twins[query->among_count] = e->near[i];
+            twins[query->among_count].schedule = (int)others->values[k];
+            query->among_count += config_is_bounded(&twins[query->among_count]);
+        }
+    }
+    query->leaders = leaders;
+    query->among = twins;
+    return true;
+}
+
+static bool list_kinds(struct kinds *kinds, const struct choice *own)
+{
+    struct explainer *e = kinds->contest->e;
     for (int kind = 0; kind < KINDS; kind++) {
         struct query *query = &kinds->query[kinds->count];
         struct space *free_space = &kinds->free_space[kinds->count];
         *query = (struct query){ .space = e->options.space, .facts = e->facts, .light = kinds->light };
         *free_space = (struct space){ .batch = query->space.batch };
         kinds->name[kinds->count] = kind_names[kind];
-        kinds->count += apply((enum kind)kind, own, e->facts->cluster, &query->space) &&
-                        apply((enum kind)kind, own, e->facts->cluster, free_space);
+        if (!apply((enum kind)kind, own, e->facts->cluster, &query->space) ||
+            !apply((enum kind)kind, own, e->facts->cluster, free_space))
+            continue;
+        if (kind == OTHER_SCHEDULE && !look_nearby(e, own, query, kinds->contest->err))
+            return false;
+        kinds->count++;
     }
+    return true;
 }
 
 static bool answer_kind(void *self, int index, const struct solution *solution, struct error *err)
@@ -240,12 +271,16 @@ static bool answer_kind(void *self, int index, const struct solution *solution, 
     struct contest *contest = kinds->contest;
     struct explainer *e = contest->e;
     const struct space *free_space = &kinds->free_space[index];
+    const struct query *query = &kinds->query[index];
     struct alternative *a = &contest->out->list[contest->out->count];
     *a = (struct alternative){ kinds->name[index], *solution };
     if (a->solution.kind == SOLUTION_ENDED)
         return true;
+    if (a->solution.kind == SOLUTION_NO_MEMORY && query->among_count > 0 && /* nearby */
+        !explainer_look(e, &query->space, e->facts, &a->solution, err))
+        return false;
     if (a->solution.kind == SOLUTION_NO_MEMORY &&
-        !explain_missing(e, &kinds->query[index].space, e->facts, &a->solution.missing_bytes, err))
+        !explain_missing(e, &query->space, e->facts, &a->solution.missing_bytes, err))
         return false;
     if (a->solution.kind == SOLUTION_PLAN) {
         struct choice found = choice_of(a->solution.explained->plan, a->solution.explained->graph);
@@ -263,8 +298,8 @@ static bool solve_kinds(struct contest *contest, const struct choice *own, bool 
         return fail_memory(contest->err);
     kinds->contest = contest;
     kinds->light = light;
-    list_kinds(kinds, own);
-    return explainer_solve_all(contest->e, kinds->query, kinds->count, answer_kind, kinds, contest->err);
+    return list_kinds(kinds, own) &&
+           explainer_solve_all(contest->e, kinds->query, kinds->count, answer_kind, kinds, contest->err);
 }
 
 /* What was found for other kinds may be of this one, too. */

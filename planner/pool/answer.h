@@ -59,8 +59,12 @@ struct search_options {
     const struct plan *rival; /* with worth_ns: a plan that takes so long; where the walk tells that one of its shape is
                                  hardly shorter, that is not simulated. May be NULL */
     const struct config
-        *among;        /* (among_count) with any_plan: of the space's configurations only these are looked at */
-    int among_count;   /* 0: all */
+        *among;      /* (among_count) with any_plan: of the space's configurations only these are looked at */
+    int among_count; /* 0: all */
+    const struct config *leaders; /* (leader_count) with any_plan, of another schedule than the space's: what the closed
+                                     form finds for these leads plans of schedules that it does not bound, and all are
+                                     judged together */
+    int leader_count;
     bool tight;        /* what misses by little is laid out whole before it is turned down */
     bool nearest_only; /* nothing is searched: only what comes nearest, as where nothing fits */
     bool keep_all;     /* no pruning by bounds: for tests and comparisons */

@@ -476,7 +476,7 @@ static struct candidate *next_dear(struct run *run, bool hopeful)
 bool judge_more(struct run *run)
 {
     int64_t spent = 0;
-    for (int dear = 0, tries = 0; !run_stops(run);) {
+    for (int dear = 0, tries = 0; !run_stops(run) && !run_has_any(run);) {
         bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
         struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * JUDGE_BUDGET - spent);
         bool is_dear = !c && dear < DEAR && tries++ < DEAR_TRIES;

@@ -74,7 +74,7 @@ static bool propose_and_judge(struct run *run)
     /* ranked by the walk, which sees what the formula does not; then what leads is improved by it */
     if (run->candidate_count > 0 && !early_ends(run) &&
         (!run_pass(run, PART_RANKING, rank_candidates) || !run_pass(run, PART_CLIMB, climb_all) ||
-         !run_pass(run, PART_JUDGE, judge_candidates) || !judge_scouts(run)))
+         (run->options->leader_count == 0 && (!run_pass(run, PART_JUDGE, judge_candidates) || !judge_scouts(run)))))
         return false;
     if (!run_has_any(run) && (!unbounded_list(run) || !unbounded_bound(run) || !improve(run)))
         return false;

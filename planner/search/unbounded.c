@@ -15,12 +15,15 @@ bool unbounded_list(struct run *run)
         return own == 0;
     if (count == 0)
         return true;
-    struct config *all = arena_alloc(&run->arena, (size_t)(own + count), sizeof *all);
+    int leaders = run->options->leader_count; /* behind all others; of the list they are no part */
+    struct config *all = arena_alloc(&run->arena, (size_t)(own + count + leaders), sizeof *all);
     int64_t *busy_ns = arena_alloc(&run->arena, (size_t)(own + count), sizeof *busy_ns);
     if (!all || !busy_ns)
         return fail_memory(run->err);
     memcpy(all, run->configs, (size_t)own * sizeof *all);
     memcpy(all + own, unbounded, (size_t)count * sizeof *all);
+    if (leaders > 0)
+        memcpy(all + own + count, run->options->leaders, (size_t)leaders * sizeof *all);
     memcpy(busy_ns, run->busy_ns, (size_t)own * sizeof *busy_ns);
     run->configs = all;
     run->busy_ns = busy_ns;

@@ -408,6 +408,27 @@ static bool try_joined(struct trial *t)
     return true;
 }
 
+/* The best plans of the caller's leaders lead as if they had been judged. What the closed form found in the space has
+ * its turn with what they lead to. */
+static bool solve_leaders(struct trial *t)
+{
+    struct run *run = t->run;
+    int first = run->unbounded_first + run->unbounded_count;
+    for (int i = 0; i < run->options->leader_count && !run_stops(run); i++) {
+        struct candidate c = { .config = first + i, .capacity_bytes = run->capacity_bytes };
+        if (!workbench_table(&run->bench, &run->configs[first + i], false, &c.table, run->err) ||
+            (c.table && !solve(run, &c, INT64_MAX)))
+            return false;
+    }
+    if (!rank_more(run, t->first, INT64_MAX))
+        return false;
+    for (int i = 0; i < run->candidate_count; i++)
+        run->candidates[i].judged |= run->candidates[i].config >= first;
+    t->below_ns = INT64_MAX / 4; /* any step, and some room above it */
+    find_leaders(run, t);
+    return true;
+}
+
 static bool try_blindly(const struct trial *t)
 {
     struct run *run = t->run;
@@ -440,16 +461,23 @@ bool unbounded_try(struct run *run)
     t.first = run->candidate_count;
     if (run->unbounded_count == 0 || run->options->keep_all)
         return true;
-    end_turns(run);
-    if (run->result->plan_count > 0) {
-        t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
-        find_leaders(run, &t);
-    } else if (!try_blindly(&t) || !rank_more(run, t.first, INT64_MAX)) {
-        return false;
+    if (run->options->leader_count > 0) {
+        if (!solve_leaders(&t))
+            return false;
+    } else {
+        end_turns(run);
+        t.below_ns = run_best_step_ns(run);
+        if (run->result->plan_count > 0)
+            find_leaders(run, &t);
     }
-    if (t.leader_count > 0 && !try_proposals(&t))
+    if (t.leader_count > 0 &&
+        !(try_proposals(&t) && judge_new(run, t.first, t.below_ns + t.below_ns / TRIAL_DOUBT_SHARE)))
         return false;
-    return judge_new(run, t.first, t.below_ns < INT64_MAX ? t.below_ns + t.below_ns / TRIAL_DOUBT_SHARE : INT64_MAX);
+    if (run->result->plan_count > 0)
+        return true;
+    t.first = run->candidate_count;
+    end_turns(run);
+    return try_blindly(&t) && rank_more(run, t.first, INT64_MAX) && judge_new(run, t.first, INT64_MAX);
 }
 
 bool unbounded_try_joined(struct run *run)
