@@ -533,9 +533,11 @@ bool layout_wait_for_bytes(struct program *program, struct error *err)
     }
     most.used = arena_alloc(&scratch, own + 1, sizeof *most.used);
     ok = ok && most.used;
-    for (int s = 0; ok && s < program->stage_count; s++)
-        ok = wait_for_most(program, s, &most, &extras);
-    ok = ok && merge_waits(program, &extras);
+    for (int s = 0; ok && s < program->stage_count; s++) {
+        extras.count = 0;
+        ok = wait_for_most(program, s, &most, &extras) &&
+             merge_stage(program, &program->stages[s], extras.list, extras.count);
+    }
     if (!ok)
         fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for waits");
     free(extras.list);
