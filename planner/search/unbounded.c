@@ -51,7 +51,7 @@ static bool bound_one(struct run *run, int index)
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
-    return first_bounds_simulation(run, index, table, INT64_MAX);
+    return first_bounds_simulation(run, index, table, run_best_step_ns(run)); /* nobody asks for more */
 }
 
 bool unbounded_bound(struct run *run)
