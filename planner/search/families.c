@@ -98,7 +98,7 @@ static bool solve_for_families(struct run *run, struct families *f, struct job *
 {
     for (int i = 0; i < count; i++) {
         jobs[i].enough_ns = 1;
-        jobs[i].below_ns = f->rough ? f->below_ns : limit_of(run, f, jobs[i].config);
+        jobs[i].below_ns = limit_of(run, f, jobs[i].config);
     }
     if (!propose_solve(run, jobs, count, f->below_ns, f->rough ? FAMILY_GAP_PPM : 0))
         return false;
@@ -257,12 +257,12 @@ bool families_solve(struct run *run)
         families.solves_left *=
             SMALL_MORE * (run->bench.facts->cluster->group_count == MOST_ORDERED_GROUPS ? ORDERS_MORE : 1);
         families.looks_left = families.solves_left * FAMILY_LOOKS;
-        const struct candidate best = { .config = run->best_config,
-                                        .table = run->best_table,
-                                        .solution = run->best_solution,
-                                        .capacity_bytes = run->capacity_bytes };
-        if (!note_walk(run, &families, best))
-            return false;
     }
+    const struct candidate best = { .config = run->best_config,
+                                    .table = run->best_table,
+                                    .solution = run->best_solution,
+                                    .capacity_bytes = run->capacity_bytes };
+    if (!note_walk(run, &families, best))
+        return false;
     return solve_families(run, &families) && (run_stops(run) || solve_files_order(run));
 }
