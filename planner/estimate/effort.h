@@ -100,15 +100,14 @@ enum {
     DEAR_TRIES = 6,        /* or so many were looked at, */
     DEAR_BUDGETS = 16,     /* of up to so many budgets each. */
     KIN_PERMILLE = 1,      /* So far may the walk of a large plan be off beside what it was off for one of its family, */
-    OTHER_PERMILLE = 10,   /* for another with the same schedule, */
-    STRANGER_PERMILLE = 20, /* or for any; no more where a simulation takes more than a budget: llama-3-405b on 2048x8
-                               h100-sxm would gain 0.06 % by a fifth of its time. */
+    OTHER_PERMILLE = 10,   /* or for another with the same schedule; no more where a simulation takes more than a
+                              budget: llama-3-405b on 2048x8 h100-sxm would gain 0.06 % by a fifth of its time. */
     JUDGED_DEAR = 300000,  /* Where a simulation takes more than this, kin is simulated that promises to be shorter by
                               KIN_PERMILLE, */
     DEAR_PERMILLE = 3,     /* and others are doubted so far: llama-3-70b on 8x8 h100-sxm simulates 1 plan and not 4. */
     SOON_JUDGED = 50000,   /* Plans of small models that take less are simulated all the same, else bert-large on 2x4
-                              rtx4090 takes 2 % longer; of others the walk is doubted as far */
-    SPREAD_OF = 3,         /* as it was seen to be off by so many plans. */
+                              rtx4090 takes 2 % longer; of others the walk is doubted by half of what */
+    SPREAD_OF = 3,         /* so many plans differ in how far it was off, by all where their schedules are others. */
     MAX_SHRINKS = 6,       /* How often a candidate whose layout does not fit is solved again with less memory. */
     SHRUNK_GAP_PPM = 1000, /* How closely. */
     ROOM_PERMILLE = 2,     /* A plan leaves room for its layout beforehand where that lengthens it by so little. */

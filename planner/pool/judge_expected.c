@@ -68,17 +68,17 @@ static double spread_of(const struct run *run, const struct candidate *like, boo
  * looks are dear. */
 static double doubt_of(const struct run *run, const struct candidate *simulated, enum kinship kinship)
 {
-    static const double usual[] = {
-        [STRANGERS] = STRANGER_PERMILLE / 1e3, [OF_SCHEDULE] = OTHER_PERMILLE / 1e3, [KIN] = KIN_PERMILLE / 1e3
-    };
+    static const double usual[] = { [OF_SCHEDULE] = OTHER_PERMILLE / 1e3, [KIN] = KIN_PERMILLE / 1e3 };
     if (simulated->effort > JUDGED_DEAR && kinship == KIN)
         return -KIN_PERMILLE / 1e3;
     if (simulated->effort > JUDGE_BUDGET)
         return 0;
     if (simulated->effort > JUDGED_DEAR && kinship == OF_SCHEDULE)
         return DEAR_PERMILLE / 1e3;
-    double spread = run_is_small(run) ? spread_of(run, simulated, kinship == STRANGERS) : 0;
-    return usual[kinship] > spread ? usual[kinship] : spread;
+    if (!run_is_small(run))
+        return usual[kinship];
+    double spread = spread_of(run, simulated, kinship == STRANGERS);
+    return kinship == OF_SCHEDULE ? spread / 2 : spread;
 }
 
 /* A plan that differs in what decides nothing, such as how a layer without weights shards them, takes as long by the
@@ -94,8 +94,11 @@ bool judge_cannot_win(const struct run *run, const struct candidate *c)
     for (int i = 0; i < run->candidate_count; i++) {
         const struct candidate *other = &run->candidates[i];
         enum kinship kinship = kinship_of(run, other, c);
-        if (!is_timed(other) || (int)kinship < max_i64(farthest, nearest) || (small && other->effort < SOON_JUDGED))
+        bool soon = small && other->effort < SOON_JUDGED;
+        if (!is_timed(other) || (int)kinship < max_i64(farthest, nearest) || (soon && kinship < KIN))
             continue;
+        if (soon)
+            return false;
         if (!small && other->ranked_ns == c->ranked_ns &&
             config_equal_but(&run->configs[other->config], &run->configs[c->config], BUT_PREFETCH | BUT_EXTRA))
             return true;
