@@ -126,18 +126,6 @@ static bool walk_open(struct ideals_walk *w, const struct cut_problem *p, struct
     return good || fail_memory(w->err);
 }
 
-static void walk_free(struct ideals_walk *w)
-{
-    for (int r = 0; w->row && r < w->rows; r++) {
-        free(w->row[r].set);
-        free(w->row[r].rest);
-        free(w->row[r].way);
-    }
-    free(w->cells);
-    free(w->tries);
-    arena_free(&w->arena);
-}
-
 /* ---- rows ---- */
 
 /* Of stages of one mesh each; false: one lacks room for nothing at all. */
@@ -548,6 +536,13 @@ bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_
     w.cap_ns = INT64_MAX;
     w.most_ns = most_sum(problem, bound_ns);
     good = good && descend(&w, bound_ns, verdict, witness);
-    walk_free(&w);
+    for (int r = 0; w.row && r < w.rows; r++) {
+        free(w.row[r].set);
+        free(w.row[r].rest);
+        free(w.row[r].way);
+    }
+    free(w.cells);
+    free(w.tries);
+    arena_free(&w.arena);
     return good;
 }

@@ -13,18 +13,6 @@ static bool comes_before(const struct before *b, int layer, int other)
     return b->bits[(size_t)other * (size_t)b->words + (size_t)(layer / 64)] >> (layer % 64) & 1;
 }
 
-static void find_before(struct before *b, const struct graph *graph)
-{
-    size_t words = (size_t)b->words;
-    for (int l = 0; l < graph->layer_count; l++)
-        for (int i = 0; i < graph->layers[l].input_count; i++) {
-            int from = graph->layers[l].input_layers[i];
-            for (size_t w = 0; w < words; w++)
-                b->bits[(size_t)l * words + w] |= b->bits[(size_t)from * words + w];
-            b->bits[(size_t)l * words + (size_t)(from / 64)] |= UINT64_C(1) << (from % 64);
-        }
-}
-
 static bool deal_out(struct orders *o, struct arena *arena, const struct before *before)
 {
     size_t layers = (size_t)o->layer_count;
@@ -148,8 +136,14 @@ bool orders_list(struct orders *out, struct arena *arena, const struct graph *gr
     *out = (struct orders){ .layer_count = graph->layer_count };
     before.bits = arena_alloc(arena, (size_t)graph->layer_count * (size_t)before.words, sizeof *before.bits);
     bool good = before.bits != NULL;
-    if (good)
-        find_before(&before, graph);
+    for (int l = 0; good && l < graph->layer_count; l++)
+        for (int i = 0; i < graph->layers[l].input_count; i++) {
+            int from = graph->layers[l].input_layers[i];
+            uint64_t *own = &before.bits[(size_t)l * (size_t)before.words];
+            for (int w = 0; w < before.words; w++)
+                own[w] |= before.bits[(size_t)from * (size_t)before.words + (size_t)w];
+            own[from / 64] |= UINT64_C(1) << (from % 64);
+        }
     good = good && deal_out(out, arena, &before) && list_sets(&list, most);
     out->count = list.count;
     if (good && list.count <= most)

@@ -280,18 +280,6 @@ static bool list_options(struct stage_solver *s, const struct stage_content *con
     return true;
 }
 
-static void set_scales(struct stage_solver *s)
-{
-    s->cost_scale = 1;
-    for (int r = 0; r < LIMIT_COUNT; r++)
-        s->scale[r] = 1;
-    for (int i = 0; i < s->option_count; i++) {
-        s->cost_scale = fmax(s->cost_scale, (double)s->option[i].cost);
-        for (int r = 0; r < LIMIT_COUNT; r++)
-            s->scale[r] = fmax(s->scale[r], fabs((double)s->option[i].use[r]));
-    }
-}
-
 /* Rows: the limits, then one of each group. */
 static void make_program(struct stage_solver *s)
 {
@@ -314,16 +302,6 @@ static void make_program(struct stage_solver *s)
         glp_set_mat_col(s->program, i + 1, LIMIT_COUNT + 1, index, value);
         glp_set_col_kind(s->program, i + 1, GLP_IV);
     }
-}
-
-static void list_peaks(struct stage_solver *s)
-{
-    for (int i = 0; i < s->option_count; i++)
-        s->peaks[i] = s->option[i].peak;
-    qsort(s->peaks, (size_t)s->option_count, sizeof *s->peaks, compare_i64);
-    for (int i = 0; i < s->option_count; i++)
-        if (i == 0 || s->peaks[i] != s->peaks[s->peak_count - 1])
-            s->peaks[s->peak_count++] = s->peaks[i];
 }
 
 /* cap_ns of each of the stage's times, less what waiting takes of it. */
@@ -379,8 +357,20 @@ static bool stage_open(struct stage_solver *s, const struct stage_content *conte
 {
     if (!list_options(s, content, err))
         return false;
-    set_scales(s);
-    list_peaks(s);
+    s->cost_scale = 1;
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        s->scale[r] = 1;
+    for (int i = 0; i < s->option_count; i++) {
+        s->cost_scale = fmax(s->cost_scale, (double)s->option[i].cost);
+        for (int r = 0; r < LIMIT_COUNT; r++)
+            s->scale[r] = fmax(s->scale[r], fabs((double)s->option[i].use[r]));
+    }
+    for (int i = 0; i < s->option_count; i++)
+        s->peaks[i] = s->option[i].peak;
+    qsort(s->peaks, (size_t)s->option_count, sizeof *s->peaks, compare_i64);
+    for (int i = 0; i < s->option_count; i++)
+        if (i == 0 || s->peaks[i] != s->peaks[s->peak_count - 1])
+            s->peaks[s->peak_count++] = s->peaks[i];
     return true;
 }
 

@@ -22,22 +22,6 @@ static int fill_out_rows(const struct dag_edge *sorted, int edge_count, int *fir
     return kept;
 }
 
-static void fill_in_rows(int node_count, const int *first_out, const int *out, int *first_in, int *in)
-{
-    int edges = first_out[node_count];
-    memset(first_in, 0, (size_t)(node_count + 1) * sizeof *first_in);
-    for (int e = 0; e < edges; e++)
-        first_in[out[e] + 1]++;
-    for (int v = 0; v < node_count; v++)
-        first_in[v + 1] += first_in[v];
-    for (int u = 0; u < node_count; u++)
-        for (int e = first_out[u]; e < first_out[u + 1]; e++)
-            in[first_in[out[e]]++] = u;
-    for (int v = node_count; v > 0; v--)
-        first_in[v] = first_in[v - 1];
-    first_in[0] = 0;
-}
-
 /* Kahn's algorithm, depth first among what is ready: a branch is finished before the next begins, which keeps the cuts
  * along the order narrow. Returns how many nodes found a place. */
 static int sort_nodes(const struct dag *dag, int *order, int *place, int *waits, int *ready)
@@ -90,7 +74,17 @@ bool dag_build(struct dag *out, struct arena *arena, int node_count, const struc
         qsort(sorted, m, sizeof *sorted, by_ends);
     }
     int kept = fill_out_rows(sorted, edge_count, first_out, row, node_count);
-    fill_in_rows(node_count, first_out, row, first_in, in);
+    memset(first_in, 0, (size_t)(node_count + 1) * sizeof *first_in);
+    for (int e = 0; e < first_out[node_count]; e++)
+        first_in[row[e] + 1]++;
+    for (int v = 0; v < node_count; v++)
+        first_in[v + 1] += first_in[v];
+    for (int u = 0; u < node_count; u++)
+        for (int e = first_out[u]; e < first_out[u + 1]; e++)
+            in[first_in[row[e]]++] = u;
+    for (int v = node_count; v > 0; v--)
+        first_in[v] = first_in[v - 1];
+    first_in[0] = 0;
     struct dag dag = { node_count, kept, first_out, row, first_in, in, order, place };
     if (sort_nodes(&dag, order, place, waits, ready) < node_count) {
         int node = node_on_cycle(&dag, place);

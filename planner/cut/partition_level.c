@@ -289,25 +289,20 @@ static bool repeats(const struct solver *s, int level)
            s->levels[level].micro_batches == s->levels[level - 1].micro_batches;
 }
 
-/* The most that one layer of the class adds. */
-static void find_most(const struct solver *s, int class_index, int64_t *path, int64_t *high)
-{
-    *path = *high = 0;
-    for (int at = 0; at < s->level_count; at++)
-        for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
-            const struct layer_price *p = price_at(s->levels[at].table, class_index, i);
-            const struct knapsack_option o = make_option(s, at, p, false, 0);
-            *path = max_i64(*path, path_ns(p));
-            *high = max_i64(*high, max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
-        }
-}
-
 static void set_most(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
     int64_t *path = s->scratch.class_price, *high = &s->scratch.class_price[s->classes];
-    for (int c = 0; c < s->classes; c++)
-        find_most(s, c, &path[c], &high[c]);
+    for (int c = 0; c < s->classes; c++) {
+        path[c] = high[c] = 0; /* the most that one layer of the class adds */
+        for (int at = 0; at < s->level_count; at++)
+            for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
+                const struct layer_price *p = price_at(s->levels[at].table, c, i);
+                const struct knapsack_option o = make_option(s, at, p, false, 0);
+                path[c] = max_i64(path[c], path_ns(p));
+                high[c] = max_i64(high[c], max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
+            }
+    }
     for (int at = 1; at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
         if (layer < 0)

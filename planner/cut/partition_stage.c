@@ -209,16 +209,6 @@ static struct record *new_record(struct solver *s, struct cell *cell)
     return &cell->records[at];
 }
 
-static void list_counts(const struct solver *s, const struct knapsack *knapsack, const int *count,
-                        struct layer_count *out)
-{
-    for (int g = 0; g < knapsack->group_count; count += knapsack->groups[g++].option_count)
-        for (int i = 0; i < knapsack->groups[g].option_count; i++)
-            if (count[i] > 0)
-                *out++ = (struct layer_count){ s->scratch.group_first[g] + i, count[i] };
-    *out = (struct layer_count){ 0 };
-}
-
 static bool keep_answer(struct solver *s, struct cell *cell, int level, int first, int end,
                         const struct knapsack *knapsack, const struct knapsack_result *answer)
 {
@@ -239,7 +229,13 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, int firs
     }
     if (!record->counts)
         return false;
-    list_counts(s, knapsack, answer->counts, record->counts);
+    const int *count = answer->counts;
+    struct layer_count *out = record->counts;
+    for (int g = 0; g < knapsack->group_count; count += knapsack->groups[g++].option_count)
+        for (int i = 0; i < knapsack->groups[g].option_count; i++)
+            if (count[i] > 0)
+                *out++ = (struct layer_count){ s->scratch.group_first[g] + i, count[i] };
+    *out = (struct layer_count){ 0 };
     const struct chain *chain = s->problem->chain;
     struct stage_place place = { s->levels[level].table, s->levels[level].micro_batches, s->levels[level].in_flight };
     struct stage_sums sums = level_sums(&place, s->span.apart, chain, first, end, record->counts);

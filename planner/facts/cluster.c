@@ -91,19 +91,16 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
     return matmul_surfaces_hash(hash, d->surfaces, d->surface_count);
 }
 
-static uint64_t hash_level(uint64_t hash, const struct link_level *level)
-{
-    hash = hash_i64(hash_i64(hash_i64(hash, level->fanout), level->latency_ns), level->shared);
-    hash = hash_double(hash_double(hash, level->bytes_per_s), level->efficiency);
-    return hash_i64(hash_double(hash, level->switch_reduce_factor), level->switch_reduce_latency_ns);
-}
-
 uint64_t cluster_hash_type(uint64_t hash, const struct node_type *type, int level_count)
 {
     hash = hash_device(hash, &type->device);
     hash = hash_i64(hash_i64(hash, type->memory_bytes), level_count);
-    for (int i = 0; i < level_count; i++)
-        hash = hash_level(hash, &type->levels[i]);
+    for (int i = 0; i < level_count; i++) {
+        const struct link_level *level = &type->levels[i];
+        hash = hash_i64(hash_i64(hash_i64(hash, level->fanout), level->latency_ns), level->shared);
+        hash = hash_double(hash_double(hash, level->bytes_per_s), level->efficiency);
+        hash = hash_i64(hash_double(hash, level->switch_reduce_factor), level->switch_reduce_latency_ns);
+    }
     return hash;
 }
 

@@ -217,21 +217,6 @@ static bool reduce(struct knapsack_solver *s, int64_t peak, int64_t charged)
     return true;
 }
 
-/* Multipliers that the caller has from a similar problem. */
-static void take_multipliers(struct knapsack_solver *s, const double *given)
-{
-    for (int r = 0; r < s->rows; r++)
-        s->lambda[r] = given ? fmax(given[s->row_of[r]], 0) * s->cost_scale / s->row_scale[r] : 0;
-}
-
-static void give_multipliers(const struct knapsack_solver *s, double *out)
-{
-    for (int r = 0; r < KNAPSACK_ROWS; r++)
-        out[r] = 0;
-    for (int r = 0; r < s->rows; r++)
-        out[s->row_of[r]] = s->lambda[r] * s->row_scale[r] / s->cost_scale;
-}
-
 /* Nothing below the bound is worth a look: open_bound is what others have already. */
 static bool is_settled(const struct knapsack_solver *s, int64_t bound, int64_t open_bound)
 {
@@ -248,12 +233,15 @@ static int64_t bound_all(struct knapsack_solver *s, int64_t open_bound, double *
             lo[i] = 0;
             hi[i] = s->problem->groups[g].count;
         }
-    take_multipliers(s, multipliers);
+    for (int r = 0; r < s->rows; r++)
+        s->lambda[r] = fmax(multipliers[s->row_of[r]], 0) * s->cost_scale / s->row_scale[r];
     int64_t bound = knapsack_bound(s, lo, hi);
     if (is_settled(s, bound, open_bound))
         return bound;
     bound = max_i64(bound, knapsack_relax(s, lo, hi, s->mean));
-    give_multipliers(s, multipliers);
+    memset(multipliers, 0, KNAPSACK_ROWS * sizeof *multipliers);
+    for (int r = 0; r < s->rows; r++)
+        multipliers[s->row_of[r]] = s->lambda[r] * s->row_scale[r] / s->cost_scale;
     if (!knapsack_closed(s, bound))
         knapsack_offer_rounded(s, lo, hi, s->mean);
     s->nodes++;

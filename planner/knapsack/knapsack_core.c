@@ -335,22 +335,6 @@ static void sift(struct core *c)
     c->label_count = c->beam;
 }
 
-/* The items that are left of the group are at its base, which other multipliers charge for. */
-static void leave_group(struct core *c, int group)
-{
-    int kept = 0;
-    for (int i = 0; i < c->label_count; i++) {
-        struct label l = c->labels[i];
-        for (int v = 1; v < c->vectors; v++)
-            l.reduced[v] =
-                saturated((int128)l.reduced[v] + (int128)c->reduced[c->base[group]][v] * (c->spare[group] - l.used));
-        l.used = 0;
-        if (!dead(c, &l))
-            c->labels[kept++] = l;
-    }
-    c->label_count = kept;
-}
-
 static bool enter_option(struct core *c, int group, int place)
 {
     int option = c->option_order[place];
@@ -404,7 +388,18 @@ static bool sweep(struct core *c, int beam)
         for (int place = s->first[g]; place < s->first[g + 1] && c->label_count > 0 && !c->too_many; place++)
             if (!enter_option(c, g, place))
                 return false;
-        leave_group(c, g);
+        /* The items that are left of the group are at its base, which other multipliers charge for. */
+        int kept = 0;
+        for (int i = 0; i < c->label_count; i++) {
+            struct label l = c->labels[i];
+            for (int v = 1; v < c->vectors; v++)
+                l.reduced[v] =
+                    saturated((int128)l.reduced[v] + (int128)c->reduced[c->base[g]][v] * (c->spare[g] - l.used));
+            l.used = 0;
+            if (!dead(c, &l))
+                c->labels[kept++] = l;
+        }
+        c->label_count = kept;
     }
     return true;
 }
@@ -433,17 +428,6 @@ static bool core_start(struct core *c, struct knapsack_solver *s, const int *lo,
     return true;
 }
 
-static void core_free(struct core *c)
-{
-    free(c->reduced);
-    free(c->hardness);
-    free(c->base);
-    free(c->labels);
-    free(c->next);
-    free(c->sorted);
-    free(c->traces);
-}
-
 bool knapsack_core(struct knapsack_solver *s, const int *lo, const int *hi, const int *beams, bool *done)
 {
     struct core c;
@@ -458,7 +442,13 @@ bool knapsack_core(struct knapsack_solver *s, const int *lo, const int *hi, cons
         good = *done || sweep(&c, beams[b]);
         *done = *done || (good && !c.truncated && !c.too_many);
     }
-    core_free(&c);
+    free(c.reduced);
+    free(c.hardness);
+    free(c.base);
+    free(c.labels);
+    free(c.next);
+    free(c.sorted);
+    free(c.traces);
     s->out_of_memory = s->out_of_memory || !good;
     return good;
 }

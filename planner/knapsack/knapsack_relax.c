@@ -107,8 +107,11 @@ static void fill_group(struct knapsack_solver *s, int group, const int *hi, cons
         list_used(s, x, from, to);
 }
 
-static void price_options(const struct knapsack_solver *s, double *price)
+/* The cheapest point of the box for s->lambda, into s->point and s->used; returns its Lagrangian value in scaled
+ * doubles. price has room for all options. */
+static double price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price)
 {
+    double value = 0;
     memcpy(price, s->scaled_cost, (size_t)s->option_total * sizeof *price);
     for (int r = 0; r < s->rows; r++) {
         double lambda = s->lambda[r], scale = s->row_scale[r];
@@ -117,14 +120,6 @@ static void price_options(const struct knapsack_solver *s, double *price)
         for (int i = 0; i < s->option_total; i++)
             price[i] += lambda * row[i] * scale;
     }
-}
-
-/* The cheapest point of the box for s->lambda, into s->point and s->used; returns its Lagrangian value in scaled
- * doubles. price has room for all options. */
-static double price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price)
-{
-    double value = 0;
-    price_options(s, price);
     memcpy(s->point, lo, (size_t)s->option_total * sizeof *lo);
     s->used_count = 0;
     for (int g = 0; g < s->problem->group_count; g++)

@@ -54,25 +54,20 @@ enum order_kind {
     ORDER_KIND_COUNT
 };
 
-/* By first use, the longest first. */
-static void sort_in_time(struct place_work *w)
-{
-    for (int i = 0, first = 0; i < w->count; i++) {
-        int item = w->starts[i].item;
-        w->order[i] =
-            (struct ranked){ w->items[item].first, (int64_t)w->items[item].first - w->items[item].last - 1, item };
-        if (i + 1 < w->count && w->starts[i + 1].key == w->starts[i].key)
-            continue;
-        if (i > first)
-            qsort(&w->order[first], (size_t)(i + 1 - first), sizeof *w->order, place_compare_ranked);
-        first = i + 1;
-    }
-}
-
 static void sort_items(struct place_work *w, enum order_kind kind)
 {
     if (kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW) {
-        sort_in_time(w);
+        /* By first use, of equals the longest first. */
+        for (int i = 0, first = 0; i < w->count; i++) {
+            int item = w->starts[i].item;
+            w->order[i] =
+                (struct ranked){ w->items[item].first, (int64_t)w->items[item].first - w->items[item].last - 1, item };
+            if (i + 1 < w->count && w->starts[i + 1].key == w->starts[i].key)
+                continue;
+            if (i > first)
+                qsort(&w->order[first], (size_t)(i + 1 - first), sizeof *w->order, place_compare_ranked);
+            first = i + 1;
+        }
         if (w->any_again && kind == ORDER_TIME_LOW) {
             /* Those with two lives first, in the order of time too. */
             for (int i = 0; i < w->count; i++) {

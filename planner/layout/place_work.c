@@ -49,18 +49,6 @@ static struct reach reach_of(const struct place_work *w, int first, int last)
     return reach;
 }
 
-static bool find_reaches(struct place_work *w)
-{
-    w->reach = arena_alloc(&w->arena, w->any_again ? 2 * (size_t)w->count : (size_t)w->count, sizeof *w->reach);
-    for (int i = 0; i < w->count && w->reach; i++) {
-        const struct place_item *it = &w->items[i];
-        w->reach[i] = reach_of(w, it->first, it->last);
-        if (it->again_last > 0)
-            w->reach[w->count + i] = reach_of(w, it->again_first, it->again_last);
-    }
-    return w->reach != NULL;
-}
-
 bool place_work_open(struct place_work *w, const struct place_item *items, int count)
 {
     size_t n = (size_t)count;
@@ -92,7 +80,14 @@ bool place_work_open(struct place_work *w, const struct place_item *items, int c
 bool place_lists_open(struct place_work *w)
 {
     int most[SPAN_COUNT] = { 0 };
-    if (!find_reaches(w))
+    w->reach = arena_alloc(&w->arena, w->any_again ? 2 * (size_t)w->count : (size_t)w->count, sizeof *w->reach);
+    for (int i = 0; i < w->count && w->reach; i++) {
+        const struct place_item *it = &w->items[i];
+        w->reach[i] = reach_of(w, it->first, it->last);
+        if (it->again_last > 0)
+            w->reach[w->count + i] = reach_of(w, it->again_first, it->again_last);
+    }
+    if (!w->reach)
         return false;
     for (int i = 0; i < (w->any_again ? 2 : 1) * w->count; i++)
         for (int level = 0; level < SPAN_LEVELS; level++)

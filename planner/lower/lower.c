@@ -314,23 +314,6 @@ static void link_slots(int *head, int *next, int segment, const struct operand *
     }
 }
 
-static bool link_readers(struct lowering *l)
-{
-    const struct graph *graph = l->graph;
-    memset(l->known.reader_head, -1, sizeof(int) * (size_t)graph->value_count);
-    memset(l->known.use_head, -1, sizeof(int) * (size_t)graph->weight_count);
-    for (int i = 0; i < graph->segment_count; i++) {
-        for (int k = 0; k < graph->segments[i].weight_count; k++)
-            l->known.use_count[graph->segments[i].weight[k].id]++;
-    }
-    for (int i = graph->segment_count - 1; i >= 0; i--) {
-        link_slots(l->known.reader_head, l->known.reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
-        link_slots(l->known.use_head, l->known.use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
-        recipe_layouts(graph, l->plan, l->program->assignments, i, recipe_of(l, i));
-    }
-    return true;
-}
-
 /* An arena gives a valid pointer for nothing, so only memory can fail here. */
 static bool open_lowering(struct lowering *l)
 {
@@ -375,7 +358,18 @@ static bool open_lowering(struct lowering *l)
         for (int atom = 0; atom < MAX_ATOMS; atom++)
             l->in_place &= !dimensions[l->plan->layers[i].dim[atom]]->defer;
     }
-    return link_readers(l);
+    memset(l->known.reader_head, -1, sizeof(int) * (size_t)graph->value_count);
+    memset(l->known.use_head, -1, sizeof(int) * (size_t)graph->weight_count);
+    for (int i = 0; i < graph->segment_count; i++) {
+        for (int k = 0; k < graph->segments[i].weight_count; k++)
+            l->known.use_count[graph->segments[i].weight[k].id]++;
+    }
+    for (int i = graph->segment_count - 1; i >= 0; i--) {
+        link_slots(l->known.reader_head, l->known.reader_next, i, graph->segments[i].in, graph->segments[i].in_count);
+        link_slots(l->known.use_head, l->known.use_next, i, graph->segments[i].weight, graph->segments[i].weight_count);
+        recipe_layouts(graph, l->plan, l->program->assignments, i, recipe_of(l, i));
+    }
+    return true;
 }
 
 static bool run_clock(struct lowering *l)

@@ -269,25 +269,13 @@ int lower_add_buffer_like(struct lowering *l, int source, const struct layout *l
     return lower_add_buffer(l, next);
 }
 
-static int converted(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
-{
-    int buffer = lower_add_buffer_like(l, source, layout, kind);
-    if (!l->failed && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
-        link_version(l, kind == BUFFER_VALUE_GRADIENT, buffer);
-    return buffer;
-}
-
-static enum fold fold_of(const struct lowering *l, const struct buffer *buffer)
-{
-    return buffer->kind == BUFFER_VALUE ? l->graph->values[buffer->id].partial : FOLD_SUM;
-}
-
 int lower_convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume,
                          const struct site *site)
 {
     struct conversion path[MAX_CONVERSIONS];
     int count = l->failed ? 0 : lower_path_between(l, source, to, path), now = source;
-    enum fold fold = l->failed ? FOLD_SUM : fold_of(l, buffer_at(l, source));
+    bool is_value = !l->failed && buffer_at(l, source)->kind == BUFFER_VALUE;
+    enum fold fold = is_value ? l->graph->values[buffer_at(l, source)->id].partial : FOLD_SUM;
     if (count < 0) {
         l->failed = true;
         fail_kind(l->err, ERROR_BUG, "no conversion between two layouts of buffer %d (layer %d)", source, site->layer);
@@ -299,7 +287,9 @@ int lower_convert_buffer(struct lowering *l, int source, const struct layout *to
         if (in_place) {
             buffer_at(l, now)->layout = path[i].to;
         } else {
-            next = converted(l, now, &path[i].to, last ? kind : BUFFER_TEMPORARY);
+            next = lower_add_buffer_like(l, now, &path[i].to, last ? kind : BUFFER_TEMPORARY);
+            if (!l->failed && last && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
+                link_version(l, kind == BUFFER_VALUE_GRADIENT, next);
         }
         bool sums = path[i].op == OP_ALL_REDUCE || path[i].op == OP_REDUCE || path[i].op == OP_REDUCE_SCATTER ||
                     path[i].op == OP_REDISTRIBUTE;

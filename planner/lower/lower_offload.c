@@ -54,17 +54,6 @@ static void note_access(const struct trips *t, const struct instr *instr, int in
         trip->first = index;
 }
 
-static void note_accesses(const struct trips *t, const struct stage_program *list)
-{
-    struct access access;
-    for (int i = 0; i < t->buffer_count; i++)
-        t->trip[i] = (struct trip){ -1, -1, -1, false, -1, -1, -1, -1 };
-    for (int i = 0; i < list->instr_count; i++)
-        for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
-            if (access_at(t->l->program, &list->instrs[i], slot, &access))
-                note_access(t, &list->instrs[i], i, &access);
-}
-
 static void number_visits(struct trips *t, const struct stage_program *list)
 {
     const struct instr *inside = NULL;
@@ -104,14 +93,6 @@ static int plan_trips(struct trips *t)
     return count;
 }
 
-/* A buffer like the one that leaves. */
-static int stand_in(struct lowering *l, int buffer, bool host)
-{
-    struct buffer like = *buffer_at(l, buffer);
-    like.host = host;
-    return lower_add_buffer(l, like);
-}
-
 /* One copy for all values of a border that are of one micro-batch. */
 static void copy_values(const struct trips *t, enum op op, int head, int layer)
 {
@@ -122,23 +103,15 @@ static void copy_values(const struct trips *t, enum op op, int head, int layer)
         struct trip *trip = trip_of(t, b);
         int micro = buffer_at(l, b)->micro, *made = out ? &trip->away : &trip->back;
         struct site site = { .phase = out ? PHASE_FORWARD : PHASE_BACKWARD_INPUT, .layer = layer, .micro = micro };
-        *made = stand_in(l, b, out);
+        struct buffer like = *buffer_at(l, b);
+        like.host = out;
+        *made = lower_add_buffer(l, like);
         int pair = lower_add_pair(l, out ? b : trip->away, *made);
         if (!instr || instr->micro != micro) {
             instr = emit(l, op, out ? LANE_COPY_OUT : LANE_COPY_IN, &site);
             instr->pair_first = pair;
         }
         instr->pair_count++;
-    }
-}
-
-static void rename_accesses(const struct trips *t, struct instr *instr, int index)
-{
-    struct access access;
-    for (int slot = 0; slot < access_slots(instr); slot++) {
-        const struct trip *trip = access_at(t->l->program, instr, slot, &access) ? trip_of(t, access.buffer) : NULL;
-        if (trip && trip->back >= 0 && index >= trip->first)
-            *access_place(t->l->program, instr, slot) = trip->back;
     }
 }
 
@@ -165,17 +138,13 @@ static void insert_copies(struct trips *t, int count)
         }
         struct instr *copy = &list->instrs[list->instr_count++];
         *copy = old[i];
-        rename_accesses(t, copy, i);
+        struct access access;
+        for (int slot = 0; slot < access_slots(copy); slot++) {
+            const struct trip *trip = access_at(t->l->program, copy, slot, &access) ? trip_of(t, access.buffer) : NULL;
+            if (trip && trip->back >= 0 && i >= trip->first)
+                *access_place(t->l->program, copy, slot) = trip->back;
+        }
     }
-}
-
-static bool any_offload(const struct lowering *l)
-{
-    bool any = false;
-    for (int c = 0; c < l->here.chunk_count; c++)
-        for (int s = l->here.chunks[c].first; s < l->here.chunks[c].end; s++)
-            any |= plan_layer_offloads_activations(&l->plan->layers[l->graph->segments[s].layer]);
-    return any;
 }
 
 void offload_activations(struct lowering *l)
@@ -184,7 +153,11 @@ void offload_activations(struct lowering *l)
     struct trips t = { .l = l,
                        .first_buffer = l->made.first_buffer,
                        .buffer_count = l->program->buffer_count - l->made.first_buffer };
-    if (l->failed || !any_offload(l))
+    bool any = false;
+    for (int c = 0; c < l->here.chunk_count; c++)
+        for (int s = l->here.chunks[c].first; s < l->here.chunks[c].end; s++)
+            any |= plan_layer_offloads_activations(&l->plan->layers[l->graph->segments[s].layer]);
+    if (l->failed || !any)
         return;
     size_t instrs = (size_t)list->instr_count;
     t.trip = arena_alloc(&l->scratch, (size_t)t.buffer_count, sizeof *t.trip);
@@ -196,7 +169,13 @@ void offload_activations(struct lowering *l)
         lower_memory(l);
         return;
     }
-    note_accesses(&t, list);
+    struct access access;
+    for (int i = 0; i < t.buffer_count; i++)
+        t.trip[i] = (struct trip){ -1, -1, -1, false, -1, -1, -1, -1 };
+    for (int i = 0; i < list->instr_count; i++)
+        for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
+            if (access_at(t.l->program, &list->instrs[i], slot, &access))
+                note_access(&t, &list->instrs[i], i, &access);
     number_visits(&t, list);
     int count = plan_trips(&t);
     if (count > 0)

@@ -367,21 +367,6 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
     return true;
 }
 
-static void copy_decisions(struct plan *plan, const struct decision_fields *in)
-{
-    plan->batch = in->batch;
-    plan->sequence = in->sequence;
-    plan->vocab_multiple = in->vocab_multiple;
-    plan->dtype = (enum dtype)in->dtype;
-    plan->micro_batch_count = (int)in->micro_batches;
-    plan->extra_in_flight = (int)in->extra_in_flight;
-    plan->bucket_bytes = in->bucket_bytes;
-    plan->prefetch = (int)in->prefetch;
-    plan->loss_chunks = (int)in->loss_chunks;
-    plan->clock = in->clock;
-    plan->clip_norm = in->clip_norm;
-}
-
 static bool read_schedule(const struct json *decisions, const char *name, int *out, struct error *err)
 {
     int count = 0;
@@ -408,7 +393,17 @@ static bool read_decisions(const struct json *decisions, struct reading *r, stru
     r->plan = plan_new(stages, layers);
     if (!r->plan || !plan_set_chunks(r->plan, (int)in.interleave))
         return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d layers", layers);
-    copy_decisions(r->plan, &in);
+    r->plan->batch = in.batch;
+    r->plan->sequence = in.sequence;
+    r->plan->vocab_multiple = in.vocab_multiple;
+    r->plan->dtype = (enum dtype)in.dtype;
+    r->plan->micro_batch_count = (int)in.micro_batches;
+    r->plan->extra_in_flight = (int)in.extra_in_flight;
+    r->plan->bucket_bytes = in.bucket_bytes;
+    r->plan->prefetch = (int)in.prefetch;
+    r->plan->loss_chunks = (int)in.loss_chunks;
+    r->plan->clock = in.clock;
+    r->plan->clip_norm = in.clip_norm;
     r->plan->schedule = schedule;
     if (in.interleave > 1 && stages > json_count(in.stages))
         return json_fail(in.stages, err, "expected no turns beside interleave, found %d replicas of %d stages", stages,

@@ -158,20 +158,6 @@ bool clock_run(struct clock *out, const struct plan *plan, const int *work, stru
     return true;
 }
 
-/* The last stage's end, and what the stage with the most to do works. */
-static void measure_clock(const struct clock *clock, const struct plan *plan, int64_t *end, int64_t *busy)
-{
-    *end = *busy = 0;
-    for (int s = 0; s < plan->stage_count; s++) {
-        const struct stage_clock *stage = &clock->stages[s];
-        int64_t own = 0;
-        for (int i = 0; i < stage->count; i++)
-            own += duration(plan, &stage->chunks[stage->actions[i].chunk], &stage->actions[i]);
-        *busy = max_i64(*busy, own);
-        *end = max_i64(*end, stage->count > 0 ? stage->end[stage->count - 1] : 0);
-    }
-}
-
 bool clock_stretch(double *out, const struct clock_shape *shape, struct error *err)
 {
     enum { FILLS = 3 };
@@ -189,8 +175,15 @@ bool clock_stretch(double *out, const struct clock_shape *shape, struct error *e
         arena_alloc(&arena, (size_t)plan.stage_count * (size_t)plan.chunk_count, sizeof *plan.later_chunks);
     bool good = plan.stages && plan.later_chunks ? clock_run(&clock, &plan, NULL, &arena, err) : fail_memory(err);
     if (good) {
-        int64_t end, busy;
-        measure_clock(&clock, &plan, &end, &busy);
+        int64_t end = 0, busy = 0; /* the last stage's end, and what the stage with the most to do works */
+        for (int s = 0; s < plan.stage_count; s++) {
+            const struct stage_clock *stage = &clock.stages[s];
+            int64_t own = 0;
+            for (int i = 0; i < stage->count; i++)
+                own += duration(&plan, &stage->chunks[stage->actions[i].chunk], &stage->actions[i]);
+            busy = max_i64(busy, own);
+            end = max_i64(end, stage->count > 0 ? stage->end[stage->count - 1] : 0);
+        }
         double all = (double)busy * shape->micro_batches / plan.micro_batch_count;
         *out = (all + (double)(end - busy)) / all;
     }

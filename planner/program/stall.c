@@ -74,17 +74,6 @@ static bool same(struct node a, struct node b)
     return a.stage == b.stage && a.index == b.index;
 }
 
-/* Floyd's two runners: every unfinished instruction has one blocker, so the walk must come around. */
-static struct node on_cycle(const struct stall_search *s, struct node start)
-{
-    struct node slow = step(s, start), fast = step(s, slow);
-    while (!same(slow, fast)) {
-        slow = step(s, slow);
-        fast = step(s, step(s, fast));
-    }
-    return slow;
-}
-
 enum { STALL_SHOWN = 8 };
 
 bool stall_fail(const struct program *program, const struct pairing *pairing,
@@ -94,7 +83,13 @@ bool stall_fail(const struct program *program, const struct pairing *pairing,
     struct node start;
     if (!first_blocked(&s, &start))
         return fail_kind(err, ERROR_BUG, "program: reported as stalled, but everything finished");
-    start = on_cycle(&s, start);
+    /* Floyd's two runners: every unfinished instruction has one blocker, so the walk must come around. */
+    struct node slow = step(&s, start), fast = step(&s, slow);
+    while (!same(slow, fast)) {
+        slow = step(&s, slow);
+        fast = step(&s, step(&s, fast));
+    }
+    start = slow;
     char message[ERROR_MESSAGE_BYTES - 64], name[INSTR_NAME_BYTES];
     size_t at = 0;
     struct node node = start;

@@ -201,16 +201,6 @@ static void know_end(struct sim *sim, int stage, int index, int64_t finish_ns)
     }
 }
 
-static void finish(struct sim *sim, int stage, int lane)
-{
-    struct sim_rank *rank = &sim->ranks[stage];
-    if (rank->work[lane].uses)
-        fluid_leave(&sim->fluid, slot_of(stage, lane));
-    rank->running &= ~(1u << lane);
-    mark(sim, stage);
-    know_end(sim, stage, rank->busy[lane], sim->now_ns);
-}
-
 static const struct link_uses *uses_of(const struct sim *sim, int stage, const struct instr *instr)
 {
     const struct durations *d = sim->durations;
@@ -226,8 +216,14 @@ static void end_part(struct sim *sim, int stage, int lane)
         work->then = 0;
         fluid_join(&sim->fluid, slot_of(stage, lane), work->uses);
     }
-    if (work->left <= 0)
-        finish(sim, stage, lane);
+    if (work->left <= 0) {
+        struct sim_rank *rank = &sim->ranks[stage];
+        if (work->uses)
+            fluid_leave(&sim->fluid, slot_of(stage, lane));
+        rank->running &= ~(1u << lane);
+        mark(sim, stage);
+        know_end(sim, stage, rank->busy[lane], sim->now_ns);
+    }
 }
 
 /* The instruction starts at the moment, which is not before the present one. */

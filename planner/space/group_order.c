@@ -73,23 +73,6 @@ static void list_types(const struct permutation *p, const struct cluster *cluste
 
 /* ---- orders ---- */
 
-static void set_runs(struct group_order *out, const struct permutation *p, const struct cluster *cluster)
-{
-    for (int i = 0, step = 0; i < p->count; i++) {
-        const struct node_group *group = &cluster->groups[p->group[i]];
-        struct rank_run *last = &out->run[out->run_count - 1];
-        int to = i > 0 ? p->group[i] - p->group[i - 1] : 0;
-        if (abs(to) == 1 && (step == 0 || step == to)) {
-            step = last->step = to;
-            last->first = to < 0 ? group->first_rank : last->first;
-            last->count += group->device_count;
-        } else {
-            step = 0;
-            out->run[out->run_count++] = (struct rank_run){ group->first_rank, group->device_count, 1 };
-        }
-    }
-}
-
 struct group_order group_order_reversed(int device_count)
 {
     return (struct group_order){ .index = REVERSED_ORDER, .run_count = 1, .run = { { 0, device_count, -1 } } };
@@ -104,7 +87,19 @@ static struct group_order make_order(const struct permutation *p, int index, con
         return group_order_reversed(cluster->device_count);
     order.group_count = p->count;
     memcpy(order.group, p->group, sizeof order.group);
-    set_runs(&order, p, cluster);
+    for (int i = 0, step = 0; i < p->count; i++) {
+        const struct node_group *group = &cluster->groups[p->group[i]];
+        struct rank_run *last = &order.run[order.run_count - 1];
+        int to = i > 0 ? p->group[i] - p->group[i - 1] : 0;
+        if (abs(to) == 1 && (step == 0 || step == to)) {
+            step = last->step = to;
+            last->first = to < 0 ? group->first_rank : last->first;
+            last->count += group->device_count;
+        } else {
+            step = 0;
+            order.run[order.run_count++] = (struct rank_run){ group->first_rank, group->device_count, 1 };
+        }
+    }
     return order;
 }
 
