@@ -81,19 +81,14 @@ int parts_of_cluster(const struct cluster *cluster, struct variation out[MOST_PA
     return parts.count;
 }
 
-/* What the devices of a type multiply in a second. */
-static double rate_of(const struct node_type *type, enum dtype dtype)
-{
-    return type->device.matmul_flops_per_s[dtype] * type->device.matmul_efficiency * type->device_count;
-}
-
 bool parts_likely(const struct cluster *cluster, enum dtype dtype, int64_t compute_ns, int64_t step_ns,
                   struct variation *out)
 {
     double whole = 0, most = 0;
     int units = variation_units(cluster), best = 0;
     for (int t = 0; t < cluster->type_count; t++) {
-        double own = rate_of(&cluster->types[t], dtype);
+        const struct node_type *type = &cluster->types[t]; /* what its devices multiply in a second */
+        double own = type->device.matmul_flops_per_s[dtype] * type->device.matmul_efficiency * type->device_count;
         best = own > most ? t : best;
         most = own > most ? own : most;
         whole += own;

@@ -83,16 +83,12 @@ bool several_distinct(const struct graph *graph, const struct plan *a, const str
 
 /* ---- the ranking ---- */
 
-static void free_plan(struct search_plan *plan)
-{
-    plan_free(plan->plan);
-    estimate_free(plan->estimate);
-}
-
 void ranking_free(struct ranking *ranking)
 {
-    for (int i = 0; i < ranking->count; i++)
-        free_plan(&ranking->plans[i]);
+    for (int i = 0; i < ranking->count; i++) {
+        plan_free(ranking->plans[i].plan);
+        estimate_free(ranking->plans[i].estimate);
+    }
     free(ranking->plans);
     *ranking = (struct ranking){ 0 };
 }

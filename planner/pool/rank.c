@@ -198,17 +198,6 @@ static bool add_neighbours(struct run *run, int *kept, int least)
     return true;
 }
 
-static void number_families(struct run *run)
-{
-    for (int i = 0; i < run->candidate_count; i++) {
-        int place = 0;
-        for (int k = i - 1; k >= 0 && place == 0; k--)
-            if (run_same_family(run, run->candidates[k].config, run->candidates[i].config))
-                place = run->candidates[k].place + 1;
-        run->candidates[i].place = place;
-    }
-}
-
 static bool make_plan(struct run *run, struct candidate *c)
 {
     c->plan = assemble_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
@@ -261,7 +250,13 @@ bool rank_candidates(struct run *run)
 {
     int wanted = run->options->rank_count > 0 ? run->options->rank_count : RANKED, kept = 0;
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
-    number_families(run);
+    for (int i = 0; i < run->candidate_count; i++) {
+        int place = 0;
+        for (int k = i - 1; k >= 0 && place == 0; k--)
+            if (run_same_family(run, run->candidates[k].config, run->candidates[i].config))
+                place = run->candidates[k].place + 1;
+        run->candidates[i].place = place;
+    }
     for (int i = 0; i < run->candidate_count; i++) {
         plan_free(run->candidates[i].plan);
         run->candidates[i].plan = NULL;

@@ -72,15 +72,6 @@ static bool is_listed(const struct sample *s, const struct instr *instr)
     return instr->micro <= 0;
 }
 
-static void find_turn(struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    s->turn = list->instr_count;
-    for (int i = list->instr_count - 1; i >= 0; i--)
-        if (list->instrs[i].micro == 0 && !instr_is_forward(&list->instrs[i]))
-            s->turn = i;
-}
-
 bool sample_keeps(const struct sample *s, int buffer)
 {
     const struct life *life = &s->lives[buffer];
@@ -110,20 +101,6 @@ static void skip_taken_over(struct sample *s)
             if (from >= 0)
                 take_over(s, i, from, into.buffer);
         }
-}
-
-/* A lane runs in order: what hands out weights comes when the reductions before it are done. */
-static void list_behind(struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    int last[LANE_COUNT];
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        last[lane] = -1;
-    for (int i = 0; i < list->instr_count; i++) {
-        if (reduces_each_time(&list->instrs[i]))
-            last[list->instrs[i].lane] = i;
-        s->behind[i] = last[list->instrs[i].lane];
-    }
 }
 
 static void list_instructions(struct sample *s)
@@ -196,10 +173,22 @@ static bool dissect(struct sample *s, struct error *err)
     if (!lives_find(s->program, s->lives, err))
         return false;
     sample_list_deferred(s);
-    find_turn(s);
+    const struct stage_program *list = &s->program->stages[0];
+    s->turn = list->instr_count;
+    for (int i = list->instr_count - 1; i >= 0; i--)
+        if (list->instrs[i].micro == 0 && !instr_is_forward(&list->instrs[i]))
+            s->turn = i;
     skip_taken_over(s);
     list_instructions(s);
-    list_behind(s);
+    /* A lane runs in order: what hands out weights comes when the reductions before it are done. */
+    int last[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        last[lane] = -1;
+    for (int i = 0; i < list->instr_count; i++) {
+        if (reduces_each_time(&list->instrs[i]))
+            last[list->instrs[i].lane] = i;
+        s->behind[i] = last[list->instrs[i].lane];
+    }
     list_buffers(s);
     return (sample_list_kept(s) && sample_list_alike(s)) || fail_memory(err);
 }
@@ -374,12 +363,6 @@ static void later(const struct sample *s, int *last, int instr)
         *last = instr;
 }
 
-static void free_bytes(const struct sample *s, int instr, struct freed *freed)
-{
-    for (; freed->next < s->release_count && s->release[freed->next] <= instr; freed->next++)
-        later(s, &freed->last, s->releasing[freed->next]);
-}
-
 /* When the instruction can begin for all that its lane and the path do; *reduction: the one for which it waits longest,
  * be it for its result or for what comes behind it in its lane; -1: none. */
 static int64_t ready_ns(const struct sample *s, const struct instr *instr, int64_t lane_ns, int *reduction)
@@ -422,14 +405,6 @@ static int64_t rest_ns(const struct layer_pass *g)
     return g->issued_ns > 0 ? max_i64(0, g->passed_ns + g->lag_ns - g->issued_ns) : 0;
 }
 
-static void settle_gathers(struct sample *s)
-{
-    for (int l = 0; l < s->graph->layer_count; l++) {
-        s->by_layer[l].rest_backward_ns = rest_ns(&s->passes[2 * l]);
-        s->by_layer[l].rest_forward_ns = rest_ns(&s->passes[2 * l + 1]);
-    }
-}
-
 /* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
  * off without, backward with them: what the path waits for a reduction is the price of the layer whose it is. */
 static void walk(struct sample *s, bool reductions, unsigned parts)
@@ -440,8 +415,10 @@ static void walk(struct sample *s, bool reductions, unsigned parts)
     for (int k = 0, layer = -1; k < s->list_count; k++) {
         int i = s->listed[k], reduction = -1;
         const struct instr *instr = &list->instrs[i];
-        if (reductions && instr->phase != PHASE_STEP)
-            free_bytes(s, i, &freed);
+        if (reductions && instr->phase != PHASE_STEP) {
+            for (; freed.next < s->release_count && s->release[freed.next] <= i; freed.next++)
+                later(s, &freed.last, s->releasing[freed.next]);
+        }
         reduction = freed.last;
         int64_t start = ready_ns(s, instr, lane[instr->lane], &reduction);
         if (!sample_on_path(instr)) {
@@ -473,21 +450,6 @@ static void walk(struct sample *s, bool reductions, unsigned parts)
     }
 }
 
-static bool copies_host(const struct instr *instr)
-{
-    return instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN;
-}
-
-static void add_copy(struct sample *s, const struct instr *instr, int64_t ns)
-{
-    struct copies *copies = &s->copies[sample_layer_of(s, instr)];
-    bool out = instr->lane == LANE_COPY_OUT;
-    if (instr->phase == PHASE_STEP)
-        *(out ? &copies->step_out_ns : &copies->step_in_ns) += ns;
-    else
-        *(out ? &copies->out_ns : &copies->in_ns) += ns;
-}
-
 /* A layer's copies hide behind its own passes alone: how much of its neighbours' time is left for them depends on what
  * these decide. In the step both ways run at once, and count where they last longer than the updates. */
 static void settle_copies(struct sample *s)
@@ -507,14 +469,10 @@ static void price_path(struct sample *s, bool path_only)
     walk(s, false, path_only ? WALK_FORWARD | WALK_BACKWARD : WALK_FORWARD);
     if (!path_only)
         walk(s, true, WALK_BACKWARD);
-    settle_gathers(s);
-}
-
-static void forget_prices(struct sample *s)
-{
-    memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
-    memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
-    memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        s->by_layer[l].rest_backward_ns = rest_ns(&s->passes[2 * l]);
+        s->by_layer[l].rest_forward_ns = rest_ns(&s->passes[2 * l + 1]);
+    }
 }
 
 static void price_times(struct sample *s, const struct facts *facts, struct kernel_costs *known, bool accumulates,
@@ -525,9 +483,14 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     for (int k = 0; !path_only && k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
-        if (copies_host(instr))
-            add_copy(s, instr, s->duration[i]);
-        else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
+        if (instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN) {
+            struct copies *copies = &s->copies[sample_layer_of(s, instr)];
+            bool out = instr->lane == LANE_COPY_OUT;
+            if (instr->phase == PHASE_STEP)
+                *(out ? &copies->step_out_ns : &copies->step_in_ns) += s->duration[i];
+            else
+                *(out ? &copies->out_ns : &copies->in_ns) += s->duration[i];
+        } else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
             share_out(s, instr, s->duration[i]);
     }
     sample_price_kernels(s);
@@ -542,7 +505,9 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,
                                         bool accumulates, enum sample_part part, int64_t *workspace_bytes)
 {
-    forget_prices(s);
+    memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
+    memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
+    memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
     if (part != SAMPLE_BYTES)
         price_times(s, facts, known, accumulates, part != SAMPLE_WHOLE);
     *workspace_bytes = sample_price_memory(s, part == SAMPLE_PATH);

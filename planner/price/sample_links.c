@@ -49,17 +49,6 @@ static struct link_use *find_link(struct lane_links *links, int link)
     return i < links->count ? &links->use[i] : NULL;
 }
 
-static void add_links(struct lane_links *links, const struct link_uses *uses)
-{
-    for (int i = 0; i < uses->count; i++) {
-        struct link_use *known = find_link(links, uses->use[i].link);
-        if (known)
-            known->busy = uses->use[i].busy > known->busy ? uses->use[i].busy : known->busy;
-        else if (links->count < MOST_LANE_LINKS)
-            links->use[links->count++] = uses->use[i];
-    }
-}
-
 /* What the transfer and one of the lane that lasts as long would take from each other, on the link where it is most. */
 static void add_loss(struct layer_pass *pass, struct lane_links *links, const struct link_uses *uses,
                      int64_t duration_ns)
@@ -92,7 +81,13 @@ void sample_price_links(struct sample *s, const struct facts *facts)
         if (instr->lane != LANE_DP || instr->phase == PHASE_STEP)
             continue;
         struct link_uses uses = uses_of(&known, s, instr);
-        add_links(&links, &uses);
+        for (int i = 0; i < uses.count; i++) {
+            struct link_use *same = find_link(&links, uses.use[i].link);
+            if (same)
+                same->busy = uses.use[i].busy > same->busy ? uses.use[i].busy : same->busy;
+            else if (links.count < MOST_LANE_LINKS)
+                links.use[links.count++] = uses.use[i];
+        }
     }
     for (int k = 0; k < s->list_count && links.count > 0; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];

@@ -7,25 +7,22 @@
 
 /* ---- what is there beyond one micro-batch ---- */
 
-/* Gathered before the end of the first micro-batch and read by the second, in a sample that keeps any. */
-static bool stays_gathered(const struct sample *s, int buffer)
-{
-    const struct life *life = &s->lives[buffer];
-    return s->program->buffers[buffer].kind == BUFFER_WEIGHT_USE && life->first >= 0 && life->first < s->end &&
-           life->last >= s->end;
-}
-
 static void list_kept(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
     struct access access;
     for (int b = 0; b < s->program->buffer_count; b++)
         s->kept_layer[b] = -1;
-    for (int i = 0; i < s->end && plan_layer_keeps_gathered(&s->shape.layer); i++)
+    for (int i = 0; i < s->end && plan_layer_keeps_gathered(&s->shape.layer); i++) {
         for (struct access_walk walk = access_walk(s->program, &list->instrs[i]);
-             list->instrs[i].op == OP_COMPUTE && access_next(&walk, &access);)
-            if (s->kept_layer[access.buffer] < 0 && stays_gathered(s, access.buffer))
+             list->instrs[i].op == OP_COMPUTE && access_next(&walk, &access);) {
+            /* Gathered before the end of the first micro-batch and read by the second, in a sample that keeps any. */
+            const struct life *life = &s->lives[access.buffer];
+            if (s->kept_layer[access.buffer] < 0 && s->program->buffers[access.buffer].kind == BUFFER_WEIGHT_USE &&
+                life->first >= 0 && life->first < s->end && life->last >= s->end)
                 s->kept_layer[access.buffer] = sample_layer_of(s, &list->instrs[i]);
+        }
+    }
 }
 
 /* The layer has a gathered copy of its own, in a layout of its own. */
@@ -76,13 +73,6 @@ bool sample_list_kept(struct sample *s)
         return false;
     list_ties(s, s->ties);
     return true;
-}
-
-static void price_kept(struct sample *s)
-{
-    for (int k = 0; k < s->sized_count; k++)
-        if (s->kept_layer[s->sized[k]] >= 0)
-            s->by_layer[s->kept_layer[s->sized[k]]].weight_bytes += s->program->buffers[s->sized[k]].bytes;
 }
 
 static void price_persistent(struct sample *s)
@@ -209,7 +199,9 @@ static int64_t workspace(const struct sample *s)
 int64_t sample_price_memory(struct sample *s, bool path_only)
 {
     price_persistent(s);
-    price_kept(s);
+    for (int k = 0; k < s->sized_count; k++)
+        if (s->kept_layer[s->sized[k]] >= 0)
+            s->by_layer[s->kept_layer[s->sized[k]]].weight_bytes += s->program->buffers[s->sized[k]].bytes;
     if (path_only)
         return 0;
     price_temporary(s);

@@ -51,21 +51,6 @@ static void tell_less_apart(struct certificate *c)
             c->records[i].fate = common;
 }
 
-static void count_fates(struct certificate *c)
-{
-    int64_t counts[FATE_COUNT] = { 0 };
-    c->pruned_bound = c->configurations;
-    for (int i = 0; i < c->range_count; i++)
-        counts[c->ranges[i].fate] += c->ranges[i].last - c->ranges[i].first + 1;
-    for (int fate = 0; fate < FATE_COUNT; fate++)
-        c->pruned_bound -= counts[fate];
-    c->solved = counts[FATE_SOLVED];
-    c->pruned_memory = counts[FATE_MEMORY];
-    c->refused = counts[FATE_REFUSED];
-    c->left = counts[FATE_LEFT];
-    c->unseen = counts[FATE_UNSEEN];
-}
-
 bool certificate_ranges_make(struct run *run)
 {
     struct certificate *c = &run->result->certificate;
@@ -79,7 +64,17 @@ bool certificate_ranges_make(struct run *run)
         tell_less_apart(c);
         fold_all(c);
     }
-    count_fates(c);
+    int64_t counts[FATE_COUNT] = { 0 };
+    c->pruned_bound = c->configurations;
+    for (int i = 0; i < c->range_count; i++)
+        counts[c->ranges[i].fate] += c->ranges[i].last - c->ranges[i].first + 1;
+    for (int fate = 0; fate < FATE_COUNT; fate++)
+        c->pruned_bound -= counts[fate];
+    c->solved = counts[FATE_SOLVED];
+    c->pruned_memory = counts[FATE_MEMORY];
+    c->refused = counts[FATE_REFUSED];
+    c->left = counts[FATE_LEFT];
+    c->unseen = counts[FATE_UNSEEN];
     c->complete = c->left + c->unseen == 0 && !run->unbounded_unseen;
     return true;
 }

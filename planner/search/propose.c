@@ -82,16 +82,6 @@ static bool look_at(struct run *run, struct job *job)
     return true;
 }
 
-/* Candidates are cut at places of the chain that has all orders. */
-static void take_places(const struct run *run, struct job *job)
-{
-    for (int i = 0; i < job->result.plan_count && job->files_order; i++) {
-        struct partition_plan *plan = &job->result.plans[i];
-        for (int k = 0; k < partition_stages(&job->problem, plan); k++)
-            plan->first_layer[k] = chain_prefix(&run->bench.chain, plan->first_layer[k]);
-    }
-}
-
 static void count_work(struct run *run, const struct partition_result *result)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -126,8 +116,15 @@ bool propose_solve(struct run *run, struct job *jobs, int count, int64_t below_n
                 count_work(run, &job->result);
         }
     }
-    for (int i = 0; i < count; i++)
-        take_places(run, &jobs[i]);
+    for (int i = 0; i < count; i++) {
+        struct job *job = &jobs[i];
+        for (int p = 0; p < job->result.plan_count && job->files_order; p++) {
+            /* Candidates are cut at places of the chain that has all orders. */
+            struct partition_plan *plan = &job->result.plans[p];
+            for (int k = 0; k < partition_stages(&job->problem, plan); k++)
+                plan->first_layer[k] = chain_prefix(&run->bench.chain, plan->first_layer[k]);
+        }
+    }
     return true;
 }
 
@@ -192,14 +189,6 @@ struct waiting_config propose_take_out(struct queue *queue, int place)
     memmove(&queue->list[1], &queue->list[0], (size_t)place * sizeof taken);
     queue->list++;
     return taken;
-}
-
-static int place_in_queue(const struct queue *queue, int config)
-{
-    int place = 0;
-    while (queue->list[place].at.index != config)
-        place++;
-    return place;
 }
 
 void propose_put_back(const struct job *job, enum knowledge known)
@@ -309,7 +298,10 @@ static bool dive(struct run *run, const struct job *jobs, int count)
                        .bound_ns = least->result.bound_ns,
                        .enough_ns = least->enough_ns,
                        .queue = least->queue };
-    propose_take_out(job.queue, place_in_queue(job.queue, job.config));
+    int place = 0;
+    while (job.queue->list[place].at.index != job.config)
+        place++;
+    propose_take_out(job.queue, place);
     return propose_solve(run, &job, 1, reach(run), 0) && settle(run, &job);
 }
 
@@ -328,14 +320,6 @@ static bool solve_wave(struct run *run, struct job *jobs, int count)
     return true;
 }
 
-static int64_t least_weight_bytes(const struct price_table *table, int class_index)
-{
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < table->strategy_count; i++)
-        least = min_i64(least, price_at(table, class_index, i)->weight_bytes);
-    return least;
-}
-
 /* Weights and what goes with them leave a third of a device's memory, each rank holding `share` of what the bound's
  * mesh says. */
 static bool leaves_room(struct run *run, const struct config *config, double share, bool *out)
@@ -344,8 +328,12 @@ static bool leaves_room(struct run *run, const struct config *config, double sha
     int64_t bytes = 0;
     if (!workbench_table(&run->bench, config, true, &table, run->err))
         return false;
-    for (int l = 0; table && l < run->bench.chain.layer_count; l++)
-        bytes += least_weight_bytes(table, run->bench.chain.class_of[l]);
+    for (int l = 0; table && l < run->bench.chain.layer_count; l++) {
+        int64_t least = INT64_MAX;
+        for (int i = 0; i < table->strategy_count; i++)
+            least = min_i64(least, price_at(table, run->bench.chain.class_of[l], i)->weight_bytes);
+        bytes += least;
+    }
     *out = table && (double)(bytes / config->stages) * share < (double)(run->capacity_bytes / 3 * 2);
     return true;
 }

@@ -143,18 +143,6 @@ void search_report_measure(struct certificate *c, int64_t formula_ns, int64_t st
         c->simulated_gap = (double)(step_ns - c->simulated_bound_ns) / (double)c->simulated_bound_ns;
 }
 
-static void write_int(struct json_writer *w, const char *key, int64_t value)
-{
-    json_write_key(w, key);
-    json_write_int(w, value);
-}
-
-static void write_number(struct json_writer *w, const char *key, double value)
-{
-    json_write_key(w, key);
-    json_write_double(w, value);
-}
-
 static void write_allowed(struct json_writer *w, enum space_choice choice, const struct allowed *allowed)
 {
     json_write_key(w, choice_facts[choice].name);
@@ -170,21 +158,6 @@ static void write_allowed(struct json_writer *w, enum space_choice choice, const
     json_end_array(w);
 }
 
-static void write_rules(struct json_writer *w, const struct space *space)
-{
-    json_write_key(w, "layers");
-    json_begin_array(w);
-    for (int i = 0; i < space->rule_count; i++) {
-        const struct layer_rule *rule = &space->rules[i];
-        json_begin_object(w);
-        write_int(w, "first", rule->first);
-        write_int(w, "last", rule->last);
-        write_allowed(w, rule->choice, &rule->allowed);
-        json_end_object(w);
-    }
-    json_end_array(w);
-}
-
 /* An empty list: everything legal. */
 static void write_space(struct json_writer *w, const struct space *space)
 {
@@ -193,7 +166,17 @@ static void write_space(struct json_writer *w, const struct space *space)
     json_begin_object(w);
     for (int choice = 0; choice < CHOICE_COUNT; choice++)
         write_allowed(w, (enum space_choice)choice, &copy.range[choice]);
-    write_rules(w, space);
+    json_write_key(w, "layers");
+    json_begin_array(w);
+    for (int i = 0; i < space->rule_count; i++) {
+        const struct layer_rule *rule = &space->rules[i];
+        json_begin_object(w);
+        json_put_int(w, "first", rule->first);
+        json_put_int(w, "last", rule->last);
+        write_allowed(w, rule->choice, &rule->allowed);
+        json_end_object(w);
+    }
+    json_end_array(w);
     json_end_object(w);
 }
 
@@ -239,12 +222,12 @@ static void write_hash(struct json_writer *w, const char *key, uint64_t hash)
 static void write_members(struct json_writer *w, const struct certificate *c, const struct space *space)
 {
     json_put_int(w, "version", CERTIFICATE_VERSION);
-    write_number(w, "bound_s", (double)c->bound_ns / 1e9);
-    write_number(w, "formula_s", (double)c->formula_ns / 1e9);
+    json_put_double(w, "bound_s", (double)c->bound_ns / 1e9);
+    json_put_double(w, "formula_s", (double)c->formula_ns / 1e9);
     if (c->bound_ns > 0) {
-        write_number(w, "gap", c->gap);
-        write_number(w, "formula_gap", c->formula_gap);
-        write_number(w, "proof_gap", c->proof_gap);
+        json_put_double(w, "gap", c->gap);
+        json_put_double(w, "formula_gap", c->formula_gap);
+        json_put_double(w, "proof_gap", c->proof_gap);
     }
     json_put_double(w, "simulated_bound_s", (double)c->simulated_bound_ns / 1e9);
     if (c->simulated_bound_ns > 0)
@@ -263,16 +246,16 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     json_write_bool(w, c->complete);
     if (c->coarse)
         json_put_bool(w, "coarse", true);
-    write_int(w, "configurations", c->configurations);
-    write_int(w, "pruned_memory", c->pruned_memory);
-    write_int(w, "pruned_bound", c->pruned_bound);
-    write_int(w, "solved", c->solved);
-    write_int(w, "refused", c->refused);
-    write_int(w, "left", c->left);
-    write_int(w, "unseen", c->unseen);
-    write_int(w, "beside", c->unbounded);
+    json_put_int(w, "configurations", c->configurations);
+    json_put_int(w, "pruned_memory", c->pruned_memory);
+    json_put_int(w, "pruned_bound", c->pruned_bound);
+    json_put_int(w, "solved", c->solved);
+    json_put_int(w, "refused", c->refused);
+    json_put_int(w, "left", c->left);
+    json_put_int(w, "unseen", c->unseen);
+    json_put_int(w, "beside", c->unbounded);
     if (c->ideals >= 0)
-        write_int(w, "ideals", c->ideals);
+        json_put_int(w, "ideals", c->ideals);
     if (c->ideals == 0)
         json_put_int(w, "orders_bound_ns", c->orders_bound_ns);
     write_hash(w, "space_hash", c->hash.space);

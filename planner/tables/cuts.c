@@ -15,15 +15,6 @@ static struct plan *stages_of(const struct config *config)
     return plan;
 }
 
-static int64_t mean_send_ns(const struct facts *facts, const struct plan *plan, int64_t bytes)
-{
-    int64_t sum = 0;
-    int cuts = plan->stage_count - 1;
-    for (int k = 0; k < cuts; k++)
-        sum += cost_between_stages(facts, plan, k, k + 1, bytes).ns;
-    return (sum + cuts / 2) / cuts;
-}
-
 /* The table, and those of its stages, with such sends; NULL: out of memory. */
 static const struct price_table *with_sends(struct workbench *bench, const struct price_table *from, int64_t send_ns,
                                             int pieces)
@@ -51,9 +42,13 @@ bool cuts_table(struct workbench *bench, const struct config *config, const stru
     if (config->stages < 2 || (*table)->send_bytes == 0)
         return true;
     struct plan *plan = stages_of(config);
-    if (plan)
-        *table =
-            with_sends(bench, *table, mean_send_ns(bench->facts, plan, (*table)->send_bytes), config_pieces(config));
+    if (plan) {
+        int64_t sum = 0;
+        int cuts = plan->stage_count - 1;
+        for (int k = 0; k < cuts; k++)
+            sum += cost_between_stages(bench->facts, plan, k, k + 1, (*table)->send_bytes).ns;
+        *table = with_sends(bench, *table, (sum + cuts / 2) / cuts, config_pieces(config));
+    }
     bool good = plan && *table;
     plan_free(plan);
     return good || fail_memory(err);

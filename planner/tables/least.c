@@ -54,20 +54,14 @@ static bool list_ends(struct workbench *bench, const struct strategy *strategies
     return ends->list != NULL;
 }
 
-/* What ZeRO's stage leaves whole of what a rank has without it, and a share of the rest. */
-static int64_t least_weight_bytes(const struct layer_price *without, int zero, int shards)
-{
-    const int64_t whole[] = { without->weight_bytes, without->version_bytes + without->exchange_bytes,
-                              without->version_bytes, 0 };
-    return whole[zero] + (without->weight_bytes - whole[zero]) / shards;
-}
-
 static struct layer_price least_price(const struct price_table *priced, const struct ends *ends, int class_index,
                                       const struct plan_layer *layer, int shards)
 {
     int first = ends->first[layer->recompute];
     struct layer_price least = *price_at(priced, class_index, first);
-    int64_t weight_bytes = least_weight_bytes(&least, layer->zero, shards);
+    /* What ZeRO's stage leaves whole of what a rank has without it, and a share of the rest. */
+    const int64_t whole[] = { least.weight_bytes, least.version_bytes + least.exchange_bytes, least.version_bytes, 0 };
+    int64_t weight_bytes = whole[layer->zero] + (least.weight_bytes - whole[layer->zero]) / shards;
     if (layer->zero > 0 && ends->each > 1)
         price_merge(&least, price_at(priced, class_index, first + 1), false);
     return (struct layer_price){ .forward_ns = least.forward_ns,

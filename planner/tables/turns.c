@@ -45,20 +45,6 @@ static struct plan *stage_of_replicas(const struct mesh *mesh, int first, int re
     return plan;
 }
 
-static void add_exchange(const struct facts *facts, const struct plan *plan, struct price_table *table)
-{
-    struct turns_reach reach[MAX_LEVELS];
-    int reaches = list_reaches(facts->cluster, plan, reach);
-    for (int i = 0; i < table->class_count * table->strategy_count; i++) {
-        struct layer_price *price = &table->prices[i];
-        for (int r = 0; r < reaches && price->exchange_parts > 0; r++) {
-            int64_t each = ceil_div(price->exchange_bytes, price->exchange_parts),
-                    ns = cost_between_stages(facts, plan, 0, reach[r].peer, each).ns;
-            price->step_ns += reach[r].count * price->exchange_parts * ns;
-        }
-    }
-}
-
 /* ---- tables ---- */
 
 /* The table of a configuration in the making. */
@@ -99,7 +85,16 @@ static bool table_at(struct turns_making *m, int before, int shape, const struct
         plan_free(plan);
         return fail_memory(m->err);
     }
-    add_exchange(bench->facts, plan, table);
+    struct turns_reach reach[MAX_LEVELS];
+    int reaches = list_reaches(bench->facts->cluster, plan, reach);
+    for (int i = 0; i < table->class_count * table->strategy_count; i++) {
+        struct layer_price *price = &table->prices[i];
+        for (int r = 0; r < reaches && price->exchange_parts > 0; r++) {
+            int64_t each = ceil_div(price->exchange_bytes, price->exchange_parts),
+                    ns = cost_between_stages(bench->facts, plan, 0, reach[r].peer, each).ns;
+            price->step_ns += reach[r].count * price->exchange_parts * ns;
+        }
+    }
     plan_free(plan);
     m->made[m->made_count++] = (struct made){ from, table, shape };
     *out = table;

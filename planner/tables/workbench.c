@@ -30,16 +30,6 @@ static int find_tied(const struct graph *graph, int *weight_first, int *tied_fir
     return found;
 }
 
-/* NULL: out of memory. */
-static const bool *list_users(const struct graph *graph, int weight, struct arena *arena)
-{
-    bool *users = arena_alloc(arena, (size_t)graph->layer_count, sizeof *users);
-    for (int s = 0; users && s < graph->segment_count; s++)
-        for (int i = 0; i < graph->segments[s].weight_count; i++)
-            users[graph->segments[s].layer] |= graph->segments[s].weight[i].id == weight;
-    return users;
-}
-
 /* Layers are of one class when they are alike and the same rules count for them. */
 static bool build_classes(struct workbench *bench, int *class_of)
 {
@@ -104,7 +94,11 @@ static bool build_chain(struct workbench *bench, struct error *err)
                      err))
         return false;
     bench->chain.graph = graph;
-    bench->chain.tied = list_users(graph, weight, &bench->arena);
+    bool *users = arena_alloc(&bench->arena, (size_t)graph->layer_count, sizeof *users);
+    for (int s = 0; users && s < graph->segment_count; s++)
+        for (int i = 0; i < graph->segments[s].weight_count; i++)
+            users[graph->segments[s].layer] |= graph->segments[s].weight[i].id == weight;
+    bench->chain.tied = users;
     if (!bench->chain.tied)
         return fail_memory(err);
     bench->line = bench->chain;
