@@ -50,6 +50,7 @@ enum order_kind {
     ORDER_HELD,
     ORDER_SIZE,
     ORDER_AREA,
+    ORDER_LENGTH,
     ORDER_SIZE_TIME,
     ORDER_KIND_COUNT
 };
@@ -87,6 +88,9 @@ static void sort_items(struct place_work *w, enum order_kind kind)
         switch (kind) {
         case ORDER_SIZE:
             *r = (struct ranked){ -item->bytes, -length, i };
+            break;
+        case ORDER_LENGTH:
+            *r = (struct ranked){ -length, -item->bytes, i };
             break;
         case ORDER_SIZE_TIME: /* what is equally wide in the order of time: of one width alone the best there is */
             *r = (struct ranked){ -item->bytes, item->first, i };
