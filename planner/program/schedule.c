@@ -1,5 +1,5 @@
 #include "planner/program/schedule.h"
-#include "base/arena.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define SCHEDULE(symbol) extern const struct schedule schedule_##symbol;
@@ -128,22 +128,24 @@ struct schedule_place schedule_place_of(const struct plan *plan, int stage)
     return place;
 }
 
-/* Largest prefix of forwards minus the action that ends a micro-batch. */
+/* Largest prefix of forwards minus the action that ends a micro-batch. A pass is an action, or one by input and one by
+ * weight, which need not be counted beforehand; openings come beside them. */
 static int largest_prefix(const struct schedule *schedule, const struct schedule_place *place, enum action_kind ends)
 {
-    struct arena arena = { 0 };
-    int count = schedule->order(place, NULL);
-    struct action *actions = arena_alloc(&arena, (size_t)count, sizeof *actions);
+    enum { MOST_ACTIONS = 3 }; /* of a micro-batch and chunk */
+    size_t room = schedule->asynchronous ? (size_t)schedule->order(place, NULL)
+                                         : (size_t)MOST_ACTIONS * (size_t)place->micro_count * (size_t)place->chunks;
+    struct action *actions = malloc((room + 1) * sizeof *actions);
     int alive = 0, most = 0;
     if (!actions)
         return place->micro_count * place->chunks; /* the safe side: no schedule holds more */
-    schedule->order(place, actions);
+    int count = schedule->order(place, actions);
     for (int i = 0; i < count; i++) {
         alive += actions[i].kind == ACTION_FORWARD;
         alive -= actions[i].kind == ACTION_BACKWARD || actions[i].kind == ends;
         most = alive > most ? alive : most;
     }
-    arena_free(&arena);
+    free(actions);
     return most;
 }
 
