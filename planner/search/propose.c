@@ -509,13 +509,6 @@ static bool solve_until(struct run *run, struct queue *queue, int64_t most_work)
     return true;
 }
 
-/* What was best under other facts, the first of the list. */
-static bool was_best(struct run *run, const struct ordered *at, bool *out)
-{
-    *out = run->options->among_count > 0 && at->index == 0;
-    return true;
-}
-
 /* By paths, and in both ways to be comfortable; all that first bounds know then. An incumbent far above all bounds
  * makes relaxations slow, since caps so wide let stages end anywhere, so that more are sent out. */
 static bool scout_large(struct run *run, struct queue *queue)
@@ -524,10 +517,7 @@ static bool scout_large(struct run *run, struct queue *queue)
         raise_bounds(run, queue);
         return true;
     }
-    if (!scout(run, queue, was_best))
-        return false;
-    if (run->best_ns == INT64_MAX &&
-        !(scout(run, queue, sharded_comfortable) && scout(run, queue, propose_comfortable)))
+    if (!scout(run, queue, sharded_comfortable) || !scout(run, queue, propose_comfortable))
         return false;
     raise_bounds(run, queue);
     bool far = queue->count > 0 && run->best_ns / FAR_FROM_BOUND >= queue->list[0].at.bound_ns;
