@@ -239,8 +239,6 @@ static void run_query(void *context, int index)
         options.rival = query->rival;
         options.leaders = query->leaders;
         options.leader_count = query->leader_count;
-        options.among = query->among;
-        options.among_count = query->among_count;
         if (query->near && all->e->near_count > 0) {
             options.among = all->e->near;
             options.among_count = all->e->near_count;

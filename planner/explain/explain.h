@@ -74,11 +74,11 @@ struct query {
     const struct facts *facts;
     bool same_prices; /* of layers as under the explainer's facts: variation_keeps_prices() */
     bool near;        /* only among the configurations that are near the explainer's base */
-    int among_count, leader_count;
-    const struct config *among, *leaders; /* the search's, where `near` is false */
-    bool light;                           /* with little effort: the walk's best, if it fits */
-    int64_t worth_ns;           /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
-    const struct plan *rival;   /* a plan that takes so long: one that is hardly better may count as none; or NULL */
+    int leader_count;
+    const struct config *leaders; /* (leader_count) the search's */
+    bool light;                   /* with little effort: the walk's best, if it fits */
+    int64_t worth_ns;             /* with it: nobody asks for a step that is no shorter, which counts as none; 0: any */
+    const struct plan *rival;     /* a plan that takes so long: one that is hardly better may count as none; or NULL */
     const struct query *larger; /* one before it of more devices: where nothing fits on those, nothing does; or NULL */
     bool unfit;                 /* nothing fits */
     bool asked;                 /* else time was over before */

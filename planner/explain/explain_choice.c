@@ -221,29 +221,16 @@ struct kinds {
     struct query query[MAX_ALTERNATIVES];
 };
 
-/* Plans of other schedules mostly have the degrees of what is near the plan's own: these under the schedules that the
- * closed form bounds are looked at, and lead what is looked at of the others. */
-static bool look_nearby(struct explainer *e, const struct choice *own, struct query *query, struct error *err)
+/* Plans of other schedules mostly have the degrees of what is near the plan's own. */
+static bool list_leaders(struct explainer *e, const struct choice *own, struct query *query)
 {
-    const struct allowed *others = &query->space.schedule;
     struct config *leaders = arena_alloc(&e->arena, MOST_LEADERS, sizeof *leaders);
-    struct config *twins = arena_alloc(&e->arena, (size_t)(MOST_LEADERS * SPACE_VALUES), sizeof *twins);
-    if (!leaders || !twins)
-        return fail_memory(err);
-    for (int i = 0; i < e->near_count && query->leader_count < MOST_LEADERS; i++) {
-        if (e->near[i].schedule != own->schedule || e->near[i].stages != own->pipeline ||
-            e->near[i].prefetch != own->prefetch)
-            continue;
-        leaders[query->leader_count++] = e->near[i];
-        for (int k = 0; k < others->count; k++) {
-            twins[query->among_count] = e->near[i];
-            twins[query->among_count].schedule = (int)others->values[k];
-            query->among_count += config_is_bounded(&twins[query->among_count]);
-        }
-    }
     query->leaders = leaders;
-    query->among = twins;
-    return true;
+    for (int i = 0; leaders && i < e->near_count && query->leader_count < MOST_LEADERS; i++)
+        if (e->near[i].schedule == own->schedule && e->near[i].stages == own->pipeline &&
+            e->near[i].prefetch == own->prefetch)
+            leaders[query->leader_count++] = e->near[i];
+    return leaders != NULL;
 }
 
 static bool list_kinds(struct kinds *kinds, const struct choice *own)
@@ -258,10 +245,23 @@ static bool list_kinds(struct kinds *kinds, const struct choice *own)
         if (!apply((enum kind)kind, own, e->facts->cluster, &query->space) ||
             !apply((enum kind)kind, own, e->facts->cluster, free_space))
             continue;
-        if (kind == OTHER_SCHEDULE && !look_nearby(e, own, query, kinds->contest->err))
-            return false;
+        if (kind == OTHER_SCHEDULE && !list_leaders(e, own, query))
+            return fail_memory(kinds->contest->err);
         kinds->count++;
     }
+    return true;
+}
+
+/* Where leaders lead to no schedule that the closed form does not bound, without them the shorter may be found. */
+static bool look_without(struct explainer *e, const struct query *query, struct solution *best, struct error *err)
+{
+    struct solution found;
+    if (best->kind == SOLUTION_PLAN && !schedules[best->explained->plan->schedule]->bounded)
+        return true;
+    if (!explainer_look(e, &query->space, e->facts, &found, err))
+        return false;
+    if (best->kind != SOLUTION_PLAN || (found.kind == SOLUTION_PLAN && found.step_ns < best->step_ns))
+        *best = found;
     return true;
 }
 
@@ -276,8 +276,7 @@ static bool answer_kind(void *self, int index, const struct solution *solution, 
     *a = (struct alternative){ kinds->name[index], *solution };
     if (a->solution.kind == SOLUTION_ENDED)
         return true;
-    if (a->solution.kind == SOLUTION_NO_MEMORY && query->among_count > 0 && /* nearby */
-        !explainer_look(e, &query->space, e->facts, &a->solution, err))
+    if (query->leader_count > 0 && !look_without(e, query, &a->solution, err))
         return false;
     if (a->solution.kind == SOLUTION_NO_MEMORY &&
         !explain_missing(e, &query->space, e->facts, &a->solution.missing_bytes, err))
