@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing, the program is
-linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing.
+linked of nothing that only tests need; names begin with their room or file, a header speaks of one file, a tag means one thing; files,
+rooms and the planner are no longer than they may be.
 
 usage: check_structure.py SOURCE_ROOT BUILD_ROOT CC ARCHIVE...   (those of the pure core and of peers/, as pure)
 """
@@ -282,11 +283,33 @@ def check_dead(root, build, errors):
             errors.append(f"nothing calls {name}(): delete it, or make it part of the tests that want it")
 
 
+# Lines of a file, of a room and of the planner: a house is lived in as long as one finds one's way.
+MOST_LINES = {"file": 600, "room": 6000, "planner": 50000}
+
+
+def check_sizes(root, errors):
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines())
+             for path in (root / "planner").rglob("*") if path.suffix in (".c", ".h", ".def")}
+    rooms = collections.Counter()
+    for path, count in lines.items():
+        rooms[path.relative_to(root).parts[1]] += count
+        if count > MOST_LINES["file"]:
+            errors.append(f"{path.relative_to(root).as_posix()}: {count} lines, expected at most {MOST_LINES['file']}")
+    for room, count in rooms.items():
+        if count > MOST_LINES["room"]:
+            errors.append(f"planner/{room} has {count} lines, expected at most {MOST_LINES['room']}")
+    if sum(rooms.values()) > MOST_LINES["planner"]:
+        errors.append(f"planner/ has {sum(rooms.values())} lines, expected at most {MOST_LINES['planner']}: what earns nothing goes")
+    if not lines:
+        errors.append("planner/ has no source: nothing was counted")
+
+
 def main():
     root, build, rest = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
     archives = [argument for argument in rest if argument.endswith(".a")]
     cc = rest[: len(rest) - len(archives)]  # of several words where a compiler cache stands before it
     errors = []
+    check_sizes(root, errors)
     check_edges(root, errors)
     check_choices(root, errors)
     check_headers(root, cc, errors)

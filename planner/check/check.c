@@ -139,23 +139,16 @@ static bool check_patiently(struct checker *c, const struct config *config, cons
     return good;
 }
 
-/* Whether all stages together lack memory; not without prices. */
-static bool lacks_memory(struct checker *c, const struct config *config, const struct price_table *table, bool *out)
-{
-    struct arena arena = { 0 };
-    struct cut_problem problem;
-    bool good = !table || check_problem(c, config, table, &arena, &problem);
-    *out = table && good && value_lacks_memory(&problem);
-    arena_free(&arena);
-    return good;
-}
-
 /* Of devices of several types the search does not add up the stages' rooms as is done here. */
 static bool check_memory(struct checker *c, const struct config *config, const char *name,
                          const struct claimed_config *claimed, const struct price_table *table)
 {
-    bool lacks = false;
-    if (!lacks_memory(c, config, table, &lacks))
+    struct arena arena = { 0 };
+    struct cut_problem problem;
+    bool good = !table || check_problem(c, config, table, &arena, &problem),
+         lacks = table && good && value_lacks_memory(&problem); /* all stages together; not without prices */
+    arena_free(&arena);
+    if (!good)
         return false;
     if (claimed->fate == FATE_MEMORY)
         return lacks || (!table && !is_exact(c)) ||

@@ -116,19 +116,6 @@ static int units_visited(const struct plan_stage *stage, unsigned atoms, int ran
     return count;
 }
 
-static void add_members_of_one_type(struct group *group, const struct cluster *cluster, const struct plan_stage *stage,
-                                    unsigned atoms)
-{
-    const struct node_group *at = &cluster->groups[cluster_group(cluster, stage->first_rank)];
-    struct group_part *part = part_of(group, at->type);
-    part->ranks = group->ranks;
-    for (int level = 0; level <= group->level; level++)
-        part->units[level] = level == cluster->level_count - 1
-                                 ? 1
-                                 : units_visited(stage, atoms, group->ranks, stage->first_rank - at->first_rank,
-                                                 cluster_unit(cluster, at->type, level));
-}
-
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms)
 {
     const struct plan_stage *s = &plan->stages[stage];
@@ -138,11 +125,19 @@ struct group group_of_stage(const struct cluster *cluster, const struct plan *pl
         group.ranks *= atoms >> atom & 1 ? s->atom[atom] : 1;
     int last = stage_member(s, atoms, group.ranks - 1);
     group.level = cluster_level(cluster, s->first_rank, last);
-    if (cluster_group(cluster, s->first_rank) == cluster_group(cluster, last))
-        add_members_of_one_type(&group, cluster, s, atoms);
-    else
+    if (cluster_group(cluster, s->first_rank) == cluster_group(cluster, last)) { /* of one type */
+        const struct node_group *at = &cluster->groups[cluster_group(cluster, s->first_rank)];
+        struct group_part *part = part_of(&group, at->type);
+        part->ranks = group.ranks;
+        for (int level = 0; level <= group.level; level++)
+            part->units[level] = level == cluster->level_count - 1
+                                     ? 1
+                                     : units_visited(s, atoms, group.ranks, s->first_rank - at->first_rank,
+                                                     cluster_unit(cluster, at->type, level));
+    } else {
         for (int i = 0; i < group.ranks; i++)
             add_member(&group, cluster, stage_member(s, atoms, i), before);
+    }
     for (int i = 0; i < group.part_count; i++) {
         struct group_part *part = &group.part[i];
         int members = part->ranks / part->units[group.level > 0 ? group.level - 1 : 0]; /* of it behind one link */

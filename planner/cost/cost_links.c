@@ -106,25 +106,20 @@ static void end_needs(struct needs *needs, const struct facts *facts, const stru
     }
 }
 
-static void message_needs(struct needs *needs, const struct facts *facts, const struct program *program, int stage,
-                          const struct instr *instr)
-{
-    const struct plan *plan = program->plan;
-    int here = plan->stages[stage].first_rank, there = plan->stages[instr->peer_stage].first_rank;
-    int level = cluster_level(facts->cluster, here, there);
-    end_needs(needs, facts, plan, stage, level, OUT);
-    end_needs(needs, facts, plan, instr->peer_stage, level, IN);
-}
-
 struct link_uses cost_links(const struct facts *facts, const struct program *program, int stage,
                             const struct instr *instr)
 {
     struct link_uses uses = { 0 };
     struct needs needs = { .uses = &uses };
-    if (instr->op == OP_SEND)
-        message_needs(&needs, facts, program, stage, instr);
-    else if (op_info[instr->op].collective && instr->op != OP_NORM_REDUCE)
+    if (instr->op == OP_SEND) {
+        const struct plan *plan = program->plan;
+        int level =
+            cluster_level(facts->cluster, plan->stages[stage].first_rank, plan->stages[instr->peer_stage].first_rank);
+        end_needs(&needs, facts, plan, stage, level, OUT);
+        end_needs(&needs, facts, plan, instr->peer_stage, level, IN);
+    } else if (op_info[instr->op].collective && instr->op != OP_NORM_REDUCE) {
         group_needs(&needs, facts, program, stage, instr);
+    }
     if (uses.count == 0)
         return uses;
     compare(&needs);

@@ -2,16 +2,6 @@
 #include "base/num.h"
 #include "planner/cut/partition_parts.h"
 
-/* C and O of a layer of the class, at least, on stages with that table. */
-static void lower_to_table(const struct price_table *table, int class_index, int64_t *path, int64_t *step)
-{
-    for (int i = 0; i < table->strategy_count; i++) {
-        const struct layer_price *price = price_at(table, class_index, i);
-        *path = min_i64(*path, path_ns(price));
-        *step = min_i64(*step, price->step_ns);
-    }
-}
-
 /* C and O of all layers, at least, by the number of a stage's meshes that is best for each. */
 static void add_least(const struct partition_problem *problem, int64_t *path, int64_t *step)
 {
@@ -19,8 +9,13 @@ static void add_least(const struct partition_problem *problem, int64_t *path, in
     *path = *step = 0;
     for (int c = 0; c < problem->chain->class_count; c++) {
         int64_t least_path = INT64_MAX, least_step = INT64_MAX;
-        for (int shape = 0; shape < (table->by_turns ? table->shape_count : 1); shape++)
-            lower_to_table(table->by_turns ? table->by_turns[shape] : table, c, &least_path, &least_step);
+        for (int shape = 0; shape < (table->by_turns ? table->shape_count : 1); shape++) {
+            const struct price_table *own = table->by_turns ? table->by_turns[shape] : table;
+            for (int i = 0; i < own->strategy_count; i++) {
+                least_path = min_i64(least_path, path_ns(price_at(own, c, i)));
+                least_step = min_i64(least_step, price_at(own, c, i)->step_ns);
+            }
+        }
         *path += problem->chain->layers_of[c] * least_path;
         *step += problem->chain->layers_of[c] * least_step;
     }

@@ -21,14 +21,6 @@ static int64_t cheapest_ns(const struct price_table *table, int class_index)
     return least;
 }
 
-static int64_t shortest_step_ns(const struct price_table *table, int class_index)
-{
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < table->strategy_count; i++)
-        least = min_i64(least, price_at(table, class_index, i)->step_ns);
-    return least;
-}
-
 static double model_ns(const struct partition_problem *problem, int stage)
 {
     const struct price_table *table = price_of_stage(problem->table, stage);
@@ -53,8 +45,11 @@ static double least_ns(const struct partition_problem *problem, double speed_sum
             continue;
         const struct price_table *table = price_of_stage(problem->table, k);
         speed = 1 / model_ns(problem, k);
+        int64_t step_ns = updates ? INT64_MAX : 0; /* the shortest update */
+        for (int i = 0; i < table->strategy_count; i++)
+            step_ns = min_i64(step_ns, price_at(table, class_index, i)->step_ns);
         double ns = (1 + (m - 1) * speed / speed_sum) * (double)cheapest_ns(table, class_index) +
-                    (updates ? speed / speed_sum * (double)shortest_step_ns(table, class_index) : 0);
+                    speed / speed_sum * (double)step_ns;
         least = k == 0 || ns < least ? ns : least;
     }
     return least;

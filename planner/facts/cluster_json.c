@@ -353,13 +353,6 @@ void device_type_write(struct json_writer *w, const struct device_type *device)
     json_end_object(w);
 }
 
-/* The levels that the device's own links give when the file does not say otherwise. */
-static struct level_text default_level(const struct device_type *device, int index)
-{
-    struct level_text text = { .level = index == 0 ? device_type_link(device) : device_type_nic(device), .fanout = 1 };
-    return text;
-}
-
 /* What reading a cluster file needs at every depth. */
 struct reader {
     struct cluster *cluster;
@@ -375,7 +368,9 @@ static bool read_levels(struct reader *reader, struct group_text *group, const s
     if (count < 1 || count > MAX_LEVELS)
         return json_fail(levels, err, "expected 1 to %d levels, found %d", (int)MAX_LEVELS, count);
     for (int i = 0; i < count; i++) {
-        struct level_text text = default_level(&group->device, i);
+        struct level_text text = { .fanout =
+                                       1 }; /* with the device's own links where the file does not say otherwise */
+        text.level = i == 0 ? device_type_link(&group->device) : device_type_nic(&group->device);
         const struct json *value = json_at(levels, i);
         if (!json_read_fields(value, level_table, COUNT(level_table), &text, &reader->cluster->arena, err))
             return false;

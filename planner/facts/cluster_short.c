@@ -292,20 +292,14 @@ static bool scan_group(struct scan *scan, struct group_text *group, int64_t *dev
     return scan_character(scan, '@', "'@', '+' or the end", err) && scan_options(scan, group, err);
 }
 
-static int count_groups(const struct scan *scan)
-{
-    int count = 1;
-    for (size_t i = 0; i < scan->length; i++)
-        count += begins_group(scan, i) && count <= MAX_NODE_GROUPS;
-    return count;
-}
-
 bool cluster_read_short(struct cluster *cluster, const char *name, const char *text, size_t length,
                         const struct catalogue_entry *catalogue, int catalogue_count, struct error *err)
 {
     struct scan scan = { .name = name, .text = text, .length = length, .arena = &cluster->arena };
     int64_t devices = 0;
-    scan.group_count = count_groups(&scan);
+    scan.group_count = 1;
+    for (size_t i = 0; i < length; i++)
+        scan.group_count += begins_group(&scan, i) && scan.group_count <= MAX_NODE_GROUPS;
     scan.catalogue = catalogue;
     scan.catalogue_count = catalogue_count;
     struct arena scratch = { 0 };

@@ -114,19 +114,15 @@ static bool open_stage(struct walk *w, int stage)
     return open_map(w, first, end);
 }
 
-static void merge(struct lanes *into, const struct lanes *from)
-{
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        into->last[lane] = from->last[lane] > into->last[lane] ? from->last[lane] : into->last[lane];
-}
-
 /* Finished when `index` starts: `earlier`, and all that was finished when `earlier` started. */
 static void follow(struct walk *w, int index, int earlier)
 {
-    enum lane lane = w->program->stages[w->stage].instrs[earlier].lane;
-    merge(&w->clock[index], &w->clock[earlier]);
-    if (earlier > w->clock[index].last[lane])
-        w->clock[index].last[lane] = earlier;
+    enum lane own = w->program->stages[w->stage].instrs[earlier].lane;
+    int *last = w->clock[index].last;
+    const int *before = w->clock[earlier].last;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        last[lane] = before[lane] > last[lane] ? before[lane] : last[lane];
+    last[own] = earlier > last[own] ? earlier : last[own];
 }
 
 static bool tell(struct walk *w, const struct hazard *hazard)

@@ -19,15 +19,6 @@ struct priced {
     struct work **works; /* by stage */
 };
 
-/* Numbers the instructions that are the first of their kind; returns how many there are. */
-static int number_kinds(int *kind, const int *like, int count)
-{
-    int kinds = 0;
-    for (int i = 0; i < count; i++)
-        kind[i] = like[i] == i ? kinds++ : kind[like[i]];
-    return kinds;
-}
-
 static bool price_links(struct priced *priced, const struct program *program, int stage, const struct instr *instr,
                         struct link_uses **out)
 {
@@ -46,7 +37,9 @@ static bool price_stage(struct priced *priced, const struct program *program, in
     int *like = calloc(count + 1, sizeof *like), *kind = arena_alloc(&priced->arena, count, sizeof *kind);
     int64_t *ns = calloc(count + 1, sizeof *ns);
     bool good = like && kind && ns && cost_stage_ns(ns, like, priced->facts, program, stage);
-    int kinds = good ? number_kinds(kind, like, list->instr_count) : 0;
+    int kinds = 0; /* instructions that are the first of their kind are numbered */
+    for (int i = 0; good && i < list->instr_count; i++)
+        kind[i] = like[i] == i ? kinds++ : kind[like[i]];
     struct work *works = arena_alloc(&priced->arena, (size_t)kinds, sizeof *works);
     good = good && works;
     for (int i = 0; good && i < list->instr_count; i++)

@@ -27,14 +27,6 @@ static int add_choice(char *out, int room, enum space_choice choice, int64_t val
                           : snprintf(out + length, (size_t)(room - length), "%lld", (long long)value));
 }
 
-/* Nothing for the cluster's own. */
-static void add_order(char *out, int room, const struct group_order *order)
-{
-    int length = order->index == REVERSED_ORDER ? snprintf(out, (size_t)room, " reversed") : 0;
-    for (int i = 0; i < order->group_count; i++)
-        length += snprintf(out + length, (size_t)(room - length), "%s%d", i > 0 ? "." : " groups=", order->group[i]);
-}
-
 const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config)
 {
     int length = config->stages > 0 ? snprintf(out, CONFIG_NAME_BYTES, "pp=%d", config->stages)
@@ -53,6 +45,10 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
         if (!said)
             length += add_choice(out + length, CONFIG_NAME_BYTES - length, choice, config_value(config, choice));
     }
-    add_order(out + length, CONFIG_NAME_BYTES - length, &config->order);
+    if (config->order.index == REVERSED_ORDER)
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " reversed");
+    for (int i = 0; i < config->order.group_count; i++) /* nothing for the cluster's own */
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), "%s%d",
+                           i > 0 ? "." : " groups=", config->order.group[i]);
     return out;
 }
