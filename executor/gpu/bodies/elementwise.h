@@ -48,7 +48,7 @@ GPU_BODY inline struct flight elements_get(const struct team *team, const struct
                                            int64_t i, int width, int count)
 {
     const struct gpu_spot *from = &work->spot[spot];
-    struct flight out;
+    struct flight out = { { { { 0 } } } };
     GPU_UNROLL
     for (int k = 0; k < GPU_FLIGHT; k++)
         if (k < count)

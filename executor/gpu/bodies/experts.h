@@ -83,6 +83,7 @@ GPU_BODY void gpu_route(const struct team *team, const struct gpu_work *work)
     {
         int64_t b = i / tokens, t = i % tokens;
         int32_t chosen[EXPERTS_MOST_CHOICES];
+        chosen[0] = 0; /* there is one at least */
         if (work->integer[EXPERTS_EVENLY])
             experts_choose_evenly(work, t, chosen);
         else

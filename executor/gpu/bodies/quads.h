@@ -215,7 +215,7 @@ struct flight {
 GPU_BODY inline struct flight flight_get(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row,
                                          int64_t i, int step, int type, int width, int count)
 {
-    struct flight out;
+    struct flight out = { { { { 0 } } } };
     GPU_UNROLL
     for (int k = 0; k < GPU_FLIGHT; k++)
         if (k < count)
