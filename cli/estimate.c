@@ -1,9 +1,7 @@
 /* Prices one configuration that the user names. */
+#include "cli/given.h"
 #include "cli/print.h"
-#include "cli/space_options.h"
 #include "host/heap.h"
-#include "planner/program/schedule.h"
-#include "planner/search/fixed.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,16 +41,6 @@ static const struct option options[] = {
     JOB_OPTIONS(struct estimate_arguments, space),
 };
 
-/* What --fix says: all other choices have no values. */
-static bool read_fixed(struct space *out, const struct text_list *fix, struct error *err)
-{
-    *out = (struct space){ 0 };
-    for (int i = 0; i < fix->count; i++)
-        if (!space_restrict(out, "--fix", fix->item[i], err))
-            return false;
-    return true;
-}
-
 /* What the option of the choice says; UNSAID: nothing. */
 static bool read_option(int64_t *out, const struct estimate_arguments *a, enum space_choice choice, struct error *err)
 {
@@ -62,55 +50,33 @@ static bool read_option(int64_t *out, const struct estimate_arguments *a, enum s
     return !a->word[choice] || space_value(where, choice, a->word[choice], out, err);
 }
 
-/* The space, which has what --fix says, takes what options do; the rest is as usual: chunks want the schedule that runs
- * several. */
-static bool narrow(struct space *space, const struct estimate_arguments *a, struct error *err)
+/* What --fix and options say. */
+static bool read_said(struct space *said, const struct estimate_arguments *a, struct error *err)
 {
-    struct space fixed;
-    if (!read_fixed(&fixed, &a->space.fix, err))
+    if (!given_fixed(said, &a->space.fix, err))
         return false;
     for (int i = 0; i < CHOICE_COUNT; i++) {
         const char *name = choice_facts[i].name;
-        bool is_fixed = fixed.range[i].count > 0;
         int64_t value;
         if (!read_option(&value, a, (enum space_choice)i, err))
             return false;
-        if (value != UNSAID && is_fixed)
+        if (value != UNSAID && said->range[i].count > 0)
             return fail(err, "--fix: %s is given by --%s, too; leave one of them out", name, name);
         if (value != UNSAID)
-            fixed.range[i] = allowed_only(value);
+            said->range[i] = allowed_only(value);
     }
-    if (fixed.schedule.count == 0 && fixed.chunks.values[0] > 1)
-        fixed.schedule = allowed_only(schedule_find("interleaved"));
-    for (int i = 0; i < CHOICE_COUNT; i++)
-        if (fixed.range[i].count > 0)
-            space->range[i] = fixed.range[i];
-        else if (choice_facts[i].usual != CHOICE_OPEN)
-            space->range[i] = allowed_only(choice_facts[i].usual);
     return true;
 }
 
-static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, struct space *space,
-                  struct error *err)
+static bool price(struct plan **plan, struct estimate **estimate, struct inputs *in, const struct estimate_arguments *a,
+                  const char *model, struct error *err)
 {
-    if (!narrow(space, a, err))
+    struct space space, said;
+    if (!space_inputs(in, &space, model, &a->space, err) || !read_said(&said, a, err))
         return false;
-    if (!a->space.clip && space_without_clipping(space))
-        space->clip_norm = 0;
-    struct search_options o = space_search_options(&a->space, space);
-    return fixed_plan(out, &o, a->reversed, in->model, &in->facts, err) &&
-           plan_graph(&in->graph, in->model, *out, err) && plan_check(*out, in->graph, err);
-}
-
-/* A program that is verified is there to be simulated. */
-static bool price(struct estimate **out, const struct inputs *in, const struct plan *plan, struct error *err)
-{
-    struct program *program = NULL;
-    if (!inputs_soon_verified(plan))
-        return estimate_plan_periodic(out, in->model, in->graph, plan, &in->facts, err);
-    bool good = inputs_program(&program, plan, in->graph, err) && estimate_program(out, program, &in->facts, err);
-    program_free(program);
-    return good;
+    struct search_options search = space_search_options(&a->space, &space);
+    return given_plan(plan, in, &search, &said, a->space.clip != NULL, a->reversed, err) &&
+           given_estimate(estimate, in, *plan, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
@@ -118,14 +84,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 {
     const struct estimate_arguments *a = given;
     struct inputs in = { .cli = cli };
-    struct space space;
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     size_t length = 0;
     (void)operand_count;
     heap_expect_much();
-    if (!inputs_can_write(a->output, err) || !space_inputs(&in, &space, operands[0], &a->space, err) ||
-        !build(&plan, &in, a, &space, err) || !price(&estimate, &in, plan, err))
+    if (!inputs_can_write(a->output, err) || !price(&plan, &estimate, &in, a, operands[0], err))
         goto cleanup;
     in.context.cleave = CLEAVE_VERSION;
     if (a->output || a->json) {

@@ -125,9 +125,10 @@ static bool model_path(struct inputs *in, const char *name, const char **out, st
 
 bool inputs_model(struct inputs *in, const char *name, struct error *err)
 {
-    const char *path, *text;
-    size_t length;
-    if (!model_path(in, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
+    bool is_json = name[0] == '{';
+    const char *path = "model", *text = name;
+    size_t length = strlen(name);
+    if ((!is_json && (!model_path(in, name, &path, err) || !inputs_text(in, path, &text, &length, err))) ||
         !model_read(&in->model, path, text, length, NULL, err))
         return false;
     in->context.model = (struct plan_origin){ .source = name, .name = in->model->name, .hash = in->model->hash };
@@ -149,7 +150,7 @@ bool inputs_cluster(struct inputs *in, const char *text, struct error *err)
     size_t length = strlen(text);
     bool is_file = !strcmp(text, "-") || is_json_path(text);
     if (!inputs_catalogue(in, err) || (is_file && !inputs_text(in, text, &json, &length, err)) ||
-        !cluster_read(&in->cluster, text, json, length, in->catalogue->entries, in->catalogue->count, err))
+        !cluster_read(&in->cluster, text[0] == '{' ? "cluster" : text, json, length, in->catalogue->entries, in->catalogue->count, err))
         return false;
     in->facts.cluster = in->cluster;
     in->context.cluster = (struct plan_origin){ .source = text, .name = in->cluster->name, .hash = in->cluster->hash };

@@ -28,12 +28,12 @@ struct inputs {
 void inputs_free(struct inputs *in);
 /* A whole file ("-": standard input), kept in the inputs' arena. */
 bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err);
-/* A file ("-": standard input; else a '/', an ending in .json or a file of that name), or the name of a model of the
- * zoo. */
+/* A file ("-": standard input; else a '/', an ending in .json or a file of that name), the name of a model of the zoo,
+ * or the JSON itself. */
 bool inputs_model(struct inputs *in, const char *name, struct error *err);
 /* The device catalogue of the installation. */
 bool inputs_catalogue(struct inputs *in, struct error *err);
-/* A cluster file or the short form. */
+/* A cluster file, the short form, or the JSON itself. */
 bool inputs_cluster(struct inputs *in, const char *text, struct error *err);
 /* Memory of each device that plans must leave free, as --reserve has it; noted in the context of plans. */
 bool inputs_reserve(struct inputs *in, const char *text, struct error *err);
