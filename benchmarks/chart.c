@@ -270,6 +270,100 @@ void chart_scatter(struct text *out, const struct report *report)
     text_add(out, "</svg>\n");
 }
 
+/* ---- predicted against measured, over orders of magnitude ---- */
+enum { LOG_SIDE = 480, LOG_LEFT = 90, LOG_TOP = 16, LEGEND_ROW = 18 };
+/* Literal: whatever shows pictures understands them, and a file on its own has a page of its own. */
+static const char *const series_colours[] = { "#1f77b4", "#d9822b", "#2ca02c", "#c23030", "#8961db",
+                                              "#7f5539", "#d957a8", "#5c6370", "#a3a300", "#17a2b8" };
+enum { COLOURS = sizeof series_colours / sizeof *series_colours };
+
+struct log_axes {
+    double least, most; /* log10 of seconds */
+};
+
+static double log_place(const struct log_axes *axes, double seconds)
+{
+    return LOG_SIDE * (log10(seconds) - axes->least) / (axes->most - axes->least);
+}
+
+/* A circle, a square, a diamond, a triangle: of colours there are only so many. */
+static void mark(struct text *out, double x, double y, int series, const char *title)
+{
+    static const char *const shapes[] = { "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-3.5 -3.5h7v7h-7z",
+                                          "M0 -5l5 5l-5 5l-5 -5z", "M0 -4.5l4.5 8h-9z" };
+    text_printf(out, "<path transform=\"translate(%.1f %.1f)\" d=\"%s\" fill=\"%s\" fill-opacity=\"0.6\"><title>",
+                x, y, shapes[series / COLOURS % 4], series_colours[series % COLOURS]);
+    chart_escape(out, title);
+    text_add(out, "</title></path>\n");
+}
+
+static struct log_axes log_axes_of(const struct chart_point *points, int count)
+{
+    struct log_axes axes = { 0, 1 };
+    for (int i = 0; i < count; i++) {
+        double least = log10(fmin(points[i].measured_s, points[i].predicted_s)),
+               most = log10(fmax(points[i].measured_s, points[i].predicted_s));
+        axes.least = i ? fmin(axes.least, least) : least;
+        axes.most = i ? fmax(axes.most, most) : most;
+    }
+    double margin = .03 * (axes.most - axes.least) + .02;
+    return (struct log_axes){ axes.least - margin, axes.most + margin };
+}
+
+/* Lines at 1, 2 and 5 times powers of ten; where there are many powers, at these alone. */
+static void log_grid(struct text *out, const struct log_axes *axes)
+{
+    char number[TEXT_NUMBER_BYTES];
+    bool sparse = axes->most - axes->least > 4;
+    for (int power = (int)floor(axes->least); power <= (int)ceil(axes->most); power++)
+        for (int step = 1; step <= 5; step += step == 1 ? 1 : 3) {
+            double seconds = step * pow(10, power), at = log_place(axes, seconds);
+            if (at < 0 || at > LOG_SIDE || (sparse && step > 1))
+                continue;
+            text_printf(out, "<path class=\"grid\" d=\"M%d %.1fh%dM%.1f %dv%d\"/>\n", LOG_LEFT,
+                        LOG_TOP + LOG_SIDE - at, LOG_SIDE, LOG_LEFT + at, LOG_TOP, LOG_SIDE);
+            label(out, LOG_LEFT - 6, LOG_TOP + LOG_SIDE - at + 4, "end", "soft",
+                  text_duration_ns(number, (int64_t)llround(seconds * 1e9)));
+            label(out, LOG_LEFT + at, LOG_TOP + LOG_SIDE + 16, "middle", "soft", number);
+        }
+}
+
+void chart_log_scatter(struct text *out, const struct chart_point *points, int count, const char *const *series,
+                       int series_count)
+{
+    struct log_axes axes = log_axes_of(points, count);
+    int rows = LEGEND_ROW * (series_count + 3), height = LOG_TOP + (int)max_i64(LOG_SIDE, rows) + 50;
+    double over = LOG_SIDE * log10(1.1) / (axes.most - axes.least),
+           under = LOG_SIDE * log10(0.9) / (axes.most - axes.least), right = LOG_LEFT + LOG_SIDE + 30;
+    open_svg(out, height, "Predicted against measured step time; on the line they agree");
+    text_printf(out,
+                "<style>svg text{fill:#1c1e21;font:12px system-ui,sans-serif}svg .soft{fill:#5c6370}svg "
+                ".grid{fill:none;stroke:#d4d7dd}</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n"
+                "<clipPath id=\"plot\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n",
+                WIDTH, height, LOG_LEFT, LOG_TOP, LOG_SIDE, LOG_SIDE);
+    text_printf(out,
+                "<path clip-path=\"url(#plot)\" d=\"M%d %.1fl%d %dv%.1fl%d %dz\" fill=\"#238551\" "
+                "fill-opacity=\"0.18\"/>\n",
+                LOG_LEFT, LOG_TOP + LOG_SIDE - over, LOG_SIDE, -LOG_SIDE, over - under, -LOG_SIDE, LOG_SIDE);
+    log_grid(out, &axes);
+    text_printf(out, "<path d=\"M%d %dl%d %d\" fill=\"none\" stroke=\"#1c1e21\"/>\n", LOG_LEFT, LOG_TOP + LOG_SIDE,
+                LOG_SIDE, -LOG_SIDE);
+    label(out, LOG_LEFT + LOG_SIDE / 2.0, LOG_TOP + LOG_SIDE + 38, "middle", "", "measured step");
+    text_printf(out, "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">predicted step</text>\n",
+                LOG_TOP + LOG_SIDE / 2);
+    for (int i = 0; i < count; i++)
+        mark(out, LOG_LEFT + log_place(&axes, points[i].measured_s),
+             LOG_TOP + LOG_SIDE - log_place(&axes, points[i].predicted_s), points[i].series, points[i].title);
+    for (int i = 0; i < series_count; i++) {
+        mark(out, right, LOG_TOP + 8 + LEGEND_ROW * i, i, series[i]);
+        label(out, right + 12, LOG_TOP + 12 + LEGEND_ROW * i, "start", "", series[i]);
+    }
+    label(out, right - 6, LOG_TOP + 16 + LEGEND_ROW * (series_count + 1), "start", "soft",
+          "below the line: predicted too short");
+    label(out, right - 6, LOG_TOP + 16 + LEGEND_ROW * (series_count + 2), "start", "soft", "green: within 10 %");
+    text_add(out, "</svg>\n");
+}
+
 /* ---- Gantt ---- */
 enum { ROW = 14, GANTT_RANKS = 8, GANTT_COLUMNS = PLOT };
 

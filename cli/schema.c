@@ -1,6 +1,7 @@
 /* The formats, from the field tables that read them. */
 #include "cli/explanation.h"
 #include "cli/inputs.h"
+#include "cli/measured_run.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
 #include "planner/check/claim.h"
@@ -69,6 +70,15 @@ static int collect(struct table tables[MAX_TABLES])
     fields = claim_format(&n);
     add(tables, &count, "plan.certificate", "A plan file's `certificate`, which `cleave check` works out anew.", fields,
         n);
+    for (int i = 0;; i++) {
+        const char *name = measured_format(i, &fields, &n);
+        if (!name)
+            break;
+        add(tables, &count, name,
+            "Columns of a CSV file that `cleave validate` reads; others may stand beside them, and what is not required "
+            "may be missing or blank.",
+            fields, n);
+    }
     for (int i = 0;; i++) {
         const char *name = report_format(i, &fields, &n);
         if (!name)

@@ -1,0 +1,416 @@
+#include "cli/measured_case.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* GPUs as rows name them: the first that a row's words begin with. */
+static const struct {
+    const char *words, *device;
+} devices[] = {
+    { "A100-40GB-PCIe", NULL },
+    { "A100-40GB", "a100-sxm-40" },
+    { "A100", "a100-sxm-80" },
+    { "H100-96GB", "h100-grand-teton" },
+    { "H100-94/95GB", "h100-grand-teton" },
+    { "H100", "h100-sxm" },
+    { "H200", "h200-sxm" },
+    { "B200", "b200-sxm" },
+    { "B300", "b300-sxm" },
+    { "GB200", "gb200" },
+    { "GB300", "gb300" },
+    { "MI300X", "mi300x" },
+    { "V100-16GB", "v100-sxm2-16" },
+    { "V100-32GB-SXM3", "v100-sxm3-32" },
+    { "V100-32GB", "v100-sxm2-32" },
+};
+/* Networks whose words say another rate than the device's own: bytes per second of a node. */
+static const struct {
+    const char *words;
+    double node_bytes_per_s;
+} networks[] = { { "Omni-Path", 50e9 }, { "1600 Gb/s", 200e9 }, { "800 Gb/s per node", 100e9 } };
+static const struct {
+    const char *kind, *activation, *standin;
+} feed_forwards[] = { { "gelu", "gelu", NULL },
+                      { "swiglu", "swiglu", NULL },
+                      { "gelu-gated", "geglu", NULL },
+                      { "squared_relu", "relu", "squared relu as relu" } };
+/* Families by a part of their names. */
+static const char *const rotary_families[] = { "llama",    "qwen",     "gpt-oss", "grok",
+                                               "deepseek", "nemotron", "mixtral", NULL };
+static const char *const hybrid_families[] = { "nemotron-h", "nemotron-3", NULL };
+/* And by the whole name. */
+static const char *const latent_families[] = { "deepseek-v3", "kimi-k2", "deepseekv4-flash", NULL };
+static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
+/* Frameworks that reduce gradients after the last backward pass, by the beginning of their names. */
+static const char *const late_reducers[] = { "Megatron-LM", "Megatron-DeepSpeed", "Alpa/JAX", NULL };
+
+static bool begins_with(const char *text, const char *words)
+{
+    return strncmp(text, words, strlen(words)) == 0;
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (!strcmp(text, *words))
+            return true;
+    return false;
+}
+
+static bool holds_one_of(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strstr(text, *words))
+            return true;
+    return false;
+}
+
+struct mapping {
+    const struct measured_run *run;
+    struct arena *arena;
+    struct error *why;
+    struct text standin;
+    const char *device;
+};
+
+static void stand_in(struct mapping *m, const char *words)
+{
+    text_printf(&m->standin, "%s%s", m->standin.length ? "; " : "", words);
+}
+
+static int64_t or_else(int64_t value, int64_t other)
+{
+    return value == BLANK ? other : value;
+}
+
+static bool known(const struct mapping *m, int64_t value, const char *column)
+{
+    return value != BLANK || fail(m->why, "row lacks %s", column);
+}
+#define KNOWN(member) known(m, m->run->member, #member)
+
+/* What was written, on one line: no text in it has a line break that is not an escape. */
+static bool on_one_line(const char **out, struct json_writer *w, struct mapping *m)
+{
+    size_t length = 0;
+    char *text = json_finish(w, &length), *to = text;
+    for (const char *p = text; p && *p; p++)
+        if (*p == '\n')
+            p += strspn(p + 1, " ");
+        else
+            *to++ = *p;
+    *out = text ? arena_strndup(m->arena, text, (size_t)(to - text)) : NULL;
+    free(text);
+    return *out || fail_memory(m->why);
+}
+
+/* ---- the model ---- */
+struct blocks {
+    bool rotary, bias;
+    const char *norm, *activation;
+};
+
+static void put_attention(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
+{
+    json_begin_object(w);
+    json_put_string(w, "kind", "attention");
+    json_put_int(w, "heads", run->heads);
+    json_put_int(w, "kv_heads", or_else(run->kv_heads, run->heads));
+    json_put_string(w, "norm", b->norm);
+    json_put_bool(w, "qkv_bias", b->bias);
+    json_put_bool(w, "output_bias", b->bias);
+    if (b->rotary)
+        json_put_int(w, "rope_base", 500000);
+    if (run->head_dim != BLANK && run->head_dim * run->heads != run->hidden)
+        json_put_int(w, "head_dim", run->head_dim);
+    json_end_object(w);
+}
+
+static void put_dense(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
+{
+    json_begin_object(w);
+    json_put_string(w, "kind", "mlp");
+    json_put_int(w, "inner", run->ffn_hidden);
+    json_put_string(w, "activation", b->activation);
+    json_put_string(w, "norm", b->norm);
+    json_put_bool(w, "bias", b->bias && run->n_experts == BLANK);
+    json_end_object(w);
+}
+
+static void put_experts(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
+{
+    json_begin_object(w);
+    json_put_string(w, "kind", "moe");
+    json_put_int(w, "experts", run->n_experts);
+    json_put_int(w, "choices", run->topk);
+    json_put_int(w, "inner", run->moe_ffn);
+    json_put_string(w, "activation", b->activation);
+    json_put_string(w, "norm", b->norm);
+    json_put_int(w, "capacity_factor", 1);
+    json_put_bool(w, "dropless", true);
+    if (or_else(run->cp, 1) > 1) /* a sequence in pieces is routed by pieces, else it would be gathered */
+        json_put_int(w, "group", run->seq_len / run->cp);
+    if (run->shared_expert_ffn != BLANK)
+        json_put_int(w, "shared_inner", run->shared_expert_ffn);
+    json_end_object(w);
+}
+
+static void put_blocks(struct json_writer *w, const struct measured_run *run, const struct blocks *b, int64_t count,
+                       void (*put_second)(struct json_writer *w, const struct measured_run *run,
+                                          const struct blocks *b))
+{
+    json_begin_object(w);
+    json_put_int(w, "repeat", count);
+    json_write_key(w, "layers");
+    json_begin_array(w);
+    put_attention(w, run, b);
+    put_second(w, run, b);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void put_model(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
+{
+    bool tied = run->tied == ANSWER_NONE ? !b->rotary : run->tied == ANSWER_YES;
+    int64_t routed = run->n_experts == BLANK ? 0 : run->moe_layers;
+    json_begin_format(w, "cleave-model", 1);
+    json_put_string(w, "name", *run->model ? run->model : "model");
+    json_put_int(w, "sequence", run->seq_len);
+    json_put_int(w, "hidden", run->hidden);
+    json_put_int(w, "vocab_size", run->vocab);
+    json_put_bool(w, "tied_embedding", tied);
+    json_write_key(w, "layers");
+    json_begin_array(w);
+    json_begin_object(w);
+    json_put_string(w, "kind", "embedding");
+    if (is_one_of(run->family, learned_families))
+        json_put_int(w, "learned_positions", run->seq_len);
+    if (!strcmp(run->family, "bloom"))
+        json_put_string(w, "norm", "layer_norm");
+    json_end_object(w);
+    if (run->layers > routed)
+        put_blocks(w, run, b, run->layers - routed, put_dense);
+    if (routed > 0)
+        put_blocks(w, run, b, routed, put_experts);
+    json_begin_object(w);
+    json_put_string(w, "kind", "head");
+    json_put_string(w, "norm", b->norm);
+    json_end_object(w);
+    json_begin_object(w);
+    json_put_string(w, "kind", "loss");
+    json_end_object(w);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static bool make_model(struct measured_case *out, struct mapping *m)
+{
+    const struct measured_run *run = m->run;
+    struct blocks b = { .rotary = holds_one_of(run->family, rotary_families) };
+    struct json_writer w = { 0 };
+    if (holds_one_of(run->family, hybrid_families))
+        return fail(m->why, "Mamba layers (hybrid model)");
+    if (is_one_of(run->family, latent_families))
+        return fail(m->why, "MLA attention");
+    for (size_t i = 0; i < sizeof feed_forwards / sizeof *feed_forwards && !b.activation; i++)
+        if (!strcmp(run->ffn_kind, feed_forwards[i].kind)) {
+            b.activation = feed_forwards[i].activation;
+            if (feed_forwards[i].standin)
+                stand_in(m, feed_forwards[i].standin);
+        }
+    if (!b.activation && *run->ffn_kind)
+        return fail(m->why, "no feed-forward block of kind %s", run->ffn_kind);
+    if (!b.activation)
+        return fail(m->why, "row lacks the architecture");
+    if (!strcmp(run->family, "gpt-oss"))
+        stand_in(m, "sliding-window attention as full");
+    b.norm = b.rotary && strcmp(run->family, "nemotron4") ? "rms_norm" : "layer_norm";
+    b.bias = is_one_of(run->family, learned_families) || !strcmp(run->family, "bloom");
+    if (!KNOWN(heads) || !KNOWN(hidden) || !KNOWN(layers) || !KNOWN(seq_len) || !KNOWN(vocab))
+        return false;
+    if (run->n_experts != BLANK && (!KNOWN(topk) || !KNOWN(moe_ffn) || !KNOWN(moe_layers)))
+        return false;
+    if (run->n_experts != BLANK && run->moe_layers > run->layers)
+        return fail(m->why, "moe_layers is more than layers");
+    if ((run->n_experts == BLANK || run->layers > run->moe_layers) && !KNOWN(ffn_hidden))
+        return false;
+    put_model(&w, run, &b);
+    return on_one_line(&out->model, &w, m);
+}
+
+/* ---- the cluster ---- */
+
+/* GPUs within the inner level. Of GB200 and GB300 that is the NVLink domain of up to 72, not the tray: the largest usual
+ * part of one that divides all. */
+static int64_t inner_devices(const struct measured_run *run)
+{
+    static const int domains[] = { 64, 72, 48, 36, 32 };
+    if (!strstr(run->gpu, "GB200") && !strstr(run->gpu, "GB300"))
+        return run->gpus_per_node;
+    if (run->n_gpus <= 72)
+        return run->n_gpus;
+    for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
+        if (run->n_gpus % domains[i] == 0)
+            return domains[i];
+    return 4;
+}
+
+static void put_level(struct json_writer *w, const char *name, int64_t fanout, double bytes_per_s)
+{
+    json_begin_object(w);
+    json_put_string(w, "name", name);
+    json_put_int(w, "fanout", fanout);
+    if (bytes_per_s > 0)
+        json_put_double(w, "bytes_per_s", bytes_per_s);
+    json_end_object(w);
+}
+
+static bool make_cluster(struct measured_case *out, struct mapping *m)
+{
+    const struct measured_run *run = m->run;
+    struct json_writer w = { 0 };
+    const char *words = run->gpu;
+    for (size_t i = 0; i < sizeof devices / sizeof *devices && words == run->gpu; i++)
+        if (begins_with(run->gpu, devices[i].words)) {
+            words = devices[i].words;
+            m->device = devices[i].device;
+        }
+    if (!*run->gpu)
+        return fail(m->why, "row lacks gpu");
+    if (!m->device)
+        return fail(m->why, "no device %s in the catalogue", words);
+    if (!KNOWN(n_gpus) || !KNOWN(gpus_per_node))
+        return false;
+    int64_t inner = inner_devices(run), nodes = run->n_gpus / inner;
+    if (run->n_gpus > inner && run->n_gpus % inner)
+        return fail(m->why, "devices do not fill whole nodes");
+    json_begin_format(&w, "cleave-cluster", 1);
+    json_put_string(&w, "device", m->device);
+    json_write_key(&w, "levels");
+    json_begin_array(&w);
+    put_level(&w, "node", run->n_gpus < inner ? run->n_gpus : inner, 0);
+    if (nodes > 1) {
+        double bytes_per_s = 0;
+        for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
+            if (strstr(run->inter_link, networks[i].words))
+                bytes_per_s = networks[i].node_bytes_per_s / (double)inner;
+        put_level(&w, "cluster", nodes, bytes_per_s);
+        if (!*run->inter_link)
+            stand_in(m, "network of the catalogue");
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    return on_one_line(&out->cluster, &w, m);
+}
+
+/* ---- the choices ---- */
+
+static bool choose_dtype(struct measured_case *out, struct mapping *m)
+{
+    static const char *const fp8[] = { "fp8", "mxfp8", "fp8-rowwise", "nvfp4", NULL };
+    const char *dtype = m->run->dtype;
+    if (!strcmp(dtype, "tf32"))
+        return fail(m->why, "dtype tf32");
+    if (!strcmp(dtype, "nvfp4"))
+        stand_in(m, "nvfp4 as fp8");
+    out->dtype = is_one_of(dtype, fp8) ? "fp8" : begins_with(m->device, "v100") ? "fp16" : *dtype ? dtype : "bf16";
+    return true;
+}
+
+static void choose_recomputation(struct text *fix, struct mapping *m)
+{
+    static const char *const choices[] = { "none", "full", "selective", NULL };
+    const char *recompute = m->run->recompute;
+    char words[128];
+    int kind = (int)strcspn(recompute, ":");
+    if (is_one_of(recompute, choices))
+        text_printf(fix, ",recompute=%s", recompute);
+    else if (begins_with(recompute, "full:"))
+        text_add(fix, ",recompute=full");
+    else if (begins_with(recompute, "custom:remat save_qkv_proj")) {
+        text_add(fix, ",recompute=full");
+        stand_in(m, "remat save_qkv_proj as full");
+    } else {
+        snprintf(words, sizeof words, "recompute %.*s of single operators as none", kind, recompute);
+        stand_in(m, kind ? words : "recompute not stated: none");
+    }
+}
+
+static bool choose(struct measured_case *out, struct mapping *m)
+{
+    const struct measured_run *run = m->run;
+    struct text fix = { 0 };
+    int64_t chunks = or_else(run->vp, 1), cp = or_else(run->cp, 1), ep = or_else(run->ep, 1),
+            zero = or_else(run->zero_stage, 0);
+    bool tensor = run->tp > 1, experts = run->n_experts != BLANK && ep > 1, late = run->dp_overlap == ANSWER_NO;
+    if (!KNOWN(tp) || !KNOWN(pp) || !KNOWN(dp) || !KNOWN(micro_batch) || !KNOWN(global_batch))
+        return false;
+    if ((double)run->tp * (double)run->pp * (double)cp * (double)run->dp != (double)run->n_gpus)
+        return fail(m->why, "tp*pp*cp*dp is not the number of devices");
+    if (experts && run->dp % ep)
+        return fail(m->why, "experts over ranks that are not data ranks (ep does not divide dp)");
+    text_printf(&fix, "tp=%lld,pp=%lld,dp=%lld,zero=%lld,micro-batch=%lld", (long long)run->tp, (long long)run->pp,
+                (long long)run->dp, (long long)zero, (long long)run->micro_batch);
+    if (run->seq_par == ANSWER_YES && tensor)
+        text_add(&fix, ",sp=true");
+    if (cp > 1)
+        text_printf(&fix, ",cp=%lld,cp-by=cp-ring", (long long)cp);
+    if (experts)
+        text_printf(&fix, ",ep=%lld", (long long)ep);
+    if (experts && run->etp != BLANK && run->etp != run->tp)
+        stand_in(m, "etp as tp");
+    if (experts && run->etp == BLANK && tensor)
+        stand_in(m, "etp not stated: as tp");
+    if (chunks > 1)
+        text_printf(&fix, ",schedule=interleaved,interleave=%lld", (long long)chunks);
+    choose_recomputation(&fix, m);
+    if (begins_with(run->framework, "torchtitan") && zero == 3 && run->pp > 1)
+        text_add(&fix, ",reshard=false"); /* its default where there are stages */
+    for (int i = 0; late_reducers[i] && run->dp_overlap == ANSWER_NONE; i++)
+        late = late || begins_with(run->framework, late_reducers[i]);
+    if (late)
+        text_add(&fix, ",bucket=1TiB"); /* one bucket of everything: it is full when the backward pass ends */
+    out->batch = run->global_batch;
+    out->sequence = run->seq_len;
+    out->fix = fix.failed ? NULL : arena_strdup(m->arena, fix.data);
+    text_free(&fix);
+    return out->fix || fail_memory(m->why);
+}
+
+/* In single quotes, as a shell takes it. */
+static void add_quoted(struct text *out, const char *word)
+{
+    text_add(out, "'");
+    for (const char *p = word; *p; p++)
+        text_add_bytes(out, *p == '\'' ? "'\\''" : p, *p == '\'' ? 4 : 1);
+    text_add(out, "'");
+}
+
+static bool keep_words(struct measured_case *out, struct mapping *m)
+{
+    struct text command = { 0 };
+    text_add(&command, "cleave estimate ");
+    add_quoted(&command, out->model);
+    text_add(&command, " --cluster ");
+    add_quoted(&command, out->cluster);
+    text_printf(&command, " --batch %lld --seq %lld --dtype ", (long long)out->batch, (long long)out->sequence);
+    add_quoted(&command, out->dtype);
+    text_printf(&command, " --fix %s --json", out->fix);
+    out->command = command.failed ? NULL : arena_strdup(m->arena, command.data);
+    out->standin = m->standin.failed ? NULL : arena_strdup(m->arena, m->standin.data ? m->standin.data : "");
+    text_free(&command);
+    return (out->command && out->standin) || fail_memory(m->why);
+}
+
+bool measured_case_of(struct measured_case *out, const struct measured_run *run, struct arena *arena,
+                      struct error *why)
+{
+    struct mapping m = { .run = run, .arena = arena, .why = why };
+    struct measured_case made = { 0 };
+    bool good = make_model(&made, &m) && make_cluster(&made, &m) && choose_dtype(&made, &m) && choose(&made, &m) &&
+                keep_words(&made, &m);
+    text_free(&m.standin);
+    if (good)
+        *out = made;
+    return good;
+}

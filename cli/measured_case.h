@@ -1,0 +1,19 @@
+/* What `cleave estimate` is asked to predict a run that was measured. */
+#ifndef CLEAVE_CLI_MEASURED_CASE_H
+#define CLEAVE_CLI_MEASURED_CASE_H
+#include "cli/measured_run.h"
+
+/* All in the arena; the JSON is on one line. */
+struct measured_case {
+    const char *model, *cluster, *dtype, *fix;
+    int64_t batch, sequence;
+    const char *standin; /* what is told in place of something that estimate cannot say, ';' between; "": nothing is */
+    const char *command; /* the same as one types it */
+};
+/**
+ * Every choice follows from the row's columns, or from its framework where they leave it open: nothing is tuned to a
+ * row. Fails with the reason where the row does not say what is needed, or is what estimate cannot express.
+ */
+bool measured_case_of(struct measured_case *out, const struct measured_run *run, struct arena *arena,
+                      struct error *why);
+#endif
