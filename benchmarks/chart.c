@@ -291,8 +291,8 @@ static void mark(struct text *out, double x, double y, int series, const char *t
 {
     static const char *const shapes[] = { "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-3.5 -3.5h7v7h-7z",
                                           "M0 -5l5 5l-5 5l-5 -5z", "M0 -4.5l4.5 8h-9z" };
-    text_printf(out, "<path transform=\"translate(%.1f %.1f)\" d=\"%s\" fill=\"%s\" fill-opacity=\"0.6\"><title>",
-                x, y, shapes[series / COLOURS % 4], series_colours[series % COLOURS]);
+    text_printf(out, "<path transform=\"translate(%.1f %.1f)\" d=\"%s\" fill=\"%s\" fill-opacity=\"0.6\"><title>", x, y,
+                shapes[series / COLOURS % 4], series_colours[series % COLOURS]);
     chart_escape(out, title);
     text_add(out, "</title></path>\n");
 }
@@ -320,10 +320,10 @@ static void log_grid(struct text *out, const struct log_axes *axes)
             double seconds = step * pow(10, power), at = log_place(axes, seconds);
             if (at < 0 || at > LOG_SIDE || (sparse && step > 1))
                 continue;
-            text_printf(out, "<path class=\"grid\" d=\"M%d %.1fh%dM%.1f %dv%d\"/>\n", LOG_LEFT,
-                        LOG_TOP + LOG_SIDE - at, LOG_SIDE, LOG_LEFT + at, LOG_TOP, LOG_SIDE);
-            label(out, LOG_LEFT - 6, LOG_TOP + LOG_SIDE - at + 4, "end", "soft",
-                  text_duration_ns(number, (int64_t)llround(seconds * 1e9)));
+            text_printf(out, "<path class=\"grid\" d=\"M%d %.1fh%dM%.1f %dv%d\"/>\n", LOG_LEFT, LOG_TOP + LOG_SIDE - at,
+                        LOG_SIDE, LOG_LEFT + at, LOG_TOP, LOG_SIDE);
+            snprintf(number, sizeof number, "%g s", seconds);
+            label(out, LOG_LEFT - 6, LOG_TOP + LOG_SIDE - at + 4, "end", "soft", number);
             label(out, LOG_LEFT + at, LOG_TOP + LOG_SIDE + 16, "middle", "soft", number);
         }
 }

@@ -150,7 +150,8 @@ bool inputs_cluster(struct inputs *in, const char *text, struct error *err)
     size_t length = strlen(text);
     bool is_file = !strcmp(text, "-") || is_json_path(text);
     if (!inputs_catalogue(in, err) || (is_file && !inputs_text(in, text, &json, &length, err)) ||
-        !cluster_read(&in->cluster, text[0] == '{' ? "cluster" : text, json, length, in->catalogue->entries, in->catalogue->count, err))
+        !cluster_read(&in->cluster, text[0] == '{' ? "cluster" : text, json, length, in->catalogue->entries,
+                      in->catalogue->count, err))
         return false;
     in->facts.cluster = in->cluster;
     in->context.cluster = (struct plan_origin){ .source = text, .name = in->cluster->name, .hash = in->cluster->hash };

@@ -240,8 +240,8 @@ static bool make_model(struct measured_case *out, struct mapping *m)
 
 /* ---- the cluster ---- */
 
-/* GPUs within the inner level. Of GB200 and GB300 that is the NVLink domain of up to 72, not the tray: the largest usual
- * part of one that divides all. */
+/* GPUs within the inner level. Of GB200 and GB300 that is the NVLink domain of up to 72, not the tray: the largest
+ * usual part of one that divides all. */
 static int64_t inner_devices(const struct measured_run *run)
 {
     static const int domains[] = { 64, 72, 48, 36, 32 };
@@ -402,8 +402,7 @@ static bool keep_words(struct measured_case *out, struct mapping *m)
     return (out->command && out->standin) || fail_memory(m->why);
 }
 
-bool measured_case_of(struct measured_case *out, const struct measured_run *run, struct arena *arena,
-                      struct error *why)
+bool measured_case_of(struct measured_case *out, const struct measured_run *run, struct arena *arena, struct error *why)
 {
     struct mapping m = { .run = run, .arena = arena, .why = why };
     struct measured_case made = { 0 };

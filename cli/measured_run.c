@@ -7,24 +7,40 @@ static const char *const answers[] = { "", "no", "yes", NULL }, *const truths[] 
 /* ---- the columns ---- */
 #define MOST 1000000000
 #define RUN(member) offsetof(struct measured_run, member)
-#define TEXT(name, member, doc_) { .key = name, .type = FIELD_STRING, .offset = member, .doc = doc_ }
+#define TEXT(name, member, doc_)                                                                                       \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_STRING, .offset = member, .doc = doc_                                               \
+    }
 #define NEEDED_TEXT(name, member, doc_)                                                                                \
-    { .key = name, .type = FIELD_STRING, .offset = member, .required = true, .doc = doc_ }
+    {                                                                                                                  \
+        .key = name, .type = FIELD_STRING, .offset = member, .required = true, .doc = doc_                             \
+    }
 #define COUNT(name, member, doc_)                                                                                      \
-    { .key = name, .type = FIELD_INT, .offset = member, .min = 1, .max = MOST, .doc = doc_ }
+    {                                                                                                                  \
+        .key = name, .type = FIELD_INT, .offset = member, .min = 1, .max = MOST, .doc = doc_                           \
+    }
 #define NEEDED_COUNT(name, member, doc_)                                                                               \
-    { .key = name, .type = FIELD_INT, .offset = member, .required = true, .min = 1, .max = MOST, .doc = doc_ }
-#define AMOUNT(name, member, doc_) { .key = name, .type = FIELD_DOUBLE, .offset = member, .doc = doc_ }
+    {                                                                                                                  \
+        .key = name, .type = FIELD_INT, .offset = member, .required = true, .min = 1, .max = MOST, .doc = doc_         \
+    }
+#define AMOUNT(name, member, doc_)                                                                                     \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_DOUBLE, .offset = member, .doc = doc_                                               \
+    }
 #define ANSWER(name, member, words, doc_)                                                                              \
-    { .key = name, .type = FIELD_ENUM, .offset = member, .names = words, .doc = doc_ }
+    {                                                                                                                  \
+        .key = name, .type = FIELD_ENUM, .offset = member, .names = words, .doc = doc_                                 \
+    }
 
 static const struct json_field run_columns[] = {
     TEXT("id", RUN(id), "names the row"),
     TEXT("source_key", RUN(source_key), "who measured; errors are told by it (the file's name)"),
-    TEXT("framework", RUN(framework), "what ran it; Megatron-LM, Megatron-DeepSpeed and Alpa reduce gradients at the "
-                                      "end where dp_overlap does not say"),
-    NEEDED_TEXT("family", RUN(family), "says what the architecture's columns leave open: rotary or learned positions, "
-                                       "norm, biases"),
+    TEXT("framework", RUN(framework),
+         "what ran it; Megatron-LM, Megatron-DeepSpeed and Alpa reduce gradients at the "
+         "end where dp_overlap does not say"),
+    NEEDED_TEXT("family", RUN(family),
+                "says what the architecture's columns leave open: rotary or learned positions, "
+                "norm, biases"),
     TEXT("model", RUN(model), "its name"),
     NEEDED_COUNT("layers", RUN(layers), "blocks of attention and feed-forward"),
     NEEDED_COUNT("hidden", RUN(hidden), "features of a token"),

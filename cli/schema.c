@@ -75,7 +75,8 @@ static int collect(struct table tables[MAX_TABLES])
         if (!name)
             break;
         add(tables, &count, name,
-            "Columns of a CSV file that `cleave validate` reads; others may stand beside them, and what is not required "
+            "Columns of a CSV file that `cleave validate` reads; others may stand beside them, and what is not "
+            "required "
             "may be missing or blank.",
             fields, n);
     }

@@ -34,7 +34,9 @@ struct job {
     struct inputs in; /* its catalogue is that of all rows */
     struct csv *files[MOST_FILES];
     int file_count, row_count, capacity;
-    struct validated_row *rows; /* (row_count) */
+    struct validated_row *rows;      /* (row_count) */
+    struct validated_row **distinct; /* (distinct_count) of which different things are asked */
+    int distinct_count;
     struct validation found;
 };
 
@@ -83,8 +85,8 @@ static bool read_row(struct job *job, const struct csv *csv, int index, int form
     *row = (struct validated_row){ .file = csv->name };
     if (!measured_run_read(&row->run, &row->skipped, csv, index, format, &row->arena, err))
         return false;
-    row->group = measured_run_has_text(job->a->by) ? measured_run_text(&row->run, job->a->by)
-                                                   : csv_at(csv, index, by)->text;
+    row->group =
+        measured_run_has_text(job->a->by) ? measured_run_text(&row->run, job->a->by) : csv_at(csv, index, by)->text;
     if (!*row->group)
         row->group = "(blank)";
     take_measurement(row);
@@ -144,37 +146,94 @@ static bool price(struct validated_row *row, struct inputs *in, struct error *wh
     return good || error_within(why, "estimate refused");
 }
 
+/* Only what is wrong with the row is a reason to skip it. */
+static void skip(struct validated_row *row, struct error *why)
+{
+    if (why->kind != ERROR_INPUT && why->kind != ERROR_INFEASIBLE)
+        row->failure = why->kind;
+    why->message[strcspn(why->message, "\n")] = 0;
+    row->skipped = arena_strdup(&row->arena, why->message);
+    if (!row->skipped)
+        row->skipped = "out of memory";
+}
+
 static void predict(void *context, int index)
 {
     struct job *job = context;
-    struct validated_row *row = &job->rows[index];
-    struct error why = { 0 };
-    if (row->skipped)
-        return;
+    struct validated_row *row = job->distinct[index];
     struct inputs in = { .cli = job->cli, .catalogue = job->in.catalogue };
-    if (!measured_case_of(&row->asked, &row->run, &row->arena, &why) || !price(row, &in, &why)) {
-        why.message[strcspn(why.message, "\n")] = 0;
-        row->skipped = arena_strdup(&row->arena, why.message);
-        if (!row->skipped)
-            row->skipped = "out of memory";
-    }
+    struct error why = { 0 };
+    if (!price(row, &in, &why))
+        skip(row, &why);
     in.catalogue = NULL; /* the job's */
     inputs_free(&in);
 }
 
-static void predict_all(struct job *job)
+/* In the order of what is asked, else that of the files. */
+static int by_question(const void *a, const void *b)
+{
+    const struct validated_row *x = *(struct validated_row *const *)a, *y = *(struct validated_row *const *)b;
+    int order = strcmp(x->asked.command, y->asked.command);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* What is asked of the rows: of those of which the same is asked one is to be predicted. */
+static bool ask(struct job *job, struct error *err)
+{
+    struct validated_row **rows = arena_alloc(&job->in.arena, (size_t)job->row_count, sizeof(void *));
+    int asked = 0;
+    if (!rows)
+        return fail_memory(err);
+    for (int i = 0; i < job->row_count; i++) {
+        struct validated_row *row = &job->rows[i];
+        struct error why = { 0 };
+        if (row->skipped)
+            continue;
+        if (measured_case_of(&row->asked, &row->run, &row->arena, &why))
+            rows[asked++] = row;
+        else
+            skip(row, &why);
+    }
+    if (asked > 0)
+        qsort(rows, (size_t)asked, sizeof(void *), by_question);
+    for (int i = 0; i < asked; i++) {
+        struct validated_row *last = job->distinct_count > 0 ? rows[job->distinct_count - 1] : NULL;
+        if (last && !strcmp(last->asked.command, rows[i]->asked.command))
+            rows[i]->alike = last;
+        else
+            rows[job->distinct_count++] = rows[i];
+    }
+    job->distinct = rows;
+    return true;
+}
+
+static bool predict_all(struct job *job, struct error *err)
 {
     enum { WAVE = 16 }; /* rows of a thread between two words of progress */
     int jobs = job->a->jobs > 0 ? (int)job->a->jobs : host_core_count();
     struct progress progress;
+    if (!ask(job, err))
+        return false;
     progress_begin(&progress, job->cli, "validate");
-    for (int first = 0; first < job->row_count; first += WAVE * jobs) {
+    for (int first = 0; first < job->distinct_count; first += WAVE * jobs) {
         struct job part = *job;
-        part.rows += first;
-        progress_say(&progress, "%d of %d rows", first, job->row_count);
-        parallel_for(jobs, (int)min_i64(WAVE * jobs, job->row_count - first), predict, &part);
+        part.distinct += first;
+        progress_say(&progress, "%d of %d predictions", first, job->distinct_count);
+        parallel_for(jobs, (int)min_i64(WAVE * jobs, job->distinct_count - first), predict, &part);
     }
     progress_clear(&progress);
+    for (int i = 0; i < job->row_count; i++) {
+        struct validated_row *row = &job->rows[i];
+        if (row->failure != ERROR_NONE)
+            return fail_kind(err, row->failure, "%s: row %s: %s", row->file, row->run.id, row->skipped);
+        if (!row->alike)
+            continue;
+        row->skipped = row->alike->skipped;
+        row->predicted_ns = row->alike->predicted_ns;
+        row->predicted_peak_bytes = row->alike->predicted_peak_bytes;
+        row->fits = row->alike->fits;
+    }
+    return true;
 }
 
 /* ---- telling ---- */
@@ -201,13 +260,14 @@ static void print_report(const struct job *job)
     FILE *out = job->cli->out;
     print_table(out, "step time, error in %", v, offsetof(struct validation_group, step));
     print_table(out, "peak memory, error in %", v, offsetof(struct validation_group, memory));
-    fprintf(out, "out of memory: %d of %d runs that were, and %d of %d that ran, are predicted not to fit\n", v->oom_seen,
-            v->oom_count, v->ran_refused, v->ran_count);
+    fprintf(out, "out of memory: %d of %d runs that were, and %d of %d that ran, are predicted not to fit\n",
+            v->oom_seen, v->oom_count, v->ran_refused, v->ran_count);
     if (v->rank_groups > 0)
-        fprintf(out,
-                "rank: in %d of %d groups of at least three configurations of one job (%.0f %%) the predicted best took at "
-                "most 3 %% longer than the measured best; %.1f %% in the mean of all\n",
-                v->rank_agreed, v->rank_groups, 100.0 * v->rank_agreed / v->rank_groups, 100 * v->rank_regret);
+        fprintf(
+            out,
+            "rank: in %d of %d groups of at least three configurations of one job (%.0f %%) the predicted best took at "
+            "most 3 %% longer than the measured best; %.1f %% in the mean of all\n",
+            v->rank_agreed, v->rank_groups, 100.0 * v->rank_agreed / v->rank_groups, 100 * v->rank_regret);
     fprintf(out, "skipped: %d of %d rows\n", v->skipped_rows, job->row_count);
     for (int i = 0; i < v->skip_count; i++)
         fprintf(out, "  %4d %s: %s\n", v->skips[i].count, v->skips[i].group, v->skips[i].reason);
@@ -411,10 +471,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     bool good = inputs_can_write(a->output, err) && inputs_can_write(a->svg, err) && inputs_catalogue(&job.in, err);
     for (int i = 0; i < operand_count && good; i++)
         good = read_file(&job, operands[i], err);
-    if (good)
-        predict_all(&job);
-    good = good && validation_of(&job.found, job.rows, job.row_count, err) && (!a->output || write_table(&job, err)) &&
-           (!a->svg || draw(&job, err)) && (!a->json || write_json(&job, err));
+    good = good && predict_all(&job, err) && validation_of(&job.found, job.rows, job.row_count, err) &&
+           (!a->output || write_table(&job, err)) && (!a->svg || draw(&job, err)) &&
+           (!a->json || write_json(&job, err));
     if (good && !a->json && !silent)
         print_report(&job);
     job_free(&job);

@@ -7,12 +7,14 @@ struct validated_row {
     struct arena arena;
     const char *file, *group; /* group: the row's source, or what else errors are told by */
     struct measured_run run;
-    double measured_s;           /* 0: not known */
-    int64_t measured_peak_bytes; /* 0: not known */
-    bool out_of_memory;          /* the run ended for want of it */
-    bool counts;                 /* the step's error does: little had to be assumed of the run */
-    const char *skipped;         /* why nothing is predicted; NULL: something is */
-    struct measured_case asked;  /* where the row says what to ask; else its texts are NULL */
+    double measured_s;                 /* 0: not known */
+    int64_t measured_peak_bytes;       /* 0: not known */
+    bool out_of_memory;                /* the run ended for want of it */
+    bool counts;                       /* the step's error does: little had to be assumed of the run */
+    const char *skipped;               /* why nothing is predicted; NULL: something is */
+    enum error_kind failure;           /* of the machine or the program, with its words in skipped */
+    struct measured_case asked;        /* where the row says what to ask; else its texts are NULL */
+    const struct validated_row *alike; /* an earlier row of which the same is asked; NULL: none */
     int64_t predicted_ns, predicted_peak_bytes;
     bool fits;
 };
@@ -55,8 +57,8 @@ struct validation {
     struct validation_group all;
     int oom_count, oom_seen;    /* runs that were out of memory and have a prediction; of these said not to fit */
     int ran_count, ran_refused; /* runs that ran and have one; of these said not to fit */
-    /* Groups of three rows and more that differ in configuration alone: as many as there are, those whose predicted best
-     * took at most 3 % longer than their measured best, and how much longer it took in the mean. Where several are
+    /* Groups of three rows and more that differ in configuration alone: as many as there are, those whose predicted
+     * best took at most 3 % longer than their measured best, and how much longer it took in the mean. Where several are
      * predicted equal, what they took in the mean. */
     int rank_groups, rank_agreed;
     double rank_regret;

@@ -72,8 +72,9 @@ static bool read_quoted(struct reader *r, struct error *err)
             r->at++, r->column++;
             if (r->at == r->end || *r->at != '"')
                 return at_end_of_field(r) ||
-                       fail_here(r, err, "a comma or the end of the line behind a closing quote (quotes inside are "
-                                         "doubled)");
+                       fail_here(r, err,
+                                 "a comma or the end of the line behind a closing quote (quotes inside are "
+                                 "doubled)");
         }
         if (!take(r, err))
             return false;

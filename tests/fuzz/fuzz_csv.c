@@ -1,4 +1,5 @@
-/* Any bytes as a table. What is accepted has as many fields in every row, and reads back as it is when it is written. */
+/* Any bytes as a table. What is accepted has as many fields in every row, and reads back as it is when it is written.
+ */
 #include "host/csv.h"
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Predictions beside measured runs: what is asked of each row, that `cleave estimate` says the same of it, and what they say together,
+computed again here; what is refused. usage: test_cli_validate.py CLEAVE SOURCE_ROOT"""
+import csv
+import io
+import json
+import shlex
+import statistics
+import xml.etree.ElementTree
+
+from calls import ROOT, check, expect, main, run, some
+
+RUNS, GOLDEN = ROOT / "tests/data/measurements.csv", ROOT / "tests/data/golden.csv"
+LATE = "bucket=1TiB"  # one bucket: reduced after the last backward pass
+# What is asked of each row: dtype, choices, stand-ins. By hand, from what the rows say.
+ASKED = {
+    "gpt-dp": ("bf16", "tp=1,pp=1,dp=4,zero=0,micro-batch=4," + LATE, "recompute not stated: none"),
+    "gpt-tp": ("bf16", "tp=4,pp=1,dp=1,zero=0,micro-batch=4,recompute=full," + LATE, ""),
+    "gpt-pp": ("bf16", "tp=1,pp=2,dp=2,zero=0,micro-batch=4,recompute=full", ""),
+    "gpt-zero": ("bf16", "tp=1,pp=1,dp=4,zero=3,micro-batch=4," + LATE, "recompute not stated: none"),
+    "llama-plain": ("bf16", "tp=2,pp=2,dp=4,zero=1,micro-batch=1,sp=true,recompute=none", ""),
+    "llama-chunks": ("fp8", "tp=2,pp=2,dp=4,zero=1,micro-batch=1,sp=true,schedule=interleaved,interleave=2,recompute=none", ""),
+    "llama-odd": ("bf16", "tp=2,pp=2,dp=4,zero=1,micro-batch=1,sp=true,schedule=interleaved,interleave=2,recompute=none", ""),
+    "llama-selective": ("bf16", "tp=2,pp=2,dp=4,zero=1,micro-batch=1,sp=true",
+                        "network of the catalogue; recompute selective of single operators as none"),
+    "llama-titan": ("bf16", "tp=1,pp=2,dp=8,zero=3,micro-batch=1,recompute=selective,reshard=false", ""),
+    "llama-ring": ("bf16", "tp=1,pp=1,dp=8,zero=1,micro-batch=1,cp=2,cp-by=cp-ring,recompute=none", ""),
+    "llama-group-a": ("bf16", "tp=1,pp=1,dp=16,zero=1,micro-batch=1,recompute=none", ""),
+    "llama-group-b": ("bf16", "tp=4,pp=1,dp=4,zero=1,micro-batch=1,sp=true,recompute=none", ""),
+    "llama-nvl72": ("fp8", "tp=2,pp=2,dp=36,zero=1,micro-batch=1,sp=true,recompute=none", "squared relu as relu; nvfp4 as fp8"),
+    "moe-ep": ("bf16", "tp=1,pp=1,dp=8,zero=1,micro-batch=1,ep=4,recompute=none", "etp as tp"),
+    "bloom-oom": ("bf16", "tp=1,pp=1,dp=8,zero=0,micro-batch=8," + LATE, "recompute not stated: none"),
+    "bloom-omni": ("bf16", "tp=1,pp=1,dp=8,zero=0,micro-batch=2," + LATE, "recompute not stated: none"),
+    "v100": ("fp16", "tp=1,pp=1,dp=4,zero=0,micro-batch=4,recompute=full," + LATE, ""),
+    "g-plain": ("bf16", "tp=2,pp=2,dp=2,zero=1,micro-batch=4,sp=true,recompute=none", ""),
+    "g-chunks": ("fp16", "tp=2,pp=2,dp=2,zero=0,micro-batch=4,schedule=interleaved,interleave=2,recompute=none", ""),
+    "g-recompute": ("fp8", "tp=2,pp=1,dp=4,zero=3,micro-batch=4,recompute=full", ""),
+    "g-experts": ("bf16", "tp=1,pp=1,dp=8,zero=0,micro-batch=4,ep=4,recompute=none", ""),
+}
+SKIPPED = {
+    "gpt-cards": "no device A100-40GB-PCIe in the catalogue", "gpt-bad": "quality check or BAD", "gpt-unmeasured": "row lacks a measurement",
+    "llama-odd": "estimate refused: plan: schedule interleaved: expected the micro-batches to be a multiple of the 2 stages, found 5; the "
+                 "nearest valid numbers are 4 and 6",
+    "llama-nodes": "devices do not fill whole nodes", "llama-degrees": "tp*pp*cp*dp is not the number of devices",
+    "moe-ranks": "experts over ranks that are not data ranks (ep does not divide dp)", "moe-latent": "MLA attention",
+    "g-mamba": "Mamba layers (hybrid model)", "g-batch": "row lacks global_batch",
+}
+UNCOUNTED = {"llama-ring", "g-plain", "g-chunks", "g-recompute", "g-experts", "g-mamba", "g-batch"}  # complete: no, or not said by such files
+
+
+def measured(row):
+    if row.get("step_time_s") or row.get("iter_time_median_s"):
+        return float(row.get("step_time_s") or row["iter_time_median_s"])
+    if row.get("tokens_per_s_per_gpu"):
+        return int(row["global_batch"]) * int(row["seq_len"]) / float(row["tokens_per_s_per_gpu"]) / int(row["n_gpus"])
+    return None
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def near(a, b):
+    return abs(a - b) <= 1e-12 * max(1, abs(a), abs(b))
+
+
+def summary_of(errors, prefix=""):
+    size = [abs(e) for e in errors]
+    keys = ("memory_rows", "memory_mape", "memory_median_error", "memory_signed_median_error", "memory_max_error") if prefix else (
+        "rows", "mape", "median_error", "signed_median_error", "max_error")
+    return dict(zip(keys, (len(errors), *((statistics.mean(size), statistics.median(size), statistics.median(errors), max(size)) if errors else (0,) * 4))))
+
+
+def predictions(folder):
+    """Each row is asked what it says, and predicted as estimate predicts it."""
+    table, picture = folder / "predictions.csv", folder / "errors.svg"
+    result = run("validate", RUNS, GOLDEN, "-o", table, "--svg", picture, "--json")
+    check("validate", result.returncode == 0 and not result.stderr, result)
+    report, told = json.loads(result.stdout), {row["id"]: row for row in rows_of(table)}
+    rows, given = {row["id"]: row for row in report["rows"]}, {row["id"]: row for path in (RUNS, GOLDEN) for row in rows_of(path)}
+    check("one line a row", list(rows) == list(told) == list(given) and (report["format"], report["version"]) == ("cleave-validation", 1), result)
+    check("skips", {i: row["skipped"] for i, row in rows.items() if row["skipped"]} == SKIPPED, result)
+    for name, (dtype, fix, standin) in some(ASKED.items()):
+        words = shlex.split(told[name]["command"])
+        value = dict(zip(words[3::2], words[4::2]))
+        check(f"{name} is asked", (value["--dtype"], value["--fix"], told[name]["standin"]) == (dtype, fix, standin) and words[-1] == "--json" and
+              (value["--batch"], value["--seq"]) == (given[name]["global_batch"], given[name]["seq_len"]))
+        answer = run(*words[1:])
+        if name in SKIPPED:
+            check(f"{name} is refused by estimate", answer.returncode == 2 and "error: " + SKIPPED[name].removeprefix("estimate refused: ") in answer.stderr, answer)
+            continue
+        predicted = json.loads(answer.stdout)["predicted"]
+        peak = max(predicted["peak_bytes"])
+        check(f"{name} as estimate has it", predicted["step_s"] == rows[name]["predicted_step_s"] == float(told[name]["predicted_step_s"]) and
+              peak == rows[name]["predicted_peak_bytes"] == int(told[name]["predicted_peak_bytes"]) and predicted["fits"] == rows[name]["fits"], answer)
+    sums(report, rows, given)
+    models(told)
+    drawn = xml.etree.ElementTree.parse(picture)
+    titles = [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    counted = [row for row in report["rows"] if not row["skipped"] and row["counts"] and row["measured_step_s"]]
+    check("a point of each row that counts", sorted(t.split(" ")[0] for t in titles if t.split(" ")[0] in rows) == sorted(r["id"] for r in counted))
+    check("threads", run("validate", RUNS, GOLDEN, "--json", "--jobs", 1).stdout == run("validate", RUNS, GOLDEN, "--json", "--jobs", 5).stdout == result.stdout)
+    text = run("validate", RUNS, GOLDEN).stdout
+    check("what people read", "rank: in 1 of 2 groups" in text and "out of memory: 1 of 1 runs that were, and 0 of 19 that ran" in text and
+          "skipped: 10 of 30 rows" in text and all(reason in text for reason in SKIPPED.values()))
+
+
+def sums(report, rows, given):
+    """Errors, by source and in total, and whose best is the best."""
+    source = {i: row.get("source_key", "golden") or "measurements" for i, row in given.items()}
+    check("sources", {i: row["by"] for i, row in rows.items()} == source)
+    error, memory = {}, {}
+    for i, row in rows.items():
+        peak = given[i].get("peak_mem_gib") and float(given[i]["peak_mem_gib"]) * 2**30 or float(given[i].get("mem_max_allocated_bytes_last") or 0)
+        if row["skipped"]:
+            continue
+        if measured(given[i]):
+            check(f"{i}: error", near(row["error"], row["predicted_step_s"] / measured(given[i]) - 1))
+        if measured(given[i]) and i not in UNCOUNTED:
+            error[i] = row["error"]
+        if peak:
+            memory[i] = row["predicted_peak_bytes"] / int(peak) - 1
+    check("enough to sum", len(error) == 14 and len(memory) == 7)
+    for name in {*source.values(), None}:
+        want = {**summary_of([e for i, e in error.items() if name in (None, source[i])]),
+                **summary_of([e for i, e in memory.items() if name in (None, source[i])], "memory_")}
+        found = report["summary"][name] if name else report["total"]
+        check(f"sums of {name}", set(found) == set(want) and all(near(found[key], want[key]) for key in want))
+    groups = {}
+    for i in error:
+        groups.setdefault(tuple(given[i][key] for key in ("source_key", "model", "gpu", "n_gpus", "seq_len", "global_batch", "dtype")), []).append(i)
+    regrets = [measured(given[min(ids, key=lambda i: rows[i]["predicted_step_s"])]) / min(measured(given[i]) for i in ids) - 1
+               for ids in groups.values() if len(ids) > 2]
+    check("rank", report["rank"]["groups"] == len(regrets) == 2 and report["rank"]["agreed"] == sum(r <= .03 for r in regrets) == 1 and
+          near(report["rank"]["mean_regret"], statistics.mean(regrets)))
+    check("memory ran out", report["out_of_memory"] == {"rows": 1, "predicted": 1, "ran": 19, "ran_predicted": 0})
+    check("skips are counted", sum(skip["rows"] for skip in report["skipped"]) == len(SKIPPED))
+
+
+def models(told):
+    """What no option says: the model and the cluster."""
+    def of(name):
+        words = shlex.split(told[name]["command"])
+        return json.loads(words[2]), json.loads(words[4])
+    model, cluster = of("moe-ep")
+    blocks = [layer for layer in model["layers"] if "repeat" in layer]
+    check("dense blocks come first", [block["repeat"] for block in blocks] == [2, 6] and blocks[1]["layers"][1]["experts"] == 8 and
+          cluster["levels"] == [{"name": "node", "fanout": 8}] and cluster["device"] == "b200-sxm")
+    model, cluster = of("bloom-omni")
+    check("BLOOM", model["layers"][0] == {"kind": "embedding", "norm": "layer_norm"} and model["layers"][1]["layers"][0]["qkv_bias"] is True and
+          model["tied_embedding"] is True and cluster["levels"][1] == {"name": "cluster", "fanout": 2, "bytes_per_s": 12.5e9})
+    model, cluster = of("llama-nvl72")
+    attention = model["layers"][1]["layers"][0]
+    check("an NVLink domain is the inner level", cluster["levels"] == [{"name": "node", "fanout": 72}, {"name": "cluster", "fanout": 2}] and
+          cluster["device"] == "gb200" and attention["norm"] == "layer_norm" and attention["rope_base"] == 500000 and attention["head_dim"] == 128)
+    check("tied unless the row says otherwise", of("g-plain")[0]["tied_embedding"] and not of("g-chunks")[0]["tied_embedding"] and
+          of("g-chunks")[0]["layers"][1]["layers"][1]["inner"] == 1344 and of("g-chunks")[0]["vocab_size"] == 32000)
+
+
+def by_column(folder):
+    """Errors by other columns, of the table or of the file alone."""
+    for column, groups in (("framework", {"Megatron-DeepSpeed", "DeepSpeed ZeRO-3", "Megatron-Core", "torchtitan FSDP2"}), ("n_gpus", {"4", "8", "12", "16", "144"}),
+                           ("dtype", {"(blank)", "bf16", "mxfp8", "nvfp4"})):
+        report = json.loads(run("validate", RUNS, "--by", column, "--json").stdout)
+        check(f"--by {column}", set(report["summary"]) == groups and report["by"] == column)
+    own = folder / "own.csv"
+    needed = {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 2, "ffn_kind": "gelu", "ffn_hidden": 256, "vocab": 512, "seq_len": 64, "gpu": "A100", "n_gpus": 2,
+              "gpus_per_node": 8, "tp": 1, "pp": 1, "dp": 2, "micro_batch": 1, "global_batch": 4, "step_time_s": .01}
+    own.write_text("\n".join(",".join(map(str, line)) for line in (needed, needed.values(), needed.values())) + "\n")
+    report = json.loads(run("validate", own, "--json").stdout)
+    check("few columns are enough", report["summary"]["own"]["rows"] == 2 and report["total"]["rows"] == 2 and
+          report["rows"][0]["predicted_step_s"] == report["rows"][1]["predicted_step_s"] > 0)
+    check("predictions alone", run("validate", own, "-o", "-").stdout.startswith("file,id,source_key,predicted_step_s,"))
+    check("from standard input", run("validate", "-", stdin=own.read_text()).returncode == 0)
+    for schema, path in (("measurements", RUNS), ("measurements.golden", GOLDEN)):
+        required = json.loads(run("schema", schema, "--json").stdout)["schemas"][0]["required"]
+        check(f"{schema}: what is required is there", len(required) > 8 and set(required) <= set(rows_of(path)[0]))
+
+
+def refused(folder):
+    """Files that are not such tables say what is wrong, and where."""
+    bad = folder / "bad.csv"
+    lines = RUNS.read_text(encoding="utf-8").splitlines()
+    names = next(csv.reader(io.StringIO(lines[0])))
+    first = dict(zip(names, next(csv.reader(io.StringIO(lines[1])))))
+
+    def write(**changes):
+        with open(bad, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerows([names, list({**first, **changes}.values())])
+        return "validate", bad
+    column = len(",".join(lines[1].split(",")[:names.index("layers")])) + 2
+    expect("a word for a number", 2, rf"bad.csv:2:{column}: layers: expected a whole number from 1 to 1000000000 or nothing, found 'four'", *write(layers="four"))
+    expect("a half layer", 2, "layers: expected a whole number", *write(layers="4.5"))
+    expect("no sequences", 2, "micro_batch: expected a whole number from 1", *write(micro_batch="0"))
+    expect("ZeRO 4", 2, "zero_stage: expected a whole number from 0 to 3", *write(zero_stage="4"))
+    expect("perhaps", 2, "seq_par: expected yes, no or nothing, found 'perhaps'", *write(seq_par="perhaps"))
+    expect("time runs back", 2, "step_time_s: expected a number of 0 or more", *write(step_time_s="-1"))
+    expect("an unknown block", 0, "no feed-forward block of kind relu", *write(ffn_kind="relu"))
+    bad.write_text(lines[0] + "\n" + lines[1].rsplit(",", 1)[0] + "\n")
+    expect("a field too few", 2, f"bad.csv:2: expected {len(names)} fields, as many as the first line names, found {len(names) - 1}", "validate", bad)
+    bad.write_text(lines[0].replace("layers", "layer", 1) + "\n")
+    expect("a column by another name", 2, r"bad.csv:1: expected a column layers \(.*\), found none; is it layer\?; cleave schema measurements", "validate", bad)
+    bad.write_text('id,"open\n1,2\n')
+    expect("an open quote", 2, "bad.csv:1:4: expected a quote that closes this one", "validate", bad)
+    bad.write_text("")
+    expect("nothing", 2, "bad.csv:1:1: expected a line with the names of the columns", "validate", bad)
+    expect("no such file", 2, "none.csv", "validate", folder / "none.csv")
+    expect("no such column", 2, r"--by: expected a column of \S+, found 'framwork'; did you mean framework\?", "validate", RUNS, "--by", "framwork")
+    expect("nowhere to write", 1, "", "validate", RUNS, "-o", folder / "none" / "x.csv")
+
+
+main(predictions, by_column, refused)
