@@ -12,19 +12,17 @@ bool given_fixed(struct space *said, const struct text_list *fix, struct error *
     return true;
 }
 
-bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, const struct space *said,
-                bool clips, bool reversed, struct error *err)
+bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said, bool clips,
+                bool reversed, struct error *err)
 {
     struct space *space = &options->space;
-    /* chunks want the schedule that runs several */
-    bool in_chunks = said->schedule.count == 0 && said->chunks.values[0] > 1;
+    if (said->schedule.count == 0 && said->chunks.values[0] > 1) /* chunks want the schedule that runs several */
+        said->schedule = allowed_only(schedule_find("interleaved"));
     for (int i = 0; i < CHOICE_COUNT; i++)
         if (said->range[i].count > 0)
             space->range[i] = said->range[i];
         else if (choice_facts[i].usual != CHOICE_OPEN)
             space->range[i] = allowed_only(choice_facts[i].usual);
-    if (in_chunks)
-        space->schedule = allowed_only(schedule_find("interleaved"));
     if (!clips && space_without_clipping(space))
         space->clip_norm = 0;
     return fixed_plan(out, options, reversed, in->model, &in->facts, err) &&
