@@ -8,6 +8,7 @@
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ struct job {
     struct validated_row **distinct; /* (distinct_count) of which different things are asked */
     int distinct_count;
     struct validation found;
+    pthread_mutex_t *reading; /* cJSON has one place for all threads where it notes errors */
 };
 
 static void job_free(struct job *job)
@@ -121,7 +123,7 @@ static bool read_file(struct job *job, const char *path, struct error *err)
 /* ---- predicting ---- */
 
 /* As `estimate` does it of the same words. */
-static bool price(struct validated_row *row, struct inputs *in, struct error *why)
+static bool price(struct validated_row *row, struct inputs *in, pthread_mutex_t *reading, struct error *why)
 {
     const struct measured_case *asked = &row->asked;
     struct space_options o = { .cluster = asked->cluster,
@@ -134,8 +136,11 @@ static bool price(struct validated_row *row, struct inputs *in, struct error *wh
     struct space said;
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
-    bool good = space_inputs(in, &search.space, asked->model, &o, why) && given_fixed(&said, &o.fix, why) &&
-                given_plan(&plan, in, &search, &said, false, false, why) && given_estimate(&estimate, in, plan, why);
+    pthread_mutex_lock(reading);
+    bool good = space_inputs(in, &search.space, asked->model, &o, why);
+    pthread_mutex_unlock(reading);
+    good = good && given_fixed(&said, &o.fix, why) && given_plan(&plan, in, &search, &said, false, false, why) &&
+           given_estimate(&estimate, in, plan, why);
     if (good) {
         row->predicted_ns = estimate->prediction.step_ns;
         row->predicted_peak_bytes = estimate_peak_bytes(&estimate->prediction);
@@ -163,7 +168,7 @@ static void predict(void *context, int index)
     struct validated_row *row = job->distinct[index];
     struct inputs in = { .cli = job->cli, .catalogue = job->in.catalogue };
     struct error why = { 0 };
-    if (!price(row, &in, &why))
+    if (!price(row, &in, job->reading, &why))
         skip(row, &why);
     in.catalogue = NULL; /* the job's */
     inputs_free(&in);
@@ -465,7 +470,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                struct error *err)
 {
     const struct validate_arguments *a = given;
-    struct job job = { .cli = cli, .a = a, .in = { .cli = cli } };
+    pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+    struct job job = { .cli = cli, .a = a, .in = { .cli = cli }, .reading = &reading };
     bool silent = inputs_is_stdout(a->output) || inputs_is_stdout(a->svg);
     heap_expect_much();
     bool good = inputs_can_write(a->output, err) && inputs_can_write(a->svg, err) && inputs_catalogue(&job.in, err);
