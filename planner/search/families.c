@@ -154,6 +154,8 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
  * the incumbent is looked at later (polish.c). */
 static bool met_alike(const struct run *run, const struct families *f, int config)
 {
+    if (run->config_count <= FAMILY_ALIKE)
+        return false;
     for (int by = -1; by <= 1; by += 2)
         for (int i = config + by;
              i >= 0 && i < run->config_count && config_equal_but(&run->configs[i], &run->configs[config], BUT_PREFETCH);
