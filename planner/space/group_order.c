@@ -87,9 +87,9 @@ static struct group_order make_order(const struct permutation *p, int index, con
         return group_order_reversed(cluster->device_count);
     order.group_count = p->count;
     memcpy(order.group, p->group, sizeof order.group);
+    struct rank_run *last = NULL;
     for (int i = 0, step = 0; i < p->count; i++) {
         const struct node_group *group = &cluster->groups[p->group[i]];
-        struct rank_run *last = &order.run[order.run_count - 1];
         int to = i > 0 ? p->group[i] - p->group[i - 1] : 0;
         if (abs(to) == 1 && (step == 0 || step == to)) {
             step = last->step = to;
@@ -97,7 +97,8 @@ static struct group_order make_order(const struct permutation *p, int index, con
             last->count += group->device_count;
         } else {
             step = 0;
-            order.run[order.run_count++] = (struct rank_run){ group->first_rank, group->device_count, 1 };
+            last = &order.run[order.run_count++];
+            *last = (struct rank_run){ group->first_rank, group->device_count, 1 };
         }
     }
     return order;
