@@ -20,18 +20,24 @@ struct families {
     bool rough;        /* a plan near its family's best will do, and one */
     int *of;           /* (configurations) number of the family, ascending as they are met */
     int count;
-    int *tries;                  /* (count) configurations solved for each family */
-    bool *met;                   /* (configurations) in the queue, or were */
+    int *tries;                  /* (count) configurations solved for each family, those that are alike counted once */
+    bool *seen;                  /* (configurations) solved; where there are many, in the queue or out of it */
     bool *stepped;               /* (count) in this round */
     struct job *jobs;            /* (count) of this round */
     int tries_each;              /* of a family at most */
     int solves_left, looks_left; /* looks: relaxations */
 };
 
+/* Of few configurations more is looked at than what promises to win. */
+static bool has_many(const struct run *run)
+{
+    return run->config_count > FAMILY_ALL;
+}
+
 /* Longer plans of the configuration are of no use: other schedules may spare what filling and draining take. */
 static int64_t limit_of(const struct run *run, const struct families *f, int config)
 {
-    return min_i64(f->below_ns, run_with_idle_ns(&run->configs[config], f->walked_ns));
+    return has_many(run) ? min_i64(f->below_ns, run_with_idle_ns(&run->configs[config], f->walked_ns)) : f->below_ns;
 }
 
 /* Keeps the first plan of the job under another configuration of as many strategies. *fits: it has room for it. */
@@ -150,17 +156,14 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
     f->queue.early_count += !at->late;
 }
 
-/* A neighbour in the space that differs in its prefetch alone was met: of these one speaks for all, and what is near
- * the incumbent is looked at later (polish.c). */
-static bool met_alike(const struct run *run, const struct families *f, int config)
+/* A neighbour in the space, which differs in its prefetch alone, was seen. */
+static bool has_seen_alike(const struct run *run, const struct families *f, int config)
 {
-    if (run->config_count <= FAMILY_ALIKE)
-        return false;
     for (int by = -1; by <= 1; by += 2)
         for (int i = config + by;
              i >= 0 && i < run->config_count && config_equal_but(&run->configs[i], &run->configs[config], BUT_PREFETCH);
              i += by)
-            if (f->met[i])
+            if (f->seen[i])
                 return true;
     return false;
 }
@@ -172,14 +175,14 @@ static bool open_families(struct run *run, struct families *f)
     int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
     f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
     f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
-    f->met = arena_alloc(&run->arena, configs, sizeof *f->met);
+    f->seen = arena_alloc(&run->arena, configs, sizeof *f->seen);
     if (arena_failed(&run->arena))
         return fail_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
-        if (at->bound_ns >= limit_of(run, f, at->index) || met_alike(run, f, at->index))
+        if (at->bound_ns >= limit_of(run, f, at->index) || (has_many(run) && has_seen_alike(run, f, at->index)))
             continue;
-        f->met[at->index] = true;
+        f->seen[at->index] = has_many(run);
         add_to_families(f, run, first, at);
     }
     size_t count = (size_t)f->count + 1;
@@ -224,7 +227,8 @@ static int step_families(const struct run *run, struct families *f)
                                          .files_order = !look && has_many_orders(run) };
         f->looks_left -= look;
         f->solves_left -= !look;
-        f->tries[family] += !look;
+        f->tries[family] += !look && !has_seen_alike(run, f, next.at.index);
+        f->seen[next.at.index] |= !look;
     }
     return count;
 }
