@@ -305,24 +305,17 @@ static void print_table(const struct cli *cli, const struct report *report)
     }
 }
 
-static bool write_text(const struct cli *cli, const char *path, struct text *text, struct error *err)
-{
-    bool ok = inputs_write(cli, path, text->failed ? NULL : text->data, text->length, err);
-    text_free(text);
-    return ok;
-}
-
 static bool write_reports(const struct job *job, const struct report *report, struct error *err)
 {
     struct text html = { 0 }, markdown = { 0 }, json = { 0 };
     if (job->a->report) {
         report_html(report, &html);
-        if (!write_text(job->cli, job->a->report, &html, err))
+        if (!inputs_hand_out_text(job->cli, job->a->report, &html, err))
             return false;
     }
     if (job->a->markdown) {
         report_markdown(report, &markdown);
-        if (!write_text(job->cli, job->a->markdown, &markdown, err))
+        if (!inputs_hand_out_text(job->cli, job->a->markdown, &markdown, err))
             return false;
     }
     if (!job->a->json) {
@@ -330,7 +323,7 @@ static bool write_reports(const struct job *job, const struct report *report, st
         return true;
     }
     report_json(report, &json);
-    return write_text(job->cli, NULL, &json, err);
+    return inputs_hand_out_text(job->cli, NULL, &json, err);
 }
 
 static void command_line(const struct cli *cli, struct text *out)

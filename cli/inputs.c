@@ -352,6 +352,13 @@ bool inputs_hand_out_json(const struct cli *cli, const char *path, struct json_w
     return inputs_hand_out(cli, path, text, length, err);
 }
 
+bool inputs_hand_out_text(const struct cli *cli, const char *path, struct text *text, struct error *err)
+{
+    bool ok = inputs_write(cli, path, text->failed ? NULL : text->data, text->length, err);
+    text_free(text);
+    return ok;
+}
+
 bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
                         const struct timeline *timeline, struct error *err)
 {

@@ -62,6 +62,8 @@ bool inputs_is_stdout(const char *path);
 bool inputs_hand_out(const struct cli *cli, const char *path, char *data, size_t length, struct error *err);
 /* What the writer has written, which ends with it. */
 bool inputs_hand_out_json(const struct cli *cli, const char *path, struct json_writer *w, struct error *err);
+/* The text, which ends with it. */
+bool inputs_hand_out_text(const struct cli *cli, const char *path, struct text *text, struct error *err);
 /* A timeline as Chrome trace JSON. */
 bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
                         const struct timeline *timeline, struct error *err);

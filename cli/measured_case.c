@@ -23,7 +23,8 @@ static const struct {
     { "V100-32GB-SXM3", "v100-sxm3-32" },
     { "V100-32GB", "v100-sxm2-32" },
 };
-/* Networks whose words say another rate than the device's own: bytes per second of a node. */
+/* Networks whose words say another rate than the device's own: bytes per second of a node (Omni-Path: of four links).
+ */
 static const struct {
     const char *words;
     double node_bytes_per_s;
@@ -78,11 +79,6 @@ static void stand_in(struct mapping *m, const char *words)
     text_printf(&m->standin, "%s%s", m->standin.length ? "; " : "", words);
 }
 
-static int64_t or_else(int64_t value, int64_t other)
-{
-    return value == BLANK ? other : value;
-}
-
 static bool known(const struct mapping *m, int64_t value, const char *column)
 {
     return value != BLANK || fail(m->why, "row lacks %s", column);
@@ -115,7 +111,7 @@ static void put_attention(struct json_writer *w, const struct measured_run *run,
     json_begin_object(w);
     json_put_string(w, "kind", "attention");
     json_put_int(w, "heads", run->heads);
-    json_put_int(w, "kv_heads", or_else(run->kv_heads, run->heads));
+    json_put_int(w, "kv_heads", run->kv_heads);
     json_put_string(w, "norm", b->norm);
     json_put_bool(w, "qkv_bias", b->bias);
     json_put_bool(w, "output_bias", b->bias);
@@ -148,7 +144,7 @@ static void put_experts(struct json_writer *w, const struct measured_run *run, c
     json_put_string(w, "norm", b->norm);
     json_put_int(w, "capacity_factor", 1);
     json_put_bool(w, "dropless", true);
-    if (or_else(run->cp, 1) > 1) /* a sequence in pieces is routed by pieces, else it would be gathered */
+    if (run->cp > 1) /* a sequence in pieces is routed by pieces, else it would be gathered */
         json_put_int(w, "group", run->seq_len / run->cp);
     if (run->shared_expert_ffn != BLANK)
         json_put_int(w, "shared_inner", run->shared_expert_ffn);
@@ -240,8 +236,8 @@ static bool make_model(struct measured_case *out, struct mapping *m)
 
 /* ---- the cluster ---- */
 
-/* GPUs within the inner level. Of GB200 and GB300 that is the NVLink domain of up to 72, not the tray: the largest
- * usual part of one that divides all. */
+/* GPUs within the inner level. Of GB200 and GB300 that is the NVLink domain of up to 72, not the tray of 4: the first
+ * part of one that divides all, where 64, the power of two, comes before 72. */
 static int64_t inner_devices(const struct measured_run *run)
 {
     static const int domains[] = { 64, 72, 48, 36, 32 };
@@ -340,31 +336,29 @@ static bool choose(struct measured_case *out, struct mapping *m)
 {
     const struct measured_run *run = m->run;
     struct text fix = { 0 };
-    int64_t chunks = or_else(run->vp, 1), cp = or_else(run->cp, 1), ep = or_else(run->ep, 1),
-            zero = or_else(run->zero_stage, 0);
-    bool tensor = run->tp > 1, experts = run->n_experts != BLANK && ep > 1, late = run->dp_overlap == ANSWER_NO;
+    bool tensor = run->tp > 1, experts = run->n_experts != BLANK && run->ep > 1, late = run->dp_overlap == ANSWER_NO;
     if (!KNOWN(tp) || !KNOWN(pp) || !KNOWN(dp) || !KNOWN(micro_batch) || !KNOWN(global_batch))
         return false;
-    if ((double)run->tp * (double)run->pp * (double)cp * (double)run->dp != (double)run->n_gpus)
+    if ((double)run->tp * (double)run->pp * (double)run->cp * (double)run->dp != (double)run->n_gpus)
         return fail(m->why, "tp*pp*cp*dp is not the number of devices");
-    if (experts && run->dp % ep)
+    if (experts && run->dp % run->ep)
         return fail(m->why, "experts over ranks that are not data ranks (ep does not divide dp)");
     text_printf(&fix, "tp=%lld,pp=%lld,dp=%lld,zero=%lld,micro-batch=%lld", (long long)run->tp, (long long)run->pp,
-                (long long)run->dp, (long long)zero, (long long)run->micro_batch);
+                (long long)run->dp, (long long)run->zero_stage, (long long)run->micro_batch);
     if (run->seq_par == ANSWER_YES && tensor)
         text_add(&fix, ",sp=true");
-    if (cp > 1)
-        text_printf(&fix, ",cp=%lld,cp-by=cp-ring", (long long)cp);
+    if (run->cp > 1)
+        text_printf(&fix, ",cp=%lld,cp-by=cp-ring", (long long)run->cp);
     if (experts)
-        text_printf(&fix, ",ep=%lld", (long long)ep);
+        text_printf(&fix, ",ep=%lld", (long long)run->ep);
     if (experts && run->etp != BLANK && run->etp != run->tp)
         stand_in(m, "etp as tp");
     if (experts && run->etp == BLANK && tensor)
         stand_in(m, "etp not stated: as tp");
-    if (chunks > 1)
-        text_printf(&fix, ",schedule=interleaved,interleave=%lld", (long long)chunks);
+    if (run->vp > 1)
+        text_printf(&fix, ",schedule=interleaved,interleave=%lld", (long long)run->vp);
     choose_recomputation(&fix, m);
-    if (begins_with(run->framework, "torchtitan") && zero == 3 && run->pp > 1)
+    if (begins_with(run->framework, "torchtitan") && run->zero_stage == 3 && run->pp > 1)
         text_add(&fix, ",reshard=false"); /* its default where there are stages */
     for (int i = 0; late_reducers[i] && run->dp_overlap == ANSWER_NONE; i++)
         late = late || begins_with(run->framework, late_reducers[i]);

@@ -158,14 +158,11 @@ bool measured_format_of(int *index, const struct csv *csv, struct error *err)
 {
     int format = csv_column(csv, "test") >= 0 && csv_column(csv, "mem_max_allocated_bytes_last") >= 0 ? FORMAT_GOLDEN
                                                                                                       : FORMAT_RUN;
-    const char *found[CSV_MOST_COLUMNS];
-    for (int i = 0; i < csv->column_count; i++)
-        found[i] = csv_at(csv, -1, i)->text;
     for (size_t i = 0; i < formats[format].count; i++) {
         const struct json_field *column = &formats[format].columns[i];
         if (!column->required || csv_column(csv, column->key) >= 0)
             continue;
-        const char *near = text_nearest(column->key, found, (size_t)csv->column_count);
+        const char *near = csv_nearest(csv, column->key);
         return fail(err, "%s:1: expected a column %s (%s), found none%s%s%s; cleave schema %s lists them", csv->name,
                     column->key, column->doc, near ? "; is it " : "", near ? near : "", near ? "?" : "",
                     formats[format].name);
@@ -321,6 +318,11 @@ bool measured_run_read(struct measured_run *out, const char **reason, const stru
         complete_golden(&golden);
         *reason = reason_of_test(golden.test);
     }
+    run->kv_heads = or_else(run->kv_heads, run->heads);
+    run->vp = or_else(run->vp, 1);
+    run->cp = or_else(run->cp, 1);
+    run->ep = or_else(run->ep, 1);
+    run->zero_stage = or_else(run->zero_stage, 0);
     if (!*run->source_key)
         run->source_key = key_of_file(csv->name, arena);
     *out = *run;

@@ -26,8 +26,9 @@ const char *measured_format(int index, const struct json_field **fields, size_t 
  */
 bool measured_format_of(int *index, const struct csv *csv, struct error *err);
 /**
- * The row of a file of such columns. Fails at a field that is not what its column wants. Where the row is one that
- * cannot be told as a training run of one model, *reason says why (static or in the arena), else it is NULL.
+ * The row of a file of such columns. What it does not say of kv_heads, vp, cp, ep and zero_stage is as usual: as many
+ * heads, one, none. Fails at a field that is not what its column wants. Where the row is one that cannot be told as a
+ * training run of one model, *reason says why (static or in the arena), else it is NULL.
  */
 bool measured_run_read(struct measured_run *out, const char **reason, const struct csv *csv, int row, int format,
                        struct arena *arena, struct error *err);

@@ -76,8 +76,7 @@ static int collect(struct table tables[MAX_TABLES])
             break;
         add(tables, &count, name,
             "Columns of a CSV file that `cleave validate` reads; others may stand beside them, and what is not "
-            "required "
-            "may be missing or blank.",
+            "required may be missing or blank.",
             fields, n);
     }
     for (int i = 0;; i++) {

@@ -88,9 +88,7 @@ static bool write_program(const struct cli *cli, const char *path, const struct 
 {
     struct text text = { 0 };
     program_print(program, &text);
-    bool ok = inputs_write(cli, path, text.failed ? NULL : text.data, text.length, err);
-    text_free(&text);
-    return ok;
+    return inputs_hand_out_text(cli, path, &text, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

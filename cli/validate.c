@@ -8,6 +8,7 @@
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ static bool read_row(struct job *job, const struct csv *csv, int index, int form
 
 static bool read_file(struct job *job, const char *path, struct error *err)
 {
-    const char *text, *names[CSV_MOST_COLUMNS];
+    const char *text;
     size_t length;
     int format;
     struct csv **csv = &job->files[job->file_count];
@@ -108,9 +109,7 @@ static bool read_file(struct job *job, const char *path, struct error *err)
     if (!measured_format_of(&format, *csv, err))
         return false;
     if (by < 0 && !measured_run_has_text(job->a->by)) {
-        for (int i = 0; i < (*csv)->column_count; i++)
-            names[i] = csv_at(*csv, -1, i)->text;
-        const char *near = text_nearest(job->a->by, names, (size_t)(*csv)->column_count);
+        const char *near = csv_nearest(*csv, job->a->by);
         return fail(err, "--by: expected a column of %s, found '%s'%s%s%s", path, job->a->by,
                     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
@@ -158,8 +157,10 @@ static void skip(struct validated_row *row, struct error *why)
         row->failure = why->kind;
     why->message[strcspn(why->message, "\n")] = 0;
     row->skipped = arena_strdup(&row->arena, why->message);
-    if (!row->skipped)
-        row->skipped = "out of memory";
+    if (row->skipped)
+        return;
+    row->failure = ERROR_ENVIRONMENT;
+    row->skipped = "out of memory";
 }
 
 static void predict(void *context, int index)
@@ -270,9 +271,10 @@ static void print_report(const struct job *job)
     if (v->rank_groups > 0)
         fprintf(
             out,
-            "rank: in %d of %d groups of at least three configurations of one job (%.0f %%) the predicted best took at "
-            "most 3 %% longer than the measured best; %.1f %% in the mean of all\n",
-            v->rank_agreed, v->rank_groups, 100.0 * v->rank_agreed / v->rank_groups, 100 * v->rank_regret);
+            "rank: in %d of %d groups of at least %d configurations of one job (%.0f %%) the predicted best took at "
+            "most %d %% longer than the measured best; %.1f %% in the mean of all\n",
+            v->rank_agreed, v->rank_groups, VALIDATION_LEAST_RANKED, 100.0 * v->rank_agreed / v->rank_groups,
+            VALIDATION_AGREED_PERCENT, 100 * v->rank_regret);
     fprintf(out, "skipped: %d of %d rows\n", v->skipped_rows, job->row_count);
     for (int i = 0; i < v->skip_count; i++)
         fprintf(out, "  %4d %s: %s\n", v->skips[i].count, v->skips[i].group, v->skips[i].reason);
@@ -295,33 +297,49 @@ static void put_summary(struct json_writer *w, const struct validation_group *gr
     json_end_object(w);
 }
 
-/* A number, or null where there is none. */
-static void put_known(struct json_writer *w, const char *key, bool is_known, double value)
+/* The columns of -o; of a row in JSON the numbers are members, too. */
+static const char *const columns[] = { "file",
+                                       "id",
+                                       "source_key",
+                                       "predicted_step_s",
+                                       "measured_step_s",
+                                       "error",
+                                       "predicted_peak_bytes",
+                                       "measured_peak_bytes",
+                                       "counts",
+                                       "out_of_memory",
+                                       "fits",
+                                       "standin",
+                                       "skipped",
+                                       "command" };
+enum { COLUMNS = sizeof columns / sizeof *columns, FIRST_NUMBER = 3, NUMBERS = 5 };
+
+/* In the order of their columns; NAN: not known. */
+static void find_numbers(double out[NUMBERS], const struct validated_row *row)
 {
-    if (is_known)
-        json_put_double(w, key, value);
-    else
-        json_put_string(w, key, NULL);
+    bool told = !row->skipped, timed = row->measured_s > 0;
+    out[0] = told ? (double)row->predicted_ns / 1e9 : NAN;
+    out[1] = timed ? row->measured_s : NAN;
+    out[2] = told && timed ? validated_step_error(row) : NAN;
+    out[3] = told ? (double)row->predicted_peak_bytes : NAN;
+    out[4] = row->measured_peak_bytes > 0 ? (double)row->measured_peak_bytes : NAN;
 }
 
 static void put_row(struct json_writer *w, const struct validated_row *row)
 {
-    bool told = !row->skipped;
+    double numbers[NUMBERS];
+    find_numbers(numbers, row);
     json_begin_object(w);
     json_put_string(w, "id", row->run.id);
     json_put_string(w, "by", row->group);
-    put_known(w, "predicted_step_s", told, (double)row->predicted_ns / 1e9);
-    put_known(w, "measured_step_s", row->measured_s > 0, row->measured_s);
-    put_known(w, "error", told && row->measured_s > 0, told && row->measured_s > 0 ? validated_step_error(row) : 0);
-    put_known(w, "predicted_peak_bytes", told, (double)row->predicted_peak_bytes);
-    put_known(w, "measured_peak_bytes", row->measured_peak_bytes > 0, (double)row->measured_peak_bytes);
+    for (int i = 0; i < NUMBERS; i++)
+        json_put_double(w, columns[FIRST_NUMBER + i], numbers[i]);
     json_put_bool(w, "counts", row->counts);
     json_put_bool(w, "out_of_memory", row->out_of_memory);
-    json_write_key(w, "fits");
-    if (told)
-        json_write_bool(w, row->fits);
+    if (row->skipped)
+        json_put_string(w, "fits", NULL);
     else
-        json_write_string(w, NULL);
+        json_put_bool(w, "fits", row->fits);
     json_put_string(w, "standin", row->asked.standin && *row->asked.standin ? row->asked.standin : NULL);
     json_put_string(w, "skipped", row->skipped);
     json_end_object(w);
@@ -371,60 +389,31 @@ static bool write_json(const struct job *job, struct error *err)
     return inputs_hand_out_json(job->cli, NULL, &w, err);
 }
 
-static const char *number_text(char out[TEXT_NUMBER_BYTES], bool is_known, double value)
-{
-    out[0] = 0;
-    return is_known ? text_double(out, value) : out;
-}
-
 static bool write_table(const struct job *job, struct error *err)
 {
-    static const char *const names[] = { "file",
-                                         "id",
-                                         "source_key",
-                                         "predicted_step_s",
-                                         "measured_step_s",
-                                         "error",
-                                         "predicted_peak_bytes",
-                                         "measured_peak_bytes",
-                                         "counts",
-                                         "out_of_memory",
-                                         "fits",
-                                         "standin",
-                                         "skipped",
-                                         "command" };
-    enum { COLUMNS = sizeof names / sizeof *names };
     struct text out = { 0 };
-    char numbers[5][TEXT_NUMBER_BYTES];
-    csv_put_row(&out, names, COLUMNS);
+    csv_put_row(&out, columns, COLUMNS);
     for (int i = 0; i < job->row_count; i++) {
         const struct validated_row *r = &job->rows[i];
-        bool told = !r->skipped, timed = r->measured_s > 0;
+        double numbers[NUMBERS];
+        char words[NUMBERS][TEXT_NUMBER_BYTES];
         const char *fields[COLUMNS] = {
             r->file,
             r->run.id,
             r->run.source_key,
-            number_text(numbers[0], told, (double)r->predicted_ns / 1e9),
-            number_text(numbers[1], timed, r->measured_s),
-            number_text(numbers[2], told && timed, told && timed ? validated_step_error(r) : 0),
-            number_text(numbers[3], told, (double)r->predicted_peak_bytes),
-            number_text(numbers[4], r->measured_peak_bytes > 0, (double)r->measured_peak_bytes),
-            r->counts ? "yes" : "no",
+            [FIRST_NUMBER + NUMBERS] = r->counts ? "yes" : "no",
             r->out_of_memory ? "yes" : "no",
-            !told     ? ""
-            : r->fits ? "yes"
-                      : "no",
+            r->skipped ? "" : (r->fits ? "yes" : "no"),
             r->asked.standin ? r->asked.standin : "",
             r->skipped ? r->skipped : "",
             r->asked.command ? r->asked.command : "",
         };
+        find_numbers(numbers, r);
+        for (int k = 0; k < NUMBERS; k++)
+            fields[FIRST_NUMBER + k] = isnan(numbers[k]) ? "" : text_double(words[k], numbers[k]);
         csv_put_row(&out, fields, COLUMNS);
     }
-    if (out.failed) {
-        text_free(&out);
-        return fail_memory(err);
-    }
-    return inputs_hand_out(job->cli, job->a->output, out.data, out.length, err);
+    return inputs_hand_out_text(job->cli, job->a->output, &out, err);
 }
 
 static bool draw(struct job *job, struct error *err)
@@ -435,19 +424,19 @@ static bool draw(struct job *job, struct error *err)
     struct chart_point *points = arena_alloc(arena, (size_t)job->row_count, sizeof *points);
     const char **series = arena_alloc(arena, (size_t)v->group_count, sizeof *series);
     int *series_of = arena_alloc(arena, (size_t)v->group_count, sizeof *series_of), series_count = 0, count = 0;
-    if (!points || !series || !series_of)
+    char words[256];
+    if (arena_failed(arena))
         return fail_memory(err);
     for (int i = 0; i < v->group_count; i++) {
         const struct error_summary *s = &v->groups[i].step;
-        char words[256];
+        if (s->rows == 0)
+            continue;
         snprintf(words, sizeof words, "%.32s: %d, %.1f %%", v->groups[i].name, s->rows, 100 * s->mean);
         series_of[i] = series_count;
-        if (s->rows > 0 && !(series[series_count++] = arena_strdup(arena, words)))
-            return fail_memory(err);
+        series[series_count++] = arena_strdup(arena, words);
     }
     for (int i = 0; i < job->row_count; i++) {
         const struct validated_row *row = &job->rows[i];
-        char words[256];
         int group = 0;
         if (!validated_step(row))
             continue;
@@ -458,12 +447,10 @@ static bool draw(struct job *job, struct error *err)
         points[count++] = (struct chart_point){ row->measured_s, (double)row->predicted_ns / 1e9, series_of[group],
                                                 arena_strdup(arena, words) };
     }
-    chart_log_scatter(&out, points, count, series, series_count);
-    if (out.failed) {
-        text_free(&out);
+    if (arena_failed(arena))
         return fail_memory(err);
-    }
-    return inputs_hand_out(job->cli, job->a->svg, out.data, out.length, err);
+    chart_log_scatter(&out, points, count, series, series_count);
+    return inputs_hand_out_text(job->cli, job->a->svg, &out, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

@@ -120,11 +120,11 @@ static void rank(struct validation *v, const struct validated_row *rows, int cou
     for (int i = 0; i < left; i = end) {
         for (end = i + 1; end < left && by_job(&sorted[i], &sorted[end]) == 0;)
             end++;
-        if (end - i < 3)
+        if (end - i < VALIDATION_LEAST_RANKED)
             continue;
         double regret = regret_of(&sorted[i], end - i);
         v->rank_groups++;
-        v->rank_agreed += regret <= .03;
+        v->rank_agreed += 100 * regret <= VALIDATION_AGREED_PERCENT;
         v->rank_regret += regret;
     }
     if (v->rank_groups > 0)

@@ -3,6 +3,7 @@
 #define CLEAVE_CLI_VALIDATION_H
 #include "cli/measured_case.h"
 
+enum { VALIDATION_LEAST_RANKED = 3, VALIDATION_AGREED_PERCENT = 3 };
 struct validated_row {
     struct arena arena;
     const char *file, *group; /* group: the row's source, or what else errors are told by */
@@ -57,9 +58,9 @@ struct validation {
     struct validation_group all;
     int oom_count, oom_seen;    /* runs that were out of memory and have a prediction; of these said not to fit */
     int ran_count, ran_refused; /* runs that ran and have one; of these said not to fit */
-    /* Groups of three rows and more that differ in configuration alone: as many as there are, those whose predicted
-     * best took at most 3 % longer than their measured best, and how much longer it took in the mean. Where several are
-     * predicted equal, what they took in the mean. */
+    /* Groups of VALIDATION_LEAST_RANKED rows and more that differ in configuration alone: as many as there are, those
+     * whose predicted best took at most VALIDATION_AGREED_PERCENT longer than their measured best, and how much longer
+     * it took in the mean. Where several are predicted equal, what they took in the mean. */
     int rank_groups, rank_agreed;
     double rank_regret;
     int skip_count, skipped_rows;

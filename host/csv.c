@@ -202,6 +202,14 @@ int csv_column(const struct csv *csv, const char *name)
     return -1;
 }
 
+const char *csv_nearest(const struct csv *csv, const char *name)
+{
+    const char *names[CSV_MOST_COLUMNS];
+    for (int i = 0; i < csv->column_count; i++)
+        names[i] = csv->fields[i].text;
+    return text_nearest(name, names, (size_t)csv->column_count);
+}
+
 bool csv_fail(const struct csv *csv, int row, int column, struct error *err, const char *format, ...)
 {
     char message[1024];

@@ -29,6 +29,8 @@ void csv_free(struct csv *csv); /* accepts NULL */
 const struct csv_field *csv_at(const struct csv *csv, int row, int column);
 /* The column of that name; -1: there is none. */
 int csv_column(const struct csv *csv, const char *name);
+/* The column's name that is nearest, or NULL when none is near: for "did you mean". */
+const char *csv_nearest(const struct csv *csv, const char *name);
 /* A failure at a field: "file:line:column: name of the column: " and the message. Always returns false. */
 bool csv_fail(const struct csv *csv, int row, int column, struct error *err, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

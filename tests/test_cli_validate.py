@@ -67,9 +67,8 @@ def near(a, b):
 
 def summary_of(errors, prefix=""):
     size = [abs(e) for e in errors]
-    keys = ("memory_rows", "memory_mape", "memory_median_error", "memory_signed_median_error", "memory_max_error") if prefix else (
-        "rows", "mape", "median_error", "signed_median_error", "max_error")
-    return dict(zip(keys, (len(errors), *((statistics.mean(size), statistics.median(size), statistics.median(errors), max(size)) if errors else (0,) * 4))))
+    keys = ("rows", "mape", "median_error", "signed_median_error", "max_error")
+    return dict(zip((prefix + key for key in keys), (len(errors), *((statistics.mean(size), statistics.median(size), statistics.median(errors), max(size)) if errors else (0,) * 4))))
 
 
 def predictions(folder):

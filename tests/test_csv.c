@@ -26,6 +26,8 @@ START_TEST(fields_are_what_the_text_means)
     ck_assert_int_eq(csv->column_count, 3);
     ck_assert_int_eq(csv_column(csv, "a, \"b\""), 1);
     ck_assert_int_eq(csv_column(csv, "b"), -1);
+    ck_assert_str_eq(csv_nearest(csv, "ids"), "id");
+    ck_assert_ptr_null(csv_nearest(csv, "sequence"));
     must_be(csv, -1, 0, "id", 1, 1);
     must_be(csv, 0, 1, "x\r\ny", 2, 3);
     must_be(csv, 0, 2, "", 3, 4);
