@@ -309,7 +309,7 @@ static bool choose_dtype(struct measured_case *out, struct mapping *m)
         return fail(m->why, "dtype tf32");
     if (!strcmp(dtype, "nvfp4"))
         stand_in(m, "nvfp4 as fp8");
-    out->dtype = is_one_of(dtype, fp8) ? "fp8" : begins_with(m->device, "v100") ? "fp16" : *dtype ? dtype : "bf16";
+    out->dtype = is_one_of(dtype, fp8) ? "fp8" : *dtype ? dtype : begins_with(m->device, "v100") ? "fp16" : "bf16";
     return true;
 }
 

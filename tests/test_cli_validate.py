@@ -45,6 +45,15 @@ SKIPPED = {
     "moe-ranks": "experts over ranks that are not data ranks (ep does not divide dp)", "moe-latent": "MLA attention",
     "g-mamba": "Mamba layers (hybrid model)", "g-batch": "row lacks global_batch",
 }
+# Devices that GPUs' names lead to, and the dtype of a row that says none or fp32.
+DEVICES = [("A100-40GB-SXM", "a100-sxm-40", "", "bf16"), ("A100-80GB-SXM", "a100-sxm-80", "", "bf16"), ("H100-96GB", "h100-grand-teton", "", "bf16"),
+           ("H100-94/95GB", "h100-grand-teton", "", "bf16"), ("H100-80GB", "h100-sxm", "", "bf16"), ("H200-141GB", "h200-sxm", "fp32", "fp32"),
+           ("B200", "b200-sxm", "", "bf16"), ("B300", "b300-sxm", "", "bf16"), ("GB200 (NVL72)", "gb200", "", "bf16"), ("GB300 (NVL72)", "gb300", "", "bf16"),
+           ("MI300X", "mi300x", "", "bf16"), ("V100-16GB", "v100-sxm2-16", "", "fp16"), ("V100-32GB-SXM3", "v100-sxm3-32", "", "fp16"),
+           ("V100-32GB", "v100-sxm2-32", "fp32", "fp32")]
+# The columns that a row cannot do without, and what it took.
+NEEDED = {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 2, "ffn_kind": "gelu", "ffn_hidden": 256, "vocab": 512, "seq_len": 64, "gpu": "A100", "n_gpus": 2,
+          "gpus_per_node": 8, "tp": 1, "pp": 1, "dp": 2, "micro_batch": 1, "global_batch": 4, "step_time_s": .01}
 UNCOUNTED = {"llama-ring", "g-plain", "g-chunks", "g-recompute", "g-experts", "g-mamba", "g-batch"}  # complete: no, or not said by such files
 
 
@@ -157,6 +166,24 @@ def models(told):
           of("g-chunks")[0]["layers"][1]["layers"][1]["inner"] == 1344 and of("g-chunks")[0]["vocab_size"] == 32000)
 
 
+def write_rows(path, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def devices(folder):
+    """Each name of a GPU leads to a device that the catalogue has."""
+    path, table = folder / "gpus.csv", folder / "devices.csv"
+    write_rows(path, [{**NEEDED, "gpu": gpu, "dtype": dtype} for gpu, _, dtype, _ in DEVICES])
+    run("validate", path, "-o", table)
+    for (gpu, device, said, dtype), row in zip(DEVICES, rows_of(table), strict=True):
+        words = shlex.split(row["command"])
+        value = dict(zip(words[3::2], words[4::2]))
+        check(f"{gpu} {said}", not row["skipped"] and json.loads(value["--cluster"])["device"] == device and value["--dtype"] == dtype)
+
+
 def by_column(folder):
     """Errors by other columns, of the table or of the file alone."""
     for column, groups in (("framework", {"Megatron-DeepSpeed", "DeepSpeed ZeRO-3", "Megatron-Core", "torchtitan FSDP2"}), ("n_gpus", {"4", "8", "12", "16", "144"}),
@@ -164,9 +191,7 @@ def by_column(folder):
         report = json.loads(run("validate", RUNS, "--by", column, "--json").stdout)
         check(f"--by {column}", set(report["summary"]) == groups and report["by"] == column)
     own = folder / "own.csv"
-    needed = {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 2, "ffn_kind": "gelu", "ffn_hidden": 256, "vocab": 512, "seq_len": 64, "gpu": "A100", "n_gpus": 2,
-              "gpus_per_node": 8, "tp": 1, "pp": 1, "dp": 2, "micro_batch": 1, "global_batch": 4, "step_time_s": .01}
-    own.write_text("\n".join(",".join(map(str, line)) for line in (needed, needed.values(), needed.values())) + "\n")
+    write_rows(own, [NEEDED, NEEDED])
     report = json.loads(run("validate", own, "--json").stdout)
     check("few columns are enough", report["summary"]["own"]["rows"] == 2 and report["total"]["rows"] == 2 and
           report["rows"][0]["predicted_step_s"] == report["rows"][1]["predicted_step_s"] > 0)
@@ -207,7 +232,7 @@ def refused(folder):
     expect("nothing", 2, "bad.csv:1:1: expected a line with the names of the columns", "validate", bad)
     expect("no such file", 2, "none.csv", "validate", folder / "none.csv")
     expect("no such column", 2, r"--by: expected a column of \S+, found 'framwork'; did you mean framework\?", "validate", RUNS, "--by", "framwork")
-    expect("nowhere to write", 1, "", "validate", RUNS, "-o", folder / "none" / "x.csv")
+    expect("nowhere to write", 1, "x.csv: cannot write", "validate", RUNS, "-o", folder / "none" / "x.csv")
 
 
-main(predictions, by_column, refused)
+main(predictions, devices, by_column, refused)
