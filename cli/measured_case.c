@@ -8,10 +8,14 @@ static const struct {
     const char *words, *device;
 } devices[] = {
     { "A100-40GB-PCIe", NULL },
+    { "A100-80GB-PCIe", "a100-pcie-80" },
+    { "A100-PCIe", "a100-pcie-80" },
     { "A100-40GB", "a100-sxm-40" },
     { "A100", "a100-sxm-80" },
     { "H100-96GB", "h100-grand-teton" },
     { "H100-94/95GB", "h100-grand-teton" },
+    { "H100-80GB-PCIe", "h100-pcie" },
+    { "H100-PCIe", "h100-pcie" },
     { "H100", "h100-sxm" },
     { "H200", "h200-sxm" },
     { "B200", "b200-sxm" },

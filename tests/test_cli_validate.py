@@ -46,7 +46,8 @@ SKIPPED = {
     "g-mamba": "Mamba layers (hybrid model)", "g-batch": "row lacks global_batch",
 }
 # Devices that GPUs' names lead to, and the dtype of a row that says none or fp32.
-DEVICES = [("A100-40GB-SXM", "a100-sxm-40", "", "bf16"), ("A100-80GB-SXM", "a100-sxm-80", "", "bf16"), ("H100-96GB", "h100-grand-teton", "", "bf16"),
+DEVICES = [("A100-80GB-PCIe", "a100-pcie-80", "", "bf16"), ("A100-PCIe-80GB", "a100-pcie-80", "", "bf16"), ("H100-80GB-PCIe", "h100-pcie", "", "bf16"),
+           ("H100-PCIe", "h100-pcie", "", "bf16"), ("A100-40GB-SXM", "a100-sxm-40", "", "bf16"), ("A100-80GB-SXM", "a100-sxm-80", "", "bf16"), ("H100-96GB", "h100-grand-teton", "", "bf16"),
            ("H100-94/95GB", "h100-grand-teton", "", "bf16"), ("H100-80GB", "h100-sxm", "", "bf16"), ("H200-141GB", "h200-sxm", "fp32", "fp32"),
            ("B200", "b200-sxm", "", "bf16"), ("B300", "b300-sxm", "", "bf16"), ("GB200 (NVL72)", "gb200", "", "bf16"), ("GB300 (NVL72)", "gb300", "", "bf16"),
            ("MI300X", "mi300x", "", "bf16"), ("V100-16GB", "v100-sxm2-16", "", "fp16"), ("V100-32GB-SXM3", "v100-sxm3-32", "", "fp16"),
