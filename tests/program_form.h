@@ -1,5 +1,5 @@
 /* The lines of a program's text, as they are read: a second description beside the one that writes them
- * (planner/program/print.c). */
+ * (planner/program/print.c). Both have the words of ops.c. */
 #ifndef CLEAVE_TESTS_PROGRAM_FORM_H
 #define CLEAVE_TESTS_PROGRAM_FORM_H
 #include "planner/program/program.h"
@@ -27,21 +27,6 @@ struct form_counts {
     int stages, buffers, assignments;
 };
 
-static const char *const buffer_kind_words[BUFFER_KIND_COUNT + 1] = {
-    [BUFFER_VALUE] = "value",
-    [BUFFER_VALUE_GRADIENT] = "value-gradient",
-    [BUFFER_WEIGHT] = "weight",
-    [BUFFER_WEIGHT_USE] = "weight-use",
-    [BUFFER_WEIGHT_GRADIENT] = "weight-gradient",
-    [BUFFER_GRADIENT] = "gradient",
-    [BUFFER_STATE] = "state",
-    [BUFFER_STATE_USE] = "state-use",
-    [BUFFER_SCALAR] = "scalar",
-    [BUFFER_TEMPORARY] = "temporary",
-};
-static const char *const fold_words[] = {
-    [FOLD_NONE] = "none", [FOLD_SUM] = "sum", [FOLD_MAX] = "max", [FOLD_LSE] = "lse", NULL,
-};
 static const char *const op_words[OP_COUNT + 1] = {
 #define OP(id, name, reads, writes, traffic) [OP_##id] = name,
 #include "planner/program/ops.def"
@@ -304,7 +289,7 @@ static void form_buffer(struct form *f, int index, struct buffer *buffer)
 {
     int kind = 0, ring_atom = 0, part = 0, part_count = 0, part_dim = 0;
     check_index(f, "buffer", index);
-    word(f, NULL, buffer_kind_words, &kind);
+    word(f, NULL, buffer_kind_names, &kind);
     buffer->kind = (enum buffer_kind)kind;
     number(f, "stage", &buffer->stage);
     number(f, "id", &buffer->id);
@@ -476,7 +461,7 @@ static void form_instr(struct form *f, int index, struct instr *instr, struct fo
     instr->late = optional(f, "late");
     instr->first = optional(f, "first");
     instr->accumulate = optional(f, "accumulate");
-    word(f, "fold", fold_words, &fold);
+    word(f, "fold", program_fold_names, &fold);
     number(f, "layer", &instr->layer);
     number(f, "segment", &instr->segment);
     number(f, "micro", &instr->micro);

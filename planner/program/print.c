@@ -3,26 +3,12 @@
 #include "planner/program/program.h"
 #include <inttypes.h>
 
-static const char *const buffer_kind_words[BUFFER_KIND_COUNT] = {
-    [BUFFER_VALUE] = "value",
-    [BUFFER_VALUE_GRADIENT] = "value-gradient",
-    [BUFFER_WEIGHT] = "weight",
-    [BUFFER_WEIGHT_USE] = "weight-use",
-    [BUFFER_WEIGHT_GRADIENT] = "weight-gradient",
-    [BUFFER_GRADIENT] = "gradient",
-    [BUFFER_STATE] = "state",
-    [BUFFER_STATE_USE] = "state-use",
-    [BUFFER_SCALAR] = "scalar",
-    [BUFFER_TEMPORARY] = "temporary",
-};
-static const char *const fold_words[] = {
-    [FOLD_NONE] = "none", [FOLD_SUM] = "sum", [FOLD_MAX] = "max", [FOLD_LSE] = "lse"
-};
+static const char *const part_words[] = { [STEP_OWN] = "", [STEP_OPENING] = " opening", [STEP_AHEAD] = " ahead" };
 
 static void print_buffer(struct text *out, int index, const struct buffer *b)
 {
     text_printf(out, "buffer %d %s stage %d id %d%s%s%s micro %d ring %d %d part %d %d %d version %d", index,
-                buffer_kind_words[b->kind], b->stage, b->id, b->is_weight ? " weight" : "",
+                buffer_kind_names[b->kind], b->stage, b->id, b->is_weight ? " weight" : "",
                 b->persistent ? " persistent" : "", b->host ? " host" : "", b->micro, b->ring_round, b->ring_atom,
                 b->part, b->part_count, b->part_dim, b->version);
     if (b->version_count > 1)
@@ -66,12 +52,9 @@ static void print_instr(struct text *out, const struct program *program, const i
     text_printf(out,
                 "instr %d %s %s on %s%s%s%s%s%s fold %s layer %d segment %d micro %d round %d atoms %d peer %d tag %d",
                 index, op_info[instr->op].name, phase_names[instr->phase], lane_names[instr->lane],
-                instr->part == STEP_OPENING ? " opening"
-                : instr->part == STEP_AHEAD ? " ahead"
-                                            : "",
-                instr->again ? " again" : "", instr->late ? " late" : "", instr->first ? " first" : "",
-                instr->accumulate ? " accumulate" : "", fold_words[instr->fold], instr->layer, instr->segment,
-                instr->micro, instr->round, instr->atoms, instr->peer_stage, instr->tag);
+                part_words[instr->part], instr->again ? " again" : "", instr->late ? " late" : "",
+                instr->first ? " first" : "", instr->accumulate ? " accumulate" : "", program_fold_names[instr->fold],
+                instr->layer, instr->segment, instr->micro, instr->round, instr->atoms, instr->peer_stage, instr->tag);
     for (int role = 0; role < ROLE_COUNT; role++)
         print_operands(out, program, instr, (enum role)role);
     for (int i = 0; i < instr->pair_count; i++) {

@@ -36,6 +36,8 @@ enum buffer_kind {
     BUFFER_TEMPORARY,       /* between the steps of a conversion */
     BUFFER_KIND_COUNT
 };
+/* The words of a program's text, NULL-terminated; likewise those below. */
+extern const char *const buffer_kind_names[BUFFER_KIND_COUNT + 1];
 struct buffer {
     enum buffer_kind kind : 8;
     /* Weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product. */
@@ -98,6 +100,7 @@ extern const struct op_info op_info[OP_COUNT];
 
 enum role { ROLE_IN, ROLE_OUT, ROLE_WEIGHT, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_GRADIENT_WEIGHT, ROLE_COUNT };
 extern const char *const role_names[ROLE_COUNT + 1];
+extern const char *const program_fold_names[FOLD_LSE + 2]; /* of enum fold */
 /* Which role a COMPUTE writes, ROLE_COUNT: none. The rest it reads. */
 static inline enum role phase_writes(enum phase phase)
 {
