@@ -250,11 +250,7 @@ static int64_t mean_bound(const struct busy *b, const struct line *line)
     return ceil_div(sum, b->p->stages);
 }
 
-/* What stages take that end by a moment, and the next moment by which one of them could take another layer. */
-struct busy_ends {
-    int64_t used_ns, next_ns;
-};
-
+/* When a stage of these layers ends at the earliest, by all lines. */
 static int64_t end_ns(const struct busy *b, int stage, int first, int end)
 {
     const struct busy_work *work = &b->works[b->work_of[stage]];
@@ -285,6 +281,11 @@ static int latest_end(const struct busy *b, int stage, int first, int64_t step_n
     }
     return end;
 }
+
+/* What stages take that end by a moment, and the next moment by which one of them could take another layer. */
+struct busy_ends {
+    int64_t used_ns, next_ns;
+};
 
 /* Stages that take all they can leave least to those behind them, since heads grow no faster than work. */
 static bool can_end_by(const struct busy *b, int64_t step_ns, struct busy_ends *out)

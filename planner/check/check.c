@@ -211,9 +211,9 @@ static bool check_priced(struct checker *c, const struct config *config, const c
         return wrong_fate(c, claimed, name, "its own bound is above that of the whole");
     /* What the certificate does not list has a first bound no less than the whole's. Where some are left, the others
      * are those that the best plan rules out. */
-    int64_t wanted_ns = claimed                       ? claimed->bound_ns
-                        : claim->left > 0 && one_type ? max_i64(claim->best_ns, claim->bound_ns)
-                                                      : claim->bound_ns;
+    int64_t wanted_ns = claimed ? claimed->bound_ns : claim->bound_ns;
+    if (!claimed && claim->left > 0 && one_type)
+        wanted_ns = max_i64(wanted_ns, claim->best_ns);
     if (first_bound_ns >= wanted_ns) {
         c->report->by_bound++;
         return true;

@@ -136,6 +136,7 @@ bool orders_list(struct orders *out, struct arena *arena, const struct graph *gr
     *out = (struct orders){ .layer_count = graph->layer_count };
     before.bits = arena_alloc(arena, (size_t)graph->layer_count * (size_t)before.words, sizeof *before.bits);
     bool good = before.bits != NULL;
+    /* A layer has its inputs before it, and all that come before these. */
     for (int l = 0; good && l < graph->layer_count; l++)
         for (int i = 0; i < graph->layers[l].input_count; i++) {
             int from = graph->layers[l].input_layers[i];

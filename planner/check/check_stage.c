@@ -365,6 +365,7 @@ static bool stage_open(struct stage_solver *s, const struct stage_content *conte
         for (int r = 0; r < LIMIT_COUNT; r++)
             s->scale[r] = fmax(s->scale[r], fabs((double)s->option[i].use[r]));
     }
+    /* The peaks that there are, each once, ascending. */
     for (int i = 0; i < s->option_count; i++)
         s->peaks[i] = s->option[i].peak;
     qsort(s->peaks, (size_t)s->option_count, sizeof *s->peaks, compare_i64);

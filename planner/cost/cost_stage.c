@@ -58,21 +58,22 @@ static uint64_t hash_work(const struct program *program, const struct instr *ins
 bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage)
 {
     const struct stage_program *list = &program->stages[stage];
-    const struct repeated *repeated = list->repeated, *end = repeated + list->repeated_count;
     size_t slots = 16, others = (size_t)list->instr_count;
     for (int i = 0; i < list->repeated_count; i++)
-        others -= (size_t)repeated[i].count;
+        others -= (size_t)list->repeated[i].count;
     while (slots < 2 * others)
         slots *= 2;
     int *slot = calloc(slots, sizeof *slot); /* 1 + the first instruction that does this work */
-    for (int i = 0; slot && i < list->instr_count; i++) {
+    for (int i = 0, next = 0; slot && i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
-        if (repeated < end && repeated->first == i) {
+        const struct repeated *repeated = next < list->repeated_count ? &list->repeated[next] : NULL;
+        if (repeated && repeated->first == i) {
             size_t count = (size_t)repeated->count;
             memcpy(&ns[i], &ns[repeated->as], count * sizeof *ns);
             if (like)
                 memcpy(&like[i], &like[repeated->as], count * sizeof *like);
-            i += (repeated++)->count - 1;
+            i += repeated->count - 1;
+            next++;
             continue;
         }
         size_t at = hash_work(program, instr) & (slots - 1);

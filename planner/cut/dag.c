@@ -74,6 +74,7 @@ bool dag_build(struct dag *out, struct arena *arena, int node_count, const struc
         qsort(sorted, m, sizeof *sorted, by_ends);
     }
     int kept = fill_out_rows(sorted, edge_count, first_out, row, node_count);
+    /* The same edges once more, by the nodes at which they end. */
     memset(first_in, 0, (size_t)(node_count + 1) * sizeof *first_in);
     for (int e = 0; e < first_out[node_count]; e++)
         first_in[row[e] + 1]++;

@@ -87,7 +87,8 @@ bool parts_likely(const struct cluster *cluster, enum dtype dtype, int64_t compu
     double whole = 0, most = 0;
     int units = variation_units(cluster), best = 0;
     for (int t = 0; t < cluster->type_count; t++) {
-        const struct node_type *type = &cluster->types[t]; /* what its devices multiply in a second */
+        const struct node_type *type = &cluster->types[t];
+        /* What its devices multiply in a second. */
         double own = type->device.matmul_flops_per_s[dtype] * type->device.matmul_efficiency * type->device_count;
         best = own > most ? t : best;
         most = own > most ? own : most;

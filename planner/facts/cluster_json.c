@@ -368,8 +368,8 @@ static bool read_levels(struct reader *reader, struct group_text *group, const s
     if (count < 1 || count > MAX_LEVELS)
         return json_fail(levels, err, "expected 1 to %d levels, found %d", (int)MAX_LEVELS, count);
     for (int i = 0; i < count; i++) {
-        struct level_text text = { .fanout =
-                                       1 }; /* with the device's own links where the file does not say otherwise */
+        struct level_text text = { .fanout = 1 };
+        /* The device's own links count where the file does not say otherwise. */
         text.level = i == 0 ? device_type_link(&group->device) : device_type_nic(&group->device);
         const struct json *value = json_at(levels, i);
         if (!json_read_fields(value, level_table, COUNT(level_table), &text, &reader->cluster->arena, err))

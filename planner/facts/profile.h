@@ -1,4 +1,4 @@
-/* What was measured: every number with value, spread and origin. Read once, then const; lookups are hash tables. */
+/* What was measured: every number with value, spread and origin. Read once, then const; lookups are binary searches. */
 #ifndef CLEAVE_FACTS_PROFILE_H
 #define CLEAVE_FACTS_PROFILE_H
 #include "planner/facts/cluster.h"

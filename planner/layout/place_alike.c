@@ -7,6 +7,9 @@
 
 enum { MOST_TURNS = 64 }; /* a thing of which more live side by side is not taken together */
 
+struct item_life {
+    int first, last;
+};
 /* What has the same bytes, one item after the other. */
 struct groups {
     int *item;               /* (items) by group, each group's by first use */
@@ -14,9 +17,6 @@ struct groups {
     int *first;              /* (count + 1) where a group begins there */
     int count;
     struct ranked *order; /* (count) as they are placed */
-};
-struct item_life {
-    int first, last;
 };
 
 static bool is_alike(const struct place_work *w, const struct ranked *a, const struct ranked *b)

@@ -35,12 +35,11 @@ static void make_inputs(struct lowering *l, int micro)
 static void forget_chunk(struct lowering *l, int micro)
 {
     for (int s = l->walk.first; s < l->walk.end && !l->failed; s++)
-        for (int k = 0; k < 2 * l->graph->segments[s].out_count; k++) {
-            int value = l->graph->segments[s].out[k / 2].id;
-            if (value == l->graph->loss_value)
-                continue;
-            for (int i = lower_first_version(l, k % 2, value, micro); i >= 0; i = note_of(l, i)->next)
-                note_of(l, i)->live = false;
+        for (int k = 0; k < l->graph->segments[s].out_count; k++) {
+            int value = l->graph->segments[s].out[k].id;
+            for (int gradient = 0; gradient < 2 && value != l->graph->loss_value; gradient++)
+                for (int i = lower_first_version(l, gradient, value, micro); i >= 0; i = note_of(l, i)->next)
+                    note_of(l, i)->live = false;
         }
 }
 

@@ -490,8 +490,9 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
                 *(out ? &copies->step_out_ns : &copies->step_in_ns) += s->duration[i];
             else
                 *(out ? &copies->out_ns : &copies->in_ns) += s->duration[i];
-        } else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
+        } else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE) {
             share_out(s, instr, s->duration[i]);
+        }
     }
     sample_price_kernels(s);
     if (accumulates)

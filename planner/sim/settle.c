@@ -66,10 +66,11 @@ static void settle_rank(const struct settle *s, struct rank_timeline *rank)
                 const struct rank_timeline *other = &s->timeline->ranks[r];
                 start = max_i64(start, began(s, other->rank, s->pairing.norm[other->stage][which]));
             }
-        } else if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+        } else if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
             start = peer_began(s, rank, instr, i);
-        else if (op_info[instr->op].collective)
+        } else if (op_info[instr->op].collective) {
             start = group_began(s, rank, instr, i);
+        }
         span->start_ns = min_i64(start, span->finish_ns);
     }
 }

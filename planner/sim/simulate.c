@@ -382,10 +382,10 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         struct sim_rank *rank = &sim->ranks[s];
         int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
         *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX };
-        const struct durations *d = rank->sim->durations;
+        const struct durations *d = sim->durations;
         double compute = d->compute_under_communication, communication = d->communication_under_compute;
         if (d->slow_down)
-            d->slow_down(d->self, rank->sim->program, s, &compute, &communication);
+            d->slow_down(d->self, program, s, &compute, &communication);
         rank->compute = rate_of(compute);
         rank->communication = rate_of(communication);
         if (rank->compute.alone != rank->compute.beside || rank->communication.alone != rank->communication.beside)
@@ -545,13 +545,13 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
         timeline = NULL;
         if (!simulate_step(&timeline, durations, program, begin_ns, err))
             return false;
+        /* From each stage's own beginning on, all stages' steps are as long as a step lasts. */
         for (int s = 0; s < stages; s++) {
             end_ns[s] = 0;
             for (int k = 0; k < timeline->ranks[s].span_count; k++) {
                 struct span *span = &timeline->ranks[s].spans[k];
                 end_ns[s] = max_i64(end_ns[s], span->finish_ns);
-                span->start_ns -=
-                    begin_ns[s]; /* from the stage's own beginning on, all steps are as long as one lasts */
+                span->start_ns -= begin_ns[s];
                 span->finish_ns -= begin_ns[s];
             }
             longest = max_i64(longest, end_ns[s] - begin_ns[s]);

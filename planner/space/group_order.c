@@ -109,11 +109,11 @@ static int add_order(struct group_order *out, struct permutation *listed, int co
                      int index, const struct cluster *cluster, int ranks)
 {
     bool other = keeps_stages(p, cluster, ranks);
+    struct type_run own[MOST_ORDERED_GROUPS], types[MOST_ORDERED_GROUPS];
+    list_types(p, cluster, own);
     for (int i = 0; other && i < count; i++) {
-        struct type_run x[MOST_ORDERED_GROUPS], y[MOST_ORDERED_GROUPS];
-        list_types(p, cluster, x);
-        list_types(&listed[i], cluster, y);
-        other = memcmp(x, y, sizeof x) != 0;
+        list_types(&listed[i], cluster, types);
+        other = memcmp(own, types, sizeof own) != 0;
     }
     if (!other)
         return count;
@@ -156,11 +156,8 @@ int group_orders(struct group_order out[MOST_GROUP_ORDERS], const struct cluster
             own = own && p.group[i] == i;
             reverse = reverse && p.group[i] == p.count - 1 - i;
         }
-        count = add_order(out, listed, count, &p,
-                          own       ? OWN_ORDER
-                          : reverse ? REVERSED_ORDER
-                                    : ++others,
-                          cluster, ranks);
+        int index = own ? OWN_ORDER : reverse ? REVERSED_ORDER : ++others;
+        count = add_order(out, listed, count, &p, index, cluster, ranks);
     } while (advance(&places));
     return count;
 }
