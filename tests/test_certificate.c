@@ -281,8 +281,8 @@ static void claim_simulated(struct claim *c, int64_t bound_ns, int64_t step_ns)
     c->simulated_gap = (double)(step_ns - bound_ns) / (double)bound_ns;
 }
 
-/* Of version 2 the space has another hash, of version 1 the prices, too. */
-static void check_version_2(struct written *written)
+/* Of versions 2 and 3 the space has another hash, of version 1 the prices, too. */
+static void check_versions_2_and_3(struct written *written)
 {
     struct written_claim read = written_claim_open(written->result, &written->w.space);
     struct claim *c = &read.claim;
@@ -290,9 +290,11 @@ static void check_version_2(struct written *written)
     struct error err;
     c->space_hash = "0123456789abcdef";
     ck_assert(!checks(written, c, &err) && err.kind == ERROR_GATE && strstr(err.message, "space_hash"));
+    for (c->version = CERTIFICATE_VERSION - 1; c->version > 1; c->version--) {
+        ck_assert_msg(checks_as(written, c, &report, &err), "%s", err.message);
+        ck_assert_int_eq(report.version, c->version);
+    }
     c->version = 2;
-    ck_assert_msg(checks_as(written, c, &report, &err), "%s", err.message);
-    ck_assert_int_eq(report.version, 2);
     c->prices_hash = "0123456789abcdef";
     ck_assert(!checks(written, c, &err) && err.kind == ERROR_GATE && strstr(err.message, "prices_hash"));
     written_claim_close(&read);
@@ -333,7 +335,7 @@ START_TEST(what_older_ones_claim_of_the_simulation_is_told_apart)
         struct written written;
         if (written_open(&written, seed) && written.result->certificate.simulated_bound_ns > 0) {
             check_version_1(&written, &unproven);
-            check_version_2(&written);
+            check_versions_2_and_3(&written);
             checked++;
         }
         written_close(&written);

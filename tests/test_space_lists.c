@@ -1,6 +1,7 @@
 /* The search's configurations against a naive list of them (naive_space.h): random models and clusters, and models of
  * the zoo on a few devices, each with a random part of every choice allowed. Equal name by name. */
 #include "planner/space/config_name.h"
+#include "planner/tables/certificate_hash.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"
 #include "tests/naive_space.h"
@@ -128,6 +129,36 @@ static void count_families(struct tally *tally, const struct config *configs, in
     }
 }
 
+static int by_hash(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A certificate tells apart what has different names. */
+static void check_hashes(const struct space *space, const struct config *configs, int count)
+{
+    char(*names)[CONFIG_NAME_BYTES] = calloc((size_t)count + 1, sizeof *names);
+    uint64_t *hashes = calloc((size_t)count + 1, sizeof *hashes);
+    int different_names = 0, different_hashes = 0;
+    ck_assert(names && hashes);
+    for (int i = 0; i < count; i++) {
+        struct certificate_hash hash = certificate_hash_start(space);
+        certificate_hash_add(&hash, &configs[i], NULL);
+        hashes[i] = hash.space;
+        config_name(names[i], &configs[i]);
+    }
+    qsort(hashes, (size_t)count, sizeof *hashes, by_hash);
+    qsort(names, (size_t)count, sizeof *names, by_name);
+    for (int i = 0; i < count; i++) {
+        different_hashes += i == 0 || hashes[i] != hashes[i - 1];
+        different_names += i == 0 || strcmp(names[i], names[i - 1]) != 0;
+    }
+    ck_assert_int_eq(different_hashes, different_names);
+    free(names);
+    free(hashes);
+}
+
 static void compare(const struct space *space, const struct model *model, const struct cluster *cluster,
                     const char *what, struct tally *tally)
 {
@@ -144,6 +175,8 @@ static void compare(const struct space *space, const struct model *model, const 
         naive_space(space, graph, cluster, &naive, &naive_beside);
         check_equal(&own, &naive, what);
         check_equal(&own_unbounded, &naive_beside, what);
+        check_hashes(space, configs, count);
+        check_hashes(space, unbounded, unbounded_count);
         count_families(tally, configs, count);
         tally->proven += count;
         tally->unbounded += unbounded_count;

@@ -359,14 +359,14 @@ static bool same_text(struct checker *c, const char *claimed, const char *found,
     return strcmp(claimed, found) == 0 || fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s", what);
 }
 
-/* What it is about. Certificates before version 3 spell the space otherwise; what those of version 1 hash of prices, no
+/* What it is about. Certificates before version 4 hash the space otherwise; what those of version 1 hash of prices, no
  * table has any more. */
 static bool check_hashes(struct checker *c)
 {
     char space[CERTIFICATE_DIGEST_BYTES], prices[CERTIFICATE_DIGEST_BYTES];
     certificate_hash_text(space, c->hash.space);
     certificate_hash_text(prices, c->hash.prices);
-    return (c->claim->version < 3 || same_text(c, c->claim->space_hash, space,
+    return (c->claim->version < 4 || same_text(c, c->claim->space_hash, space,
                                                "space_hash is of other configurations than its space has here")) &&
            (c->claim->version == 1 ||
             same_text(c, c->claim->prices_hash, prices,

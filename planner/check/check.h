@@ -15,7 +15,7 @@ struct check_report {
         left;          /* by_cut: no way to cut is shorter, by solving */
     int64_t undecided; /* of by_cut's: branch and bound ended first */
     int64_t bound_ns, simulated_bound_ns, formula_ns, step_ns;
-    int64_t version;                 /* as in struct claim; before 3 space_hash is not checked, of 1 nor prices_hash */
+    int64_t version;                 /* as in struct claim; before 4 space_hash is not checked, of 1 nor prices_hash */
     int64_t unchecked_simulated_ns;  /* of version 1, where kernels do not prove what it claims: that. Then
                                         simulated_bound_ns is 0 */
     int64_t ideals, orders_bound_ns; /* as in struct certificate */

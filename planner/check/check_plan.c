@@ -269,7 +269,7 @@ bool check_best(struct checker *c, const struct model *model)
                                    "the certificate does not hold: by the formula its best_plan is none of %s that "
                                    "takes %lld ns",
                                    c->claim->best, (long long)c->claim->best_ns));
-    if (c->claim->best_ns != c->claim->formula_ns && c->claim->version >= CERTIFICATE_VERSION)
+    if (c->claim->best_ns != c->claim->formula_ns && c->claim->version >= 3)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it shows no best_plan, so the plan's own %lld ns by the "
                          "formula should be its best_ns, and it says %lld ns",

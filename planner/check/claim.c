@@ -42,7 +42,7 @@ static const struct json_field claim_fields[] = {
       .offset = offsetof(struct claim_fields, version),
       .min = 2,
       .max = CERTIFICATE_VERSION,
-      .doc = "3; 2 in older certificates, whose space_hash spells the space otherwise and is not checked; absent in "
+      .doc = "4; 3 and 2 in older certificates, whose space_hash is of other words and is not checked; absent in "
              "still older ones, whose simulated_bound may claim more than kernels prove, and whose prices_hash is of "
              "more than prices have now: these two are not checked either." },
     CLAIM(bound_s, FIELD_DOUBLE,
@@ -104,7 +104,7 @@ static const struct json_field claim_fields[] = {
       .max = 9e15,
       .doc = "With ideals 0: in any order of the layers no plan of the space is shorter by the formula; 0: nothing is "
              "proven of other orders." },
-    CLAIM(space_hash, FIELD_STRING, .doc = "Of the names of all configurations."),
+    CLAIM(space_hash, FIELD_STRING, .doc = "Of all configurations."),
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
     CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1."),

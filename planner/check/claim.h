@@ -15,7 +15,7 @@ struct claimed_config {
 struct claim {
     struct arena arena;
     struct space space; /* restrictions; batch, sequence, type from the plan */
-    int64_t version;    /* CERTIFICATE_VERSION, 2 or 1 */
+    int64_t version;    /* CERTIFICATE_VERSION, or less */
     bool older; /* counts neither what was left nor what was unseen, and those solved without a plan among those out by
                    memory */
     bool multiplied; /* has multipliers behind names: such files say of some that lack memory that they were solved */

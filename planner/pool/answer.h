@@ -96,7 +96,7 @@ struct config_range {
 };
 
 /* Version of what certificates say: 1 had further bounds of the simulated step, and hashes of further prices. */
-enum { CERTIFICATE_VERSION = 3 };
+enum { CERTIFICATE_VERSION = 4 };
 struct certificate {
     int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
     int64_t formula_ns;     /* the chosen plan's own value */

@@ -130,12 +130,14 @@ static bool has_many_orders(const struct run *run)
  * have the best plans in any order, those in the file's order are candidates too. */
 static bool solve_files_order(struct run *run)
 {
-    struct job *jobs = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *jobs);
+    if (!run->bench.chain.branches)
+        return true;
+    struct job *jobs = arena_alloc(&run->arena, (size_t)run->candidate_count, sizeof *jobs);
     bool *met = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *met);
     int count = 0;
     if (!jobs || !met)
         return fail_memory(run->err);
-    for (int i = 0; i < run->candidate_count && run->bench.chain.branches; i++)
+    for (int i = 0; i < run->candidate_count; i++)
         met[run->candidates[i].config] = true;
     for (int i = 0; i < run->config_count; i++)
         if (met[i])

@@ -43,15 +43,12 @@ static bool bound_one(struct run *run, int index)
     const struct config *config = &run->configs[index];
     const struct price_table *table = NULL;
     run->busy_ns[index] = INT64_MAX;
-    if (!workbench_table(&run->bench, config, true, &table, run->err))
-        return false;
-    if (!table)
-        return true;
     if (index > run->unbounded_first && unbounded_works_alike(config, config - 1)) {
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
-    return first_bounds_simulation(run, index, table, run_best_step_ns(run)); /* nobody asks for more */
+    return workbench_table(&run->bench, config, true, &table, run->err) &&
+           (!table || first_bounds_simulation(run, index, table, run_best_step_ns(run))); /* nobody asks for more */
 }
 
 bool unbounded_bound(struct run *run)
@@ -76,11 +73,13 @@ bool unbounded_enter(struct run *run)
     c->unbounded = run->unbounded_count;
     if (run->unbounded_unseen)
         c->simulated_bound_ns = 0;
+    const struct price_table *table = NULL;
     for (int i = run->unbounded_first; i < run->unbounded_first + run->unbounded_count; i++) {
-        const struct price_table *table = NULL;
-        if (!workbench_table(&run->bench, &run->configs[i], true, &table, run->err))
+        const struct config *config = &run->configs[i];
+        bool same = i > run->unbounded_first && config_equal_but(config, config - 1, BUT_PREFETCH | BUT_EXTRA);
+        if (!same && !workbench_table(&run->bench, config, true, &table, run->err))
             return false;
-        certificate_hash_add(&c->hash, &run->configs[i], table);
+        certificate_hash_add(&c->hash, config, table);
         c->simulated_bound_ns = min_i64(c->simulated_bound_ns, run->busy_ns[i]);
     }
     return true;

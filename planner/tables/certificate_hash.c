@@ -1,6 +1,5 @@
 #include "planner/tables/certificate_hash.h"
 #include "base/num.h"
-#include "planner/space/config_name.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,10 +45,31 @@ static uint64_t hash_table(struct certificate_hash *hash, const struct price_tab
     return hash->last_prices;
 }
 
+/* Numbers as they are, names by their words: where a list in the source grows, they stay what they are. */
+static uint64_t hash_config(uint64_t hash, const struct config *config)
+{
+    int64_t words[3 + MAX_ATOMS + LISTED_CHOICES + MOST_ORDERED_GROUPS] = { config->stages, config->meshes,
+                                                                            config->order.index };
+    char text[CHOICE_VALUE_BYTES];
+    size_t count = 3;
+#define HASH_NUMBER(id, value) words[count++] = (value);
+#define HASH_BYTES(id, value) words[count++] = (value);
+#define HASH_NAME(id, value) hash = hash_string(hash, choice_value_name(text, CHOICE_##id, value));
+#define CHOICE(id, member, name, scope, kind, ...) OF_PLAN_##scope(HASH_##kind(id, config->member))
+#include "planner/space/choices.def"
+#undef CHOICE
+    for (int i = 0; i < config->mesh.atom_count; i++) {
+        hash = hash_string(hash, dimensions[config->mesh.dim[i]]->name);
+        words[count++] = config->mesh.size[i];
+    }
+    for (int i = 0; i < config->order.group_count; i++)
+        words[count++] = config->order.group[i];
+    return hash_words(hash, words, count);
+}
+
 void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table)
 {
-    char name[CONFIG_NAME_BYTES];
-    hash->space = hash_string(hash->space, config_name(name, config));
+    hash->space = hash_config(hash->space, config);
     hash->prices = hash_i64(hash->prices, table != NULL);
     for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
         hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, price_of_stage(table, k)));
