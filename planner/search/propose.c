@@ -274,15 +274,14 @@ static bool settle(struct run *run, const struct job *job)
     return propose_keep(run, job, false);
 }
 
-/* The job with the least sharpened bound, if that lies so far below the incumbent that a plan near it would rule out
+/* The job with the least bound, if that lies so far below the incumbent that a plan near it would rule out
  * much; NULL: none does. */
 static const struct job *deepest(const struct run *run, const struct job *jobs, int count)
 {
     const struct job *least = NULL;
     int64_t below_ns = run->best_ns - run->best_ns / DIVE_SHARE;
     for (int i = 0; i < count; i++) {
-        bool open = propose_is_open(&jobs[i]) && jobs[i].halves > 0;
-        if (open && jobs[i].result.bound_ns < (least ? least->result.bound_ns : below_ns))
+        if (propose_is_open(&jobs[i]) && jobs[i].result.bound_ns < (least ? least->result.bound_ns : below_ns))
             least = &jobs[i];
     }
     return least;
