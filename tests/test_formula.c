@@ -73,7 +73,7 @@ START_TEST(formula_of_turns_is_hardly_below_the_simulator)
         double ratio = (double)pipeline_formula_ns(c) / (double)step_ns;
         struct busy_problem problem = busy_problem_of(&c->bench.chain, &c->config, c->table);
         struct error err = { 0 };
-        ck_assert(busy_bound(&bound_ns, &problem, INT64_MAX, &err));
+        ck_assert(busy_bound(&bound_ns, &problem, INT64_MAX, NULL, &err));
         ck_assert_int_le(bound_ns, step_ns);
         ck_assert_msg(ratio >= 0.92, "%d stages, %d replicas, %d layers, %d micro-batches, sends of %g: %.4f",
                       draw.stages, pipeline_ranks(&draw), draw.layers, draw.micros, draw.send_share, ratio);
@@ -92,7 +92,7 @@ static int64_t bound_of(const struct busy_problem *problem, int64_t below_ns)
 {
     int64_t bound_ns = 0;
     struct error err = { 0 };
-    ck_assert(busy_bound(&bound_ns, problem, below_ns, &err));
+    ck_assert(busy_bound(&bound_ns, problem, below_ns, NULL, &err));
     return bound_ns;
 }
 

@@ -114,7 +114,7 @@ static void check_busy_bound(struct random_world *w, struct workbench *bench, co
     bool holds = false;
     ck_assert(workbench_table(bench, config, true, &for_bounds, &err) && for_bounds);
     struct busy_problem problem = busy_problem_of(&bench->chain, config, for_bounds);
-    ck_assert(busy_bound(&bound_ns, &problem, INT64_MAX, &err));
+    ck_assert(busy_bound(&bound_ns, &problem, INT64_MAX, NULL, &err));
     ck_assert(busy_holds(&holds, &bench->chain, NULL, config, for_bounds, bound_ns, &err));
     ck_assert_msg(holds, "%s on %s: the checker does not prove %lld", config_name(name, config), w->cluster_form,
                   (long long)bound_ns);

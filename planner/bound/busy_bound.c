@@ -1,5 +1,6 @@
 #include "planner/bound/busy_bound.h"
 #include "base/num.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_LINES = 3 };
@@ -18,11 +19,13 @@ struct busy_work {
 struct busy {
     const struct busy_problem *p;
     struct arena arena;
+    const struct price_table *table; /* that it was made for, */
+    bool asynchronous, has_lines;    /* and how */
     int layers;
     struct least_price *least; /* (classes) by the table of all stages */
     int64_t most_weight_ns;
     struct busy_work lowest;  /* by that table */
-    int work_count, *work_of; /* (stages) */
+    int work_count, *work_of; /* (stages) of works; NULL: all have the lowest */
     struct busy_work *works;
     int line_count;
     struct line line[MOST_LINES];
@@ -67,9 +70,11 @@ static bool add_up(struct busy *b, const struct price_table *table, struct busy_
 
 static bool list_works(struct busy *b)
 {
+    if (!add_up(b, b->p->table, &b->lowest) || !b->p->table->by_stage)
+        return b->least != NULL;
     b->works = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->works);
     b->work_of = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->work_of);
-    if (!b->works || !b->work_of || !add_up(b, b->p->table, &b->lowest))
+    if (!b->works || !b->work_of)
         return false;
     for (int k = 0; k < b->p->stages; k++) {
         const struct price_table *table = price_of_stage(b->p->table, k);
@@ -195,7 +200,7 @@ static int64_t most_weight_ns(const struct price_table *table)
     return most;
 }
 
-static bool make_lines(struct busy *b)
+static bool make_heads(struct busy *b)
 {
     size_t count = (size_t)b->layers + 1;
     int64_t *begin = arena_alloc(&b->arena, count, sizeof *begin), *end = arena_alloc(&b->arena, count, sizeof *end),
@@ -207,11 +212,8 @@ static bool make_lines(struct busy *b)
     find_begins(b, begin, end);
     find_drains(b, drain);
     b->line[0].weights = true;
-    if (b->p->asynchronous) {
-        b->line_count = 1; /* whose head stays 0 */
-        return true;
-    }
-    b->line_count = 2;
+    if (b->p->asynchronous)
+        return true; /* one line, whose head stays 0 */
     if (b->p->chain->branches)
         return settle_branches(b, begin, drain);
     least_from(begin, b->layers);
@@ -220,14 +222,22 @@ static bool make_lines(struct busy *b)
     for (int l = 0; l < b->layers; l++)
         drain[l] += begin[l];
     settle_head(b, &b->line[1], drain);
-    const struct graph *graph = b->p->chain->graph;
-    if ((graph && !graph_is_chain(graph)) || b->p->splits || b->p->chunks > 1)
-        return true;
-    b->line_count = 3;
     b->line[2].weights = true;
     memcpy(b->line[2].head, b->lowest.sum[1], count * sizeof *b->line[2].head);
-    for (int k = 0; k < b->p->stages; k++)
-        b->line[2].off_ns = max_i64(b->line[2].off_ns, most_weight_ns(price_of_stage(b->p->table, k)));
+    b->line[2].off_ns = most_weight_ns(b->p->table);
+    for (int i = 0; i < b->work_count; i++)
+        b->line[2].off_ns = max_i64(b->line[2].off_ns, most_weight_ns(b->works[i].table));
+    return true;
+}
+
+static bool make_lines(struct busy *b)
+{
+    const struct graph *graph = b->p->chain->graph;
+    bool later = b->p->chain->branches || (graph && !graph_is_chain(graph)) || b->p->splits || b->p->chunks > 1;
+    if (!b->has_lines && !make_heads(b))
+        return false;
+    b->has_lines = true;
+    b->line_count = b->p->asynchronous ? 1 : later ? 2 : 3;
     return true;
 }
 
@@ -253,7 +263,7 @@ static int64_t mean_bound(const struct busy *b, const struct line *line)
 /* When a stage of these layers ends at the earliest, by all lines. */
 static int64_t end_ns(const struct busy *b, int stage, int first, int end)
 {
-    const struct busy_work *work = &b->works[b->work_of[stage]];
+    const struct busy_work *work = b->work_of ? &b->works[b->work_of[stage]] : &b->lowest;
     int64_t latest_ns = 0;
     for (int i = 0; i < b->line_count; i++) {
         const struct line *line = &b->line[i];
@@ -267,7 +277,7 @@ static int64_t end_ns(const struct busy *b, int stage, int first, int end)
 /* The latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
 static int latest_end(const struct busy *b, int stage, int first, int64_t step_ns)
 {
-    const struct busy_work *work = &b->works[b->work_of[stage]];
+    const struct busy_work *work = b->work_of ? &b->works[b->work_of[stage]] : &b->lowest;
     int end = b->layers;
     for (int i = 0; i < b->line_count; i++) {
         const struct line *line = &b->line[i];
@@ -324,9 +334,17 @@ static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
     return high;
 }
 
+/* What is known of the table's layers is known again for another problem. */
 static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
 {
-    *b = (struct busy){ .p = problem, .layers = problem->chain->layer_count };
+    b->p = problem;
+    if (b->table == problem->table && b->asynchronous == problem->asynchronous && !problem->table->by_stage)
+        return true;
+    arena_free(&b->arena);
+    *b = (struct busy){ .p = problem,
+                        .table = problem->table,
+                        .asynchronous = problem->asynchronous,
+                        .layers = problem->chain->layer_count };
     return list_works(b) || fail_memory(err);
 }
 
@@ -335,24 +353,48 @@ static bool busy_lines(struct busy *b, struct error *err)
     return make_lines(b) || fail_memory(err);
 }
 
-bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err)
+struct busy *busy_new(void)
 {
-    struct busy b;
-    bool good = busy_open(&b, problem, err);
-    *out = good ? ceil_div(problem->micro_batches * b.lowest.sum[1][b.layers], problem->stages) : 0;
-    if (good && !problem->several && *out < below_ns && (good = busy_lines(&b, err))) {
-        for (int i = 0; i < b.line_count; i++)
-            *out = max_i64(*out, mean_bound(&b, &b.line[i]));
-        if (*out < below_ns)
-            *out = least_step(&b, *out, below_ns);
-    }
-    arena_free(&b.arena);
+    return calloc(1, sizeof(struct busy));
+}
+
+void busy_free(struct busy *b)
+{
+    if (b)
+        arena_free(&b->arena);
+    free(b);
+}
+
+static bool find_bound(int64_t *out, struct busy *b, const struct busy_problem *problem, int64_t below_ns,
+                       struct error *err)
+{
+    if (!busy_open(b, problem, err))
+        return false;
+    *out = ceil_div(problem->micro_batches * b->lowest.sum[1][b->layers], problem->stages);
+    if (problem->several || *out >= below_ns)
+        return true;
+    if (!busy_lines(b, err))
+        return false;
+    for (int i = 0; i < b->line_count; i++)
+        *out = max_i64(*out, mean_bound(b, &b->line[i]));
+    if (*out < below_ns)
+        *out = least_step(b, *out, below_ns);
+    return true;
+}
+
+bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct busy *known,
+                struct error *err)
+{
+    struct busy own = { 0 };
+    *out = 0;
+    bool good = find_bound(out, known ? known : &own, problem, below_ns, err);
+    arena_free(&own.arena);
     return good;
 }
 
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err)
 {
-    struct busy b;
+    struct busy b = { 0 };
     bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
     *out = 0;
     for (int k = 0; good && k < problem->stages; k++) {

@@ -24,6 +24,7 @@
 #include "planner/cut/partition.h"
 #include "planner/space/space.h"
 
+struct busy;
 struct busy_problem {
     const struct chain *chain;
     const struct price_table *table; /* one for bounds is enough */
@@ -36,9 +37,13 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
                                     const struct price_table *table);
 /**
  * *out: no plan of the configuration is simulated shorter; at least below_ns where that is known of it (INT64_MAX: as
- * much as can be said). Fails only for want of memory.
+ * much as can be said). known: what problems of one chain know of its layers, for the next of the same table; may be
+ * NULL. Fails only for want of memory.
  */
-bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err);
+bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct busy *known,
+                struct error *err);
+struct busy *busy_new(void);    /* NULL: out of memory */
+void busy_free(struct busy *b); /* accepts NULL */
 /* The same of one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);
 #endif

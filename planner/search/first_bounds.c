@@ -1,7 +1,6 @@
 /* First bounds of all configurations, what of them is known when time is over, and what they say for the certificate.
  */
 #include "base/num.h"
-#include "planner/bound/busy_bound.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -124,18 +123,19 @@ void first_bounds_list(struct run *run)
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, first_bounds_compare);
 }
 
-bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns)
+bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns,
+                             struct busy *known)
 {
     int64_t *least_ns = &run->result->certificate.simulated_bound_ns;
     struct busy_problem problem = busy_problem_of(&run->bench.chain, &run->configs[index], table);
-    if (!busy_bound(&run->busy_ns[index], &problem, below_ns, run->err))
+    if (!busy_bound(&run->busy_ns[index], &problem, below_ns, known, run->err))
         return false;
     *least_ns = min_i64(*least_ns, run->busy_ns[index]);
     return true;
 }
 
 /* What the certificate says of a configuration with its first bound. */
-static bool enter_known(struct run *run, int index)
+static bool enter_known(struct run *run, int index, struct busy *busy)
 {
     struct certificate *certificate = &run->result->certificate;
     const struct price_table *table = run->bound_table[index];
@@ -149,20 +149,20 @@ static bool enter_known(struct run *run, int index)
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
-    return first_bounds_simulation(run, index, table, certificate->simulated_bound_ns);
+    return first_bounds_simulation(run, index, table, certificate->simulated_bound_ns, busy);
 }
 
 bool first_bounds_enter(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
-    bool unseen = false;
+    struct busy *busy = busy_new();
+    bool unseen = false, good = busy != NULL || fail_memory(run->err);
     certificate->simulated_bound_ns = INT64_MAX;
     certificate->hash = certificate_hash_start(&run->options->space);
     certificate_hash_orders(&certificate->hash, certificate->ideals);
-    for (int i = 0; i < run->config_count; i++) {
+    for (int i = 0; i < run->config_count && good; i++) {
         if (run->is_bounded[i]) {
-            if (!enter_known(run, i))
-                return false;
+            good = enter_known(run, i, busy);
             continue;
         }
         unseen = true;
@@ -171,5 +171,6 @@ bool first_bounds_enter(struct run *run)
     }
     if (unseen) /* nothing is known of them */
         certificate->simulated_bound_ns = run->open_bound_ns = 0;
-    return true;
+    busy_free(busy);
+    return good;
 }

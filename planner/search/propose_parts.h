@@ -1,6 +1,7 @@
 /* What solving best first and solving for families share: jobs of a wave, and queues of what is not settled. */
 #ifndef CLEAVE_SEARCH_PROPOSE_PARTS_H
 #define CLEAVE_SEARCH_PROPOSE_PARTS_H
+#include "planner/bound/busy_bound.h"
 #include "planner/search/search_parts.h"
 
 struct queue;
@@ -61,8 +62,9 @@ void propose_put_back(const struct job *job, enum knowledge known);
 /* Relaxed, which did not rule it out. */
 bool propose_is_open(const struct job *job);
 /* run->busy_ns[index]: no plan of the configuration is simulated shorter; as much as can be said, or at least below_ns.
- * Into the bound of all. */
-bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns);
+ * Into the bound of all. known: as for busy_bound(). */
+bool first_bounds_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns,
+                             struct busy *known);
 /* A configuration that fits easily: the least of its weights takes less than two thirds, and the pipeline is mostly
  * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);

@@ -7,27 +7,26 @@
 
 bool unbounded_list(struct run *run)
 {
-    struct config *unbounded = NULL;
-    int count = 0, own = run->config_count;
+    struct config *all = run->configs;
+    int count = run->config_count, own = count, leaders = run->options->leader_count;
     run->unbounded_first = own;
-    if (own == 0 || !space_configs_unbounded(&unbounded, &count, &run->arena, run->space, run->bench.graph,
+    if (own == 0 || !space_configs_unbounded(&all, &count, &run->arena, run->space, run->bench.graph,
                                              run->bench.facts->cluster, run->err))
         return own == 0;
-    if (count == 0)
+    if (count == own)
         return true;
-    int leaders = run->options->leader_count; /* behind all others; of the list they are no part */
-    struct config *all = arena_alloc(&run->arena, (size_t)(own + count + leaders), sizeof *all);
-    int64_t *busy_ns = arena_alloc(&run->arena, (size_t)(own + count), sizeof *busy_ns);
+    int64_t *busy_ns = arena_alloc(&run->arena, (size_t)count, sizeof *busy_ns);
+    int capacity = count;
+    for (int i = 0; i < leaders && all; i++) { /* behind all others; of the list they are no part */
+        if ((all = arena_more(&run->arena, all, count + i, &capacity, sizeof *all)))
+            all[count + i] = run->options->leaders[i];
+    }
     if (!all || !busy_ns)
         return fail_memory(run->err);
-    memcpy(all, run->configs, (size_t)own * sizeof *all);
-    memcpy(all + own, unbounded, (size_t)count * sizeof *all);
-    if (leaders > 0)
-        memcpy(all + own + count, run->options->leaders, (size_t)leaders * sizeof *all);
     memcpy(busy_ns, run->busy_ns, (size_t)own * sizeof *busy_ns);
     run->configs = all;
     run->busy_ns = busy_ns;
-    run->unbounded_count = count;
+    run->unbounded_count = count - own;
     return true;
 }
 
@@ -38,7 +37,7 @@ bool unbounded_works_alike(const struct config *a, const struct config *b)
            x->copies == y->copies;
 }
 
-static bool bound_one(struct run *run, int index)
+static bool bound_one(struct run *run, int index, struct busy *busy)
 {
     const struct config *config = &run->configs[index];
     const struct price_table *table = NULL;
@@ -48,7 +47,8 @@ static bool bound_one(struct run *run, int index)
         return true;
     }
     return workbench_table(&run->bench, config, true, &table, run->err) &&
-           (!table || first_bounds_simulation(run, index, table, run_best_step_ns(run))); /* nobody asks for more */
+           (!table ||
+            first_bounds_simulation(run, index, table, run_best_step_ns(run), busy)); /* nobody asks for more */
 }
 
 bool unbounded_bound(struct run *run)
@@ -57,11 +57,13 @@ bool unbounded_bound(struct run *run)
         run->unbounded_count = 0;
         run->unbounded_unseen = true;
     }
-    for (int i = 0; i < run->unbounded_count; i++)
-        if (!bound_one(run, run->unbounded_first + i))
-            return false;
-    run->unbounded_bounded = true;
-    return true;
+    struct busy *busy = busy_new();
+    bool good = busy != NULL || fail_memory(run->err);
+    for (int i = 0; i < run->unbounded_count && good; i++)
+        good = bound_one(run, run->unbounded_first + i, busy);
+    busy_free(busy);
+    run->unbounded_bounded = good;
+    return good;
 }
 
 /* Behind what the certificate says of the others, as whoever checks it lists them. */

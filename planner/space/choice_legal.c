@@ -150,15 +150,18 @@ static bool cannot_share(struct making *m, struct error *why)
                 context, by, m->graph->model_name, (long long)m->graph->sequence);
 }
 
-/* Many configurations have the same mesh, and each time legal_context() walks the whole model. */
-static bool context_shares(struct making *m, const struct mesh *mesh)
+/* Many configurations have the same mesh but for how they deal out the batch, which context parallelism does not share
+ * in, and each time legal_context() walks the whole model. */
+static bool context_shares(struct making *m, struct mesh mesh)
 {
     uint64_t hash = 0;
-    for (int atom = 0; atom < mesh->atom_count; atom++)
-        hash = mix64(hash ^ ((uint64_t)mesh->size[atom] << 8 | (uint64_t)mesh->dim[atom]));
+    for (int atom = 0; atom < mesh.atom_count; atom++) {
+        mesh.size[atom] = dimension_deals_batch(dimensions[mesh.dim[atom]]) ? 1 : mesh.size[atom];
+        hash = mix64(hash ^ ((uint64_t)mesh.size[atom] << 8 | (uint64_t)mesh.dim[atom]));
+    }
     struct known_context *known = &m->context[hash % SPACE_MEMO];
-    if (!mesh_equal(&known->mesh, mesh))
-        *known = (struct known_context){ *mesh, legal_context(m->graph, mesh) };
+    if (!mesh_equal(&known->mesh, &mesh))
+        *known = (struct known_context){ mesh, legal_context(m->graph, &mesh) };
     return known->legal;
 }
 
@@ -178,7 +181,7 @@ static bool group_legal(struct making *m, struct error *why)
                     "groups that are a multiple of ep, and not both beside context parallelism",
                     group, degrees.expert);
     m->config.mesh = space_mesh(&degrees, (enum mesh_order)m->value[CHOICE_ORDER], group);
-    return degrees.context == 1 || context_shares(m, &m->config.mesh) || cannot_share(m, why);
+    return degrees.context == 1 || context_shares(m, m->config.mesh) || cannot_share(m, why);
 }
 
 static bool chunks_legal(struct making *m, struct error *why)

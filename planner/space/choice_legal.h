@@ -3,8 +3,8 @@
 #define CLEAVE_SPACE_CHOICE_LEGAL_H
 #include "planner/space/space.h"
 
-enum { SPACE_MEMO = 4096 };
-/* What legal_context() said of a mesh. */
+enum { SPACE_MEMO = 256 };
+/* What legal_context() said of a mesh, whose ranks that deal out the batch are not counted. */
 struct known_context {
     struct mesh mesh; /* without atoms: of none yet */
     bool legal;

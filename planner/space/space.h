@@ -183,7 +183,8 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* The closed form bounds the schedules that are `bounded`, with no more in flight than they say. Where a space has
  * such, configurations of several stages with other synchronous schedules, or with more in flight, stand beside them:
- * candidates for the judge, of which the closed form proves nothing. */
+ * candidates for the judge, of which the closed form proves nothing. They are listed behind the *count that *out has
+ * already, NULL and 0: none; then *out may be another array. */
 bool config_is_bounded(const struct config *config);
 bool space_configs_unbounded(struct config **out, int *count, struct arena *arena, const struct space *space,
                              const struct graph *graph, const struct cluster *cluster, struct error *err);

@@ -359,11 +359,13 @@ int64_t space_nearest_batch(const struct space *space, const struct graph *graph
     return 0;
 }
 
-/* All of the listing, in the arena. */
+/* All of the listing, in the arena, behind those that *out has. */
 static bool keep_configs(struct listing *l, struct config **out, int *count, struct arena *arena, struct error *err)
 {
     l->keeps = true;
     l->arena = arena;
+    l->out = *out;
+    l->count = l->capacity = *count;
     turn(l, 0);
     *out = l->out;
     *count = l->count;
@@ -377,6 +379,8 @@ bool space_configs_until(struct config **out, int *count, struct arena *arena, c
 {
     struct listing l = list_of(space, graph, cluster);
     l.stop = stop;
+    *out = NULL;
+    *count = 0;
     if (!space_check_turns(space, err) || !keep_configs(&l, out, count, arena, err))
         return false;
     *ended = l.ended;
@@ -390,8 +394,6 @@ bool space_configs_unbounded(struct config **out, int *count, struct arena *aren
 {
     struct listing l = list_of(space, graph, cluster);
     l.unbounded = true;
-    *out = NULL;
-    *count = 0;
     if (!has_bounded(space))
         return true;
     return keep_configs(&l, out, count, arena, err);
