@@ -67,18 +67,23 @@ int64_t buffer_elements(const struct program *program, const struct buffer *buff
 {
     const int *atom = program->plan->stages[buffer->stage].atom;
     const struct layout *layout = &buffer->layout;
-    struct block block = whole_block(program, buffer);
-    int64_t pieces = 1, pad = 1;
+    const struct value *value = buffer->is_weight || buffer->id < 0 ? NULL : &program->graph->values[buffer->id];
+    const struct weight *weight = buffer->is_weight ? &program->graph->weights[buffer->id] : NULL;
+    const int64_t *size = weight ? weight->size : value ? value->size : NULL;
+    int dim_count = weight ? weight->dim_count : value ? value->dim_count : 0;
+    int64_t elements = 1, shards = 1, pieces = 1, pad = 1;
+    for (int i = 0; i < dim_count; i++) {
+        elements *= size[i];
+        shards *= value && value->tag[i] == TAG_BATCH ? program->plan->micro_batch_count : 1;
+    }
     for (int i = 0; i < MAX_ATOMS; i++) {
-        if (layout->kind[i] == LAYOUT_SHARDED)
-            block.count[layout->dim[i]] /= atom[i];
+        shards *= layout->kind[i] == LAYOUT_SHARDED ? atom[i] : 1;
         pieces *= layout->kind[i] == LAYOUT_FLAT ? atom[i] : 1;
         pad *= buffer->padded >> i & 1 ? atom[i] : 1;
     }
-    if (buffer->part_count > 1)
-        block.count[buffer->part_dim] /= buffer->part_count;
-    int64_t elements = ceil_div(block_elements(&block), pieces);
-    return buffer->is_weight && pieces == 1 ? round_up(elements, pad) : elements;
+    elements /= shards * (buffer->part_count > 1 ? buffer->part_count : 1); /* what splits a dim divides it */
+    elements = pieces > 1 ? ceil_div(elements, pieces) : elements;
+    return weight && pieces == 1 && pad > 1 ? round_up(elements, pad) : elements;
 }
 
 bool block_intersect(const struct block *want, const struct block *have, struct block *out)
