@@ -4,6 +4,11 @@
 #include "planner/cut/partition_parts.h"
 #include <string.h>
 
+/* Stages of a cut that are looked at in a first bound: where these, which keep most micro-batches, fit as well as the
+ * sweep has it, those behind them do. Of 660 first bounds of llama-3-405b on 2048x8 h100-sxm that asked all stages took
+ * half of all knapsacks. */
+enum { FIRST_STAGES = 4 };
+
 /* A longer stage is too long as well, so the first layers of each stage are an interval. */
 static bool set_band_of_stages(struct solver *s)
 {
@@ -117,11 +122,12 @@ static int reach_from(struct solver *s, const struct leg *leg, int first)
 }
 
 /* All ends that the cap allows of a stage: most are longer than the best before anything is known of their stage but
- * its layers' least. */
+ * its layers' least. Before one of the level is solved, all have the same maximum Y, and no tie is better. */
 static bool try_ends(struct solver *s, const struct leg *leg, int first, struct best *best)
 {
     const int64_t *path_ns = s->levels[leg->level].path_ns,
                   *rest_ns = &s->cutting.best_ns[spot_index(s, leg->after, 0)];
+    bool ties = s->levels[leg->level].solved;
     int end = (int)max_i64(first + 1, leg->first_end), last = leg->last_end;
     if (end <= last)
         last = (int)min_i64(last, reach_from(s, leg, first));
@@ -130,8 +136,8 @@ static bool try_ends(struct solver *s, const struct leg *leg, int first, struct 
             continue;
         int64_t rest = rest_ns[end] + leg->cut_ns * ((first > 0) + (end < s->last)),
                 least = path_ns[end] - path_ns[first] + rest;
-        if (least <= best->ns && !stage_is_above(s, leg->level, first, end, best->ns - rest) &&
-            !try_end(s, leg, first, end, rest, best))
+        if ((least < best->ns || (ties && least == best->ns)) &&
+            !stage_is_above(s, leg->level, first, end, best->ns - rest) && !try_end(s, leg, first, end, rest, best))
             return false;
     }
     return true;
@@ -218,6 +224,8 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
             return true;
         bool dead = false; /* one of its stages does not fit: there is no plan with this cut */
         for (struct stage_spot at = cut_first(s); !spot_ends(s, &at) && !dead; at = cut_next(s, at)) {
+            if (s->problem->bound_only && s->problem->halves == 0 && at.stage == FIRST_STAGES && raised == 0)
+                break;
             if (!refine_stage(s, &at, effort, &raised))
                 return false;
             dead = stage_cell(s, at.level, at.first, at.end)->lower == INT64_MAX;

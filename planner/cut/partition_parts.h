@@ -61,7 +61,8 @@ struct cell {
     bool whole_tried;
 };
 /* What a cell's `lower` was under a cap when so many vectors were seen: of neighbouring cells side by side, for sweeps,
- * to which it is enough to go on from most. */
+ * to which it is enough to go on from most. Without a solution one more: its Y may be the whole cap, so that it is not
+ * better than what takes as long. */
 struct lower_seen {
     int64_t cap_ns, lower;
     int seen;
@@ -122,6 +123,7 @@ struct stage_level {
     int64_t *path_ns, *step_ns;         /* (sums) of each layer's smallest C and O by the level's own table */
     int64_t *least_bytes;               /* (sums); may be less than the least */
     struct vectors vectors;
+    bool solved; /* a stage of it has a solution */
 };
 /* The best cut under the present cap, from each place behind the stages before it. */
 struct cutting {

@@ -32,7 +32,7 @@ static void show_lower(struct solver *s, const struct cell *cell, int level, int
         return;
     int index = chain_interval(s->problem->chain, first, end);
     s->levels[level].cells[index / CHUNK_CELLS]->lower[index % CHUNK_CELLS] =
-        (struct lower_seen){ s->cap_ns, cell->lower, cell->seen };
+        (struct lower_seen){ s->cap_ns, cell->lower + (cell->solution < 0 && cell->lower < INT64_MAX), cell->seen };
 }
 
 /* What the records say at the present cap. */
@@ -236,6 +236,7 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, int firs
             if (count[i] > 0)
                 *out++ = (struct layer_count){ s->scratch.group_first[g] + i, count[i] };
     *out = (struct layer_count){ 0 };
+    s->levels[level].solved = true;
     const struct chain *chain = s->problem->chain;
     struct stage_place place = { s->levels[level].table, s->levels[level].micro_batches, s->levels[level].in_flight };
     struct stage_sums sums = level_sums(&place, s->span.apart, chain, first, end, record->counts);

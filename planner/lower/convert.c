@@ -101,7 +101,7 @@ static void step(struct path *path, enum op op, unsigned atoms, const struct lay
 
 static void apply(struct path *path, const struct layout *to, const struct transition *table, int count)
 {
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < count && memcmp(&path->now, to, sizeof *to) != 0; k++) {
         struct layout next = path->now;
         unsigned atoms = 0;
         for (int i = 0; i < MAX_ATOMS; i++) {
@@ -152,6 +152,8 @@ int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIM
         FLAT_STEPS = sizeof flat_steps / sizeof *flat_steps
     };
     struct path path = { .atom_size = atom_size, .extent = extent, .dim_count = dim_count, .now = *from, .out = out };
+    if (layout_equal(from, to))
+        return 0;
     unsigned was_flat = layout_atoms(from, LAYOUT_FLAT), flat = layout_atoms(to, LAYOUT_FLAT);
     unsigned was_root = layout_atoms(from, LAYOUT_ROOT) & ~layout_atoms(to, LAYOUT_ROOT);
     if (layout_atoms(to, LAYOUT_PARTIAL) & ~layout_atoms(from, LAYOUT_PARTIAL))
