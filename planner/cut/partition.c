@@ -116,7 +116,7 @@ static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
     return true;
 }
 
-/* Then bisects S(Y) + Y by its slope, with relaxations. */
+/* Then bisects S(Y) + Y by its slope, with relaxations, until what is left is a quarter of what is good enough. */
 static bool probe(struct solver *s, int64_t *upper)
 {
     int64_t least = s->least_ns, low = mean_high(s, least), sum = 0, best = 0;
@@ -124,7 +124,10 @@ static bool probe(struct solver *s, int64_t *upper)
     if (!first_plan(s, upper, &low))
         return false;
     int64_t high = cap_below(s, *upper, least, 0);
-    for (int i = 0; i < PROBES && low < high - high / 100000 && !s->stopped; i++) {
+    for (int i = 0; i < PROBES && !s->stopped; i++) {
+        int64_t enough = *upper < INT64_MAX ? step_tolerance(s, *upper) / 4 : 0;
+        if (high - low <= max_i64(high / 100000, enough))
+            break;
         int64_t before = *upper;
         if (!try_cap(s, low + (high - low) / 2, false, upper, &sum, &slope))
             return false;
