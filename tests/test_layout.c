@@ -4,7 +4,7 @@
 #include "planner/layout/layout.h"
 #include "planner/program/access.h"
 #include "planner/layout/lives.h"
-#include "planner/layout/place.h"
+#include "planner/layout/place_work.h"
 #include "planner/sim/simulate.h"
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"
@@ -66,6 +66,64 @@ START_TEST(random_items_stay_apart)
         ck_assert_int_ge(total, bound);
         check_apart(items, count, total);
     }
+}
+END_TEST
+
+static int by_address(const void *a, const void *b)
+{
+    const struct gap *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+/* The tightest gap between what is placed already and lives beside the item, else on top: looks at all of them. */
+static int64_t twin_gap(struct place_work *w, int turn)
+{
+    const struct place_item *item = &w->items[w->order[turn].item];
+    int64_t top = 0, best = -1, best_size = INT64_MAX;
+    int count = 0;
+    for (int i = 0; i < turn; i++) {
+        const struct place_item *other = &w->items[w->order[i].item];
+        int64_t low = w->offset[w->order[i].item];
+        if (other->first <= item->last && other->last >= item->first)
+            w->beside[count++] = (struct gap){ low, low + other->bytes };
+    }
+    qsort(w->beside, (size_t)count, sizeof *w->beside, by_address);
+    for (int i = 0; i < count; top = max_i64(top, w->beside[i++].high)) {
+        int64_t size = w->beside[i].low - top;
+        if (size >= item->bytes && size < best_size) {
+            best = top;
+            best_size = size;
+        }
+    }
+    return best >= 0 ? best : top;
+}
+
+/* Lists of few items and of many, which know spans of time of other lengths; long lives among short ones. */
+START_TEST(lists_find_the_tightest_gap)
+{
+    int count = _i ? FEW_ITEMS + 200 : 150, end = 4 * count;
+    struct place_item *items = calloc((size_t)count, sizeof *items);
+    uint64_t state = 11;
+    struct place_work w;
+    for (int i = 0; i < count; i++) {
+        int most = i % 20 ? end / 400 : end / 2;
+        items[i].first = (int)random_below(&state, end - most);
+        items[i].last = items[i].first + (int)random_below(&state, most);
+        items[i].bytes = 64 * (1 + random_below(&state, i % 3 ? 4 : 40));
+    }
+    ck_assert(place_work_open(&w, items, count) && place_lists_open(&w));
+    for (int i = 0; i < count; i++) /* any order does */
+        w.order[i] = (struct ranked){ .item = (int)((int64_t)i * 7919 % count) };
+    place_lists_clear(&w);
+    for (int turn = 0; turn < count; turn++) {
+        int item = w.order[turn].item;
+        w.offset[item] = place_lists_gap(&w, item);
+        ck_assert_int_eq(w.offset[item], twin_gap(&w, turn));
+        place_lists_add(&w, turn);
+    }
+    ck_assert(!w.failed);
+    arena_free(&w.arena);
+    free(items);
 }
 END_TEST
 
@@ -507,6 +565,7 @@ static Suite *layout_suite(void)
 {
     Suite *suite = suite_create("layout");
     CHECK_ADD(suite, random_items_stay_apart);
+    CHECK_ADD_LOOP(suite, lists_find_the_tightest_gap, 2);
     CHECK_ADD(suite, nested_lifetimes_pack_perfectly);
     CHECK_ADD(suite, long_lists_are_placed_in_time);
     CHECK_ADD(suite, sizes_beyond_63_bits_are_refused);

@@ -79,7 +79,7 @@ bool place_work_open(struct place_work *w, const struct place_item *items, int c
 
 bool place_lists_open(struct place_work *w)
 {
-    int most[SPAN_COUNT] = { 0 };
+    w->levels = w->count > FEW_ITEMS ? SPAN_LEVELS : SPAN_LEVELS - 1;
     w->reach = arena_alloc(&w->arena, w->any_again ? 2 * (size_t)w->count : (size_t)w->count, sizeof *w->reach);
     for (int i = 0; i < w->count && w->reach; i++) {
         const struct place_item *it = &w->items[i];
@@ -87,18 +87,7 @@ bool place_lists_open(struct place_work *w)
         if (it->again_last > 0)
             w->reach[w->count + i] = reach_of(w, it->again_first, it->again_last);
     }
-    if (!w->reach)
-        return false;
-    for (int i = 0; i < (w->any_again ? 2 : 1) * w->count; i++)
-        for (int level = 0; level < SPAN_LEVELS; level++)
-            for (int span = w->reach[i].first[level]; span <= w->reach[i].last[level]; span++)
-                most[span]++;
-    for (int span = 0; span < SPAN_COUNT; span++) {
-        w->placed[span].list = arena_alloc(&w->arena, (size_t)most[span], sizeof *w->placed[span].list);
-        if (!w->placed[span].list)
-            return false;
-    }
-    return true;
+    return w->reach;
 }
 
 /* Of all pairs, those apart are the ends before a start. */
@@ -119,44 +108,73 @@ int64_t place_count_pairs(const struct place_work *w)
 static void spans_around(const struct place_work *w, int item, int *first, int *last)
 {
     const struct reach *reach = &w->reach[item];
-    int level = w->items[item].again_last > 0 ? 0 : SPAN_LEVELS - 1;
+    int level = w->items[item].again_last > 0 ? 0 : w->levels - 1;
     while (reach->last[level] - reach->first[level] > 1)
         level--;
     *first = reach->first[level];
     *last = reach->last[level];
 }
 
-static void insert_at(struct place_work *w, struct spots *spots, int item, int first, int last)
+/* Where the list has addresses above this. */
+static int place_above(const struct spots *spots, int64_t address)
 {
-    const struct place_item *it = &w->items[item];
     int low = 0, high = spots->count;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (spots->list[middle].low <= w->offset[item])
+        if (spots->list[middle].low <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    memmove(&spots->list[low + 1], &spots->list[low], (size_t)(spots->count - low) * sizeof *spots->list);
-    spots->list[low] = (struct spot){ w->offset[item], w->offset[item] + it->bytes, first, last };
-    spots->count++;
+    return low;
 }
 
-static void insert_life(struct place_work *w, int turn, const struct reach *reach, int first, int last)
+/* What always lives joins its like on either side: nothing else has bytes of theirs, so they are next to it here. */
+static void insert_spot(struct place_work *w, struct spots *spots, struct spot spot)
 {
-    for (int level = 0; level < SPAN_LEVELS; level++)
+    int at = place_above(spots, spot.low);
+    struct spot *list = spots->list, *next = at < spots->count ? &list[at] : NULL;
+    bool always = spot.last == ALWAYS;
+    bool joins_next = always && next && next->last == ALWAYS && next->low == spot.high;
+    if (always && at > 0 && list[at - 1].last == ALWAYS && list[at - 1].high == spot.low) {
+        list[at - 1].high = joins_next ? next->high : spot.high;
+        if (joins_next)
+            memmove(next, next + 1, (size_t)(--spots->count - at) * sizeof *next);
+        return;
+    }
+    if (joins_next) {
+        next->low = spot.low;
+        return;
+    }
+    list = arena_more(&w->arena, list, spots->count, &spots->capacity, sizeof *list);
+    w->failed = w->failed || !list;
+    if (!list)
+        return;
+    spots->list = list;
+    memmove(&list[at + 1], &list[at], (size_t)(spots->count++ - at) * sizeof *list);
+    list[at] = spot;
+}
+
+static void insert_life(struct place_work *w, int turn, const struct reach *reach, struct spot spot)
+{
+    const struct spot always = { spot.low, spot.high, 0, ALWAYS };
+    for (int level = 0; level < w->levels; level++)
         for (int span = reach->first[level]; span <= reach->last[level]; span++)
             if (w->asked[span] > turn)
-                insert_at(w, &w->placed[span], w->order[turn].item, first, last);
+                insert_spot(w, &w->placed[span],
+                            span > reach->first[level] && span < reach->last[level] ? always : spot);
 }
 
 void place_lists_add(struct place_work *w, int turn)
 {
     int item = w->order[turn].item;
     const struct place_item *it = &w->items[item];
-    insert_life(w, turn, &w->reach[item], it->first, it->last);
+    int64_t low = w->offset[item], high = low + it->bytes;
+    if (low == high) /* nobody's bytes keep nobody off */
+        return;
+    insert_life(w, turn, &w->reach[item], (struct spot){ low, high, it->first, it->last });
     if (it->again_last > 0)
-        insert_life(w, turn, &w->reach[w->count + item], it->again_first, it->again_last);
+        insert_life(w, turn, &w->reach[w->count + item], (struct spot){ low, high, it->again_first, it->again_last });
 }
 
 /* The tightest of the gaps that were passed, and how high what was passed reaches. */

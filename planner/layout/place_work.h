@@ -3,6 +3,7 @@
 #define CLEAVE_LAYOUT_PLACE_WORK_H
 #include "base/arena.h"
 #include "planner/layout/place.h"
+#include <limits.h>
 
 /* A sort key beside the item's index; ties fall back to the index, so that the order is total. */
 struct ranked {
@@ -12,19 +13,22 @@ struct ranked {
 
 int place_compare_ranked(const void *left, const void *right);
 
-/* A placed item, with all that a scan over them asks. */
+/* A placed item, with all that a scan over them asks; or neighbours that all live through a whole span, which lie side
+ * by side and are one spot that always lives. */
 struct spot {
     int64_t low, high;
     int first, last;
 };
+enum { ALWAYS = INT_MAX }; /* the last moment of whatever lives through its span, whose first is 0 */
 
-/* Placed items that live within a span of time, by address, ascending. */
+/* What is placed and lives within a span of time, by address, ascending. */
 struct spots {
     struct spot *list; /* (count) */
-    int count;
+    int count, capacity;
 };
-/* Span 0 is all time, then come its quarters, its sixteenths and their quarters. */
-enum { SPAN_LEVELS = 4, SPAN_COUNT = 1 + 4 + 16 + 64 };
+/* Span 0 is all time, then come its quarters, its sixteenths and, of more than FEW_ITEMS, their quarters: 4,000 lists
+ * of 700 items are placed in 4.5 s by 3 levels and in 5.6 by 4; 200 of 7,000 in 3.9 and 3.6. */
+enum { SPAN_LEVELS = 4, SPAN_COUNT = 1 + 4 + 16 + 64, FEW_ITEMS = 2000 };
 
 /* The spans in which a life lies, by level, as numbers among all spans. */
 struct reach {
@@ -42,6 +46,7 @@ struct place_work {
     int count;
     struct ranked *order;
     int64_t *offset, *best;          /* (count) */
+    int levels;                      /* of spans in use */
     struct spots placed[SPAN_COUNT]; /* by span of time */
     int asked[SPAN_COUNT];           /* the last turn in the order that asks for the span: later ones are not noted */
     struct reach *reach;             /* (count) of items, then of their second lives; NULL before place_lists_open() */
