@@ -21,7 +21,7 @@ static const struct mixed_case {
     { "gpt2", "1x4:rtx4090", 8 },
     { "gpt2", "4x1:l40s", 16 },
 };
-enum { CASES = sizeof mixed_cases / sizeof *mixed_cases, PLANS = 12 };
+enum { CASES = sizeof mixed_cases / sizeof *mixed_cases, PLANS = 12, MAX_STAGES_MET = 4, MAX_LAYERS_MET = 64 };
 
 struct mixed_world {
     struct model *model;
@@ -115,20 +115,57 @@ START_TEST(stages_hold_what_prices_say)
 END_TEST
 
 /* Every run of neighbouring cuts is moved once each way. */
-START_TEST(moves_of_cuts_are_all_runs)
+START_TEST(steps_of_cuts_are_all_runs)
 {
     for (int cuts = 1; cuts <= 9; cuts++) {
         bool met[10][10][2] = { 0 };
         const struct config config = { .stages = cuts + 1 };
-        ck_assert_int_eq(cut_move_count(&config), cuts * (cuts + 1));
-        for (int i = 0; i < cut_move_count(&config); i++) {
-            struct cut_move move = cut_move_at(&config, i);
+        ck_assert_int_eq(cut_move_steps(&config), cuts * (cuts + 1));
+        for (int i = 0; i < cut_move_steps(&config); i++) {
+            struct cut_move move = cut_move_step(&config, i);
             ck_assert(1 <= move.first && move.first <= move.last && move.last <= cuts);
             ck_assert(move.by == 1 || move.by == -1);
             ck_assert(!met[move.first][move.last][move.by > 0]);
             met[move.first][move.last][move.by > 0] = true;
         }
     }
+}
+END_TEST
+
+/* Every cut comes once to every place behind the cut before it and before the next one, but its own. */
+START_TEST(jumps_of_cuts_are_all_places)
+{
+    struct mixed_world w;
+    uint64_t seed = 3;
+    open_world(&w, &mixed_cases[3], SCHEDULE_one_f_one_b);
+    for (int i = 0; i < w.count; i++) {
+        const struct config *config = &w.configs[i];
+        int pieces = config->stages, cut[MAX_STAGES_MET + 1] = { 0 };
+        bool met[MAX_STAGES_MET][MAX_LAYERS_MET] = { 0 };
+        struct plan *plan = assemble_config(&w.space, config, w.bench.graph);
+        int layers = plan->layer_count;
+        ck_assert(pieces <= MAX_STAGES_MET && layers <= MAX_LAYERS_MET);
+        for (int k = 0; k < pieces; k++) {
+            int left = layers - cut[k] - (pieces - k - 1);
+            int count = k == pieces - 1 ? left : 1 + (int)random_below(&seed, left);
+            schedule_set_piece(plan, k, (struct layer_range){ cut[k], count });
+            cut[k + 1] = cut[k] + count;
+        }
+        for (int m = 0; m < cut_move_jumps(plan); m++) {
+            struct cut_move move = cut_move_jump(config, plan, m);
+            int place = cut[move.first] + move.by;
+            if (move.by == 0 || place == cut[move.first - 1])
+                continue; /* such ones are refused: nothing moves, or a piece would have no layer */
+            ck_assert(move.first == move.last && cut[move.first - 1] < place && place < cut[move.first + 1]);
+            ck_assert(!met[move.first][place]);
+            met[move.first][place] = true;
+        }
+        for (int k = 1; k < pieces; k++)
+            for (int place = cut[k - 1] + 1; place < cut[k + 1]; place++)
+                ck_assert_msg(met[k][place] == (place != cut[k]), "cut %d at %d: to %d", k, cut[k], place);
+        plan_free(plan);
+    }
+    close_world(&w);
 }
 END_TEST
 
@@ -155,7 +192,8 @@ END_TEST
 static Suite *moves_suite(void)
 {
     Suite *suite = suite_create("moves");
-    CHECK_ADD(suite, moves_of_cuts_are_all_runs);
+    CHECK_ADD(suite, steps_of_cuts_are_all_runs);
+    CHECK_ADD(suite, jumps_of_cuts_are_all_places);
     CHECK_ADD(suite, moves_of_strategies_are_all_values);
     CHECK_ADD_LOOP(suite, stages_hold_what_prices_say, SCHEDULE_COUNT);
     return suite;

@@ -19,13 +19,30 @@ static bool take_better(struct candidate *c, struct candidate *moved)
 
 /* Moves of one kind, numbered from 0 on. */
 struct move_kind {
-    int (*count)(const struct config *config);
+    int (*count)(const struct run *run, const struct candidate *c);
     bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
     bool again; /* one that helped may help once more */
 };
 
-static const struct move_kind by_cuts = { cut_move_count, moves_make_cut, true },
-                              by_strategies = { strategy_move_count, moves_make_strategy, false };
+static int count_steps(const struct run *run, const struct candidate *c)
+{
+    return cut_move_steps(&run->configs[c->config]);
+}
+
+static int count_jumps(const struct run *run, const struct candidate *c)
+{
+    (void)run;
+    return cut_move_jumps(c->plan);
+}
+
+static int count_strategies(const struct run *run, const struct candidate *c)
+{
+    return strategy_move_count(&run->configs[c->config]);
+}
+
+static const struct move_kind by_steps = { count_steps, moves_make_step, true },
+                              by_jumps = { count_jumps, moves_make_jump, false },
+                              by_strategies = { count_strategies, moves_make_strategy, false };
 
 /* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
  */
@@ -62,7 +79,7 @@ static int64_t visits_of(const struct plan *plan)
 static bool descend(struct run *run, struct candidate *c, const struct move_kind *kind, int kept, int64_t *visits)
 {
     int64_t each = visits_of(c->plan);
-    int all = kind->count(&run->configs[c->config]);
+    int all = kind->count(run, c);
     for (int still = 0, at = 0; still < all && *visits >= each;) {
         struct candidate tried[RUN_MOST_AT_ONCE];
         int count = (int)min_i64(run_at_once(run), min_i64(all - still, *visits / each));
@@ -85,7 +102,12 @@ static bool descend(struct run *run, struct candidate *c, const struct move_kind
 
 static bool move_cuts(struct run *run, struct candidate *c, int kept, int64_t *visits)
 {
-    return descend(run, c, &by_cuts, kept, visits);
+    return descend(run, c, &by_steps, kept, visits);
+}
+
+static bool move_far(struct run *run, struct candidate *c, int kept, int64_t *visits)
+{
+    return descend(run, c, &by_jumps, kept, visits) && descend(run, c, &by_steps, kept, visits);
 }
 
 static bool move_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
@@ -99,12 +121,18 @@ static bool may_change(const struct run *run, const struct candidate *c)
     return c->table->strategy_count > 1;
 }
 
-/* Other cuts are no better where the walk says no more than the formula and the schedule is of the formula's kind. */
+/* Other cuts are no better where walk and formula say the same and the schedule is of the formula's kind. */
 static bool may_move(const struct run *run, const struct candidate *c)
 {
-    return c->plan->stage_count > 1 &&
-           (c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * CLIMB_ALIKE_PERCENT ||
-            !config_is_bounded(&run->configs[c->config]));
+    int64_t off_ns = c->ranked_ns - c->solution.step_ns;
+    return c->plan->stage_count > 1 && (max_i64(off_ns, -off_ns) > c->solution.step_ns / 100 * CLIMB_ALIKE_PERCENT ||
+                                        !config_is_bounded(&run->configs[c->config]));
+}
+
+/* A better place for a cut may lie behind worse ones. */
+static bool may_jump(const struct run *run, const struct candidate *c)
+{
+    return run_is_small(run) && run_has_other_cuts(run) && may_move(run, c);
 }
 
 /* ---- leaders ---- */
@@ -180,7 +208,9 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
 
 bool climb_from(struct run *run, int first_config)
 {
-    static const struct climb climbs[] = { { may_change, move_strategies }, { may_move, move_cuts } };
+    static const struct climb climbs[] = { { may_change, move_strategies },
+                                           { may_move, move_cuts },
+                                           { may_jump, move_far } };
     for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
         if (!improve_leaders(run, first_config, &climbs[i]))
             return false;

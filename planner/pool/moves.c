@@ -1,5 +1,5 @@
-/* A candidate's plan changed a little: cuts moved by a layer, strategies of a piece or of all, another configuration
- * with the same cuts and strategies. Strategies keep their places. */
+/* A candidate's plan changed a little: cuts moved by a layer, one to another place, strategies of a piece or of all,
+ * another configuration with the same cuts and strategies. Strategies keep their places. */
 #include "planner/program/schedule.h"
 #include "planner/estimate/assemble.h"
 #include "planner/pool/moves.h"
@@ -58,13 +58,13 @@ static bool finish(struct run *run, bool changed, int kept, struct candidate *ou
 
 /* ---- cuts ---- */
 
-int cut_move_count(const struct config *config)
+int cut_move_steps(const struct config *config)
 {
     int cuts = config_pieces(config) - 1;
     return cuts * (cuts + 1);
 }
 
-struct cut_move cut_move_at(const struct config *config, int index)
+struct cut_move cut_move_step(const struct config *config, int index)
 {
     int places = config_pieces(config) - 1, width = 1, place = index / 2;
     for (; place >= places; place -= places--)
@@ -72,7 +72,28 @@ struct cut_move cut_move_at(const struct config *config, int index)
     return (struct cut_move){ place + 1, place + width, index % 2 == 0 ? -1 : 1 };
 }
 
-/* False: a piece would have no layer left. */
+static int piece_at(const struct config *config, const struct plan *plan, int place)
+{
+    int piece = config_pieces(config) - 1;
+    while (rank_piece(config, plan, piece).first > place)
+        piece--;
+    return piece;
+}
+
+int cut_move_jumps(const struct plan *plan)
+{
+    return 2 * plan->layer_count;
+}
+
+struct cut_move cut_move_jump(const struct config *config, const struct plan *plan, int index)
+{
+    int place = index / 2, cut = piece_at(config, plan, place) + index % 2;
+    if (cut == 0 || cut == config_pieces(config))
+        return (struct cut_move){ 1, 1, 0 };
+    return (struct cut_move){ cut, cut, place - rank_piece(config, plan, cut).first };
+}
+
+/* False: a piece would have no layer left, or nothing moves. */
 static bool shift_cuts(const struct config *config, struct plan *plan, const struct cut_move *move)
 {
     for (int piece = move->first - 1; piece <= move->last; piece++) {
@@ -83,7 +104,7 @@ static bool shift_cuts(const struct config *config, struct plan *plan, const str
             return false;
         schedule_set_piece(plan, piece, layers);
     }
-    return true;
+    return move->by != 0;
 }
 
 bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
@@ -92,10 +113,20 @@ bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_
     return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
-bool moves_make_cut(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+bool moves_make_step(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
 {
-    struct cut_move move = cut_move_at(&run->configs[from->config], index);
+    struct cut_move move = cut_move_step(&run->configs[from->config], index);
     return moves_cuts(run, from, &move, kept, out);
+}
+
+bool moves_make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+{
+    struct cut_move move = cut_move_jump(&run->configs[from->config], from->plan, index);
+    if (move.by < -1 || move.by > 1)
+        return moves_cuts(run, from, &move, kept, out);
+    *out = *from; /* it is a step, or none */
+    out->plan = NULL;
+    return true;
 }
 
 /* ---- orders ---- */
@@ -120,14 +151,6 @@ static bool may_stand(const struct graph *graph, const struct plan *plan, int la
         for (int i = 0; i < own->input_count; i++)
             met += plan_layer_at(plan, l) == own->input_layers[i];
     return met == own->input_count;
-}
-
-static int piece_at(const struct config *config, const struct plan *plan, int place)
-{
-    int piece = config_pieces(config) - 1;
-    while (rank_piece(config, plan, piece).first > place)
-        piece--;
-    return piece;
 }
 
 /* The layer at the place becomes the last of an earlier piece. False: it may not, or its own would be empty. */

@@ -3,14 +3,17 @@
 #define CLEAVE_POOL_MOVES_H
 #include "planner/pool/run.h"
 
-/* Cuts first to last, numbered by the piece behind them, moved by a layer, by 1 or -1: one of the pieces at
- * the ends hands it to the other. */
+/* Cuts first to last, numbered by the piece behind them, moved by so many layers: one of the pieces at the ends hands
+ * them to the other. */
 struct cut_move {
     int first, last, by;
 };
-/* All of them by number: single cuts first, then two neighbours, and so on. */
-int cut_move_count(const struct config *config);
-struct cut_move cut_move_at(const struct config *config, int index);
+/* By number: a step moves by one layer a single cut first, then two neighbours, and so on; */
+int cut_move_steps(const struct config *config);
+struct cut_move cut_move_step(const struct config *config, int index);
+/* a jump one cut to any place of the pieces that it divides. by 0: to none. */
+int cut_move_jumps(const struct plan *plan);
+struct cut_move cut_move_jump(const struct config *config, const struct plan *plan, int index);
 /* The plan with cuts moved, not ranked yet; out->plan NULL: it does not fit, or is none that the first `kept` have not.
  */
 bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_move *move, int kept,
@@ -24,8 +27,9 @@ struct strategy_move {
 };
 int strategy_move_count(const struct config *config);
 struct strategy_move strategy_move_at(int index);
-/* As moves_cuts(): the cut move of that number, or the strategy move. */
-bool moves_make_cut(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+/* As moves_cuts(): the step of that number, the jump of more than one layer, or the strategy move. */
+bool moves_make_step(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+bool moves_make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
 bool moves_make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
 /* The candidate's cuts with another configuration of as many pieces and all its strategies. */
 bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);

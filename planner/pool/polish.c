@@ -1,5 +1,5 @@
 /* The plan that the judge found best, and others that are expected to come near it, improved by the judge itself: cuts
- * moved by a layer, strategies of a piece or of all changed, and the same cuts and strategies under configurations that
+ * moved, strategies of a piece or of all changed, and the same cuts and strategies under configurations that
  * differ in one thing. The walk that ranks plans is off by a few percent, much alike for plans that differ in so
  * little, and had its say in what it moved before; so here only the simulation decides. */
 #include "planner/estimate/effort.h"
@@ -43,14 +43,25 @@ struct neighbours {
     bool (*make)(struct run *run, const struct round *round, int index, struct candidate *out);
 };
 
-static int cut_count(const struct run *run, const struct round *round)
+static int step_count(const struct run *run, const struct round *round)
 {
-    return cut_move_count(&run->configs[round->from->config]);
+    return cut_move_steps(&run->configs[round->from->config]);
 }
 
-static bool move_cuts(struct run *run, const struct round *round, int index, struct candidate *out)
+static bool move_step(struct run *run, const struct round *round, int index, struct candidate *out)
 {
-    return moves_make_cut(run, round->from, index, round->kept, out);
+    return moves_make_step(run, round->from, index, round->kept, out);
+}
+
+static int jump_count(const struct run *run, const struct round *round)
+{
+    bool may = run_is_small(run) && run_has_other_cuts(run) && round->from->plan->stage_count > 1;
+    return may ? cut_move_jumps(round->from->plan) : 0;
+}
+
+static bool move_jump(struct run *run, const struct round *round, int index, struct candidate *out)
+{
+    return moves_make_jump(run, round->from, index, round->kept, out);
 }
 
 static int strategy_count(const struct run *run, const struct round *round)
@@ -74,7 +85,8 @@ static bool move_config(struct run *run, const struct round *round, int index, s
     return moves_config(run, round->from, round->near[index].index, round->kept, out);
 }
 
-static const struct neighbours kinds[] = { { cut_count, move_cuts },
+static const struct neighbours kinds[] = { { step_count, move_step },
+                                           { jump_count, move_jump },
                                            { strategy_count, move_strategies },
                                            { near_count, move_config } };
 

@@ -122,6 +122,8 @@ bool run_has_any(const struct run *run);
 int64_t run_best_step_ns(const struct run *run);
 /* So few layers and ways to cut them that solving and judging often is cheap. */
 bool run_is_small(const struct run *run);
+/* What crosses a cut depends on where it is: values skip layers, or most layers hand on more or less than others. */
+bool run_has_other_cuts(const struct run *run);
 /* The part that works now is its origin. */
 bool run_add_candidate(struct run *run, const struct candidate *candidate);
 /* Runs a part, unless it is a heuristic that is left out, and notes what it did. */
