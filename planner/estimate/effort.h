@@ -33,7 +33,7 @@ enum {
     DIVE_SHARE = 20,        /* A bound one part in so many below the incumbent is solved at once: a plan near it would
                                rule out much. */
     PROOF_WORK = 12000,     /* Knapsacks and passes of the proof before it pauses for the judge: of the golden jobs the
-                               one whose proof takes most needs 8,589, half a second. */
+                               one whose proof takes most needs 8,522, half a second. */
     FAR_FROM_BOUND = 2,     /* An incumbent so many times the least bound makes relaxations slow, since wide caps let
                                stages end anywhere: then more scouts are sent out. */
     LARGE_SPACE = 20000,    /* Of so many configurations the narrower part goes first: listing and bounding them all
