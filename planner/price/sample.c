@@ -185,8 +185,10 @@ static bool dissect(struct sample *s, struct error *err)
     for (int lane = 0; lane < LANE_COUNT; lane++)
         last[lane] = -1;
     for (int i = 0; i < list->instr_count; i++) {
-        if (reduces_each_time(&list->instrs[i]))
+        if (reduces_each_time(&list->instrs[i])) {
             last[list->instrs[i].lane] = i;
+            s->reduces = true;
+        }
         s->behind[i] = last[list->instrs[i].lane];
     }
     list_buffers(s);
@@ -463,11 +465,13 @@ static void settle_copies(struct sample *s)
     }
 }
 
-/* path_only: reductions take no time, so that one walk tells all. */
+/* path_only: reductions take no time, so that one walk tells all; so it does where all of them come once, in the step.
+ */
 static void price_path(struct sample *s, bool path_only)
 {
-    walk(s, false, path_only ? WALK_FORWARD | WALK_BACKWARD : WALK_FORWARD);
-    if (!path_only)
+    bool apart = !path_only && s->reduces;
+    walk(s, false, apart ? WALK_FORWARD : WALK_FORWARD | WALK_BACKWARD);
+    if (apart)
         walk(s, true, WALK_BACKWARD);
     for (int l = 0; l < s->graph->layer_count; l++) {
         s->by_layer[l].rest_backward_ns = rest_ns(&s->passes[2 * l]);

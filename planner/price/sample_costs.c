@@ -38,10 +38,9 @@ static uint64_t kernel_of(const struct sample *s, const struct instr *instr)
 {
     const struct graph_layer *layer = &s->graph->layers[s->graph->segments[instr->segment].layer];
     const struct assignment *split = &s->program->assignments[instr->segment];
-    uint64_t hash = hash_i64(hash_i64(HASH_START, layer->class_index), instr->segment - layer->first_segment);
-    hash = hash_i64(hash_i64(hash, instr->phase), instr->define);
-    hash = hash_i64(hash_i64(hash, instr->operands), staying(s->program, instr));
-    return hash_bytes(hash, split, sizeof *split) | 1;
+    const int64_t words[] = { layer->class_index, instr->segment - layer->first_segment, instr->phase,
+                              instr->define,      instr->operands,                       staying(s->program, instr) };
+    return hash_bytes(hash_words(HASH_START, words, sizeof words / sizeof *words), split, sizeof *split) | 1;
 }
 
 /* Phase, kernel, its split and its operands are all that a kernel's cost depends on (cost_compute()). */

@@ -35,6 +35,7 @@ struct sample {
     int *release, *releasing; /* (list_count) reductions in the dp lane: from which instruction on bytes may wait for
                                  it, ascending */
     int release_count;
+    bool reduces;       /* there are reductions in each micro-batch */
     int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
     struct life *lives; /* (buffers) */
     int *like; /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
