@@ -129,6 +129,9 @@ enum {
 
 /* ---- plans that lack memory (reserve.c, host_room.c) ---- */
 enum {
+    PACKED_SHARE = 100,      /* A layout that nobody made would take about one part in so many more than its bound: of
+                                what explain finds for mixtral-8x7b on 8x8 h100-sxm 5 plans are shorter with this than
+                                without, by up to 1.3 %, none longer; with 200 2 are, with 50 one is 0.3 % longer. */
     RESERVE_STEPS = 1024,    /* What is kept free goes in steps of one part in so many of a device's memory: few tables
                                 differ. */
     SHRINK_SHARE = 200,      /* Where stages have several meshes all get so much less at a time. */

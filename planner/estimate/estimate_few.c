@@ -381,7 +381,7 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
         return fail_memory(err);
     struct paced_apart apart = { 0 };
     bool good = pace_take(&kept, shelf, model, plan, err) && pace_bound(&kept->pace, err);
-    bool lacks = good && lacks_paced(&estimate->prediction, &kept->pace, facts);
+    bool lacks = estimate->unplaced = good && lacks_paced(&estimate->prediction, &kept->pace, facts);
     if (good && !lacks && (worth_ns < INT64_MAX || kept->pace.further > 0)) {
         good = pace_time_apart(&kept->pace, facts, &estimate->arena, &apart, err);
         estimate->apart_ns = apart.step_ns;

@@ -404,6 +404,8 @@ static bool simulate_one(struct run *run, struct candidate *c, choose *next, int
         return insert_plan(run, c, estimate);
     }
     run->result->certificate.rejected++;
+    for (int s = 0; estimate->unplaced && s < estimate->prediction.stage_count; s++)
+        estimate->prediction.peak_bytes[s] += estimate->prediction.peak_bytes[s] / PACKED_SHARE;
     bool on_host = host_bytes(&estimate->prediction) > estimate->prediction.host_available_bytes;
     bool good = on_host ? keep_less(run, c, &estimate->prediction) : shrink(run, c, &estimate->prediction);
     estimate_free(estimate);
