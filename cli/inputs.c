@@ -58,22 +58,20 @@ static bool is_json_path(const char *path)
     return length > 5 && !strcmp(path + length - 5, ".json");
 }
 
-static const char *zoo_dir(struct inputs *in)
-{
-    struct text path = { 0 };
-    text_printf(&path, "%s/models/zoo", in->cli->data_dir);
-    const char *kept = path.failed ? NULL : arena_strdup(&in->arena, path.data);
-    text_free(&path);
-    return kept;
-}
+/* Where descriptions of a kind lie that have names. */
+struct collection {
+    const char *what, *one_of_it, *folder;
+};
+static const struct collection zoo = { "model", "a model of the zoo", "models/zoo" };
+static const struct collection frameworks = { "framework", "a framework of the catalogue", "planner/facts/frameworks" };
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names of the zoo's files without .json, sorted; at most `most`, in the arena. */
-static size_t zoo_names(struct inputs *in, const char *dir, const char **names, size_t most)
+/* Names of a folder's files without .json, sorted; at most `most`, in the arena. */
+static size_t file_names(struct inputs *in, const char *dir, const char **names, size_t most)
 {
     size_t count = 0;
     DIR *open = opendir(dir);
@@ -96,28 +94,33 @@ static bool is_regular(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* The file behind a model's name. */
-static bool model_path(struct inputs *in, const char *name, const char **out, struct error *err)
+/* The file behind a name. */
+static bool named_file(struct inputs *in, const struct collection *of, const char *name, const char **out,
+                       struct error *err)
 {
     if (!strcmp(name, "-") || strchr(name, '/') || is_json_path(name) || is_regular(name)) {
         *out = name;
         return true;
     }
-    const char *dir = zoo_dir(in), *names[256];
+    const char *names[256], *dir = NULL;
     struct text path = { 0 };
-    text_printf(&path, "%s/%s.json", dir ? dir : ".", name);
+    text_printf(&path, "%s/%s", in->cli->data_dir, of->folder);
+    dir = path.failed ? NULL : arena_strdup(&in->arena, path.data);
+    text_printf(&path, "/%s.json", name);
     *out = path.failed ? NULL : arena_strdup(&in->arena, path.data);
     text_free(&path);
-    if (*out && access(*out, R_OK) == 0)
+    if (!dir || !*out)
+        return fail_memory(err);
+    if (access(*out, R_OK) == 0)
         return true;
-    size_t count = zoo_names(in, dir ? dir : ".", names, 256);
+    size_t count = file_names(in, dir, names, 256);
     const char *near = text_nearest(name, names, count);
     if (near)
-        return fail(err, "model '%s': neither a file nor a model of the zoo; did you mean %s?", name, near);
+        return fail(err, "%s '%s': neither a file nor %s; did you mean %s?", of->what, name, of->one_of_it, near);
     struct text list = { 0 };
     for (size_t i = 0; i < count; i++)
         text_printf(&list, " %s", names[i]);
-    fail(err, "model '%s': neither a file nor a model of the zoo (%s), which has:%s", name, dir,
+    fail(err, "%s '%s': neither a file nor %s (%s), which has:%s", of->what, name, of->one_of_it, dir,
          list.data ? list.data : " nothing");
     text_free(&list);
     return false;
@@ -128,10 +131,27 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
     bool is_json = name[0] == '{';
     const char *path = "model", *text = name;
     size_t length = strlen(name);
-    if ((!is_json && (!model_path(in, name, &path, err) || !inputs_text(in, path, &text, &length, err))) ||
+    if ((!is_json && (!named_file(in, &zoo, name, &path, err) || !inputs_text(in, path, &text, &length, err))) ||
         !model_read(&in->model, path, text, length, NULL, err))
         return false;
     in->context.model = (struct plan_origin){ .source = name, .name = in->model->name, .hash = in->model->hash };
+    return true;
+}
+
+bool inputs_framework(struct inputs *in, const char *name, struct error *err)
+{
+    const char *path, *text;
+    size_t length;
+    if (!strcmp(name, "cleave"))
+        return true;
+    if (!named_file(in, &frameworks, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
+        !framework_read(&in->framework, &in->arena, path, text, length, err))
+        return false;
+    if (!framework_apply(&in->framework, in->model))
+        return fail_memory(err);
+    in->facts.framework = &in->framework;
+    in->context.framework =
+        (struct plan_origin){ .source = name, .name = in->framework.name, .hash = in->framework.hash };
     return true;
 }
 
@@ -193,7 +213,7 @@ static bool add_profile(struct inputs *in, const char *path, struct error *err)
     struct profile *more = NULL, *merged = NULL;
     if (!inputs_text(in, path, &text, &length, err) || !profile_read(&more, path, text, length, err))
         return false;
-    struct facts facts = { in->cluster, more };
+    struct facts facts = { .cluster = in->cluster, .profile = more };
     bool ok = !in->cluster || facts_check(&facts, err) || error_within(err, "%s", path);
     struct profile **place = ok ? profile_place(in, more) : NULL;
     ok = ok && profile_merge(&merged, *place, more, err);
@@ -298,6 +318,8 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
         return error_within(err, "%s", path);
     if (!in->profile && context->profile.source && !inputs_profiles_named(in, context->profile.source, err))
         return fail_source(in, path, NULL, "profile", err);
+    if (context->framework.source && !inputs_framework(in, context->framework.source, err))
+        return fail_source(in, path, NULL, "framework", err);
     struct plan_context now = in->context;
     if (!profiles || profiles->count == 0)
         now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */

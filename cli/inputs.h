@@ -19,6 +19,7 @@ struct inputs {
     struct profile *profile;             /* NULL: none; else the first of profiles */
     struct profile *profiles[MAX_TYPES]; /* one per device that was measured, in a list by `next` */
     int profile_count;
+    struct framework framework; /* read if facts.framework points to it */
     struct graph *graph;
     struct plan_file *plan_file;
     struct facts facts;          /* of the above */
@@ -31,6 +32,9 @@ bool inputs_text(struct inputs *in, const char *path, const char **text, size_t 
 /* A file ("-": standard input; else a '/', an ending in .json or a file of that name), the name of a model of the zoo,
  * or the JSON itself. */
 bool inputs_model(struct inputs *in, const char *name, struct error *err);
+/* What is to run plans of the model that was read: a file, or the name of one of the catalogue; "cleave": itself, as
+ * where nobody asks. */
+bool inputs_framework(struct inputs *in, const char *name, struct error *err);
 /* The device catalogue of the installation. */
 bool inputs_catalogue(struct inputs *in, struct error *err);
 /* A cluster file, the short form, or the JSON itself. */

@@ -46,6 +46,27 @@ static const char *const hybrid_families[] = { "nemotron-h", "nemotron-3", NULL 
 /* And by the whole name. */
 static const char *const latent_families[] = { "deepseek-v3", "kimi-k2", "deepseekv4-flash", NULL };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
+/* Frameworks by the beginning of their names, by whether their attention is fused (any, where there is no answer), and
+ * by what notes say. */
+static const struct {
+    const char *words;
+    enum answer fused;
+    const char *framework;
+    const char *notes; /* NULL: whatever they say */
+} frameworks[] = { { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed-blocking", "CUDA_LAUNCH_BLOCKING=1" },
+                   { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed", NULL },
+                   { "Megatron-LM", ANSWER_NO, "megatron-lm", NULL },
+                   { "Megatron-LM", ANSWER_NONE, "megatron-core", NULL },
+                   { "NeMo Megatron", ANSWER_NO, "megatron-lm", NULL },
+                   { "NeMo", ANSWER_NONE, "megatron-core", NULL },
+                   { "Megatron-Core", ANSWER_NO, "megatron-lm", NULL },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core", NULL },
+                   { "DeepSpeed", ANSWER_NONE, "deepspeed", NULL },
+                   { "PyTorch FSDP (llm-foundry)", ANSWER_NONE, "llm-foundry", NULL },
+                   { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", NULL },
+                   { "torchtitan", ANSWER_NONE, "torchtitan", NULL },
+                   { "MaxText", ANSWER_NONE, "maxtext", NULL },
+                   { "PaxML", ANSWER_NONE, "maxtext", NULL } };
 /* Frameworks that reduce gradients after the last backward pass, by the beginning of their names. */
 static const char *const late_reducers[] = { "Megatron-LM", "Megatron-DeepSpeed", "Alpa/JAX", NULL };
 
@@ -368,6 +389,12 @@ static bool choose(struct measured_case *out, struct mapping *m)
         late = late || begins_with(run->framework, late_reducers[i]);
     if (late)
         text_add(&fix, ",bucket=1TiB"); /* one bucket of everything: it is full when the backward pass ends */
+    out->framework = "cleave";
+    for (size_t i = sizeof frameworks / sizeof *frameworks; i-- > 0;)
+        if (begins_with(run->framework, frameworks[i].words) &&
+            (!frameworks[i].notes || strstr(run->notes, frameworks[i].notes)) &&
+            (frameworks[i].fused == ANSWER_NONE || frameworks[i].fused == (enum answer)run->flash_attn))
+            out->framework = frameworks[i].framework;
     out->batch = run->global_batch;
     out->sequence = run->seq_len;
     out->fix = fix.failed ? NULL : arena_strdup(m->arena, fix.data);
@@ -393,6 +420,7 @@ static bool keep_words(struct measured_case *out, struct mapping *m)
     add_quoted(&command, out->cluster);
     text_printf(&command, " --batch %lld --seq %lld --dtype ", (long long)out->batch, (long long)out->sequence);
     add_quoted(&command, out->dtype);
+    text_printf(&command, " --framework %s", out->framework);
     text_printf(&command, " --fix %s --json", out->fix);
     out->command = command.failed ? NULL : arena_strdup(m->arena, command.data);
     out->standin = m->standin.failed ? NULL : arena_strdup(m->arena, m->standin.data ? m->standin.data : "");

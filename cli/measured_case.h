@@ -5,7 +5,7 @@
 
 /* All in the arena; the JSON is on one line. */
 struct measured_case {
-    const char *model, *cluster, *dtype, *fix;
+    const char *model, *cluster, *dtype, *fix, *framework;
     int64_t batch, sequence;
     const char *standin; /* what is told in place of something that estimate cannot say, ';' between; "": nothing is */
     const char *command; /* the same as one types it */

@@ -74,12 +74,14 @@ static const struct json_field run_columns[] = {
     NEEDED_COUNT("micro_batch", RUN(micro_batch), "sequences of a micro-batch on a data rank"),
     NEEDED_COUNT("global_batch", RUN(global_batch), "sequences of a step"),
     ANSWER("dp_overlap", RUN(dp_overlap), answers, "gradients are reduced beside the backward pass (by framework)"),
+    ANSWER("flash_attn", RUN(flash_attn), answers, "attention is fused, and keeps no scores (by framework)"),
     AMOUNT("step_time_s", RUN(step_time_s), "seconds of a step"),
     AMOUNT("tokens_per_s_per_gpu", RUN(tokens_per_s_per_gpu), "says it where step_time_s does not"),
     AMOUNT("peak_mem_gib", RUN(peak_mem_gib), "memory of the fullest GPU"),
     TEXT("mem_kind", RUN(mem_kind), "OOM: the run ended for want of memory"),
     TEXT("complete", RUN(complete), "yes or near: the step's error counts; no: too much had to be assumed (yes)"),
     TEXT("quality", RUN(quality), "begins with check or BAD: the row is skipped"),
+    TEXT("notes", RUN(notes), "of which CUDA_LAUNCH_BLOCKING=1 is known"),
 };
 
 /* A row of Megatron-LM's functional tests: its memory counts, a step of a toy model says nothing. */
@@ -125,6 +127,7 @@ static const struct json_field golden_columns[] = {
     NEEDED_COUNT("global_batch", OF_RUN(global_batch), "sequences of a step"),
     ANSWER("fp16", GOLDEN(fp16), truths, "fp16 (bf16)"),
     TEXT("fp8", GOLDEN(fp8), "not blank: fp8"),
+    TEXT("impl", GOLDEN(impl), "local: attention keeps its scores"),
     ANSWER("overlap_grad_reduce", GOLDEN(overlap_grad_reduce), truths,
            "gradients are reduced beside the backward pass"),
     { .key = "mem_max_allocated_bytes_last",
@@ -288,9 +291,11 @@ static void complete_golden(struct golden_run *g)
     run->recompute = strstr(g->test, "full_recompute") ? "full" : g->recompute;
     run->dtype = *g->fp8 ? "fp8" : g->fp16 == ANSWER_YES ? "fp16" : "bf16";
     run->dp_overlap = g->overlap_grad_reduce;
+    run->flash_attn = strcmp(g->impl, "local") ? ANSWER_YES : ANSWER_NO;
     run->tied = g->untie_emb == ANSWER_YES ? ANSWER_NO : ANSWER_YES;
     run->peak_mem_gib = g->mem_max_allocated_bytes_last < 0 ? BLANK : g->mem_max_allocated_bytes_last / (1 << 30);
     run->complete = "no";
+    run->notes = "";
 }
 
 /* The file's name without folders and its ending: whose rows they are where nothing else says it. */

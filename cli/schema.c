@@ -55,6 +55,8 @@ static int collect(struct table tables[MAX_TABLES])
     add(tables, &count, "device.measured", "How a device's measured numbers came about.", fields, n);
     fields = matmul_surface_fields(&n);
     add(tables, &count, "device.matmul_surface", "Measured matrix products of one dtype and phase.", fields, n);
+    fields = framework_fields(&n);
+    add(tables, &count, "framework", "A framework of the catalogue, or of a file that `--framework` names.", fields, n);
     for (int i = 0;; i++) {
         const char *name = profile_format(i, &fields, &n);
         if (!name)

@@ -250,6 +250,23 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
     return (!o->schedule || restrict_schedules(out, o->schedule, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
 
+static void blocks_for_full(struct allowed *allowed)
+{
+    for (int i = 0; i < allowed->count; i++)
+        if (allowed->values[i] == RECOMPUTE_FULL)
+            allowed->values[i] = RECOMPUTE_BLOCK;
+}
+
+void space_as_framework(struct space *space, const struct framework *framework)
+{
+    if (!framework || !framework->recomputes_blocks)
+        return;
+    blocks_for_full(&space->recompute);
+    for (int i = 0; i < space->rule_count; i++)
+        if (space->rules[i].choice == CHOICE_RECOMPUTE)
+            blocks_for_full(&space->rules[i].allowed);
+}
+
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,
                   struct error *err)
 {
@@ -260,11 +277,13 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     if (!o->batch)
         return fail(err, "--batch is missing: the sequences of one step over all devices, for example --batch 64");
     if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
-        !inputs_profiles(in, &o->profiles, err) || !dtype_of(in, o->dtype, &dtype, err))
+        !inputs_profiles(in, &o->profiles, err) || (o->framework && !inputs_framework(in, o->framework, err)) ||
+        !dtype_of(in, o->dtype, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
     if (!space_apply(in, out, o, err))
         return false;
+    space_as_framework(out, in->facts.framework);
     if (!o->clip && space_without_clipping(out))
         out->clip_norm = 0;
     return true;

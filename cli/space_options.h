@@ -6,7 +6,7 @@
 #include "planner/space/choice.h"
 
 struct space_options {
-    const char *cluster, *dtype, *schedule;
+    const char *cluster, *dtype, *schedule, *framework;
     struct text_list profiles, fix, space;
     int64_t batch, sequence, jobs; /* jobs 0: one per core */
     double time_limit_s, gap;
@@ -18,6 +18,8 @@ struct space_options {
                 "a file, or NODESxDEVICES:TYPE such as 128x8:a100-sxm-80 or 1x2:cpu (cleave devices)"),                \
         LIST_OPTION("profile", offsetof(holder, part.profiles), "FILE",                                                \
                     "measurements; may be repeated, later ones win; without any: analytic numbers"),                   \
+        TEXT_OPTION("framework", offsetof(holder, part.framework), "NAME",                                             \
+                    "what is to run the plan: a file, or megatron-lm, torchtitan, ... (cleave)"),                      \
         INT_OPTION("seq", offsetof(holder, part.sequence), "TOKENS", 1, 1e9, "tokens per sequence (the model's own)"), \
         TEXT_OPTION("dtype", offsetof(holder, part.dtype), "NAME",                                                     \
                     "fp32, fp64, bf16, fp16 or fp8 (bf16 where the device has it, else fp32)"),                        \
@@ -52,6 +54,8 @@ struct space_options {
 /* Reads cluster, profiles and the model, and fills the space. */
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *options,
                   struct error *err);
+/* Values as the framework understands them. */
+void space_as_framework(struct space *space, const struct framework *framework);
 /* The part of it that does not name inputs: reserve and restrictions, on inputs that were read and a space that was
  * filled. */
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *options, struct error *err);

@@ -127,6 +127,7 @@ static bool price(struct validated_row *row, struct inputs *in, pthread_mutex_t 
     const struct measured_case *asked = &row->asked;
     struct space_options o = { .cluster = asked->cluster,
                                .dtype = asked->dtype,
+                               .framework = asked->framework,
                                .batch = asked->batch,
                                .sequence = asked->sequence,
                                .fix = { { asked->fix }, 1 },

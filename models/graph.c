@@ -257,6 +257,17 @@ static bool same_entry_shape(const struct graph *graph, const struct graph_layer
     return x->output_value < 0 || y->output_value < 0 || same_shape(graph, x, y);
 }
 
+static void number_blocks(struct graph *graph, const struct model *model)
+{
+    int layer = 0, number = 0;
+    for (int b = 0; b < model->block_count; b++) {
+        const struct model_block *block = &model->blocks[b];
+        for (int i = 0; i < block->layer_count * block->count; i++)
+            graph->layers[layer++].block = block->count > 1 ? number + i / block->layer_count : -1;
+        number += block->count;
+    }
+}
+
 /* A search looks at two copies of a repeat, a profiler at one: they must speak for all. */
 static bool check_copies(const struct graph *graph, const struct model *model, struct error *err)
 {
@@ -360,6 +371,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
             return false;
     if (builder.failed || !check_copies(graph, model, err) || !check_work(graph, err))
         return false;
+    number_blocks(graph, model);
     graph->needs_gradient = arena_alloc(&graph->arena, (size_t)graph->value_count, sizeof *graph->needs_gradient);
     if (!graph->needs_gradient)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");

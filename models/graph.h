@@ -36,7 +36,9 @@ enum fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_LSE };
 enum element {
     ELEMENT_ACTIVATION, /* the plan's dtype */
     ELEMENT_STATISTIC,  /* fp32 (fp64 under fp64): norms' statistics, log-sum-exp, losses */
-    ELEMENT_INDEX       /* int32: tokens, labels */
+    ELEMENT_INDEX,      /* int32: tokens, labels */
+    ELEMENT_SCORES /* of attention that keeps its scores: softmax, the same with dropout, and the dropout's mask in a
+                      byte (Korthikanti et al. 2022, section 4.1) */
 };
 
 enum kernel {
@@ -166,6 +168,7 @@ struct graph_layer {
     const char *kind;
     int class_index; /* layers of one class are identical: same kind, fields, shapes (position in the chain aside) */
     int first_segment, segment_count;
+    int block; /* which copy of which repeat it belongs to, a number of theirs alone; -1: it does not repeat */
     int input_count;
     int input_layers[MAX_LAYER_INPUTS]; /* whose outputs it reads, all before it in order */
     int output_value;                   /* what leaves it (-1: nothing, the last one): all that other layers read */
@@ -245,6 +248,12 @@ int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query,
 int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);
 enum { ATTENTION_TILE_ROWS = 64 };  /* query rows that the attention kernels treat at a time */
 enum { CONV_TILE_POSITIONS = 256 }; /* windows that the convolution kernels lay out as rows of a matrix at a time */
+/* Whether it is attention that keeps a matrix of scores, its third output, in place of working through them in tiles.
+ */
+static inline bool segment_keeps_scores(const struct segment *segment)
+{
+    return kernel_facts[segment->kernel].attends && segment->out_count > 2;
+}
 /* Elements (of ELEMENT_STATISTIC) of workspace that one call of the phase needs beside its operands, 0 for most. The
  * device's kernels use exactly it. */
 int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
@@ -257,6 +266,8 @@ enum { WORK_NAME_BYTES = 160 };
 void segment_work_name(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES],
                        char out[WORK_NAME_BYTES]);
 
+/* fp8 is the type of the products of repeated blocks alone: their operands are converted before they run. Attention,
+ * the head, norms, and all that is stored or sent stay in 16 bit (Micikevicius et al. 2022; Transformer Engine). */
 enum dtype { DTYPE_FP32, DTYPE_FP64, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_COUNT };
 extern const char *const dtype_names[DTYPE_COUNT + 1]; /* NULL-terminated */
 int64_t element_bytes(enum dtype dtype, enum element element);

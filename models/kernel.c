@@ -49,7 +49,7 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
 
     [KERNEL_ATTENTION].has_backward_input = true,
     [KERNEL_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
-    [KERNEL_ATTENTION].input_reads_out = OUT0 | OUT1,
+    [KERNEL_ATTENTION].input_reads_out = OUT0 | OUT1 | OUT2,
     [KERNEL_ATTENTION].cheap = true,
     [KERNEL_ATTENTION].attends = true,
     [KERNEL_ATTENTION].places = true,
@@ -116,6 +116,7 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
 
     [KERNEL_SUM_EXP].has_backward_input = true,
     [KERNEL_SUM_EXP].input_reads_in = IN0 | IN1,
+    [KERNEL_SUM_EXP].input_reads_out = OUT1,
     [KERNEL_SUM_EXP].overwrites_in = IN0,
     [KERNEL_PICK].has_backward_input = true,
     [KERNEL_PICK].input_reads_in = IN1,
@@ -143,9 +144,8 @@ int64_t weight_bytes_per_element(enum dtype dtype)
         return 4;
     case DTYPE_BF16:
     case DTYPE_FP16:
+    case DTYPE_FP8: /* what is stored and sent stays in 16 bit */
         return 2;
-    case DTYPE_FP8:
-        return 1;
     case DTYPE_COUNT:
         break;
     }
@@ -161,6 +161,8 @@ int64_t element_bytes(enum dtype dtype, enum element element)
         return dtype == DTYPE_FP64 ? 8 : 4;
     case ELEMENT_INDEX:
         return 4;
+    case ELEMENT_SCORES:
+        return 2 * weight_bytes_per_element(dtype) + 1;
     }
     return 0;
 }
@@ -228,13 +230,16 @@ static bool halved(const struct segment *segment, const int64_t extents[MAX_AXES
 
 /* Forward: q k^T and p v, two products of 2 flops per (query, key, head dim). Backward: scores again, then the
  * gradients of v, p, q and k: five products (Dao et al. 2022, algorithm 4). The gradient of biases: scores and the
- * gradient of p once more. Softmax is not counted, as is the custom. */
+ * gradient of p once more. Softmax is not counted, as is the custom. Where scores are kept, all of them are computed,
+ * and not again. */
 static int64_t attention_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
 {
     static const int64_t each[PHASE_COUNT] = {
         [PHASE_FORWARD] = 4, [PHASE_BACKWARD_INPUT] = 10, [PHASE_BACKWARD_WEIGHT] = 4
     };
     int64_t all = points(segment, extents), keys = tag_extent(segment, extents, TAG_KEY);
+    if (segment_keeps_scores(segment))
+        return product(all, phase == PHASE_BACKWARD_INPUT ? 8 : each[phase]);
     if (triangular(segment, extents) && keys > 0)
         all = product(all / keys, keys + 1) / 2; /* t (t + 1) / 2 pairs */
     else if (halved(segment, extents))
@@ -430,9 +435,10 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
     if (kernel_facts[segment->kernel].attends) {
         int64_t heads = tag_extent(segment, extents, TAG_HEAD), all = tag_size(segment, TAG_HEAD);
         snprintf(out + used, room, " kv%lld%s", (long long)ceil_div(heads * a->kv_heads, all),
-                 triangular(segment, extents) ? " causal"
-                 : halved(segment, extents)   ? " halved"
-                                              : "");
+                 segment_keeps_scores(segment)  ? " scores"
+                 : triangular(segment, extents) ? " causal"
+                 : halved(segment, extents)     ? " halved"
+                                                : "");
     } else if (segment->kernel == KERNEL_RESIDUAL) {
         snprintf(out + used, room, " in%d%s", segment->in_count, segment->weight_count ? " bias" : "");
     } else if (a->window.height > 0) {

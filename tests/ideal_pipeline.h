@@ -89,7 +89,7 @@ static inline void ideal_cluster(struct ideal_run *run)
     char form[32];
     snprintf(form, sizeof form, "1x%d:ideal", run->draw.stages);
     ck_assert_msg(cluster_read(&run->cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
-    run->facts = (struct facts){ run->cluster, NULL };
+    run->facts = (struct facts){ .cluster = run->cluster };
 }
 
 static inline void ideal_plan(struct ideal_run *run)

@@ -126,7 +126,7 @@ static inline void pipeline_cluster(struct pipeline_case *c)
     struct catalogue_entry entry = { "toy", device, (size_t)length };
     snprintf(form, sizeof form, "1x%d:toy", pipeline_ranks(d));
     ck_assert_msg(cluster_read(&c->cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
-    c->facts = (struct facts){ c->cluster, NULL };
+    c->facts = (struct facts){ .cluster = c->cluster };
 }
 
 static inline void pipeline_plan(struct pipeline_case *c)

@@ -163,7 +163,7 @@ static inline void draw_cluster(struct random_world *w)
     ck_assert_msg(
         cluster_read(&w->world.cluster, "--cluster", w->cluster_form, strlen(w->cluster_form), devices, 3, &err), "%s",
         err.message);
-    w->world.facts = (struct facts){ w->world.cluster, NULL };
+    w->world.facts = (struct facts){ .cluster = w->world.cluster };
 }
 
 /* ---- spaces ---- */

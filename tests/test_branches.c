@@ -65,7 +65,7 @@ START_TEST(plans_of_branches_hold)
 {
     struct model *model = model_of_zoo(names[_i]);
     struct cluster *cluster = cluster_open("1x4:a100-sxm-80");
-    struct facts facts = { cluster, NULL };
+    struct facts facts = { .cluster = cluster };
     for (int stages = small_share() ? 1 << _i % 3 : 1; stages <= 4; stages *= small_share() ? 8 : 2) {
         struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
         struct search_result *result = NULL;

@@ -30,7 +30,7 @@ static bool corpus_open(struct corpus *c, struct error *err)
     *c = (struct corpus){ .options = claim_options() };
     if (!claim_world(&c->model, &c->cluster, err))
         return false;
-    c->facts = (struct facts){ c->cluster, NULL };
+    c->facts = (struct facts){ .cluster = c->cluster };
     return search_run(&c->result, c->model, &c->facts, &c->options, err);
 }
 

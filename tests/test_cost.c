@@ -140,7 +140,7 @@ START_TEST(a_layer_of_gpt3_runs_at_a_plausible_share_of_the_peak)
 {
     struct cluster *c = cluster_open("1x8:a100-sxm-80");
     struct graph *graph = graph_open("gpt3-175b", 1);
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     double flops, forward_flops;
     int64_t ns = block_ns(&facts, graph, 8, PHASE_FORWARD, PHASE_BACKWARD_WEIGHT, &flops);
     int64_t forward_ns = block_ns(&facts, graph, 8, PHASE_FORWARD, PHASE_FORWARD, &forward_flops);
@@ -159,7 +159,7 @@ START_TEST(no_phase_beats_the_roofline)
 {
     struct cluster *c = cluster_open("1x1:h100-sxm");
     struct graph *graph = graph_open("gpt2", 4);
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     for (int i = 0; i < graph->segment_count; i++) {
         const struct segment *s = &graph->segments[i];
         int64_t extents[MAX_AXES] = { 0 };
@@ -207,7 +207,7 @@ START_TEST(profiled_compute_wins_and_scales)
         segment_work_name(s, PHASE_FORWARD, one, work);
         snprintf(body, sizeof body, "\"compute\": [{\"work\": \"%s\", \"loaded\": 1, \"ns\": 5000000}]", work);
         struct profile *p = profile_open(body);
-        struct facts facts = { c, p }, bare = { c, NULL };
+        struct facts facts = { .cluster = c, .profile = p }, bare = { .cluster = c };
         struct cost hit = cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_BF16, one, 1 << 24);
         ck_assert(hit.ns == 5000000 && hit.origin == ORIGIN_MEASURED && !hit.extrapolated);
         struct cost far = cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_BF16, two, 1 << 25);
@@ -241,7 +241,7 @@ START_TEST(opaque_work_takes_its_given_time)
     struct cluster *c = cluster_open("1x2:cpu");
     struct graph *graph = graph_open("tiny-opaque", 4);
     const struct segment *s = find_segment(graph, KERNEL_OPAQUE);
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     int64_t extents[MAX_AXES] = { 0 };
     ck_assert_ptr_nonnull(s);
     shard_extents(s, 1, extents);
@@ -300,7 +300,7 @@ static struct instr tiny_instr(enum op op)
 START_TEST(memory_ops_are_bytes_over_bandwidth)
 {
     struct cluster *c = cluster_open("1x4:a100-sxm-80");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     struct tiny t;
     int64_t n = 100000000;
     tiny_open(&t, n);
@@ -344,7 +344,7 @@ START_TEST(what_timing_takes_is_no_part_of_a_lone_devices_step)
     int64_t longer[2];
     for (int devices = 1; devices <= 2; devices++) {
         struct cluster *c = cluster_open(devices == 1 ? "1x1:a100-sxm-80" : "1x2:a100-sxm-80");
-        struct facts facts = { c, p };
+        struct facts facts = { .cluster = c, .profile = p };
         struct tiny t;
         tiny_open(&t, 500);
         t.plan->stages[0].atom[0] = devices;
@@ -353,7 +353,7 @@ START_TEST(what_timing_takes_is_no_part_of_a_lone_devices_step)
                          devices == 1 ? 6000 : 9000);
         longer[devices - 1] = cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_BF16, twice, 1 << 17).ns;
         ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &zero), devices == 1 ? 2000 : 5000);
-        struct facts bare = { c, NULL };
+        struct facts bare = { .cluster = c };
         ck_assert_int_eq(cost_instr_ns(&facts, &t.program, 0, &norm), cost_instr_ns(&bare, &t.program, 0, &norm));
         plan_free(t.plan);
         cluster_free(c);
@@ -371,7 +371,7 @@ START_TEST(linear_entries_price_memory_ops)
                                      "\"ns_per_unit\": 2, \"min_units\": 10, \"max_units\": 1000},"
                                      "{\"work\": \"zero\", \"loaded\": 2, \"fixed_ns\": 7, \"ns_per_unit\": 1, "
                                      "\"min_units\": 1, \"max_units\": 1000}]");
-    struct facts facts = { c, p };
+    struct facts facts = { .cluster = c, .profile = p };
     struct tiny t;
     tiny_open(&t, 500);
     struct instr update = tiny_instr(OP_UPDATE), zero = tiny_instr(OP_ZERO), norm = tiny_instr(OP_NORM);
@@ -394,7 +394,7 @@ END_TEST
 START_TEST(instructions_cost_what_their_collectives_cost)
 {
     struct cluster *c = cluster_open("1x4:a100-sxm-80");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     struct tiny t;
     tiny_open(&t, 1 << 20);
     static const enum op ops[] = { OP_ALL_REDUCE,   OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_TO_ALL,
@@ -472,7 +472,7 @@ START_TEST(programs_are_priced_in_full)
     snprintf(form, sizeof form, "1x%d:cpu", l.plan->rank_count);
     struct cluster *c = cluster_open(form);
     struct profile *p = profile_of_program(l.program, cost_loaded(c, 0));
-    struct facts bare = { c, NULL }, facts = { c, p };
+    struct facts bare = { .cluster = c }, facts = { .cluster = c, .profile = p };
     for (int stage = 0; stage < l.program->stage_count; stage++) {
         for (int i = 0; i < l.program->stages[stage].instr_count; i++) {
             const struct instr *instr = &l.program->stages[stage].instrs[i];

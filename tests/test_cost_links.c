@@ -16,7 +16,7 @@ static double ring_s(const struct cluster *c, double steps, double bytes_on_wire
 START_TEST(rings_inside_a_node_have_closed_forms)
 {
     struct cluster *c = cluster_open("1x8:a100-sxm-80");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     double bus = 300e9 * 0.765;
     for (int n = 2; n <= 8; n++) {
         for (int64_t bytes = 0; bytes < INT64_C(1) << 33; bytes = bytes * 8 + 8 * 3 * 5 * 7) {
@@ -43,7 +43,7 @@ END_TEST
 START_TEST(the_first_rank_of_a_reduction_waits_for_each_other)
 {
     struct cluster *c = cluster_open("2x8:a100-sxm-80");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     static const enum op ops[] = { OP_REDUCE, OP_BROADCAST };
     for (int64_t bytes = 0; bytes < INT64_C(1) << 33; bytes = bytes * 8 + 8 * 3 * 5 * 7)
         for (int n = 2; n <= 16; n += n < 8 ? 1 : 8)
@@ -70,7 +70,7 @@ START_TEST(stages_of_a_node_pass_one_link)
     struct strategy s = { "both ways", "tiny-gpt", "chimera", 4, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 };
     struct lowered l = lowered_program(&s);
     struct cluster *c = cluster_open("2x4:cpu");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     int crossed = 0, out[2] = { -1, -1 }, in[2] = { -1, -1 }; /* links by node */
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < l.program->stages[stage].instr_count; i++) {
@@ -142,7 +142,7 @@ END_TEST
 START_TEST(groups_over_nodes_are_bound_by_the_slowest_level)
 {
     struct cluster *c = cluster_open("4x8:a100-sxm-80");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     double bytes = 8e9, nic = 25e9 * 0.9, link = 300e9 * 0.765, slack = 1e-3;
     double whole = (double)cost_collective(&facts, OP_ALL_GATHER, (int64_t)bytes, 32, 0, 1, 1).ns / 1e9;
     CHECK_NEAR(whole, bytes * 31 / 32 / fmin(link, 8 * nic), slack);
@@ -166,7 +166,7 @@ START_TEST(shared_links_are_divided)
         cluster_open("{\"device\": \"a100-sxm-80\", \"levels\": [{\"fanout\": 4, \"bytes_per_s\": 4e9, \"efficiency\": "
                      "1, \"shared\": true, \"latency_ns\": 0},"
                      "{\"fanout\": 2, \"bytes_per_s\": 1e9, \"efficiency\": 1, \"shared\": true, \"latency_ns\": 0}]}");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     double start = (double)c->types[0].device.collective_launch_ns;
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 4, 0, 1, 1).ns, start + 750000 / 1.0, 1);
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 2, 0, 1, 2).ns, start + 500000 / 1.0, 1);
@@ -183,7 +183,7 @@ START_TEST(more_bytes_and_more_ranks_never_cost_less)
     static const enum op ops[] = { OP_ALL_REDUCE,   OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_TO_ALL,
                                    OP_REDISTRIBUTE, OP_SHIFT,      OP_REDUCE,         OP_BROADCAST };
     struct cluster *c = cluster_open("16x8:h100-sxm"), *rings = cluster_open("16x8:a100-sxm-80");
-    struct facts facts = { c, NULL }, plain = { rings, NULL };
+    struct facts facts = { .cluster = c }, plain = { .cluster = rings };
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         for (int n = 2; n <= 128; n *= 2) {
             int64_t before = 0;
@@ -211,7 +211,7 @@ END_TEST
 START_TEST(small_reductions_take_the_tree)
 {
     struct cluster *c = cluster_open("1024x1:a100-sxm-80");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     double latency = (double)c->types[0].levels[1].latency_ns;
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_REDUCE, 0, 1024, 0, 1, 1).ns,
                (double)c->types[0].device.collective_launch_ns + 20 * latency, 1);
@@ -231,7 +231,7 @@ START_TEST(all_reduce_comes_near_measured_a100)
     } points[] = { { 16, 232.4 },   { 32, 358.1 },   { 64, 579.9 },   { 128, 1162.0 },
                    { 256, 2162.3 }, { 512, 4191.5 }, { 1024, 8193.0 } };
     struct cluster *c = cluster_open("1x8:a100-sxm-80");
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         double us = (double)cost_collective(&facts, OP_ALL_REDUCE, points[i].mib << 20, 8, 0, 1, 1).ns / 1e3;
         ck_assert_msg(us > points[i].us * 0.75 && us < points[i].us * 1.15, "%lld MiB: got %g us, measured %g us",
@@ -254,7 +254,7 @@ START_TEST(switches_add_for_whole_nodes)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cluster *c = cluster_open(rows[i].cluster);
-        struct facts facts = { c, NULL };
+        struct facts facts = { .cluster = c };
         int n = rows[i].ranks;
         double s = (double)cost_collective(&facts, OP_ALL_REDUCE, INT64_C(8) << 30, n, 0, 1, 1).ns / 1e9;
         double bus = 2.0 * (n - 1) / n * 8 * (1 << 30) / s;
@@ -274,7 +274,7 @@ START_TEST(profiled_collectives_win)
                      "\"points\": [{\"bytes\": 1000, \"ns\": 123456}, {\"bytes\": 100000, \"ns\": 234567}]},"
                      "{\"op\": \"send\", \"ranks\": 2, \"concurrent\": 1, \"level\": 0, \"points\": [{\"bytes\": 1000, "
                      "\"ns\": 777}]}]");
-    struct facts facts = { c, p }, bare = { c, NULL };
+    struct facts facts = { .cluster = c, .profile = p }, bare = { .cluster = c };
     struct cost hit = cost_collective(&facts, OP_ALL_REDUCE, 1000, 2, 0, 1, 1);
     ck_assert_int_eq(hit.ns, 123456);
     ck_assert(hit.origin == ORIGIN_MEASURED && !hit.extrapolated);

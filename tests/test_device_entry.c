@@ -203,7 +203,7 @@ START_TEST(costs_take_the_measured_time)
 {
     struct cluster *cluster = cluster_open(
         "{\"levels\": [{\"fanout\": 1}], \"device\": " DEVICE_WITH("\"matmul_surfaces\": [" SURFACE "]") "}");
-    struct facts facts = { cluster, NULL };
+    struct facts facts = { .cluster = cluster };
     struct segment segment = square_product(1); /* row, k, column */
     const int64_t extents[MAX_AXES] = { 64, 32, 16 }, half[MAX_AXES] = { 64, 32, 400 };
     for (int axis = 0; axis < 3; axis++)

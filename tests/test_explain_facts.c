@@ -32,7 +32,7 @@ START_TEST(rates_scale_times)
     profile.compute_under_communication = profile.communication_under_compute = 1;
     ck_assert_msg(profile_finish(&profile, &err), "%s", err.message);
     ck_assert(profile_merge(&copy, &profile, NULL, &err));
-    struct facts facts = { world.cluster, copy };
+    struct facts facts = { .cluster = world.cluster, .profile = copy };
     v.matmul = 2;
     v.attention = 4;
     v.bandwidth[1] = 2;
@@ -156,7 +156,7 @@ START_TEST(a_type_alone_keeps_its_profile)
     struct world mixed = world_open("1x2:toy+1x2:toy@memory=4e10", 80000000000, 2);
     struct profile first = { .machine = "m", .device = "other", .dtype = DTYPE_BF16 },
                    second = { .machine = "m", .device = "toy", .dtype = DTYPE_BF16 };
-    struct facts facts = { mixed.cluster, &first };
+    struct facts facts = { .cluster = mixed.cluster, .profile = &first };
     struct variation v = variation_none();
     struct varied varied;
     struct error err = { 0 };

@@ -31,7 +31,7 @@ static struct world tight_world(void)
     ck_assert_msg(model_read(&world.model, "wide", model, strlen(model), NULL, &err) &&
                       cluster_read(&world.cluster, "slow", cluster, strlen(cluster), NULL, 0, &err),
                   "%s", err.message);
-    world.facts = (struct facts){ world.cluster, NULL };
+    world.facts = (struct facts){ .cluster = world.cluster };
     return world;
 }
 

@@ -41,7 +41,7 @@ static void add_up(const struct made *m, int64_t samples, double out[2][2])
     struct program *program = NULL;
     struct graph *graph = graph_of(m->model, samples, m->peer.sequence, 128);
     struct plan *plan = plan_new(1, graph->layer_count);
-    struct facts facts = { m->cluster, m->profile };
+    struct facts facts = { .cluster = m->cluster, .profile = m->profile };
     plan->batch = samples, plan->sequence = m->peer.sequence, plan->vocab_multiple = 128, plan->dtype = DTYPE_BF16;
     plan->micro_batch_count = plan->atom_count = plan->rank_count = 1;
     plan->stages[0].layer_count = graph->layer_count;
@@ -81,7 +81,7 @@ START_TEST(collectives_take_what_was_measured)
 {
     struct made m;
     make(&m);
-    struct facts facts = { m.cluster, m.profile };
+    struct facts facts = { .cluster = m.cluster, .profile = m.profile };
     const int64_t mb = 1 << 20;
     struct cost cost = cost_collective(&facts, OP_ALL_REDUCE, 128 * mb, 8, 0, 1, 1);
     CHECK_NEAR((double)cost.ns, 1.2826e6, 1);
@@ -110,7 +110,7 @@ START_TEST(degrees_without_times_take_the_rate)
     struct model *model = model_of_zoo("llama-2-7b");
     struct cluster *cluster = cluster_open("1x8:a100-sxm-80");
     ck_assert_msg(profile_from_galvatron(&profile, &peer, model, cluster, &err), "%s", err.message);
-    struct facts facts = { cluster, profile };
+    struct facts facts = { .cluster = cluster, .profile = profile };
     /* 2 (d - 1) / d of 512 MB at 154.203 GB/s, in Galvatron's units */
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_REDUCE, 512 << 20, 8, 0, 1, 1).ns, 1.75 * 512 / 154.203 * 1e6,
                1e-4 * 5.8e6);

@@ -212,7 +212,7 @@ static struct answer search_on(const char *form, struct allowed pipeline)
     };
     struct search_result *result = NULL;
     struct error err = { 0 };
-    world.facts = (struct facts){ world.cluster, NULL };
+    world.facts = (struct facts){ .cluster = world.cluster };
     options.space.stages = pipeline;
     ck_assert_msg(search_run(&result, world.model, &world.facts, &options, &err), "%s", err.message);
     ck_assert(result->feasible && result->certificate.complete);

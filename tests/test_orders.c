@@ -453,7 +453,7 @@ START_TEST(towers_are_cut_across)
 {
     struct model *model = model_of_text(UNEVEN_TOWERS);
     struct cluster *cluster = slow_cluster();
-    struct facts facts = { cluster, NULL };
+    struct facts facts = { .cluster = cluster };
     struct search_options options = { .space = space_default(TINY_BATCH, 0, DTYPE_FP32), .top = 1, .no_advice = true };
     struct search_result *result = NULL;
     struct error err = { 0 };

@@ -56,7 +56,7 @@ static void osdp_open(struct osdp *o, int64_t batch, int64_t memory_bytes)
     struct catalogue_entry entry = { "toy", device, (size_t)length };
     *o = (struct osdp){ .model = open_model() };
     ck_assert_msg(cluster_read(&o->cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
-    o->facts = (struct facts){ o->cluster, NULL };
+    o->facts = (struct facts){ .cluster = o->cluster };
     struct space *space = &o->options.space;
     *space = space_default(batch, 0, DTYPE_FP32);
     space->bucket_bytes = (struct allowed){ 1, { 0 } }; /* one collective per weight */

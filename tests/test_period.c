@@ -15,6 +15,7 @@ struct random_times {
     int spread;             /* durations below it */
     double compute, other;  /* slow-downs */
     bool shares;            /* links */
+    int issue;              /* the host takes less than this for each; 0: it is never waited for */
     struct link_uses *uses; /* (LINK_KINDS) */
 };
 enum { LINK_KINDS = 16, LINKS = 6 };
@@ -41,14 +42,22 @@ static const struct link_uses *random_uses(const void *self, const struct progra
     return instr_moves_data(instr) ? &t->uses[kind_of(t, stage, instr) >> 32 & (LINK_KINDS - 1)] : NULL;
 }
 
+static int64_t random_issue_ns(const void *self, const struct instr *instr)
+{
+    const struct random_times *t = self;
+    return (int64_t)(kind_of(t, LINKS, instr) % (uint64_t)t->issue);
+}
+
 static struct random_times draw_times(uint64_t *seed, struct link_uses *uses)
 {
     static const double factors[] = { 1, 1, 1.125, 1.37 };
+    static const int issues[] = { 0, 0, 100000, 2000000 };
     struct random_times t = { .seed = random_next(seed),
                               .spread = random_below(seed, 4) ? 1000000 : 10,
                               .compute = factors[random_below(seed, 4)],
                               .other = factors[random_below(seed, 4)],
                               .shares = random_below(seed, 2),
+                              .issue = issues[random_below(seed, 4)],
                               .uses = uses };
     for (int i = 0; i < LINK_KINDS; i++) {
         uses[i] = (struct link_uses){ .latency_ns = random_below(seed, 100), .count = 1 };
@@ -61,7 +70,7 @@ static struct random_times draw_times(uint64_t *seed, struct link_uses *uses)
 
 static struct plan *draw_plan(const struct world *world, uint64_t *seed, int schedule)
 {
-    static const int recompute[] = { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE };
+    static const int recompute[] = { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_BLOCK };
     union fixed u = fixed_none();
     struct plan *plan = NULL;
     struct error err = { 0 };
@@ -71,7 +80,7 @@ static struct plan *draw_plan(const struct world *world, uint64_t *seed, int sch
     u.tensor = u.stages > 2 ? 1 : 1 << random_below(seed, 2);
     u.sequence_parallel = u.tensor > 1 && random_below(seed, 2);
     u.zero = (int)random_below(seed, 4);
-    u.recompute = recompute[random_below(seed, 3)];
+    u.recompute = recompute[random_below(seed, 4)];
     u.reshard = random_below(seed, 2) ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
     u.prefetch = (int)random_below(seed, 3);
     u.loss_chunks = 1 + (int)random_below(seed, 2);
@@ -127,7 +136,9 @@ static bool check_case(const struct world *world, uint64_t seed, int schedule)
                                    .compute_under_communication = times.compute,
                                    .communication_under_compute = times.other,
                                    .links = times.shares ? random_uses : NULL,
-                                   .link_count = LINKS };
+                                   .link_count = LINKS,
+                                   .issue_ns = times.issue ? random_issue_ns : NULL,
+                                   .host_waits = (enum host_waits)random_below(&seed, HOST_WAITS_FOR_ALL + 1) };
     int unit = estimate_micro_batch_unit(plan),
         few = estimate_settled_micro_batches(plan) + unit * (4 + (int)random_below(&seed, 8)),
         left_out = unit * (1 + (int)random_below(&seed, 24));

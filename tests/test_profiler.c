@@ -357,7 +357,7 @@ static void cover_named_dimensions(const struct cluster *cluster, const struct p
     struct model *model = model_of_zoo("tiny-moe");
     struct profiler_report report;
     struct profile *profile = measure_along(true, model, 2, 2, known, &report);
-    struct facts facts = { cluster, profile };
+    struct facts facts = { .cluster = cluster, .profile = profile };
     ck_assert(report.case_count > 0 && report.curve_count == 0);
     for (int d = 0; d < DIM_COUNT; d++) {
         const struct shape shape = { 1, 2, 1, d };
@@ -373,7 +373,7 @@ START_TEST(a_profile_covers_the_plans)
     struct cluster *cluster = two_cores();
     struct profiler_report report;
     struct profile *profile = measure_tiny(model, 2, 4, NULL, &report);
-    struct facts facts = { cluster, profile };
+    struct facts facts = { .cluster = cluster, .profile = profile };
     const struct shape shapes[] = {
         { 1, 1, 2, DIM_none }, { 1, 2, 1, DIM_tp }, { 1, 2, 1, DIM_tp_sp }, { 2, 1, 1, DIM_none }
     };

@@ -193,7 +193,7 @@ static struct world types_open(const char *form, const char *name_b, double spee
     struct catalogue_entry entries[] = { { "a", device[0], strlen(device[0]) }, { "b", device[1], strlen(device[1]) } };
     ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), entries, 2, &err), "%s", err.message);
     world.model = toy_model(blocks, true);
-    world.facts = (struct facts){ world.cluster, NULL };
+    world.facts = (struct facts){ .cluster = world.cluster };
     return world;
 }
 

@@ -67,7 +67,7 @@ static struct cluster *twins(const char *second)
 START_TEST(twins_cost_what_one_type_costs)
 {
     struct cluster *one = twins("slow"), *two = twins("twin");
-    struct facts a = { one, NULL }, b = { two, NULL };
+    struct facts a = { .cluster = one }, b = { .cluster = two };
     ck_assert_int_eq(one->type_count, 1);
     ck_assert(two->type_count == 2 && two->group_count == 3);
     for (int ranks = 2; ranks <= 16; ranks *= 2)
@@ -89,7 +89,7 @@ END_TEST
 
 static int64_t step_on(const struct cluster *cluster, struct program *program)
 {
-    struct facts facts = { cluster, NULL };
+    struct facts facts = { .cluster = cluster };
     struct timeline *timeline = NULL;
     struct error err = { 0 };
     ck_assert_msg(simulate(&timeline, &facts, program, &err), "%s", err.message);
@@ -161,7 +161,7 @@ START_TEST(messages_take_the_slower_end)
     struct device_numbers fast = { "fast", 4, 0, 200, 50, 9000, 8e9, 4e8, INT64_C(8) << 30 };
     const struct group_numbers groups[] = { { &fast, 2, 4 }, { &slow, 2, 2 } };
     struct cluster *c = cluster_of(groups, 2);
-    struct facts facts = { c, NULL };
+    struct facts facts = { .cluster = c };
     /* the slow one's start and rate, the fast one's latency, which is longer; either way round */
     CHECK_NEAR((double)cost_message(&facts, 1000000, 0, 8, 1, 1).ns, 1000 + 9000 + 1e6 / 1e8 * 1e9, 1);
     ck_assert_int_eq(cost_message(&facts, 1000000, 8, 0, 1, 1).ns, cost_message(&facts, 1000000, 0, 8, 1, 1).ns);
@@ -224,7 +224,7 @@ START_TEST(stages_across_types)
     const struct group_numbers mixed[] = { { &slow, 1, 2 }, { &fast, 1, 2 } }, only_slow[] = { { &slow, 2, 2 } },
                                only_fast[] = { { &fast, 2, 2 } };
     struct cluster *c = cluster_of(mixed, 2), *s = cluster_of(only_slow, 1), *f = cluster_of(only_fast, 1);
-    struct facts facts = { c, NULL }, slow_facts = { s, NULL }, fast_facts = { f, NULL };
+    struct facts facts = { .cluster = c }, slow_facts = { .cluster = s }, fast_facts = { .cluster = f };
     bool differs = false;
     ck_assert_uint_eq(cost_stage_types(&facts, l.plan, 0), 3);
     for (int i = 0; i < l.program->stages[0].instr_count; i++) {
@@ -296,7 +296,7 @@ START_TEST(two_types_in_two_stages)
         ck_assert_msg(plan_check(l.plan, l.graph, &err) && lower_program(&l.program, l.graph, l.plan, &err), "%s",
                       err.message);
         struct cluster *c = cluster_of(turn == 0 ? both : turn == 1 ? fast_first : slow_first, turn == 0 ? 1 : 2);
-        struct facts facts = { c, NULL };
+        struct facts facts = { .cluster = c };
         int64_t f[2], b[2], m = l.plan->micro_batch_count;
         for (int s = 0; s < 2; s++) {
             f[s] = stage_ns(&facts, l.program, s, true);
@@ -345,7 +345,7 @@ START_TEST(profiles_speak_of_their_device)
     const struct group_numbers groups[] = { { &slow, 2, 1 }, { &fast, 2, 1 } };
     struct cluster *c = cluster_of(groups, 2);
     struct profile *on_fast = measured_on("fast", 7000, 1 << 20), *on_slow = measured_on("slow", 99000, 2 << 20);
-    struct facts facts = { c, on_fast };
+    struct facts facts = { .cluster = c, .profile = on_fast };
     struct error err = { 0 };
     ck_assert_msg(facts_check(&facts, &err), "%s", err.message);
     ck_assert_ptr_null(facts_profile(&facts, 0));
@@ -371,7 +371,7 @@ START_TEST(profiles_of_other_devices_are_refused)
     const struct group_numbers groups[] = { { &slow, 2, 1 }, { &fast, 2, 1 } };
     struct cluster *two = cluster_of(groups, 2), *one = cluster_of(groups, 1);
     struct profile *other = measured_on("other", 1, 0), *nameless = measured_on("", 1, 0);
-    struct facts facts = { two, other };
+    struct facts facts = { .cluster = two, .profile = other };
     struct error err = { 0 };
     ck_assert(!facts_check(&facts, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "measured on device other, but cluster --cluster has slow, fast"));
@@ -379,7 +379,7 @@ START_TEST(profiles_of_other_devices_are_refused)
     facts.cluster = one;
     ck_assert(!facts_check(&facts, &err));
     err = (struct error){ 0 };
-    facts = (struct facts){ two, nameless };
+    facts = (struct facts){ .cluster = two, .profile = nameless };
     ck_assert(!facts_check(&facts, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "expected \"device\""));
     err = (struct error){ 0 };

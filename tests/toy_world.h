@@ -50,7 +50,7 @@ static inline struct world world_of(const char *form, long long memory_bytes, in
     struct catalogue_entry entry = { "toy", device, (size_t)length };
     ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
     world.model = toy_model(blocks, tied);
-    world.facts = (struct facts){ world.cluster, NULL };
+    world.facts = (struct facts){ .cluster = world.cluster };
     return world;
 }
 

@@ -54,10 +54,11 @@ static int core(struct graph_builder *builder, const struct attention_layer *f, 
         table = builder_shared(builder, name, "rn", INIT_NORMAL, builder->init_std);
     }
     /* k and v are (b,t,m,d): their sequence is the key axis, their heads the query heads' axis, scaled. */
-    struct segment *segment =
-        builder_segment(builder, table < 0 ? KERNEL_ATTENTION : KERNEL_BIASED_ATTENTION, "core", "bts~nd!",
-                        OPERANDS({ q, "btnd" }, { k, "bsnd" }, { v, "bsnd" }),
-                        OPERANDS({ table, table < 0 ? NULL : ".n" }), OPERANDS({ o, "btnd" }, { lse, "btn" }));
+    int scores = f->stored_scores ? builder_value(builder, "core_scores", "btns", ELEMENT_SCORES, false) : -1;
+    struct segment *segment = builder_segment(
+        builder, table < 0 ? KERNEL_ATTENTION : KERNEL_BIASED_ATTENTION, "core", "bts~nd!",
+        OPERANDS({ q, "btnd" }, { k, "bsnd" }, { v, "bsnd" }), OPERANDS({ table, table < 0 ? NULL : ".n" }),
+        OPERANDS({ o, "btnd" }, { lse, "btn" }, { scores, scores < 0 ? NULL : "btns" }));
     segment->arguments.scale = f->score_scale > 0 ? f->score_scale : 1 / sqrt((double)f->head_dim);
     segment->arguments.causal = f->causal;
     segment->arguments.kv_heads = f->kv_heads;

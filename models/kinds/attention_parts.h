@@ -28,7 +28,9 @@ extern const char *const attention_matrix_names[];
 #define ATTENTION_COMMON_FIELDS \
     RESIDUAL_FIELD(attention_layer), \
     {.key = "score_scale", .type = FIELD_DOUBLE, .offset = offsetof(struct attention_layer, score_scale), .min = 0, .max = 1e6, \
-     .doc = "What scores are multiplied by; 1 / sqrt(head_dim) if absent or 0."}
+     .doc = "What scores are multiplied by; 1 / sqrt(head_dim) if absent or 0."}, \
+    {.key = "stored_scores", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, stored_scores), \
+     .doc = "The matrix of scores is kept in memory until backward, as before fused attention; false if absent."}
 /* clang-format on */
 
 void attention_resolve(const struct model *model, void *fields);

@@ -29,13 +29,18 @@ struct attention_layer {
     struct layer_head head;
     struct lora lora;
     int64_t heads, kv_heads, head_dim;
-    bool causal, qkv_bias, output_bias, post_norm, residual;
+    bool causal, qkv_bias, output_bias, post_norm, residual, stored_scores;
     double rope_base, rope_factor, rope_low, rope_high, score_scale;
     int64_t rope_dim, rope_original;
     const char *relative_table;
     int64_t relative_buckets, relative_distance;
     int norm; /* enum norm */
     double norm_epsilon;
+};
+
+struct loss_layer {
+    struct layer_head head;
+    bool fp32_logits;
 };
 
 struct mlp_layer {

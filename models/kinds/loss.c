@@ -1,9 +1,15 @@
 #include "models/builder.h"
-#include "models/layer_kind.h"
+#include "models/kinds/layers.h"
 #include "models/model.h"
 
-static const struct layer_head loss_defaults = { 0 };
-static const struct json_field loss_fields[] = { LAYER_HEAD_FIELDS };
+static const struct loss_layer loss_defaults = { 0 };
+static const struct json_field loss_fields[] = {
+    LAYER_HEAD_FIELDS,
+    { .key = "fp32_logits",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct loss_layer, fp32_logits),
+      .doc = "Probabilities are kept in fp32 until backward, as where the loss is not fused; false if absent." },
+};
 
 /* Four segments, so that a split of the vocabulary costs three small reductions of (b,t) and never gathers the logits.
  * Backward goes the other way round: sum_exp fills the gradient of the logits in one pass, then pick corrects one
@@ -11,7 +17,7 @@ static const struct json_field loss_fields[] = { LAYER_HEAD_FIELDS };
 static bool loss_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     struct graph *graph = builder->graph;
-    (void)fields;
+    const struct loss_layer *f = fields;
     int logits = builder->input, labels = graph->labels_value;
     int64_t positions = graph->values[logits].size[1];
     if (positions != graph->sequence)
@@ -22,6 +28,7 @@ static bool loss_build(struct graph_builder *builder, const struct model *model,
     int max = builder_value(builder, "max", "bt", ELEMENT_STATISTIC, false);
     int sum = builder_value(builder, "sum_exp", "bt", ELEMENT_STATISTIC, true);
     int pick = builder_value(builder, "pick", "bt", ELEMENT_STATISTIC, true);
+    int probabilities = f->fp32_logits ? builder_value(builder, "probabilities", "btv", ELEMENT_STATISTIC, false) : -1;
     int loss = builder_value(builder, "nll", "1", ELEMENT_STATISTIC, true);
     builder_segment(builder, KERNEL_LOGIT_MAX, "max", "btv^", OPERANDS({ logits, "btv" }), NO_OPERANDS,
                     OPERANDS({ max, "bt" }))
@@ -30,7 +37,7 @@ static bool loss_build(struct graph_builder *builder, const struct model *model,
                     OPERANDS({ pick, "bt" }))
         ->arguments.valid = model->vocab_size;
     builder_segment(builder, KERNEL_SUM_EXP, "sum_exp", "btv+", OPERANDS({ logits, "btv" }, { max, "bt" }), NO_OPERANDS,
-                    OPERANDS({ sum, "bt" }))
+                    OPERANDS({ sum, "bt" }, { probabilities, probabilities < 0 ? NULL : "btv" }))
         ->arguments.valid = model->vocab_size;
     builder_segment(
         builder, KERNEL_NLL, "nll", "b+t+",
@@ -50,7 +57,7 @@ const struct layer_kind loss_kind = {
     .doc = "Cross-entropy of the next token or the image's class, the mean over all targets of a step. The last layer.",
     .fields = loss_fields,
     .field_count = sizeof loss_fields / sizeof *loss_fields,
-    .fields_bytes = sizeof(struct layer_head),
+    .fields_bytes = sizeof(struct loss_layer),
     .defaults = &loss_defaults,
     .build = loss_build,
 };

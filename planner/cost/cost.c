@@ -51,6 +51,13 @@ static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const 
     return bytes;
 }
 
+/* Kept scores and probabilities pass through memory more than once: cost_compute() counts them. */
+static bool passes_often(const struct segment *segment, enum role role, int index)
+{
+    return role == ROLE_OUT &&
+           ((index == 2 && segment_keeps_scores(segment)) || (index == 1 && segment->kernel == KERNEL_SUM_EXP));
+}
+
 int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr,
                          const int64_t extents[MAX_AXES])
 {
@@ -58,7 +65,7 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
     int64_t sum = 0;
     for (int role = 0; role < ROLE_COUNT; role++) {
         for (int i = 0; i < MAX_OPERANDS; i++) {
-            if (!instr_has(instr, (enum role)role, i))
+            if (!instr_has(instr, (enum role)role, i) || passes_often(segment, (enum role)role, i))
                 continue;
             bool added = role_written(instr->phase, (enum role)role) && !(instr->define >> i & 1);
             int64_t bytes = operand_bytes(graph, dtype, segment, (enum role)role, i, extents);
@@ -67,6 +74,13 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
         }
     }
     return sum;
+}
+
+/* What one call of the segment computes in, where the plan says fp8. */
+static enum dtype dtype_of(const struct program *program, const struct segment *segment)
+{
+    bool product = segment->kernel == KERNEL_MATMUL && program->graph->layers[segment->layer].block >= 0;
+    return program->plan->dtype == DTYPE_FP8 && !product ? DTYPE_BF16 : program->plan->dtype;
 }
 
 static struct cost compute_cost(const struct facts *facts, const struct program *program, int stage,
@@ -80,7 +94,7 @@ static struct cost compute_cost(const struct facts *facts, const struct program 
     for (int type = 0; types >> type; type++) {
         if (!(types >> type & 1))
             continue;
-        struct cost cost = cost_compute(facts, type, segment, instr->phase, program->plan->dtype, extents, moved);
+        struct cost cost = cost_compute(facts, type, segment, instr->phase, dtype_of(program, segment), extents, moved);
         slowest = cost.ns >= slowest.ns ? cost : slowest;
     }
     return slowest;
@@ -383,6 +397,14 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
 {
     return cost_instr(facts, program, stage, instr).ns;
+}
+
+int64_t cost_issue_ns(const struct facts *facts, const struct instr *instr)
+{
+    const struct framework *framework = facts->framework;
+    if (!framework)
+        return 0;
+    return instr->lane == LANE_COMPUTE ? framework->issue_kernel_ns : framework->issue_transfer_ns;
 }
 
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)

@@ -14,6 +14,9 @@ struct cost {
  * the slowest of the types of device that the stage lives on, since the others wait for it. */
 struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
+/* Of the host, to issue the instruction; 0: the device never waits for it. Where the host is slower than the device,
+ * the device idles. */
+int64_t cost_issue_ns(const struct facts *facts, const struct instr *instr);
 /* A number of all that a collective of a stage's ranks costs by, beside the facts and who these ranks are; of all else
  * 0. */
 uint64_t cost_collective_key(const struct program *program, int stage, const struct instr *instr);

@@ -33,6 +33,34 @@ static struct shape matmul_shape(const struct segment *segment, enum phase phase
     return (struct shape){ rows, columns, fold, batch };
 }
 
+/* The product of queries and keys, of each head by itself. */
+static struct shape score_shape(const struct segment *segment, const int64_t extents[MAX_AXES])
+{
+    struct shape s = { 1, 1, 1, 1 };
+    for (int axis = 0; axis < segment->axis_count; axis++) {
+        enum axis_tag tag = segment->axes[axis].tag;
+        *(tag == TAG_SEQUENCE   ? &s.rows
+          : tag == TAG_KEY      ? &s.columns
+          : tag == TAG_HEAD_DIM ? &s.fold
+                                : &s.batch) *= (double)extents[axis];
+    }
+    return s;
+}
+
+/* Kept scores pass through memory between the products. Forward the first product writes them, scale with mask and
+ * softmax reads and writes them, dropout reads them and writes the result with its mask, the second product reads it.
+ * Backward the gradient of the dropped ones is written, dropout and softmax read it with what they kept and write it,
+ * and three products read. */
+static double score_bytes(const struct segment *segment, enum phase phase, enum dtype dtype,
+                          const int64_t extents[MAX_AXES])
+{
+    struct shape s = score_shape(segment, extents);
+    double each = (double)weight_bytes_per_element(dtype);
+    return segment_keeps_scores(segment)
+               ? s.rows * s.columns * s.batch * (phase == PHASE_FORWARD ? 6 * each + 1 : 9 * each + 1)
+               : 0;
+}
+
 /* Rate of the floating-point operations of one call; 0: the device does not compute in this dtype. */
 static double flops_rate(const struct device_type *device, const struct segment *segment, enum phase phase,
                          enum dtype dtype, const int64_t extents[MAX_AXES])
@@ -40,6 +68,10 @@ static double flops_rate(const struct device_type *device, const struct segment 
     double peak = device->matmul_flops_per_s[dtype];
     if (kernel_facts[segment->kernel].multiplies) {
         struct shape s = matmul_shape(segment, phase, extents);
+        return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);
+    }
+    if (segment_keeps_scores(segment)) {
+        struct shape s = score_shape(segment, extents);
         return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);
     }
     if (kernel_facts[segment->kernel].attends)
@@ -58,6 +90,17 @@ static bool corrects(double *stretch, bool *outside, const struct device_type *d
     return cost_matmul_stretch(stretch, outside, device, dtype, phase, s.rows, s.columns, s.fold);
 }
 
+/* A product in fp8 wants the gradient of its output as such, once by rows and once by columns; its input comes from the
+ * kernel before it, which writes it so. */
+static double cast_bytes(const struct segment *segment, enum phase phase, enum dtype dtype,
+                         const int64_t extents[MAX_AXES])
+{
+    struct shape s = { 0 };
+    if (dtype == DTYPE_FP8 && phase == PHASE_BACKWARD_INPUT && segment->kernel == KERNEL_MATMUL)
+        s = matmul_shape(segment, PHASE_FORWARD, extents);
+    return 4 * s.rows * s.columns * s.batch;
+}
+
 static double roofline_ns(const struct device_type *device, const struct segment *segment, enum phase phase,
                           enum dtype dtype, const int64_t extents[MAX_AXES], double moved_bytes)
 {
@@ -65,7 +108,9 @@ static double roofline_ns(const struct device_type *device, const struct segment
            rate = flops_rate(device, segment, phase, dtype, extents);
     bool outside;
     corrects(&stretch, &outside, device, segment, phase, dtype, extents);
-    return stretch * cost_roofline_ns(device, flops, rate, moved_bytes);
+    return stretch * cost_roofline_ns(device, flops, rate, moved_bytes) +
+           (score_bytes(segment, phase, dtype, extents) + cast_bytes(segment, phase, dtype, extents)) /
+               (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;
 }
 
 /* ---- from a measured shape to another ---- */
@@ -123,10 +168,34 @@ static bool scaled(const struct profile *profile, const struct device_type *devi
     return true;
 }
 
+/* How much longer the framework's kernels take than the device's best. */
+static double framework_stretch(const struct framework *framework, const struct device_type *device,
+                                const struct segment *segment, enum phase phase, enum dtype dtype,
+                                const int64_t extents[MAX_AXES])
+{
+    const struct kernel_facts *kernel = &kernel_facts[segment->kernel];
+    if (!framework || kernel->multiplies || segment_keeps_scores(segment))
+        return 1;
+    if (!kernel->attends)
+        return framework->passes;
+    double rate = flops_rate(device, segment, phase, dtype, extents), most = framework->attention_flops_per_s;
+    return most > 0 && rate > most ? rate / most : 1;
+}
+
 int cost_loaded(const struct cluster *cluster, int type)
 {
     const struct node_type *node = &cluster->types[type];
     return node->device.shared_host ? node->levels[0].fanout : 1;
+}
+
+/* What a loss that is not fused moves more. */
+static double loss_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
+                         const int64_t extents[MAX_AXES])
+{
+    if (!framework || segment->kernel != KERNEL_SUM_EXP)
+        return 0;
+    return operand_points(segment, &segment->in[0], extents) *
+           (double)(phase == PHASE_FORWARD ? framework->loss_forward_bytes : framework->loss_backward_bytes);
 }
 
 struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
@@ -153,6 +222,8 @@ struct cost cost_compute(const struct facts *facts, int type, const struct segme
     double stretch = 1;
     if (corrects(&stretch, &cost.extrapolated, device, segment, phase, dtype, extents))
         cost.origin = ORIGIN_FITTED;
-    cost.ns = cost_round_ns(roofline_ns(device, segment, phase, dtype, extents, (double)moved_bytes));
+    double bytes = (double)moved_bytes + loss_bytes(facts->framework, segment, phase, extents);
+    cost.ns = cost_round_ns(roofline_ns(device, segment, phase, dtype, extents, bytes) *
+                            framework_stretch(facts->framework, device, segment, phase, dtype, extents));
     return cost;
 }

@@ -276,6 +276,6 @@ bool varied_open(struct varied *out, const struct facts *facts, const struct var
     for (int t = 0; t < out->cluster->type_count; t++)
         set_rates(&out->cluster->types[t], variation, out->cluster->level_count,
                   facts_available_bytes(facts, original_type(variation, t)));
-    out->facts = (struct facts){ out->cluster, out->profile_count ? out->profiles[0] : NULL };
+    out->facts = (struct facts){ out->cluster, out->profile_count ? out->profiles[0] : NULL, facts->framework };
     return true;
 }

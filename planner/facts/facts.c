@@ -39,7 +39,7 @@ int64_t facts_timing_ns(const struct facts *facts, int type)
 
 struct facts facts_of_type(const struct facts *facts, int type, const struct cluster *alone)
 {
-    return (struct facts){ alone, facts_profile(facts, type) };
+    return (struct facts){ alone, facts_profile(facts, type), facts->framework };
 }
 
 static bool has_device(const struct cluster *cluster, const struct profile *profile)

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_FACTS_PROFILE_H
 #define CLEAVE_FACTS_PROFILE_H
 #include "planner/facts/cluster.h"
+#include "planner/facts/framework.h"
 #include "planner/facts/gpu_choice.h"
 #include "planner/facts/memory_parts.h"
 #include "planner/plan/dim.h"
@@ -106,6 +107,7 @@ int64_t collective_curve_ns(const struct collective_curve *curve, int64_t bytes,
 struct facts {
     const struct cluster *cluster;
     const struct profile *profile; /* NULL: analytic. Of a cluster of several types: a list by `next`, one per type */
+    const struct framework *framework; /* what runs the plan; NULL: cleave itself */
 };
 /* What was measured on a type of the cluster's; NULL: nothing. */
 const struct profile *facts_profile(const struct facts *facts, int type);

@@ -147,6 +147,8 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
 {
     const struct graph_layer *layer = &l->graph->layers[visit->layer];
     enum action_kind kind = visit->action.kind;
+    if (kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT)
+        lower_forward_again(l, visit->layer, visit->action.micro);
     for (int i = 0; i < layer->segment_count && !l->failed; i++) {
         int segment = layer->first_segment + (kind == ACTION_FORWARD ? i : layer->segment_count - 1 - i);
         if (lower_is_walked(l, segment)) {

@@ -216,13 +216,41 @@ void lower_forward_segment(struct lowering *l, int segment, const struct site *s
 }
 
 /* ---- recomputation ---- */
+/* What does not repeat is in no block. */
+static enum recompute mode_of(const struct lowering *l, int layer)
+{
+    enum recompute mode = (enum recompute)l->plan->layers[layer].recompute;
+    return mode == RECOMPUTE_BLOCK && l->graph->layers[layer].block < 0 ? RECOMPUTE_NONE : mode;
+}
+
+static bool recomputes_block(const struct lowering *l, int layer)
+{
+    return mode_of(l, layer) == RECOMPUTE_BLOCK;
+}
+
+/* Whether all that read the value compute it again with their block: layers of its own copy of the block, in the same
+ * chunk of this stage. */
+static bool stays_in_block(const struct lowering *l, int layer, int value)
+{
+    int chunk = lower_chunk_of(l, l->graph->layers[layer].first_segment);
+    bool read = false;
+    for (int slot = l->known.reader_head[value]; slot >= 0; slot = l->known.reader_next[slot]) {
+        int reader = slot / MAX_OPERANDS, other = l->graph->segments[reader].layer;
+        if (l->graph->layers[other].block != l->graph->layers[layer].block || !recomputes_block(l, other) ||
+            lower_chunk_of(l, reader) != chunk)
+            return false;
+        read = true;
+    }
+    return read;
+}
+
 static bool forgotten(const struct lowering *l, int segment, int value)
 {
     const struct segment *s = &l->graph->segments[segment];
-    int mode = l->plan->layers[s->layer].recompute;
+    enum recompute mode = mode_of(l, s->layer);
     if (value_leaves(l, value))
-        return false;
-    return mode == RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap);
+        return mode == RECOMPUTE_BLOCK && stays_in_block(l, s->layer, value);
+    return mode >= RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap);
 }
 
 bool lower_is_put_off(const struct lowering *l, int segment)
@@ -259,12 +287,12 @@ void lower_forget_values(struct lowering *l, const struct action *action)
     const struct segment_range *chunk = &l->here.chunks[action->chunk];
     for (int segment = chunk->first; segment < chunk->end && !l->failed; segment++) {
         const struct segment *s = &l->graph->segments[segment];
-        int mode = l->plan->layers[s->layer].recompute;
+        enum recompute mode = mode_of(l, s->layer);
         for (int o = 0; o < s->out_count && mode != RECOMPUTE_NONE; o++) {
             if (forgotten(l, segment, s->out[o].id)) {
                 for (int i = lower_first_version(l, false, s->out[o].id, micro); i >= 0; i = note_of(l, i)->next)
                     note_of(l, i)->live = false;
-            } else if (mode == RECOMPUTE_FULL && s->out[o].id != l->graph->loss_value) {
+            } else if (mode >= RECOMPUTE_FULL && s->out[o].id != l->graph->loss_value) {
                 forget_derived(l, s->out[o].id, micro);
             }
         }
@@ -272,8 +300,28 @@ void lower_forget_values(struct lowering *l, const struct action *action)
     for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
         int index, reader = first_reader(l, l->crossings.entering[i].value, &index);
         if (l->crossings.entering[i].chunk == action->chunk &&
-            l->plan->layers[l->graph->segments[reader].layer].recompute == RECOMPUTE_FULL)
+            mode_of(l, l->graph->segments[reader].layer) >= RECOMPUTE_FULL)
             forget_derived(l, l->crossings.entering[i].value, micro);
+    }
+}
+
+void lower_forward_again(struct lowering *l, int layer, int micro)
+{
+    const struct graph_layer *layers = l->graph->layers;
+    int first = layer, chunk = lower_chunk_of(l, layers[layer].first_segment);
+    if (!recomputes_block(l, layer) || !graph_needs_gradient(l->graph, layers[layer].output_value))
+        return;
+    while (first > 0 && layers[first - 1].block == layers[layer].block && recomputes_block(l, first - 1) &&
+           lower_chunk_of(l, layers[first - 1].first_segment) == chunk)
+        first--;
+    for (; first <= layer && !l->failed; first++) {
+        const struct graph_layer *again = &layers[first];
+        int value = l->graph->segments[again->first_segment].out[0].id;
+        struct layout base = lower_base_layouts(l, value).forward;
+        bool made = lower_find_version(l, false, value, micro, &base) >= 0; /* with a later layer of the block */
+        struct site site = { .phase = PHASE_FORWARD, .layer = first, .micro = micro, .again = true };
+        for (int i = 0; i < again->segment_count && !made; i++)
+            lower_forward_segment(l, again->first_segment + i, &site);
     }
 }
 
@@ -308,7 +356,8 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
 {
     const struct segment *s = &l->graph->segments[segment];
     uint8_t *recomputed = &l->known.recomputed[segment];
-    bool again = false;
+    bool again = pass == RECOMPUTED_FOR_INPUT && recomputes_block(l, s->layer) &&
+                 graph_needs_gradient(l->graph, l->graph->layers[s->layer].output_value);
     for (int o = 0; o < s->out_count; o++)
         again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);
     if (again && *recomputed == RECOMPUTED_NEVER)

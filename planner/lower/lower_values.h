@@ -17,6 +17,8 @@ int lower_materialize(struct lowering *l, int value, const struct layout *layout
 void lower_forward_segment(struct lowering *l, int segment, const struct site *site);
 /* Recomputation is this: versions are forgotten after the forward pass and asked for again by the backward pass. */
 void lower_forget_values(struct lowering *l, const struct action *action);
+/* Before the layer's backward pass: the forward pass of its block, up to and with it, as far as it is to run again. */
+void lower_forward_again(struct lowering *l, int layer, int micro);
 void lower_find_recomputed(struct lowering *l);
 /* Room for the next round of a ring: the operand's block one step further. */
 int lower_ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char *const plan_clock_names[CLOCK_COUNT + 1] = { "even", "work", NULL };
-const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", "full", NULL };
+const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", "full", "block", NULL };
 const char *const offload_names[OFFLOAD_COUNT + 1] = { "none", "activations", "optimizer", "both", NULL };
 const char *const reshard_names[RESHARD_COUNT + 1] = { "true", "false", NULL };
 

@@ -19,7 +19,11 @@ enum {
     PLAN_MAX_SLICES = 1 << 14
 };
 
-enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_COUNT };
+/* What of a layer is forgotten forward and computed again before its backward pass: what kernels make that are cheap;
+ * what does not leave the layer, of which what backward reads is made; or all of the copy of a repeated block that the
+ * layer belongs to but what enters the block, and then its whole forward pass runs again, as training frameworks do
+ * it (Chen et al. 2016). */
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_BLOCK, RECOMPUTE_COUNT };
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
 
 /* What a layer keeps in host memory while nobody reads it: activations from their last reader forward until backward,

@@ -200,6 +200,8 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     write_origin(w, "model", &context->model);
     write_origin(w, "cluster", &context->cluster);
     write_origin(w, "profile", &context->profile);
+    if (context->framework.source)
+        write_origin(w, "framework", &context->framework);
     write_origin(w, "options", &context->options);
     if (context->reserve)
         json_put_string(w, "reserve", context->reserve);
@@ -290,5 +292,7 @@ bool plan_context_check(const struct plan_context *file, const struct json *at, 
                        err) &&
            same_origin("profile", at, &file->profile, &now->profile,
                        "leave out --profile to use the plan's own, or plan anew: cleave plan MODEL --profile FILE",
-                       err);
+                       err) &&
+           same_origin("framework", at, &file->framework, &now->framework,
+                       "plan anew: cleave plan MODEL --framework NAME", err);
 }

@@ -17,6 +17,7 @@ struct plan_origin {
 }; /* source NULL: there was none */
 struct plan_context {
     struct plan_origin model, cluster, profile, options; /* options.source: the text of the options */
+    struct plan_origin framework;                        /* source NULL: cleave itself */
     const char *reserve; /* memory of each device that was to stay free, as --reserve has it; NULL: the devices' own */
     const char *cleave;  /* version that wrote the file */
 };

@@ -104,7 +104,7 @@ static bool read_origin(const struct json *at, struct arena *arena, struct plan_
 }
 
 struct context_fields {
-    const struct json *model, *cluster, *profile, *options;
+    const struct json *model, *cluster, *profile, *framework, *options;
     const char *reserve, *cleave;
 };
 #define CONTEXT(name, doc_)                                                                                            \
@@ -115,6 +115,7 @@ static const struct json_field context_fields[] = {
     CONTEXT(model, "Model the plan was made for."),
     CONTEXT(cluster, "Cluster the plan was made for."),
     CONTEXT(profile, "Profile the plan was made with, or null."),
+    CONTEXT(framework, "Framework that is to run the plan; absent: cleave itself."),
     CONTEXT(options, "Options of the search, or null."),
     { .key = "reserve",
       .type = FIELD_STRING,
@@ -139,6 +140,7 @@ static bool read_context(const struct json *at, struct plan_file *file, struct e
     return read_origin(in.model, &file->arena, &context->model, err) &&
            read_origin(in.cluster, &file->arena, &context->cluster, err) &&
            read_origin(in.profile, &file->arena, &context->profile, err) &&
+           read_origin(in.framework, &file->arena, &context->framework, err) &&
            read_origin(in.options, &file->arena, &context->options, err);
 }
 

@@ -160,6 +160,7 @@ static bool open_arrays(struct sample *s)
     s->passes = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->passes);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
+    s->issue = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->issue);
     return !arena_failed(a);
 }
 
@@ -465,6 +466,34 @@ static void settle_copies(struct sample *s)
     }
 }
 
+static int64_t beside_host(const struct framework *framework, int64_t device_ns, int64_t host_ns)
+{
+    return framework->blocks_launches ? device_ns + host_ns : max_i64(device_ns, host_ns);
+}
+
+/* The device waits for the host where that is slower: a pass takes at least as long as its instructions are issued, or
+ * as both together where the host waits for each. What a stage would win since layers differ is left to the simulator.
+ */
+static void settle_issue(struct sample *s, const struct facts *facts)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    memset(s->issue, 0, (size_t)s->graph->layer_count * sizeof *s->issue);
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        struct issue *issue = &s->issue[sample_layer_of(s, instr)];
+        bool step = instr->phase == PHASE_STEP || instr->micro < 0;
+        *(step                      ? &issue->step_ns
+          : instr_is_forward(instr) ? &issue->forward_ns
+                                    : &issue->backward_ns) += cost_issue_ns(facts, instr);
+    }
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        struct layer_price *price = &s->by_layer[l];
+        price->forward_ns = beside_host(facts->framework, price->forward_ns, s->issue[l].forward_ns);
+        price->backward_ns = beside_host(facts->framework, price->backward_ns, s->issue[l].backward_ns);
+        price->step_ns = beside_host(facts->framework, price->step_ns, s->issue[l].step_ns);
+    }
+}
+
 /* path_only: reductions take no time, so that one walk tells all; so it does where all of them come once, in the step.
  */
 static void price_path(struct sample *s, bool path_only)
@@ -503,6 +532,8 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
         sample_price_adding(s, facts, known);
     price_path(s, path_only);
     settle_copies(s);
+    if (!path_only && facts->framework)
+        settle_issue(s, facts);
     if (!path_only)
         sample_price_links(s, facts);
 }

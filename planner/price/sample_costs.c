@@ -1,5 +1,5 @@
-/* What a sample's instructions take. The kernels of layers of one class cost the same, of whatever size they are, and so
- * do collectives of as many bytes: each is priced once. */
+/* What a sample's instructions take. The kernels of layers of one class cost the same, of whatever size they are, and
+ * so do collectives of as many bytes: each is priced once. */
 #include "planner/price/sample_parts.h"
 #include "base/num.h"
 #include "planner/program/loss_walk.h"
@@ -85,8 +85,8 @@ bool sample_list_alike(struct sample *s)
     return good;
 }
 
-/* What a kernel's cost depends on beside itself: sizes of one rank, which are the same for any number of ranks that have
- * sequences of their own. Groups of ranks are those of the whole mesh. */
+/* What a kernel's cost depends on beside itself: sizes of one rank, which are the same for any number of ranks that
+ * have sequences of their own. Groups of ranks are those of the whole mesh. */
 static void set_sizes(const struct sample *s, const struct facts *facts, struct kernel_costs *known)
 {
     const struct mesh *mesh = &s->shape.mesh;

@@ -14,6 +14,11 @@ struct copies {
     int64_t step_out_ns, step_in_ns; /* once */
 };
 
+/* What the host takes to issue a layer's instructions. */
+struct issue {
+    int64_t forward_ns, backward_ns, step_ns;
+};
+
 /* One layer's pass: its gathers, as far as the list has come, and what the path sends. */
 struct layer_pass {
     int64_t issued_ns; /* of the lane */
@@ -53,6 +58,7 @@ struct sample {
                                      come and go */
     struct layer_price *by_layer; /* (layers) */
     struct copies *copies;        /* (layers) */
+    struct issue *issue;          /* (layers) */
 };
 
 static inline bool sample_on_path(const struct instr *instr)

@@ -178,6 +178,21 @@ static bool rest_follows(const struct search *s, int stage)
     return true;
 }
 
+/* The host issues a period in no more time than it lasts, and where it takes less, nothing from the cut on starts as
+ * late as it does because it was issued then: in the longer step the host is further ahead. */
+static bool issue_agrees(const struct search *s, int stage)
+{
+    const struct rank_timeline *rank = &s->timeline->ranks[stage];
+    const struct zone *z = &s->zones[stage];
+    if (!rank->issued_ns)
+        return true;
+    int64_t period_ns = rank->issued_ns[z->cut + z->length] - rank->issued_ns[z->cut];
+    bool agrees = period_ns <= s->ns;
+    for (int i = z->cut; agrees && period_ns < s->ns && i < rank->span_count; i++)
+        agrees = rank->spans[i].start_ns > rank->issued_ns[i];
+    return agrees;
+}
+
 static bool is_period(struct search *s)
 {
     bool found = true;
@@ -185,7 +200,7 @@ static bool is_period(struct search *s)
         found = program_opening_count(&s->program->stages[stage]) == 0 && find_zone(s, stage);
     found = found && cut(s);
     for (int stage = 0; found && stage < s->program->stage_count; stage++)
-        found = rest_follows(s, stage);
+        found = rest_follows(s, stage) && issue_agrees(s, stage);
     return found;
 }
 

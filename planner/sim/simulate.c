@@ -6,6 +6,7 @@
  * of the ranks.
  *
  * A SEND and its RECEIVE begin when both have come, and take both lanes for the cost: waiting before that is idle time.
+ * The host issues the rank's list in its order, as long as it takes for each; nothing starts before that.
  * Whoever sends more than fits into what a transport buffers waits for who receives it. Collectives inside a
  * stage have one representative and begin at once. NORM_REDUCE begins on all stages when the last has come and takes
  * the longest of their costs. */
@@ -45,6 +46,9 @@ struct sim_rank {
     struct machine machine;
     struct rate compute, communication;
     struct span *spans;           /* (instructions) */
+    int64_t *issued_ns;           /* (instructions) when the host has issued it; NULL: always before it can start */
+    int issued_count;             /* of which that is known */
+    int64_t host_ns;              /* when the host has issued them */
     uint8_t *state;               /* (instructions) enum state */
     int busy[LANE_COUNT];         /* the instruction on the lane of which the end is not known, or NOTHING */
     int64_t free_ns[LANE_COUNT];  /* when all before it on the lane has ended */
@@ -306,17 +310,47 @@ static bool issue_norm(struct sim *sim, int stage, int index, int64_t come_ns)
     return true;
 }
 
+/* The host waits for the instruction; false: until when is not known yet. */
+static bool host_waits(struct sim_rank *rank, int index)
+{
+    if (rank->state[index] != STATE_KNOWN)
+        return false;
+    rank->host_ns = max_i64(rank->host_ns, rank->spans[index].finish_ns);
+    return true;
+}
+
+/* Whether the moment is known at which the host has issued the instruction. What comes before it in the list is issued
+ * before, and may wait for messages, for which the host waits, too. */
+static bool is_issued(struct sim_rank *rank, int index)
+{
+    const struct durations *d = rank->sim->durations;
+    const struct stage_program *list = &rank->sim->program->stages[rank->machine.stage];
+    for (int at; rank->issued_ns && (at = rank->issued_count) <= index; rank->issued_count++) {
+        const struct instr *instr = &list->instrs[at];
+        for (int i = 0; d->host_waits >= HOST_WAITS_FOR_MESSAGES && i < instr->wait_count; i++) {
+            int wait = list->waits[instr->wait_first + i];
+            if (list->instrs[wait].op == OP_RECEIVE && !host_waits(rank, wait))
+                return false;
+        }
+        if (d->host_waits == HOST_WAITS_FOR_ALL && at > 0 &&
+            op_info[list->instrs[at - 1].op].traffic != TRAFFIC_MESSAGE && !host_waits(rank, at - 1))
+            return false;
+        rank->issued_ns[at] = rank->host_ns += d->issue_ns(d->self, instr);
+    }
+    return true;
+}
+
 static enum issue issue(void *self, int global_rank, int index, const struct instr *instr)
 {
     struct sim_rank *rank = self;
     struct sim *sim = rank->sim;
     int stage = rank->machine.stage;
     const int *waits = sim->program->stages[stage].waits + instr->wait_first;
-    int64_t start_ns = rank->free_ns[instr->lane];
     bool taken = true;
     (void)global_rank;
-    if (rank->busy[instr->lane] != NOTHING)
+    if (rank->busy[instr->lane] != NOTHING || !is_issued(rank, index))
         return ISSUE_BLOCKED;
+    int64_t start_ns = max_i64(rank->free_ns[instr->lane], rank->issued_ns ? rank->issued_ns[index] : 0);
     for (int i = 0; i < instr->wait_count; i++) {
         if (rank->state[waits[i]] != STATE_KNOWN)
             return ISSUE_BLOCKED;
@@ -341,6 +375,7 @@ static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
     if (opening == 0)
         return;
     machine_skip_opening(&rank->machine);
+    rank->issued_count = opening;
     memset(rank->state, STATE_KNOWN, (size_t)opening);
     for (int i = 0; i < opening; i++)
         rank->spans[i].start_ns = rank->spans[i].finish_ns = begin_ns;
@@ -398,14 +433,18 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         }
         rank->state = arena_alloc(&sim->arena, (size_t)count, sizeof *rank->state);
         rank->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->spans);
-        if (!rank->state || !rank->spans)
+        if (d->issue_ns)
+            rank->issued_ns = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->issued_ns);
+        if (!rank->state || !rank->spans || (d->issue_ns && !rank->issued_ns))
             return false;
+        rank->host_ns = begin_ns[s];
         skip_opening(rank, begin_ns[s]);
         sim->end_ns = max_i64(sim->end_ns, begin_ns[s]);
         timeline->ranks[s] = (struct rank_timeline){ .rank = first,
                                                      .stage = s,
                                                      .span_count = count,
                                                      .spans = rank->spans,
+                                                     .issued_ns = rank->issued_ns,
                                                      .peak_bytes = program->stages[s].arena_bytes };
         heap_put(sim, sim->heap_count++, s);
         mark(sim, s);
@@ -553,6 +592,8 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
                 end_ns[s] = max_i64(end_ns[s], span->finish_ns);
                 span->start_ns -= begin_ns[s];
                 span->finish_ns -= begin_ns[s];
+                if (timeline->ranks[s].issued_ns)
+                    timeline->ranks[s].issued_ns[k] -= begin_ns[s];
             }
             longest = max_i64(longest, end_ns[s] - begin_ns[s]);
         }

@@ -11,6 +11,9 @@
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err);
 
 struct pairing;
+/* What the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
+ * instruction but those of messages. */
+enum host_waits { HOST_WAITS_FOR_NOTHING, HOST_WAITS_FOR_MESSAGES, HOST_WAITS_FOR_ALL };
 /* Where durations come from: those of instructions alone. While compute and communication run beside each other on a
  * rank, each takes its factor times as long. */
 struct durations {
@@ -25,6 +28,10 @@ struct durations {
     const struct link_uses *(*links)(const void *self, const struct program *program, int stage,
                                      const struct instr *instr); /* NULL: none */
     int64_t link_count;
+    /* Of the host, to issue the instruction: a rank's instructions are issued one after another in the order of its
+     * list, and none starts before it is. May be NULL: the device never waits for the host. */
+    int64_t (*issue_ns)(const void *self, const struct instr *instr);
+    enum host_waits host_waits;
     const struct pairing *pairing; /* the program's; may be NULL: it is found for each simulation */
     /* The two factors of one stage's ranks, where stages differ; may be NULL: the two above. */
     void (*slow_down)(const void *self, const struct program *program, int stage, double *compute,

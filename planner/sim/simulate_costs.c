@@ -81,6 +81,11 @@ static const struct link_uses *cost_uses(const void *self, const struct program 
     return work_of(self, program, stage, instr)->uses;
 }
 
+static int64_t cost_issue(const void *self, const struct instr *instr)
+{
+    return cost_issue_ns(((const struct priced *)self)->facts, instr);
+}
+
 /* Of the types that the stage lives on, the slowest decides. */
 static void cost_slow_down(const void *self, const struct program *program, int stage, double *compute,
                            double *communication)
@@ -108,7 +113,13 @@ bool durations_open(struct durations *out, const struct facts *facts, const stru
                                .pairing = &priced->pairing,
                                .links = cost_uses,
                                .link_count = cost_link_count(facts->cluster, program->plan->rank_count),
-                               .slow_down = cost_slow_down };
+                               .slow_down = cost_slow_down,
+                               .issue_ns = facts->framework ? cost_issue : NULL };
+    const struct framework *framework = facts->framework;
+    if (framework)
+        out->host_waits = framework->blocks_launches      ? HOST_WAITS_FOR_ALL
+                          : framework->waits_for_messages ? HOST_WAITS_FOR_MESSAGES
+                                                          : HOST_WAITS_FOR_NOTHING;
     if (cost_check_host(facts->cluster, program->plan, err) && price_all(priced, program, err) &&
         pairing_build(&priced->pairing, program, err))
         return true;

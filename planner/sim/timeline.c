@@ -13,6 +13,7 @@ const char *const time_kind_names[TIME_KIND_COUNT + 1] = {
     [TIME_BUBBLE] = "bubble",
     [TIME_OPTIMIZER] = "optimizer",
     [TIME_HOST] = "host",
+    [TIME_ISSUE] = "issue",
 };
 
 void timeline_free(struct timeline *timeline)
@@ -92,6 +93,10 @@ void timeline_breakdown_between(const struct program *program, const struct time
             if (busy && !claimed)
                 kind = timeline_kind(&list->instrs[at[i]]);
             claimed |= busy;
+        }
+        if (!claimed && rank->issued_ns && at[0] < rank->span_count && rank->issued_ns[at[0]] > now) {
+            kind = TIME_ISSUE;
+            next = min_i64(next, rank->issued_ns[at[0]]);
         }
         ns[kind] += next - now;
     }

@@ -12,6 +12,7 @@ struct span {
 struct rank_timeline {
     int rank, stage, span_count;
     struct span *spans; /* (span_count) of each instruction of the stage */
+    int64_t *issued_ns; /* (span_count) simulated: when the host had issued it; NULL: it was never waited for */
     int64_t peak_bytes;
     struct rank_activity activity; /* borrowed from the timeline's arena; where nobody looked: nothing */
 };
@@ -45,7 +46,8 @@ enum time_kind {
     TIME_PP,
     TIME_BUBBLE,
     TIME_OPTIMIZER,
-    TIME_HOST, /* a copy to or from host memory */
+    TIME_HOST,  /* a copy to or from host memory */
+    TIME_ISSUE, /* nothing runs, and the host has not issued the next computation */
     TIME_KIND_COUNT
 };
 /* What the time of an instruction counts as. */

@@ -114,6 +114,8 @@ static bool add_known(struct workbench *bench, const struct config *config, cons
     for (int i = 0; !known && i < like->class_count * like->strategy_count; i++) {
         struct layer_price *own = &(*made)->prices[i];
         const struct layer_price *p = &like->prices[i];
+        if (like->strategies[i % like->strategy_count].layer.recompute == RECOMPUTE_BLOCK)
+            continue; /* passes of several layers run again at once: what they gather holds reductions up otherwise */
         own->forward_ns = max_i64(own->forward_ns, p->forward_ns);
         own->backward_ns = max_i64(own->backward_ns, p->backward_ns);
         own->step_ns = max_i64(own->step_ns, p->step_ns);

@@ -116,7 +116,7 @@ static bool check_choices(const struct space *space, struct error *err)
         return fail(err, "plan: bucket: expected the size of buckets of gradients, such as --fix bucket=4MiB, found "
                          "none");
     return (zero && recompute) || fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 "
-                                            "to 3, recompute none, selective or full");
+                                            "to 3, recompute none, selective, full or block");
 }
 
 static bool check_offload(const struct space *space, const struct cluster *cluster, struct error *err)

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!json_parse(&doc, "fuzz", (const char *)data, size, &err))
         return 0;
     must(claim_world(&model, &cluster, &err));
-    struct facts facts = { cluster, NULL };
+    struct facts facts = { .cluster = cluster };
     read_and_hold(json_root(doc), model, &facts);
     cluster_free(cluster);
     model_free(model);

@@ -1,0 +1,90 @@
+/* The JSON form of a framework. */
+#include "planner/facts/framework.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "models/kinds/layers.h"
+#include "models/model.h"
+#include <string.h>
+
+#define AT(member) offsetof(struct framework, member)
+#define ISSUE_NS .min = 0, .max = 1e9
+static const struct json_field table[] = {
+    { "name", FIELD_STRING, AT(name), .doc = "the framework's name; the file's name when absent" },
+    { "description", FIELD_STRING, AT(description), .required = true, .doc = "what it is, for people" },
+    { "source", FIELD_STRING, AT(source), .required = true, .doc = "where each number comes from" },
+    { "from_memory", FIELD_STRING, AT(from_memory), .doc = "the numbers that were not seen in a source" },
+    { "issue_kernel_ns", FIELD_INT, AT(issue_kernel_ns), ISSUE_NS,
+      .doc = "time of the host to issue one computation, with all kernels that it is made of; a device that is faster "
+             "waits. Absent: the device never waits for the host" },
+    { "issue_transfer_ns", FIELD_INT, AT(issue_transfer_ns), ISSUE_NS,
+      .doc = "likewise, one collective, message or copy" },
+    { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
+      .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
+    { "blocks_launches", FIELD_BOOL, AT(blocks_launches),
+      .doc = "the host waits for each computation before it issues the next (CUDA_LAUNCH_BLOCKING=1); absent: it runs "
+             "ahead" },
+    { "waits_for_messages", FIELD_BOOL, AT(waits_for_messages),
+      .doc = "the host waits for a message from another stage before it issues what reads it; absent: it runs ahead" },
+    { "attention_flops_per_s", FIELD_DOUBLE, AT(attention_flops_per_s), .min = 1, .max = 1e24,
+      .doc = "the most that its fused attention reaches on any device; absent: the device's own efficiencies alone" },
+    { "recomputes_blocks", FIELD_BOOL, AT(recomputes_blocks),
+      .doc = "full recomputation runs the whole forward pass of a block again; absent: what backward reads" },
+    { "loss_forward_bytes", FIELD_INT, AT(loss_forward_bytes), .min = 0, .max = 1000,
+      .doc = "that the loss moves for each logit forward, beside what a fused one does; absent: it is fused" },
+    { "loss_backward_bytes", FIELD_INT, AT(loss_backward_bytes), .min = 0, .max = 1000, .doc = "likewise backward" },
+    { "loss_keeps_fp32", FIELD_BOOL, AT(loss_keeps_fp32),
+      .doc = "probabilities of all logits are kept in fp32 until backward; absent: they are not" },
+    { "stores_scores", FIELD_BOOL, AT(stores_scores),
+      .doc = "attention keeps its scores in memory until backward, as before fused kernels; absent: it does not" },
+};
+
+const struct json_field *framework_fields(size_t *count)
+{
+    *count = sizeof table / sizeof *table;
+    return table;
+}
+
+/* A copy of its fields, which then are the layer's; NULL: out of memory. */
+static void *own_fields(struct model *model, struct layer *layer)
+{
+    void *own = arena_alloc(&model->arena, 1, layer->kind->fields_bytes);
+    if (own)
+        layer->fields = memcpy(own, layer->fields, layer->kind->fields_bytes);
+    return own;
+}
+
+bool framework_apply(const struct framework *framework, struct model *model)
+{
+    for (int l = 0; l < model->layer_count; l++) {
+        struct layer *layer = &model->layers[l];
+        bool attends = strcmp(layer->kind->name, "attention") == 0;
+        if (attends && framework->stores_scores) {
+            struct attention_layer *own = own_fields(model, layer);
+            if (!own)
+                return false;
+            own->stored_scores = !own->relative_table;
+        } else if (layer->kind->place == CHAIN_LOSS && framework->loss_keeps_fp32) {
+            struct loss_layer *own = own_fields(model, layer);
+            if (!own)
+                return false;
+            own->fp32_logits = true;
+        }
+    }
+    return true;
+}
+
+bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
+                    struct error *err)
+{
+    struct framework framework = { .name = name, .passes = 1, .hash = hash_bytes(HASH_START, text, length) };
+    struct json_doc *doc;
+    if (!json_parse(&doc, name, text, length, err))
+        return false;
+    bool good = json_read_fields(json_root(doc), table, sizeof table / sizeof *table, &framework, arena, err);
+    json_free(doc);
+    if (good && !(framework.name = arena_strdup(arena, framework.name)))
+        good = fail_memory(err);
+    if (good)
+        *out = framework;
+    return good;
+}

@@ -1,0 +1,33 @@
+/* What runs a plan: a training framework, as far as it decides what a step costs. A fact like a device, read once from
+ * planner/facts/frameworks/NAME.json, then const. */
+#ifndef CLEAVE_FACTS_FRAMEWORK_H
+#define CLEAVE_FACTS_FRAMEWORK_H
+#include "base/arena.h"
+#include "base/error.h"
+#include <stdint.h>
+
+struct framework {
+    const char *name, *description, *source;
+    const char *from_memory;      /* which of the numbers were not seen in a source; NULL: none */
+    int64_t issue_kernel_ns;      /* of the host, to issue one instruction of the compute lane */
+    int64_t issue_transfer_ns;    /* and one of any other lane: a collective, a message, a copy */
+    bool blocks_launches;         /* the host waits for each computation before it issues the next */
+    bool waits_for_messages;      /* the host waits until a message is there before it issues what reads it */
+    double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
+    double passes;                /* over memory for one of a fused element-wise kernel; at least 1 */
+    int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
+    bool loss_keeps_fp32;                            /* probabilities, until backward */
+    bool recomputes_blocks;                          /* what it calls full recomputation is RECOMPUTE_BLOCK */
+    bool stores_scores;                              /* attention keeps its matrix of scores until backward */
+    uint64_t hash;
+};
+/* Strings are kept in the arena. The name is the file's without its ending. */
+bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
+                    struct error *err);
+struct model;
+/* Makes of the model what the framework makes of it: layers keep what they keep there. False: out of memory. */
+bool framework_apply(const struct framework *framework, struct model *model);
+/* The field table of such a file, for `cleave schema`. */
+struct json_field;
+const struct json_field *framework_fields(size_t *count);
+#endif

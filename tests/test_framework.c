@@ -1,0 +1,246 @@
+/* What a framework changes: the clock against sums over the list, bytes and operations against closed forms. */
+#include "tests/fixed_choices.h"
+#include "planner/layout/layout.h"
+#include "planner/lower/lower.h"
+#include "planner/sim/simulate.h"
+#include "tests/toy_world.h"
+
+static struct framework framework_of(const char *members)
+{
+    struct framework out = { 0 };
+    struct error err = { 0 };
+    static struct arena arena; /* of static texts */
+    char text[512];
+    snprintf(text, sizeof text, "{\"description\": \"d\", \"source\": \"s\"%s}", members);
+    ck_assert_msg(framework_read(&out, &arena, "toy", text, strlen(text), &err), "%s", err.message);
+    return out;
+}
+
+struct job {
+    struct world world;
+    struct plan *plan;
+    struct graph *graph;
+    struct program *program;
+};
+
+static struct job job_open(const struct framework *framework, int stages, int recompute, enum dtype dtype)
+{
+    struct job job = { .world = world_open("1x2:toy", 80000000000, 3) };
+    struct error err = { 0 };
+    union fixed u = fixed_none();
+    struct space space = space_default(8, 0, dtype);
+    if (framework) {
+        job.world.facts.framework = framework;
+        ck_assert(framework_apply(framework, job.world.model));
+    }
+    u.stages = stages;
+    u.recompute = recompute;
+    u.micro = 1;
+    ck_assert_msg(fixed_choices_plan(&job.plan, &u, &space, job.world.model, &job.world.facts, &err) &&
+                      plan_graph(&job.graph, job.world.model, job.plan, &err) &&
+                      lower_program(&job.program, job.graph, job.plan, &err) && layout_program(job.program, &err),
+                  "%s", err.message);
+    return job;
+}
+
+static void job_close(struct job *job)
+{
+    program_free(job->program);
+    graph_free(job->graph);
+    plan_free(job->plan);
+    world_close(&job->world);
+}
+
+static int64_t step_ns(const struct job *job, int64_t kinds[TIME_KIND_COUNT])
+{
+    struct timeline *timeline = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(simulate(&timeline, &job->world.facts, job->program, &err), "%s", err.message);
+    int64_t ns = timeline->step_ns;
+    if (kinds)
+        timeline_breakdown(job->program, timeline, timeline_last_rank(timeline), kinds);
+    timeline_free(timeline);
+    return ns;
+}
+
+/* Sums over the list of the only stage. */
+static int64_t issue_sum_ns(const struct job *job)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < job->program->stages[0].instr_count; i++)
+        sum += cost_issue_ns(&job->world.facts, &job->program->stages[0].instrs[i]);
+    return sum;
+}
+
+/* One stage, two ranks: the compute lane waits for a host that is slow, which does not wait for it; for one that is
+ * fast never; where launches block both take turns. */
+START_TEST(host_issues_one_after_another)
+{
+    struct framework slow = framework_of(", \"issue_kernel_ns\": 50000000, \"issue_transfer_ns\": 20000000");
+    struct framework fast = framework_of(", \"issue_kernel_ns\": 0, \"issue_transfer_ns\": 0");
+    struct framework blocking = framework_of(", \"issue_kernel_ns\": 40000, \"issue_transfer_ns\": 0, "
+                                             "\"blocks_launches\": true");
+    struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               job = job_open(&slow, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    int64_t kinds[TIME_KIND_COUNT], alone_ns = step_ns(&plain, NULL), ns = step_ns(&job, kinds), last_ns = 0;
+    const struct stage_program *list = &job.program->stages[0];
+    for (int i = 0; i < list->instr_count; i++) {
+        int64_t own_ns = cost_instr_ns(&job.world.facts, job.program, 0, &list->instrs[i]);
+        last_ns = own_ns > last_ns ? own_ns : last_ns;
+    }
+    ck_assert_int_ge(ns, issue_sum_ns(&job));
+    ck_assert_int_le(ns, issue_sum_ns(&job) + last_ns);
+    ck_assert_int_gt(kinds[TIME_ISSUE], ns / 2);
+    job_close(&job);
+
+    job = job_open(&fast, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    ck_assert_int_eq(step_ns(&job, kinds), alone_ns);
+    ck_assert_int_eq(kinds[TIME_ISSUE], 0);
+    job_close(&job);
+
+    job = job_open(&blocking, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    int64_t expected_ns = issue_sum_ns(&job);
+    for (int i = 0; i < job.program->stages[0].instr_count; i++)
+        expected_ns += cost_instr_ns(&job.world.facts, job.program, 0, &job.program->stages[0].instrs[i]);
+    ck_assert_int_eq(step_ns(&job, NULL), expected_ns);
+    job_close(&job);
+    job_close(&plain);
+}
+END_TEST
+
+/* Of two stages: a host that waits for messages is never earlier than one that runs ahead. */
+START_TEST(hosts_that_wait_for_messages_are_later)
+{
+    struct framework ahead = framework_of(", \"issue_kernel_ns\": 30000");
+    struct framework waits = framework_of(", \"issue_kernel_ns\": 30000, \"waits_for_messages\": true");
+    struct job a = job_open(&ahead, 2, RECOMPUTE_NONE, DTYPE_BF16), w = job_open(&waits, 2, RECOMPUTE_NONE, DTYPE_BF16);
+    int64_t ahead_ns = step_ns(&a, NULL), waits_ns = step_ns(&w, NULL);
+    ck_assert_int_gt(waits_ns, ahead_ns);
+    /* One behind the other: no host works more than all of both would. */
+    ck_assert_int_le(waits_ns, 2 * ahead_ns);
+    job_close(&a);
+    job_close(&w);
+}
+END_TEST
+
+static int64_t value_bytes(const struct job *job, const char *ending, int micro)
+{
+    int64_t sum = 0;
+    for (int b = 0; b < job->program->buffer_count; b++) {
+        const struct buffer *buffer = &job->program->buffers[b];
+        if (buffer->kind != BUFFER_VALUE || buffer->is_weight || buffer->micro != micro)
+            continue;
+        const char *name = job->graph->values[buffer->id].name, *at = strstr(name, ending);
+        sum += at && strlen(at) == strlen(ending) ? buffer->bytes : 0;
+    }
+    return sum;
+}
+
+/* Korthikanti et al. 2022, equation 2: 5 a s^2 b bytes of a layer in 16 bit; and 4 bytes for a logit. */
+START_TEST(scores_and_probabilities_are_kept)
+{
+    struct framework keeps = framework_of(", \"stores_scores\": true, \"loss_keeps_fp32\": true");
+    struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               job = job_open(&keeps, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    const int64_t heads = 4, tokens = 64, blocks = 3, vocabulary = job.graph->vocab_padded;
+    ck_assert_int_eq(value_bytes(&plain, ".core_scores", 0), 0);
+    ck_assert_int_eq(value_bytes(&job, ".core_scores", 0), blocks * 5 * heads * tokens * tokens);
+    ck_assert_int_eq(value_bytes(&job, ".probabilities", 0), 4 * tokens * vocabulary);
+    ck_assert_int_gt(job.program->stages[0].arena_bytes, plain.program->stages[0].arena_bytes);
+    ck_assert_int_gt(step_ns(&job, NULL), step_ns(&plain, NULL));
+    job_close(&plain);
+    job_close(&job);
+}
+END_TEST
+
+/* Calls of one micro-batch, forward or again, of the layers of repeated blocks. */
+static int calls(const struct job *job, bool again)
+{
+    int count = 0;
+    for (int i = 0; i < job->program->stages[0].instr_count; i++) {
+        const struct instr *instr = &job->program->stages[0].instrs[i];
+        count += instr->op == OP_COMPUTE && instr->phase == PHASE_FORWARD && instr->micro == 0 &&
+                 instr->again == again && job->graph->layers[instr->layer].block >= 0;
+    }
+    return count;
+}
+
+/* All of a block's forward pass again, once, and nothing of what does not repeat; between the passes only what enters a
+ * block is kept, 2 bytes for each of its elements. */
+START_TEST(blocks_are_recomputed_whole)
+{
+    struct job job = job_open(NULL, 1, RECOMPUTE_BLOCK, DTYPE_BF16);
+    int all_again = 0, kept = 0, turn = -1;
+    const struct stage_program *list = &job.program->stages[0];
+    ck_assert_int_gt(calls(&job, false), 0);
+    ck_assert_int_eq(calls(&job, true), calls(&job, false));
+    for (int i = 0; i < list->instr_count; i++) {
+        all_again += list->instrs[i].micro == 0 && list->instrs[i].op == OP_COMPUTE && list->instrs[i].again;
+        if (turn < 0 && list->instrs[i].micro == 0 && list->instrs[i].phase == PHASE_BACKWARD_INPUT)
+            turn = i;
+    }
+    ck_assert_int_eq(all_again, calls(&job, true));
+    for (int b = 0; b < job.program->buffer_count; b++) {
+        const struct buffer *buffer = &job.program->buffers[b];
+        if (buffer->kind != BUFFER_VALUE || buffer->is_weight || buffer->micro != 0)
+            continue;
+        int producer = job.graph->values[buffer->id].producer, first = -1, last = -1;
+        for (int i = 0; i < list->instr_count; i++)
+            for (int role = 0; role < ROLE_COUNT; role++)
+                for (int k = 0; k < MAX_OPERANDS && list->instrs[i].op == OP_COMPUTE; k++)
+                    if (instr_operand(job.program, &list->instrs[i], (enum role)role, k) == b) {
+                        first = first < 0 ? i : first;
+                        last = i;
+                    }
+        bool of_block = producer >= 0 && job.graph->layers[job.graph->segments[producer].layer].block >= 0;
+        if (of_block && first < turn && last > turn) {
+            ck_assert_int_eq(buffer->bytes, 2 * 64 * 64);
+            kept++;
+        }
+    }
+    ck_assert_int_eq(kept, 3); /* two blocks' inputs that blocks made, and the head's */
+    job_close(&job);
+}
+END_TEST
+
+/* Stored and sent bytes are those of bf16; products of blocks are faster, all else takes as long. */
+START_TEST(fp8_is_of_the_products_of_blocks)
+{
+    struct job wide = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               job = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    double *peak = job.world.cluster->types[0].device.matmul_flops_per_s,
+           *wide_peak = wide.world.cluster->types[0].device.matmul_flops_per_s;
+    peak[DTYPE_BF16] = wide_peak[DTYPE_BF16] = 1e10; /* so slow that products are no matter of memory */
+    peak[DTYPE_FP8] = 2e10;
+    job.plan->dtype = DTYPE_FP8;
+    ck_assert_int_eq(weight_bytes_per_element(DTYPE_FP8), weight_bytes_per_element(DTYPE_BF16));
+    ck_assert_int_eq(optimizer_bytes_per_element(DTYPE_FP8), optimizer_bytes_per_element(DTYPE_BF16));
+    int faster = 0;
+    for (int i = 0; i < job.program->stages[0].instr_count; i++) {
+        const struct instr *instr = &job.program->stages[0].instrs[i];
+        int64_t ns = cost_instr_ns(&job.world.facts, job.program, 0, instr),
+                wide_ns = cost_instr_ns(&wide.world.facts, wide.program, 0, &wide.program->stages[0].instrs[i]);
+        const struct segment *segment = instr->op == OP_COMPUTE ? &job.graph->segments[instr->segment] : NULL;
+        bool product = segment && segment->kernel == KERNEL_MATMUL && job.graph->layers[segment->layer].block >= 0;
+        if (!product)
+            ck_assert_int_eq(ns, wide_ns);
+        faster += product && ns < wide_ns;
+    }
+    ck_assert_int_gt(faster, 0);
+    job_close(&wide);
+    job_close(&job);
+}
+END_TEST
+
+static Suite *framework_suite(void)
+{
+    Suite *suite = suite_create("framework");
+    CHECK_ADD(suite, host_issues_one_after_another);
+    CHECK_ADD(suite, hosts_that_wait_for_messages_are_later);
+    CHECK_ADD(suite, scores_and_probabilities_are_kept);
+    CHECK_ADD(suite, blocks_are_recomputed_whole);
+    CHECK_ADD(suite, fp8_is_of_the_products_of_blocks);
+    return suite;
+}
+
+CHECK_MAIN(framework_suite)
