@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "host/file.h"
 #include "models/layer_kind.h"
-#include "planner/export/trace.h"
+#include "peers/trace.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
 #include "planner/verify/verify.h"
@@ -147,7 +147,7 @@ bool inputs_framework(struct inputs *in, const char *name, struct error *err)
     if (!named_file(in, &frameworks, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
         !framework_read(&in->framework, &in->arena, path, text, length, err))
         return false;
-    if (!framework_apply(&in->framework, in->model))
+    if (!model_keep(in->model, in->framework.stores_scores, in->framework.loss_keeps_fp32))
         return fail_memory(err);
     in->facts.framework = &in->framework;
     in->context.framework =

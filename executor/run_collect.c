@@ -1,6 +1,7 @@
 /* What rank 0 collects: losses, steps' durations, the measured timeline. The compute lane never talks, so its channel
  * is free. */
 #include "executor/run_parts.h"
+#include "executor/settle.h"
 #include "host/clock.h"
 #include <math.h>
 #include <stdlib.h>

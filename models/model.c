@@ -1,5 +1,7 @@
 #include "base/num.h"
 #include "models/edges.h"
+#include "models/kinds/layers.h"
+#include "models/layer_kind.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,5 +190,33 @@ bool model_finish(struct model *model, const struct json *root, struct error *er
         return fail_memory(err);
     model->hash = hash_bytes(HASH_START, text, length);
     free(text);
+    return true;
+}
+
+/* A copy of its fields, which then are the layer's; NULL: out of memory. */
+static void *own_fields(struct model *model, struct layer *layer)
+{
+    void *own = arena_alloc(&model->arena, 1, layer->kind->fields_bytes);
+    if (own)
+        layer->fields = memcpy(own, layer->fields, layer->kind->fields_bytes);
+    return own;
+}
+
+bool model_keep(struct model *model, bool scores, bool probabilities)
+{
+    for (int l = 0; l < model->layer_count; l++) {
+        struct layer *layer = &model->layers[l];
+        struct attention_layer *attention;
+        struct loss_layer *loss;
+        if (scores && strcmp(layer->kind->name, "attention") == 0) {
+            if (!(attention = own_fields(model, layer)))
+                return false;
+            attention->stored_scores = !attention->relative_table;
+        } else if (probabilities && layer->kind->place == CHAIN_LOSS) {
+            if (!(loss = own_fields(model, layer)))
+                return false;
+            loss->fp32_logits = true;
+        }
+    }
     return true;
 }

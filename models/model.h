@@ -57,6 +57,9 @@ bool model_read(struct model **out, const char *name, const char *text, size_t l
                 struct error *err);
 /* Canonical native JSON, deterministic; caller frees. NULL when memory is short. */
 char *model_write(const struct model *model, size_t *length);
+/* Lets all attention without biases keep its scores, and the loss its probabilities in fp32, until backward: what was
+ * before fused kernels. The hash stays the description's. False: out of memory. */
+bool model_keep(struct model *model, bool scores, bool probabilities);
 void model_free(struct model *model);
 /* The top-level keys of the native format, for `cleave schema`. */
 const struct json_field *model_fields(size_t *count);

@@ -18,7 +18,7 @@ FLOOR = {"base": 1, "models": 2, "planner": 3, "peers": 4, "host": 5, "executor"
 # archive. program/ and plan/ share the vocabulary of dimensions and schedules: the plan names them, lower/ obeys them.
 PLANNER = {"knapsack": 1, "plan": 1, "facts": 2, "program": 3, "layout": 4, "cost": 4, "lower": 5, "verify": 5, "sim": 5,
            "space": 5, "price": 6, "cut": 7,
-           "tables": 8, "bound": 8, "estimate": 8, "pool": 9, "search": 10, "export": 6, "explain": 11, "check": 11}
+           "tables": 8, "bound": 8, "estimate": 8, "pool": 9, "search": 10, "explain": 11, "check": 11}
 # Symbols that a room never takes though the floors would let it: the checker shares prices and space with the search, and nothing
 # that solves, so that no mistake is made twice; the verifier shares nothing with what made the program.
 NEVER = {"layout": {"cost"}, "lower": {"cost", "verify", "sim", "space"}, "verify": {"cost", "lower", "sim", "space"},

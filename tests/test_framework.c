@@ -31,7 +31,7 @@ static struct job job_open(const struct framework *framework, int stages, int re
     struct space space = space_default(8, 0, dtype);
     if (framework) {
         job.world.facts.framework = framework;
-        ck_assert(framework_apply(framework, job.world.model));
+        ck_assert(model_keep(job.world.model, framework->stores_scores, framework->loss_keeps_fp32));
     }
     u.stages = stages;
     u.recompute = recompute;

@@ -3,7 +3,7 @@
 #include "tests/check.h"
 #include "tests/lowered_program.h"
 #include "planner/program/geometry.h"
-#include "planner/sim/timeline.h"
+#include "executor/settle.h"
 
 /* A timeline in which instruction i of rank r runs from 1000 i + 100 r to 1000 i + 900. */
 static struct timeline *staggered(const struct program *program)

@@ -2,7 +2,7 @@
 #include "tests/check.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "planner/export/trace.h"
+#include "peers/trace.h"
 #include "planner/layout/layout.h"
 #include "planner/sim/simulate.h"
 #include "tests/hand_program.h"

@@ -181,17 +181,3 @@ void ideals_sum(const struct ideals *ideals, const double *value, double *sum)
             if (ideals->up_ideal[k] == next)
                 sum[next++] = sum[i] + value[ideals->up_node[k]];
 }
-
-int ideals_find(const struct ideals *ideals, const uint64_t *bits)
-{
-    int at = 0;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int64_t k = ideals->first_up[at]; k < ideals->first_up[at + 1] && !moved; k++)
-            if (bits[ideals->up_node[k] / 64] >> (ideals->up_node[k] % 64) & 1) {
-                at = ideals->up_ideal[k];
-                moved = true;
-            }
-    }
-    return memcmp(bits, ideal_bits(ideals, at), (size_t)ideals->words * sizeof *bits) == 0 ? at : -1;
-}

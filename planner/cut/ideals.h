@@ -28,7 +28,4 @@ static inline bool ideal_has(const struct ideals *ideals, int index, int node)
 }
 /* sum[i] = sum of value over the nodes of ideal i: potentials, of which stages are differences. */
 void ideals_sum(const struct ideals *ideals, const double *value, double *sum);
-/* For tests and callers with sets of their own: index of the set, or -1. Binary search by size is not kept, so this
- * walks covers from the empty set: node_count steps. */
-int ideals_find(const struct ideals *ideals, const uint64_t *bits);
 #endif

@@ -2,9 +2,6 @@
 #include "planner/facts/framework.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "models/kinds/layers.h"
-#include "models/model.h"
-#include <string.h>
 
 #define AT(member) offsetof(struct framework, member)
 #define ISSUE_NS .min = 0, .max = 1e9
@@ -42,35 +39,6 @@ const struct json_field *framework_fields(size_t *count)
 {
     *count = sizeof table / sizeof *table;
     return table;
-}
-
-/* A copy of its fields, which then are the layer's; NULL: out of memory. */
-static void *own_fields(struct model *model, struct layer *layer)
-{
-    void *own = arena_alloc(&model->arena, 1, layer->kind->fields_bytes);
-    if (own)
-        layer->fields = memcpy(own, layer->fields, layer->kind->fields_bytes);
-    return own;
-}
-
-bool framework_apply(const struct framework *framework, struct model *model)
-{
-    for (int l = 0; l < model->layer_count; l++) {
-        struct layer *layer = &model->layers[l];
-        bool attends = strcmp(layer->kind->name, "attention") == 0;
-        if (attends && framework->stores_scores) {
-            struct attention_layer *own = own_fields(model, layer);
-            if (!own)
-                return false;
-            own->stored_scores = !own->relative_table;
-        } else if (layer->kind->place == CHAIN_LOSS && framework->loss_keeps_fp32) {
-            struct loss_layer *own = own_fields(model, layer);
-            if (!own)
-                return false;
-            own->fp32_logits = true;
-        }
-    }
-    return true;
 }
 
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,

@@ -24,9 +24,6 @@ struct framework {
 /* Strings are kept in the arena. The name is the file's without its ending. */
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
                     struct error *err);
-struct model;
-/* Makes of the model what the framework makes of it: layers keep what they keep there. False: out of memory. */
-bool framework_apply(const struct framework *framework, struct model *model);
 /* The field table of such a file, for `cleave schema`. */
 struct json_field;
 const struct json_field *framework_fields(size_t *count);

@@ -27,11 +27,6 @@ struct timeline {
     struct rank_timeline *ranks;
 };
 void timeline_free(struct timeline *timeline);
-/**
- * Measured timelines of all ranks on one clock: lets every transfer begin when the last of its partners came, so that
- * waiting counts as idle time and not as communication, as in the simulator.
- */
-bool timeline_settle(const struct program *program, struct timeline *timeline, struct error *err);
 /* The index of the rank whose last span ends last; 0 when there are no spans. */
 int timeline_last_rank(const struct timeline *timeline);
 /* Where the step's time goes on one rank: categories sum to the step. Compute lane busy time by kind; exposed

@@ -1,9 +1,9 @@
 /* In a measured timeline a transfer's span begins when its lane took it up, so that waiting for a partner looks like
  * moving bytes. Here each begins when the last of its partners came: what is left is the transfer, as the simulator has
  * it. */
+#include "executor/settle.h"
 #include "planner/program/geometry.h"
 #include "planner/program/pairing.h"
-#include "planner/sim/timeline.h"
 #include "base/num.h"
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "planner/export/trace.h"
+#include "peers/trace.h"
 #include "base/json.h"
 #include "planner/program/geometry.h"
 #include <stdio.h>
