@@ -16,7 +16,8 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
                 bool reversed, struct error *err)
 {
     struct space *space = &options->space;
-    space_as_framework(said, in->facts.framework);
+    if (in->facts.framework && in->facts.framework->recomputes_blocks)
+        space_recompute_blocks(said);
     if (said->schedule.count == 0 && said->chunks.values[0] > 1) /* chunks want the schedule that runs several */
         said->schedule = allowed_only(schedule_find("interleaved"));
     for (int i = 0; i < CHOICE_COUNT; i++)

@@ -250,23 +250,6 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
     return (!o->schedule || restrict_schedules(out, o->schedule, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
 
-static void blocks_for_full(struct allowed *allowed)
-{
-    for (int i = 0; i < allowed->count; i++)
-        if (allowed->values[i] == RECOMPUTE_FULL)
-            allowed->values[i] = RECOMPUTE_BLOCK;
-}
-
-void space_as_framework(struct space *space, const struct framework *framework)
-{
-    if (!framework || !framework->recomputes_blocks)
-        return;
-    blocks_for_full(&space->recompute);
-    for (int i = 0; i < space->rule_count; i++)
-        if (space->rules[i].choice == CHOICE_RECOMPUTE)
-            blocks_for_full(&space->rules[i].allowed);
-}
-
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,
                   struct error *err)
 {
@@ -283,7 +266,8 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     *out = space_default(o->batch, o->sequence, dtype);
     if (!space_apply(in, out, o, err))
         return false;
-    space_as_framework(out, in->facts.framework);
+    if (in->facts.framework && in->facts.framework->recomputes_blocks)
+        space_recompute_blocks(out);
     if (!o->clip && space_without_clipping(out))
         out->clip_norm = 0;
     return true;

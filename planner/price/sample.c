@@ -160,7 +160,6 @@ static bool open_arrays(struct sample *s)
     s->passes = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->passes);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
-    s->issue = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->issue);
     return !arena_failed(a);
 }
 
@@ -474,23 +473,13 @@ static int64_t beside_host(const struct framework *framework, int64_t device_ns,
 /* The device waits for the host where that is slower: a pass takes at least as long as its instructions are issued, or
  * as both together where the host waits for each. What a stage would win since layers differ is left to the simulator.
  */
-static void settle_issue(struct sample *s, const struct facts *facts)
+static void settle_issue(struct sample *s, const struct framework *framework)
 {
-    const struct stage_program *list = &s->program->stages[0];
-    memset(s->issue, 0, (size_t)s->graph->layer_count * sizeof *s->issue);
-    for (int k = 0; k < s->list_count; k++) {
-        const struct instr *instr = &list->instrs[s->listed[k]];
-        struct issue *issue = &s->issue[sample_layer_of(s, instr)];
-        bool step = instr->phase == PHASE_STEP || instr->micro < 0;
-        *(step                      ? &issue->step_ns
-          : instr_is_forward(instr) ? &issue->forward_ns
-                                    : &issue->backward_ns) += cost_issue_ns(facts, instr);
-    }
-    for (int l = 0; l < s->graph->layer_count; l++) {
+    for (int l = 0; framework && l < s->graph->layer_count; l++) {
         struct layer_price *price = &s->by_layer[l];
-        price->forward_ns = beside_host(facts->framework, price->forward_ns, s->issue[l].forward_ns);
-        price->backward_ns = beside_host(facts->framework, price->backward_ns, s->issue[l].backward_ns);
-        price->step_ns = beside_host(facts->framework, price->step_ns, s->issue[l].step_ns);
+        price->forward_ns = beside_host(framework, price->forward_ns, s->copies[l].issue_forward_ns);
+        price->backward_ns = beside_host(framework, price->backward_ns, s->copies[l].issue_backward_ns);
+        price->step_ns = beside_host(framework, price->step_ns, s->copies[l].issue_step_ns);
     }
 }
 
@@ -516,9 +505,12 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     for (int k = 0; !path_only && k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
+        struct copies *copies = &s->copies[sample_layer_of(s, instr)];
+        bool out = instr->lane == LANE_COPY_OUT, step = instr->phase == PHASE_STEP || instr->micro < 0;
+        *(step                      ? &copies->issue_step_ns
+          : instr_is_forward(instr) ? &copies->issue_forward_ns
+                                    : &copies->issue_backward_ns) += cost_issue_ns(facts, instr);
         if (instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN) {
-            struct copies *copies = &s->copies[sample_layer_of(s, instr)];
-            bool out = instr->lane == LANE_COPY_OUT;
             if (instr->phase == PHASE_STEP)
                 *(out ? &copies->step_out_ns : &copies->step_in_ns) += s->duration[i];
             else
@@ -532,10 +524,10 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
         sample_price_adding(s, facts, known);
     price_path(s, path_only);
     settle_copies(s);
-    if (!path_only && facts->framework)
-        settle_issue(s, facts);
-    if (!path_only)
-        sample_price_links(s, facts);
+    if (path_only)
+        return;
+    settle_issue(s, facts->framework);
+    sample_price_links(s, facts);
 }
 
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, struct kernel_costs *known,

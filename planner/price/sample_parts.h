@@ -8,15 +8,11 @@ struct tie {
     int buffer, layer;
 }; /* the layer uses a weight that an earlier one holds, or keeps gathered for both */
 
-/* Copies of one layer on the lanes to and from host memory. */
+/* What the host does for one layer: copies on the lanes to and from its memory, and issuing instructions. */
 struct copies {
     int64_t out_ns, in_ns;           /* every micro-batch */
     int64_t step_out_ns, step_in_ns; /* once */
-};
-
-/* What the host takes to issue a layer's instructions. */
-struct issue {
-    int64_t forward_ns, backward_ns, step_ns;
+    int64_t issue_forward_ns, issue_backward_ns, issue_step_ns;
 };
 
 /* One layer's pass: its gathers, as far as the list has come, and what the path sends. */
@@ -58,7 +54,6 @@ struct sample {
                                      come and go */
     struct layer_price *by_layer; /* (layers) */
     struct copies *copies;        /* (layers) */
-    struct issue *issue;          /* (layers) */
 };
 
 static inline bool sample_on_path(const struct instr *instr)

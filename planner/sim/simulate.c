@@ -46,9 +46,8 @@ struct sim_rank {
     struct machine machine;
     struct rate compute, communication;
     struct span *spans;           /* (instructions) */
-    int64_t *issued_ns;           /* (instructions) when the host has issued it; NULL: always before it can start */
-    int issued_count;             /* of which that is known */
-    int64_t host_ns;              /* when the host has issued them */
+    int64_t *issued_ns, host_ns;  /* (instructions) when the host has issued it, NULL: always in time; and the last */
+    int issued_count;             /* for which that is known */
     uint8_t *state;               /* (instructions) enum state */
     int busy[LANE_COUNT];         /* the instruction on the lane of which the end is not known, or NOTHING */
     int64_t free_ns[LANE_COUNT];  /* when all before it on the lane has ended */
@@ -282,12 +281,11 @@ static void wait_for_partner(struct sim *sim, int stage, int index, int64_t sinc
 static bool issue_end(struct sim *sim, int stage, int index, const struct instr *instr, int64_t come_ns)
 {
     int partner = sim->pairing->partner[stage][index], peer = instr->peer_stage;
-    bool sends = instr->op == OP_SEND;
+    int from = instr->op == OP_SEND ? stage : peer, send = from == stage ? index : partner;
     struct span *own = &sim->ranks[stage].spans[index], *other = &sim->ranks[peer].spans[partner];
     wait_for_partner(sim, stage, index, come_ns);
     if (sim->ranks[peer].state[partner] != STATE_WAITING)
         return true;
-    int from = sends ? stage : peer, send = sends ? index : partner;
     own->start_ns = other->start_ns = max_i64(come_ns, other->start_ns);
     mark(sim, peer);
     return run(sim, from, send, own->start_ns, duration(sim, from, send));
@@ -310,31 +308,24 @@ static bool issue_norm(struct sim *sim, int stage, int index, int64_t come_ns)
     return true;
 }
 
-/* The host waits for the instruction; false: until when is not known yet. */
-static bool host_waits(struct sim_rank *rank, int index)
-{
-    if (rank->state[index] != STATE_KNOWN)
-        return false;
-    rank->host_ns = max_i64(rank->host_ns, rank->spans[index].finish_ns);
-    return true;
-}
-
-/* Whether the moment is known at which the host has issued the instruction. What comes before it in the list is issued
- * before, and may wait for messages, for which the host waits, too. */
+/* Whether the moment is known at which the host has issued the instruction: behind those before it in the list, and
+ * behind what it waits for: the one before, or the messages that are read. */
 static bool is_issued(struct sim_rank *rank, int index)
 {
     const struct durations *d = rank->sim->durations;
     const struct stage_program *list = &rank->sim->program->stages[rank->machine.stage];
     for (int at; rank->issued_ns && (at = rank->issued_count) <= index; rank->issued_count++) {
         const struct instr *instr = &list->instrs[at];
-        for (int i = 0; d->host_waits >= HOST_WAITS_FOR_MESSAGES && i < instr->wait_count; i++) {
-            int wait = list->waits[instr->wait_first + i];
-            if (list->instrs[wait].op == OP_RECEIVE && !host_waits(rank, wait))
+        for (int i = at > 0 ? -1 : 0; i < instr->wait_count; i++) {
+            int other = i < 0 ? at - 1 : list->waits[instr->wait_first + i];
+            enum op op = list->instrs[other].op;
+            if (i < 0 ? d->host_waits != HOST_WAITS_FOR_ALL || op_info[op].traffic == TRAFFIC_MESSAGE
+                      : d->host_waits == HOST_WAITS_FOR_NOTHING || op != OP_RECEIVE)
+                continue;
+            if (rank->state[other] != STATE_KNOWN)
                 return false;
+            rank->host_ns = max_i64(rank->host_ns, rank->spans[other].finish_ns);
         }
-        if (d->host_waits == HOST_WAITS_FOR_ALL && at > 0 &&
-            op_info[list->instrs[at - 1].op].traffic != TRAFFIC_MESSAGE && !host_waits(rank, at - 1))
-            return false;
         rank->issued_ns[at] = rank->host_ns += d->issue_ns(d->self, instr);
     }
     return true;
@@ -346,11 +337,11 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
     struct sim *sim = rank->sim;
     int stage = rank->machine.stage;
     const int *waits = sim->program->stages[stage].waits + instr->wait_first;
-    bool taken = true;
     (void)global_rank;
     if (rank->busy[instr->lane] != NOTHING || !is_issued(rank, index))
         return ISSUE_BLOCKED;
     int64_t start_ns = max_i64(rank->free_ns[instr->lane], rank->issued_ns ? rank->issued_ns[index] : 0);
+    bool taken = true;
     for (int i = 0; i < instr->wait_count; i++) {
         if (rank->state[waits[i]] != STATE_KNOWN)
             return ISSUE_BLOCKED;
@@ -512,15 +503,6 @@ static bool is_done(const void *self, int stage, int index)
     return sim->ranks[stage].state[index] == STATE_KNOWN;
 }
 
-static bool all_done(const struct sim *sim)
-{
-    for (int s = 0; s < sim->program->stage_count; s++)
-        for (int i = 0; i < sim->program->stages[s].instr_count; i++)
-            if (!is_done(sim, s, i))
-                return false;
-    return true;
-}
-
 /* One step, each stage from its own moment on. */
 static bool simulate_step(struct timeline **out, const struct durations *durations, const struct program *program,
                           const int64_t *begin_ns, struct error *err)
@@ -542,7 +524,11 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
             share_links(&sim);
         more = ok && advance(&sim);
     }
-    ok = ok && (all_done(&sim) || stall_fail(program, sim.pairing, is_done, &sim, err));
+    bool done = true;
+    for (int s = 0; ok && s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            done &= is_done(&sim, s, i);
+    ok = ok && (done || stall_fail(program, sim.pairing, is_done, &sim, err));
     if (ok) {
         timeline->origin = TIMELINE_SIMULATED;
         timeline->step_ns = sim.end_ns;
@@ -556,22 +542,9 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
 }
 
 /* ---- steps that run into each other ---- */
-/* The next step begins on each stage where this one ended, the first of them at 0. True: nothing has changed against
- * this step, so that all further ones are like it. */
-static bool begin_next(const int64_t *end_ns, int64_t *begin_ns, int stages)
-{
-    int64_t first = end_ns[0];
-    bool same = true;
-    for (int s = 1; s < stages; s++)
-        first = min_i64(first, end_ns[s]);
-    for (int s = 0; s < stages; s++) {
-        same &= begin_ns[s] == end_ns[s] - first;
-        begin_ns[s] = end_ns[s] - first;
-    }
-    return same;
-}
-
-/* Step after step until they repeat; where they take turns in lasting a little longer and shorter, some steps more. */
+/* Step after step until they repeat: the next begins on each stage where this one ended, the first of them at 0, and
+ * where nothing has changed against this one all further ones are like it. Where they take turns in lasting a little
+ * longer and shorter, some steps more. */
 static bool simulate_steady(struct timeline **out, const struct durations *durations, const struct program *program,
                             int64_t *begin_ns, int64_t *end_ns, struct error *err)
 {
@@ -598,7 +571,14 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
             longest = max_i64(longest, end_ns[s] - begin_ns[s]);
         }
         timeline->step_ns = longest;
-        same = begin_next(end_ns, begin_ns, stages);
+        int64_t first_ns = INT64_MAX;
+        for (int s = 0; s < stages; s++)
+            first_ns = min_i64(first_ns, end_ns[s]);
+        same = true;
+        for (int s = 0; s < stages; s++) {
+            same &= begin_ns[s] == end_ns[s] - first_ns;
+            begin_ns[s] = end_ns[s] - first_ns;
+        }
     }
     *out = timeline;
     return true;

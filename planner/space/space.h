@@ -162,6 +162,8 @@ bool space_layer_allows(const struct space *space, int layer, const struct mesh 
 /* Whether one of these values is the group of data-parallel ranks over which the layer shards on the mesh: 0 is all
  * ranks that could. */
 bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, const struct plan_layer *layer);
+/* Full recomputation becomes that of whole blocks, wherever it is allowed. */
+void space_recompute_blocks(struct space *space);
 /* Which layers have equal rules: the rules that count for the layer, as bits. */
 unsigned space_rules_of(const struct space *space, int layer);
 /* What any layer may choose from; everything where count is 0. */

@@ -18,6 +18,16 @@ const struct allowed *space_layer_allowed(const struct space *space, int layer, 
     return rule >= 0 ? &space->rules[rule].allowed : &space->range[choice];
 }
 
+void space_recompute_blocks(struct space *space)
+{
+    for (int i = -1; i < space->rule_count; i++) {
+        struct allowed *allowed = i < 0 ? &space->recompute : &space->rules[i].allowed;
+        for (int k = 0; k < allowed->count && (i < 0 || space->rules[i].choice == CHOICE_RECOMPUTE); k++)
+            if (allowed->values[k] == RECOMPUTE_FULL)
+                allowed->values[k] = RECOMPUTE_BLOCK;
+    }
+}
+
 unsigned space_rules_of(const struct space *space, int layer)
 {
     unsigned rules = 0;
