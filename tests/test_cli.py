@@ -80,7 +80,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "reshard=no"], "reshard: expected true or false, or 1 or 0; found 'no'"),
         ([*plan, "--fix", "sp=2"], "sp: expected true or false, or 1 or 0; found '2'"),
         ([*plan, "--fix", "layer[0].resharding=false"], "known: tp, sp, hsdp, zero, recompute, offload, slices, reshard"),
-        ([*plan, "--space", "recompute=some"], "expected one of none, selective, full; found 'some'"),
+        ([*plan, "--space", "recompute=some"], "expected one of none, selective, full, block; found 'some'"),
         ([*plan, "--schedule", "gpipee"], "--schedule: schedule: expected one of 1f1b, gpipe"),
         ([*plan, "--schedule", ""], "--schedule: schedule needs a value"),
         ([*plan, "--dtype", "fp12"], "--dtype: expected one of fp32"),
