@@ -110,17 +110,20 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
                     "%s: no such plan file; to explain the plan for a model, give --cluster and --batch as to "
                     "cleave plan",
                     path);
-    if (o->sequence || o->dtype)
+    if (o->sequence || o->dtype || o->framework)
         return fail(err,
-                    "--seq and --dtype belong to a model; %s is a plan, which has its own (explain a model: give "
-                    "--batch too)",
+                    "--seq, --dtype and --framework belong to a model; %s is a plan, which has its own (explain a "
+                    "model: give --batch too)",
                     path);
     if (!inputs_plan(&g->in, path, g->a->model, o->cluster, &o->profiles, err) ||
         !inputs_has_profile(&g->in, path, err) || (o->profiles.count == 0 && !same_profile(&g->in, path, err)))
         return false;
     *plan = g->in.plan_file->plan;
     *space = explain_space(*plan);
-    return space_apply(&g->in, space, o, err);
+    if (!space_apply(&g->in, space, o, err))
+        return false;
+    space_as_run(space, &g->in);
+    return true;
 }
 
 /* ---- what the plan could choose from besides ---- */

@@ -16,8 +16,7 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
                 bool reversed, struct error *err)
 {
     struct space *space = &options->space;
-    if (in->facts.framework && in->facts.framework->recomputes_blocks)
-        space_recompute_blocks(said);
+    space_as_run(said, in);
     if (said->schedule.count == 0 && said->chunks.values[0] > 1) /* chunks want the schedule that runs several */
         said->schedule = allowed_only(schedule_find("interleaved"));
     for (int i = 0; i < CHOICE_COUNT; i++)

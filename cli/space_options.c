@@ -250,6 +250,12 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
     return (!o->schedule || restrict_schedules(out, o->schedule, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
 
+void space_as_run(struct space *space, const struct inputs *in)
+{
+    if (in->facts.framework && in->facts.framework->recomputes_blocks)
+        space_recompute_blocks(space);
+}
+
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,
                   struct error *err)
 {
@@ -266,8 +272,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     *out = space_default(o->batch, o->sequence, dtype);
     if (!space_apply(in, out, o, err))
         return false;
-    if (in->facts.framework && in->facts.framework->recomputes_blocks)
-        space_recompute_blocks(out);
+    space_as_run(out, in);
     if (!o->clip && space_without_clipping(out))
         out->clip_norm = 0;
     return true;

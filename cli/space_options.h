@@ -54,6 +54,8 @@ struct space_options {
 /* Reads cluster, profiles and the model, and fills the space. */
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *options,
                   struct error *err);
+/* Choices as the framework understands them, if one runs the plan. */
+void space_as_run(struct space *space, const struct inputs *in);
 /* The part of it that does not name inputs: reserve and restrictions, on inputs that were read and a space that was
  * filled. */
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *options, struct error *err);

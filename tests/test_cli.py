@@ -548,7 +548,7 @@ def explains(folder):
     for arguments, pattern in [
             (["explain", "tiny-gpt"], "no such plan file.*--cluster and --batch"),
             (["explain", plan, "--part", "all"], "--part: expected one of versus, alternatives, what-if, robustness; found 'all'"),
-            (["explain", plan, "--seq", 8], "--seq and --dtype belong to a model"),
+            (["explain", plan, "--seq", 8], "--seq, --dtype and --framework belong to a model"),
             (["explain", plan, "--versus", "zeor=2", "--part", "what-if"], "--versus: unknown key 'zeor'; did you mean zero"),
             (["explain", plan, "--cluster", "1x4:cpu"], "made for cluster 1x2:cpu"),
             (["explain", plan, "--model", "tiny-llama"], "made for model")]:
@@ -620,4 +620,34 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
-main(usage, wrong_usages, nothing_divides, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, outputs)
+def frameworks(folder):
+    """A plan keeps what runs it: predicted, checked, explained and run as such, under cleave's own name as without."""
+    plan, own, words = folder / "framework.json", folder / "own.json", ["tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8]
+    report = {name: json.loads(run("plan", *words, *(["--framework", name] if name else []), "--json", "-o", path).stdout)["predicted"]
+              for name, path in (("megatron-lm", plan), ("cleave", own), (None, folder / "none.json"))}
+    check("cleave is what runs a plan anyway", own.read_text() == (folder / "none.json").read_text())
+    check("a framework takes its time", report["megatron-lm"]["step_s"] > report["cleave"]["step_s"] and
+          report["megatron-lm"]["breakdown_s"]["issue"] > 0 == report["cleave"]["breakdown_s"].get("issue", 0), report)
+    check("the plan names it", json.loads(plan.read_text())["context"]["framework"]["source"] == "megatron-lm")
+    simulated = json.loads(expect("simulate under a framework", 0, "", "simulate", plan, "--json").stdout)
+    check("simulated as predicted", simulated["step_s"] == report["megatron-lm"]["step_s"], simulated)
+    expect("check under a framework", 0, "as it says", "check", plan)
+    explained = run("explain", plan, "--part", "versus", "--versus", "zero=3")
+    check("explain seeks where plan did", explained.returncode == 0 and "note" not in explained.stderr and "issue" in explained.stdout, explained)
+    expect("run what a framework's plan says", 0, "loss", "run", plan, "--steps", 1)
+    estimate = ["estimate", *words, "--recompute", "full", "-o", folder / "full.json"]
+    run(*estimate, "--framework", "megatron-lm")
+    check("full is of blocks there", {layer["recompute"] for layer in json.loads((folder / "full.json").read_text())["decisions"]["layers"]} == {"block"})
+    expect("no such framework", 2, "framework 'megatron-x': neither a file nor a framework of the catalogue; did you mean megatron-lm|which has: .*megatron-lm",
+           "estimate", *words, "--framework", "megatron-x")
+    bad = folder / "bad.json"
+    bad.write_text('{"description": "d", "source": "s", "passes": 0.5}')
+    expect("a framework's number out of range", 2, "bad.json:1:.*passes", "estimate", *words, "--framework", bad)
+    gone = json.loads(plan.read_text())
+    gone["context"]["framework"]["source"] = "nobody-knows-it"
+    moved = folder / "moved-framework.json"
+    moved.write_text(json.dumps(gone))
+    expect("a plan's framework is gone", 2, "context.framework|framework 'nobody-knows-it'", "show", moved)
+
+
+main(usage, wrong_usages, nothing_divides, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, outputs, frameworks)
