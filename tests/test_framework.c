@@ -79,7 +79,7 @@ START_TEST(host_issues_one_after_another)
     struct framework slow = framework_of(", \"issue_kernel_ns\": 50000000, \"issue_transfer_ns\": 20000000");
     struct framework fast = framework_of(", \"issue_kernel_ns\": 0, \"issue_transfer_ns\": 0");
     struct framework blocking = framework_of(", \"issue_kernel_ns\": 40000, \"issue_transfer_ns\": 0, "
-                                             "\"blocks_launches\": true");
+                                             "\"host_waits_for\": \"all\"");
     struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
                job = job_open(&slow, 1, RECOMPUTE_NONE, DTYPE_BF16);
     int64_t kinds[TIME_KIND_COUNT], alone_ns = step_ns(&plain, NULL), ns = step_ns(&job, kinds), last_ns = 0;
@@ -112,7 +112,7 @@ END_TEST
 START_TEST(hosts_that_wait_for_messages_are_later)
 {
     struct framework ahead = framework_of(", \"issue_kernel_ns\": 30000");
-    struct framework waits = framework_of(", \"issue_kernel_ns\": 30000, \"waits_for_messages\": true");
+    struct framework waits = framework_of(", \"issue_kernel_ns\": 30000, \"host_waits_for\": \"messages\"");
     struct job a = job_open(&ahead, 2, RECOMPUTE_NONE, DTYPE_BF16), w = job_open(&waits, 2, RECOMPUTE_NONE, DTYPE_BF16);
     int64_t ahead_ns = step_ns(&a, NULL), waits_ns = step_ns(&w, NULL);
     ck_assert_int_gt(waits_ns, ahead_ns);

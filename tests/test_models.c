@@ -398,7 +398,7 @@ END_TEST
 START_TEST(bytes_per_element)
 {
     static const int want[DTYPE_COUNT][4] = {
-        { 4, 4, 8, 4 }, { 8, 8, 16, 8 }, { 2, 4, 12, 2 }, { 2, 4, 12, 2 }, { 1, 4, 12, 1 }
+        { 4, 4, 8, 4 }, { 8, 8, 16, 8 }, { 2, 4, 12, 2 }, { 2, 4, 12, 2 }, { 2, 4, 12, 2 }
     };
     for (int i = 0; i < DTYPE_COUNT; i++) {
         enum dtype dtype = (enum dtype)i;

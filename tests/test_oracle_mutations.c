@@ -318,6 +318,12 @@ static const struct explained {
       6,
       DIM_none,
       false },
+    { REASON_AGAIN,
+      0,
+      { .dp = 1, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .recompute = RECOMPUTE_BLOCK },
+      0,
+      0,
+      false },
 };
 enum { EXPLAINED = sizeof explained / sizeof *explained };
 

@@ -13,8 +13,10 @@ static int recompute_of(int way, int layer)
 
 static const char *way_name(int way)
 {
-    static const char *const mixed[] = { "none, selective, full by turns", "selective, full, none by turns",
-                                         "full, none, selective by turns" };
+    static const char *const mixed[] = { "none, selective, full, block by turns",
+                                         "selective, full, block, none by turns",
+                                         "full, block, none, selective by turns",
+                                         "block, none, selective, full by turns" };
     return way < MIXED ? recompute_names[way] : mixed[way - MIXED];
 }
 
@@ -54,13 +56,14 @@ static int again_count(const struct program *program)
     return count;
 }
 
-/* Selectively, only of attention. */
+/* Selectively, only of attention; by blocks, only of what repeats. */
 static bool forgets(const struct graph *graph, int way)
 {
     for (int i = 0; i < graph->segment_count; i++) {
         const struct segment *s = &graph->segments[i];
         int recompute = recompute_of(way, s->layer);
-        if (recompute == RECOMPUTE_FULL || (recompute == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap))
+        if ((recompute == RECOMPUTE_BLOCK && graph->layers[s->layer].block >= 0) || recompute == RECOMPUTE_FULL ||
+            (recompute == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap))
             return true;
     }
     return false;

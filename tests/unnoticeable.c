@@ -226,13 +226,38 @@ static bool is_of_own_part(const struct moved *m)
            needs_own_part(&spot, m->instr->atoms);
 }
 
+/* A block's forward pass runs again to its end, of which backward reads nothing. */
+static bool is_read_by_nobody(const struct spot *spot)
+{
+    struct spot reader = *spot;
+    bool nobody = true;
+    while (nobody && (reader.after = next_reader(&reader)) >= 0) {
+        const struct instr *instr = instr_at(reader.program, reader.stage, reader.after);
+        struct access access;
+        struct spot made = reader;
+        nobody = instr->again;
+        for (struct access_walk walk = access_walk(reader.program, instr); nobody && access_next(&walk, &access);) {
+            made.buffer = access.buffer;
+            nobody = !access.writes || is_read_by_nobody(&made);
+        }
+    }
+    return nobody;
+}
+
+static bool is_of_what_runs_again(const struct moved *m)
+{
+    const struct spot spot = { m->program, m->stage, m->index, m->destination };
+    return m->instr->again && m->destination >= 0 && is_read_by_nobody(&spot);
+}
+
 /* ---- the reason ---- */
 static const struct {
     enum reason reason;
     bool (*holds)(const struct moved *moved);
 } needless[] = {
-    { REASON_ONE_RANK, is_norm_of_one_rank }, { REASON_POSITIONS, is_of_positions }, { REASON_LABELS, is_of_labels },
-    { REASON_POINTS, is_of_points },          { REASON_OWN_PART, is_of_own_part },
+    { REASON_ONE_RANK, is_norm_of_one_rank }, { REASON_POSITIONS, is_of_positions },
+    { REASON_LABELS, is_of_labels },          { REASON_POINTS, is_of_points },
+    { REASON_OWN_PART, is_of_own_part },      { REASON_AGAIN, is_of_what_runs_again },
 };
 
 const char *const reason_names[REASON_COUNT] = {
@@ -243,6 +268,7 @@ const char *const reason_names[REASON_COUNT] = {
     [REASON_POSITIONS] = "each rank has the positions of its own tokens",
     [REASON_LABELS] = "all labels lie in that rank's part of the vocabulary whose loss counts",
     [REASON_POINTS] = "each rank has the pixels that its windows of one pixel see",
+    [REASON_AGAIN] = "it is at the end of what runs again, which backward does not read",
     [REASON_OWN_PART] = "of what is made of it each rank needs the part that it had",
 };
 

@@ -12,6 +12,7 @@ enum reason {
     REASON_LABELS,
     REASON_POINTS,
     REASON_OWN_PART,
+    REASON_AGAIN,
     REASON_COUNT
 };
 extern const char *const reason_names[REASON_COUNT];

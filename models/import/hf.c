@@ -101,7 +101,7 @@ static bool read_qwen2(const struct json *root, struct hf_parts *p, struct error
 
 bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err)
 {
-    static const struct layer_head loss = { 0 };
+    static const struct loss_layer loss = { 0 };
     return model_add_block(model, 1, root, err) &&
            model_add_layer(model, layer_kind_find("embedding"), &p->embedding, root, err) &&
            model_add_block(model, p->blocks, root, err) &&

@@ -97,7 +97,7 @@ static bool read_deepseek(const struct json *root, struct hf_parts *p, struct er
 
 static bool add_experts(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err)
 {
-    static const struct layer_head loss = { 0 };
+    static const struct loss_layer loss = { 0 };
     bool ok = model_add_block(model, 1, root, err) &&
               model_add_layer(model, layer_kind_find("embedding"), &p->embedding, root, err);
     if (ok && p->dense_blocks)

@@ -30,7 +30,7 @@ static bool read_gpt_neox(const struct json *root, struct hf_parts *p, struct er
 /* One copy: attention and mlp of what enters it, then the sum of the three. */
 static bool add_branches(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err)
 {
-    static const struct layer_head loss = { 0 };
+    static const struct loss_layer loss = { 0 };
     static const struct add_layer sum = { .head.name = "sum" };
     const struct layer_source entry = { "entry", root };
     const struct layer_source terms[] = { { "entry", root }, { "attention", root }, { "mlp", root } };

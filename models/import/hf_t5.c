@@ -79,7 +79,7 @@ static bool add_encoder(struct model *model, const struct hf_parts *p, const str
 
 static bool add_t5(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err)
 {
-    static const struct layer_head loss = { 0 };
+    static const struct loss_layer loss = { 0 };
     const struct layer_source memory[] = { { "previous", root }, { "encoder", root } };
     struct embedding_layer embedding = p->embedding;
     struct attention_layer attention = p->attention, cross;

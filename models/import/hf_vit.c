@@ -48,7 +48,7 @@ static bool read_vit(const struct json *root, struct hf_parts *p, struct error *
 
 static bool add_vit(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err)
 {
-    static const struct layer_head loss = { 0 };
+    static const struct loss_layer loss = { 0 };
     static const struct pool_layer pool = { .pool = POOL_FIRST };
     return model_add_block(model, 1, root, err) &&
            model_add_layer(model, layer_kind_find("patches"), &p->patches, root, err) &&

@@ -65,7 +65,9 @@ static double score_bytes(const struct segment *segment, enum phase phase, enum 
 static double flops_rate(const struct device_type *device, const struct segment *segment, enum phase phase,
                          enum dtype dtype, const int64_t extents[MAX_AXES])
 {
-    double peak = device->matmul_flops_per_s[dtype];
+    double peak = device->matmul_flops_per_s[dtype], fp8 = device->fp8_matmul_efficiency;
+    if (dtype == DTYPE_FP8 && fp8 > 0) /* products alone are in fp8 */
+        peak *= fp8 / device->matmul_efficiency;
     if (kernel_facts[segment->kernel].multiplies) {
         struct shape s = matmul_shape(segment, phase, extents);
         return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);

@@ -28,6 +28,8 @@ static const struct json_field device_table[] = {
       .doc = "dense peak by dtype; a dtype that is absent is not supported" },
     { "matmul_efficiency", FIELD_DOUBLE, DEVICE_AT(matmul_efficiency), .required = true, FRACTION,
       .doc = "share of the peak that large matmuls reach" },
+    { "fp8_matmul_efficiency", FIELD_DOUBLE, DEVICE_AT(fp8_matmul_efficiency), FRACTION,
+      .doc = "the same of products in fp8; absent: as of all" },
     { "attention_forward_efficiency", FIELD_DOUBLE, DEVICE_AT(attention_forward_efficiency), .required = true, FRACTION,
       .doc = "share of the peak that attention reaches forward" },
     { "attention_backward_efficiency", FIELD_DOUBLE, DEVICE_AT(attention_backward_efficiency), .required = true,

@@ -5,6 +5,7 @@
 
 #define AT(member) offsetof(struct framework, member)
 #define ISSUE_NS .min = 0, .max = 1e9
+static const char *const waits_names[] = { "nothing", "messages", "all", NULL };
 static const struct json_field table[] = {
     { "name", FIELD_STRING, AT(name), .doc = "the framework's name; the file's name when absent" },
     { "description", FIELD_STRING, AT(description), .required = true, .doc = "what it is, for people" },
@@ -17,11 +18,9 @@ static const struct json_field table[] = {
       .doc = "likewise, one collective, message or copy" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
-    { "blocks_launches", FIELD_BOOL, AT(blocks_launches),
-      .doc = "the host waits for each computation before it issues the next (CUDA_LAUNCH_BLOCKING=1); absent: it runs "
-             "ahead" },
-    { "waits_for_messages", FIELD_BOOL, AT(waits_for_messages),
-      .doc = "the host waits for a message from another stage before it issues what reads it; absent: it runs ahead" },
+    { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
+      .doc = "what the host waits for: a message before it issues what reads it, or each computation, too "
+             "(CUDA_LAUNCH_BLOCKING=1); absent: nothing, it runs ahead" },
     { "attention_flops_per_s", FIELD_DOUBLE, AT(attention_flops_per_s), .min = 1, .max = 1e24,
       .doc = "the most that its fused attention reaches on any device; absent: the device's own efficiencies alone" },
     { "recomputes_blocks", FIELD_BOOL, AT(recomputes_blocks),

@@ -6,13 +6,16 @@
 #include "base/error.h"
 #include <stdint.h>
 
+/* What the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
+ * instruction but those of messages. */
+enum host_waits { HOST_WAITS_FOR_NOTHING, HOST_WAITS_FOR_MESSAGES, HOST_WAITS_FOR_ALL };
+
 struct framework {
     const char *name, *description, *source;
     const char *from_memory;      /* which of the numbers were not seen in a source; NULL: none */
     int64_t issue_kernel_ns;      /* of the host, to issue one instruction of the compute lane */
     int64_t issue_transfer_ns;    /* and one of any other lane: a collective, a message, a copy */
-    bool blocks_launches;         /* the host waits for each computation before it issues the next */
-    bool waits_for_messages;      /* the host waits until a message is there before it issues what reads it */
+    int host_waits;               /* enum host_waits */
     double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
     double passes;                /* over memory for one of a fused element-wise kernel; at least 1 */
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */

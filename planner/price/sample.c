@@ -467,7 +467,7 @@ static void settle_copies(struct sample *s)
 
 static int64_t beside_host(const struct framework *framework, int64_t device_ns, int64_t host_ns)
 {
-    return framework->blocks_launches ? device_ns + host_ns : max_i64(device_ns, host_ns);
+    return framework->host_waits == HOST_WAITS_FOR_ALL ? device_ns + host_ns : max_i64(device_ns, host_ns);
 }
 
 /* The device waits for the host where that is slower: a pass takes at least as long as its instructions are issued, or

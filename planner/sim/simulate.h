@@ -11,9 +11,6 @@
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err);
 
 struct pairing;
-/* What the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
- * instruction but those of messages. */
-enum host_waits { HOST_WAITS_FOR_NOTHING, HOST_WAITS_FOR_MESSAGES, HOST_WAITS_FOR_ALL };
 /* Where durations come from: those of instructions alone. While compute and communication run beside each other on a
  * rank, each takes its factor times as long. */
 struct durations {

@@ -114,12 +114,9 @@ bool durations_open(struct durations *out, const struct facts *facts, const stru
                                .links = cost_uses,
                                .link_count = cost_link_count(facts->cluster, program->plan->rank_count),
                                .slow_down = cost_slow_down,
-                               .issue_ns = facts->framework ? cost_issue : NULL };
-    const struct framework *framework = facts->framework;
-    if (framework)
-        out->host_waits = framework->blocks_launches      ? HOST_WAITS_FOR_ALL
-                          : framework->waits_for_messages ? HOST_WAITS_FOR_MESSAGES
-                                                          : HOST_WAITS_FOR_NOTHING;
+                               .issue_ns = facts->framework ? cost_issue : NULL,
+                               .host_waits = facts->framework ? (enum host_waits)facts->framework->host_waits
+                                                              : HOST_WAITS_FOR_NOTHING };
     if (cost_check_host(facts->cluster, program->plan, err) && price_all(priced, program, err) &&
         pairing_build(&priced->pairing, program, err))
         return true;
