@@ -114,8 +114,10 @@ START_TEST(hosts_that_wait_for_messages_are_later)
     struct framework ahead = framework_of(", \"issue_kernel_ns\": 30000");
     struct framework waits = framework_of(", \"issue_kernel_ns\": 30000, \"host_waits_for\": \"messages\"");
     struct job a = job_open(&ahead, 2, RECOMPUTE_NONE, DTYPE_BF16), w = job_open(&waits, 2, RECOMPUTE_NONE, DTYPE_BF16);
-    int64_t ahead_ns = step_ns(&a, NULL), waits_ns = step_ns(&w, NULL);
+    int64_t kinds[TIME_KIND_COUNT], ahead_ns = step_ns(&a, NULL), waits_ns = step_ns(&w, kinds);
     ck_assert_int_gt(waits_ns, ahead_ns);
+    ck_assert_int_gt(kinds[TIME_BUBBLE], 0); /* until a message is there it is not the host that is waited for */
+    ck_assert_int_gt(kinds[TIME_ISSUE], 0);
     /* One behind the other: no host works more than all of both would. */
     ck_assert_int_le(waits_ns, 2 * ahead_ns);
     job_close(&a);

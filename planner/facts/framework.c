@@ -14,8 +14,7 @@ static const struct json_field table[] = {
     { "issue_kernel_ns", FIELD_INT, AT(issue_kernel_ns), ISSUE_NS,
       .doc = "time of the host to issue one computation, with all kernels that it is made of; a device that is faster "
              "waits. Absent: the device never waits for the host" },
-    { "issue_transfer_ns", FIELD_INT, AT(issue_transfer_ns), ISSUE_NS,
-      .doc = "likewise, one collective, message or copy" },
+    { "issue_transfer_ns", FIELD_INT, AT(issue_transfer_ns), ISSUE_NS, .doc = "likewise, one transfer" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
@@ -23,15 +22,13 @@ static const struct json_field table[] = {
              "(CUDA_LAUNCH_BLOCKING=1); absent: nothing, it runs ahead" },
     { "attention_flops_per_s", FIELD_DOUBLE, AT(attention_flops_per_s), .min = 1, .max = 1e24,
       .doc = "the most that its fused attention reaches on any device; absent: the device's own efficiencies alone" },
-    { "recomputes_blocks", FIELD_BOOL, AT(recomputes_blocks),
-      .doc = "full recomputation runs the whole forward pass of a block again; absent: what backward reads" },
+    { "recomputes_blocks", FIELD_BOOL, AT(recomputes_blocks), .doc = "full recomputation is of whole blocks" },
     { "loss_forward_bytes", FIELD_INT, AT(loss_forward_bytes), .min = 0, .max = 1000,
       .doc = "that the loss moves for each logit forward, beside what a fused one does; absent: it is fused" },
     { "loss_backward_bytes", FIELD_INT, AT(loss_backward_bytes), .min = 0, .max = 1000, .doc = "likewise backward" },
     { "loss_keeps_fp32", FIELD_BOOL, AT(loss_keeps_fp32),
       .doc = "probabilities of all logits are kept in fp32 until backward; absent: they are not" },
-    { "stores_scores", FIELD_BOOL, AT(stores_scores),
-      .doc = "attention keeps its scores in memory until backward, as before fused kernels; absent: it does not" },
+    { "stores_scores", FIELD_BOOL, AT(stores_scores), .doc = "attention keeps its scores until backward" },
 };
 
 const struct json_field *framework_fields(size_t *count)

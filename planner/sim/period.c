@@ -178,18 +178,21 @@ static bool rest_follows(const struct search *s, int stage)
     return true;
 }
 
-/* The host issues a period in no more time than it lasts, and where it takes less, nothing from the cut on starts as
- * late as it does because it was issued then: in the longer step the host is further ahead. */
+/* The host issues a period in no more time than it lasts. Where it takes less it is further ahead in the longer step,
+ * so nothing from the cut on may wait for it, nor the compute lane while it is free. */
 static bool issue_agrees(const struct search *s, int stage)
 {
     const struct rank_timeline *rank = &s->timeline->ranks[stage];
     const struct zone *z = &s->zones[stage];
-    if (!rank->issued_ns)
-        return true;
-    int64_t period_ns = rank->issued_ns[z->cut + z->length] - rank->issued_ns[z->cut];
-    bool agrees = period_ns <= s->ns;
-    for (int i = z->cut; agrees && period_ns < s->ns && i < rank->span_count; i++)
-        agrees = rank->spans[i].start_ns > rank->issued_ns[i];
+    const struct span *issued = rank->issued;
+    int64_t free_ns = 0,
+            ahead_ns = issued ? s->ns - issued[z->cut + z->length].finish_ns + issued[z->cut].finish_ns : 0;
+    bool agrees = ahead_ns >= 0;
+    for (int i = 0; agrees && ahead_ns > 0 && i < rank->span_count; i++) {
+        bool computes = s->program->stages[stage].instrs[i].lane == LANE_COMPUTE;
+        agrees = i < z->cut || issued[i].finish_ns < (computes ? free_ns + 1 : rank->spans[i].start_ns);
+        free_ns = computes ? rank->spans[i].finish_ns : free_ns;
+    }
     return agrees;
 }
 

@@ -45,11 +45,12 @@ struct sim_rank {
     struct sim *sim;
     struct machine machine;
     struct rate compute, communication;
-    struct span *spans;           /* (instructions) */
-    int64_t *issued_ns, host_ns;  /* (instructions) when the host has issued it, NULL: always in time; and the last */
-    int issued_count;             /* for which that is known */
-    uint8_t *state;               /* (instructions) enum state */
-    int busy[LANE_COUNT];         /* the instruction on the lane of which the end is not known, or NOTHING */
+    struct span *spans; /* (instructions) */
+    struct span *issued,
+        host;             /* (instructions) since when the host issues without a wait, and when it has issued it; */
+    int issued_count;     /* NULL: always in time. Of how many that is known, and the last of these */
+    uint8_t *state;       /* (instructions) enum state */
+    int busy[LANE_COUNT]; /* the instruction on the lane of which the end is not known, or NOTHING */
     int64_t free_ns[LANE_COUNT];  /* when all before it on the lane has ended */
     unsigned slowed;              /* mask of the lanes whose work is slowed by what runs beside it */
     unsigned coming, running;     /* masks of the lanes whose work will begin, and is under way */
@@ -314,7 +315,7 @@ static bool is_issued(struct sim_rank *rank, int index)
 {
     const struct durations *d = rank->sim->durations;
     const struct stage_program *list = &rank->sim->program->stages[rank->machine.stage];
-    for (int at; rank->issued_ns && (at = rank->issued_count) <= index; rank->issued_count++) {
+    for (int at; rank->issued && (at = rank->issued_count) <= index; rank->issued_count++) {
         const struct instr *instr = &list->instrs[at];
         for (int i = at > 0 ? -1 : 0; i < instr->wait_count; i++) {
             int other = i < 0 ? at - 1 : list->waits[instr->wait_first + i];
@@ -324,9 +325,11 @@ static bool is_issued(struct sim_rank *rank, int index)
                 continue;
             if (rank->state[other] != STATE_KNOWN)
                 return false;
-            rank->host_ns = max_i64(rank->host_ns, rank->spans[other].finish_ns);
+            if (rank->spans[other].finish_ns > rank->host.finish_ns)
+                rank->host = (struct span){ rank->spans[other].finish_ns, rank->spans[other].finish_ns };
         }
-        rank->issued_ns[at] = rank->host_ns += d->issue_ns(d->self, instr);
+        rank->host.finish_ns += d->issue_ns(d->self, instr);
+        rank->issued[at] = rank->host;
     }
     return true;
 }
@@ -340,19 +343,15 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
     (void)global_rank;
     if (rank->busy[instr->lane] != NOTHING || !is_issued(rank, index))
         return ISSUE_BLOCKED;
-    int64_t start_ns = max_i64(rank->free_ns[instr->lane], rank->issued_ns ? rank->issued_ns[index] : 0);
-    bool taken = true;
+    int64_t start_ns = max_i64(rank->free_ns[instr->lane], rank->issued ? rank->issued[index].finish_ns : 0);
     for (int i = 0; i < instr->wait_count; i++) {
         if (rank->state[waits[i]] != STATE_KNOWN)
             return ISSUE_BLOCKED;
         start_ns = max_i64(start_ns, rank->spans[waits[i]].finish_ns);
     }
-    if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
-        taken = issue_end(sim, stage, index, instr, start_ns);
-    else if (instr->op == OP_NORM_REDUCE)
-        taken = issue_norm(sim, stage, index, start_ns);
-    else
-        taken = run(sim, stage, index, start_ns, duration(sim, stage, index));
+    bool taken = instr->op == OP_SEND || instr->op == OP_RECEIVE ? issue_end(sim, stage, index, instr, start_ns)
+                 : instr->op == OP_NORM_REDUCE                   ? issue_norm(sim, stage, index, start_ns)
+                                               : run(sim, stage, index, start_ns, duration(sim, stage, index));
     return taken ? ISSUE_TAKEN : ISSUE_FAILED;
 }
 
@@ -425,17 +424,17 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         rank->state = arena_alloc(&sim->arena, (size_t)count, sizeof *rank->state);
         rank->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->spans);
         if (d->issue_ns)
-            rank->issued_ns = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->issued_ns);
-        if (!rank->state || !rank->spans || (d->issue_ns && !rank->issued_ns))
+            rank->issued = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->issued);
+        if (!rank->state || !rank->spans || (d->issue_ns && !rank->issued))
             return false;
-        rank->host_ns = begin_ns[s];
+        rank->host = (struct span){ begin_ns[s], begin_ns[s] };
         skip_opening(rank, begin_ns[s]);
         sim->end_ns = max_i64(sim->end_ns, begin_ns[s]);
         timeline->ranks[s] = (struct rank_timeline){ .rank = first,
                                                      .stage = s,
                                                      .span_count = count,
                                                      .spans = rank->spans,
-                                                     .issued_ns = rank->issued_ns,
+                                                     .issued = rank->issued,
                                                      .peak_bytes = program->stages[s].arena_bytes };
         heap_put(sim, sim->heap_count++, s);
         mark(sim, s);
@@ -565,8 +564,9 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
                 end_ns[s] = max_i64(end_ns[s], span->finish_ns);
                 span->start_ns -= begin_ns[s];
                 span->finish_ns -= begin_ns[s];
-                if (timeline->ranks[s].issued_ns)
-                    timeline->ranks[s].issued_ns[k] -= begin_ns[s];
+                struct span *issued =
+                    timeline->ranks[s].issued ? &timeline->ranks[s].issued[k] : &(struct span){ 0, 0 };
+                *issued = (struct span){ issued->start_ns - begin_ns[s], issued->finish_ns - begin_ns[s] };
             }
             longest = max_i64(longest, end_ns[s] - begin_ns[s]);
         }

@@ -94,9 +94,11 @@ void timeline_breakdown_between(const struct program *program, const struct time
                 kind = timeline_kind(&list->instrs[at[i]]);
             claimed |= busy;
         }
-        if (!claimed && rank->issued_ns && at[0] < rank->span_count && rank->issued_ns[at[0]] > now) {
-            kind = TIME_ISSUE;
-            next = min_i64(next, rank->issued_ns[at[0]]);
+        const struct span *issued = rank->issued && at[0] < rank->span_count ? &rank->issued[at[0]] : NULL;
+        if (!claimed && issued && issued->finish_ns > now) {
+            bool issuing = issued->start_ns <= now;
+            kind = issuing ? TIME_ISSUE : kind;
+            next = min_i64(next, issuing ? issued->finish_ns : issued->start_ns);
         }
         ns[kind] += next - now;
     }

@@ -11,8 +11,8 @@ struct span {
 };
 struct rank_timeline {
     int rank, stage, span_count;
-    struct span *spans; /* (span_count) of each instruction of the stage */
-    int64_t *issued_ns; /* (span_count) simulated: when the host had issued it; NULL: it was never waited for */
+    struct span *spans;  /* (span_count) of each instruction of the stage */
+    struct span *issued; /* (span_count) simulated: since when the host issued without a wait, until it had issued it */
     int64_t peak_bytes;
     struct rank_activity activity; /* borrowed from the timeline's arena; where nobody looked: nothing */
 };
@@ -42,7 +42,7 @@ enum time_kind {
     TIME_BUBBLE,
     TIME_OPTIMIZER,
     TIME_HOST,  /* a copy to or from host memory */
-    TIME_ISSUE, /* nothing runs, and the host has not issued the next computation */
+    TIME_ISSUE, /* nothing runs, as the host has not issued the next computation yet */
     TIME_KIND_COUNT
 };
 /* What the time of an instruction counts as. */
