@@ -205,7 +205,7 @@ END_TEST
 /* Every allocation of a model fails once; nothing leaks and nothing is accepted. */
 START_TEST(short_memory_is_an_error_each_time)
 {
-    static const struct layer_head loss = { .name = "last" };
+    static const struct loss_layer loss = { .head.name = "last" };
     static const struct embedding_layer embedding = { .head.name = "first" };
     static const struct head_layer head = { .norm = NORM_NONE };
     struct json_doc *doc = NULL;
