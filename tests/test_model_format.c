@@ -143,6 +143,8 @@ static const struct {
     { BODY(ATTENTION(",\"rope_base\":10,\"rope_dim\":@3")), "layers[1].rope_dim: expected an even number" },
     { BODY(ATTENTION(",\"rope_base\":10,\"rope_factor\":@8")), "layers[1].rope_factor: expected beside it" },
     { BODY(ATTENTION(",\"relative_table\":@\"a.b\"")), "layers[1].relative_table: expected 1 to 64 letters" },
+    { BODY(ATTENTION(",\"stored_scores\":@true,\"relative_table\":\"a\"")),
+      "layers[1].stored_scores: expected no relative_table beside it" },
     { BODY(ATTENTION(",\"kv_heads\":2,\"relative_table\":@\"a\"")),
       "layers[1].relative_table: expected as many key and value heads as heads (4) beside it, found 2" },
     { BODY(ATTENTION(",\"relative_table\":\"a\",\"relative_distance\":@16")),

@@ -112,6 +112,8 @@ static bool check_relative(const struct model *model, const struct attention_lay
 {
     if (!f->relative_table)
         return true;
+    if (f->stored_scores)
+        return json_fail(json_at_key(at, "stored_scores"), err, "expected no relative_table beside it");
     if (!model_good_name(f->relative_table))
         return json_fail(json_at_key(at, "relative_table"), err,
                          "expected 1 to 64 letters, digits, '-' and '_', found \"%.64s\"", f->relative_table);
