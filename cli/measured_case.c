@@ -96,7 +96,7 @@ struct mapping {
     struct arena *arena;
     struct error *why;
     struct text standin;
-    const char *device;
+    const char *device, *framework; /* framework: asked for instead of the row's; NULL: the row's */
 };
 
 static void stand_in(struct mapping *m, const char *words)
@@ -389,8 +389,8 @@ static bool choose(struct measured_case *out, struct mapping *m)
         late = late || begins_with(run->framework, late_reducers[i]);
     if (late)
         text_add(&fix, ",bucket=1TiB"); /* one bucket of everything: it is full when the backward pass ends */
-    out->framework = "cleave";
-    for (size_t i = sizeof frameworks / sizeof *frameworks; i-- > 0;)
+    out->framework = m->framework ? m->framework : "cleave";
+    for (size_t i = sizeof frameworks / sizeof *frameworks; i-- > 0 && !m->framework;)
         if (begins_with(run->framework, frameworks[i].words) &&
             (!frameworks[i].notes || strstr(run->notes, frameworks[i].notes)) &&
             (frameworks[i].fused == ANSWER_NONE || frameworks[i].fused == (enum answer)run->flash_attn))
@@ -420,7 +420,8 @@ static bool keep_words(struct measured_case *out, struct mapping *m)
     add_quoted(&command, out->cluster);
     text_printf(&command, " --batch %lld --seq %lld --dtype ", (long long)out->batch, (long long)out->sequence);
     add_quoted(&command, out->dtype);
-    text_printf(&command, " --framework %s", out->framework);
+    text_add(&command, " --framework ");
+    add_quoted(&command, out->framework);
     text_printf(&command, " --fix %s --json", out->fix);
     out->command = command.failed ? NULL : arena_strdup(m->arena, command.data);
     out->standin = m->standin.failed ? NULL : arena_strdup(m->arena, m->standin.data ? m->standin.data : "");
@@ -428,13 +429,15 @@ static bool keep_words(struct measured_case *out, struct mapping *m)
     return (out->command && out->standin) || fail_memory(m->why);
 }
 
-bool measured_case_of(struct measured_case *out, const struct measured_run *run, struct arena *arena, struct error *why)
+bool measured_case_of(struct measured_case *out, const struct measured_run *run, const char *framework,
+                      struct arena *arena, struct error *why)
 {
-    struct mapping m = { .run = run, .arena = arena, .why = why };
+    struct mapping m = { .run = run, .arena = arena, .why = why, .framework = framework };
     struct measured_case made = { 0 };
     bool good = make_model(&made, &m) && make_cluster(&made, &m) && choose_dtype(&made, &m) && choose(&made, &m) &&
                 keep_words(&made, &m);
     text_free(&m.standin);
+    made.device = m.device;
     if (good)
         *out = made;
     return good;

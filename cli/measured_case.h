@@ -5,15 +5,16 @@
 
 /* All in the arena; the JSON is on one line. */
 struct measured_case {
-    const char *model, *cluster, *dtype, *fix, *framework;
+    const char *model, *cluster, *device, *dtype, *fix, *framework;
     int64_t batch, sequence;
     const char *standin; /* what is told in place of something that estimate cannot say, ';' between; "": nothing is */
     const char *command; /* the same as one types it */
 };
 /**
  * Every choice follows from the row's columns, or from its framework where they leave it open: nothing is tuned to a
- * row. Fails with the reason where the row does not say what is needed, or is what estimate cannot express.
+ * row. framework: what runs it instead of what the row names; NULL: that. Fails with the reason where the row does not
+ * say what is needed, or is what estimate cannot express.
  */
-bool measured_case_of(struct measured_case *out, const struct measured_run *run, struct arena *arena,
-                      struct error *why);
+bool measured_case_of(struct measured_case *out, const struct measured_run *run, const char *framework,
+                      struct arena *arena, struct error *why);
 #endif

@@ -192,6 +192,14 @@ def by_column(folder):
         report = json.loads(run("validate", RUNS, "--by", column, "--json").stdout)
         check(f"--by {column}", set(report["summary"]) == groups and report["by"] == column)
     own = folder / "own.csv"
+    as_torchtitan = folder / "torchtitan.csv"
+    check("--framework", run("validate", RUNS, "--framework", "torchtitan", "-o", as_torchtitan).returncode == 0)
+    rows = [row for row in rows_of(as_torchtitan) if not row["skipped"]]
+    check("all rows as run by it", len(rows) > 9 and all(" --framework 'torchtitan' " in row["command"] for row in rows))
+    one = next(row for row in rows if row["id"] == "gpt-tp")
+    check("and predicted so", float(one["predicted_step_s"]) == json.loads(run(*shlex.split(one["command"])[1:]).stdout)["predicted"]["step_s"] >
+          next(row["predicted_step_s"] for row in json.loads(run("validate", RUNS, "--framework", "cleave", "--json").stdout)["rows"] if row["id"] == "gpt-tp"))
+    expect("no such framework", 2, "neither a file nor a framework of the catalogue; did you mean torchtitan", "validate", RUNS, "--framework", "torchtitn")
     write_rows(own, [NEEDED, NEEDED])
     report = json.loads(run("validate", own, "--json").stdout)
     check("few columns are enough", report["summary"]["own"]["rows"] == 2 and report["total"]["rows"] == 2 and

@@ -1,0 +1,209 @@
+#include "cli/measured_rows.h"
+#include "base/num.h"
+#include "cli/given.h"
+#include "cli/progress.h"
+#include "host/machine.h"
+#include "host/parallel.h"
+#include "planner/estimate/estimate.h"
+#include <stdlib.h>
+#include <string.h>
+
+void measured_rows_free(struct measured_rows *m)
+{
+    for (int i = 0; i < m->count; i++)
+        arena_free(&m->rows[i].arena);
+    for (int i = 0; i < m->file_count; i++)
+        csv_free(m->files[i]);
+    inputs_free(&m->in);
+}
+/* ---- reading ---- */
+
+/* What the row says was measured. */
+static void take_measurement(struct validated_row *row)
+{
+    const struct measured_run *run = &row->run;
+    double tokens = (double)run->global_batch * (double)run->seq_len;
+    row->out_of_memory = !strcmp(run->mem_kind, "OOM");
+    row->counts = !*run->complete || !strcmp(run->complete, "yes") || !strcmp(run->complete, "near");
+    if (run->step_time_s > 0)
+        row->measured_s = run->step_time_s;
+    else if (run->tokens_per_s_per_gpu > 0 && run->global_batch != BLANK && run->seq_len != BLANK && run->n_gpus > 0)
+        row->measured_s = tokens / run->tokens_per_s_per_gpu / (double)run->n_gpus;
+    if (!row->out_of_memory && run->peak_mem_gib > 0)
+        row->measured_peak_bytes = (int64_t)(run->peak_mem_gib * (1 << 30));
+    if (row->skipped)
+        return;
+    if (!strncmp(run->quality, "check", 5) || !strncmp(run->quality, "BAD", 3))
+        row->skipped = "quality check or BAD";
+    else if (row->measured_s == 0 && row->measured_peak_bytes == 0 && !row->out_of_memory)
+        row->skipped = "row lacks a measurement";
+}
+
+/* by: the file's column of that name; -1: it has none, but rows know what it would say. */
+static bool read_row(struct measured_rows *m, const struct csv *csv, int index, int format, int by, struct error *err)
+{
+    struct validated_row *rows = arena_more(&m->in.arena, m->rows, m->count, &m->capacity, sizeof *m->rows);
+    if (!rows)
+        return fail_memory(err);
+    m->rows = rows;
+    struct validated_row *row = &rows[m->count++];
+    *row = (struct validated_row){ .file = csv->name };
+    if (!measured_run_read(&row->run, &row->skipped, csv, index, format, &row->arena, err))
+        return false;
+    row->group = measured_run_has_text(m->by) ? measured_run_text(&row->run, m->by) : csv_at(csv, index, by)->text;
+    if (!*row->group)
+        row->group = "(blank)";
+    take_measurement(row);
+    return true;
+}
+
+bool measured_rows_read(struct measured_rows *m, const char *path, struct error *err)
+{
+    const char *text;
+    size_t length;
+    int format;
+    struct csv **csv = &m->files[m->file_count];
+    if (!inputs_catalogue(&m->in, err) || !inputs_text(&m->in, path, &text, &length, err) ||
+        !csv_read(csv, path, text, length, err))
+        return false;
+    m->file_count++;
+    int by = csv_column(*csv, m->by);
+    if (!measured_format_of(&format, *csv, err))
+        return false;
+    if (by < 0 && !measured_run_has_text(m->by)) {
+        const char *near = csv_nearest(*csv, m->by);
+        return fail(err, "--by: expected a column of %s, found '%s'%s%s%s", path, m->by, near ? "; did you mean " : "",
+                    near ? near : "", near ? "?" : "");
+    }
+    for (int i = 0; i < (*csv)->row_count; i++)
+        if (!read_row(m, *csv, i, format, by, err))
+            return false;
+    return true;
+}
+
+/* ---- predicting ---- */
+
+/* As `estimate` does it of the same words. */
+static bool price(struct validated_row *row, struct inputs *in, struct measured_rows *m, struct error *why)
+{
+    const struct measured_case *asked = &row->asked;
+    struct space_options o = { .cluster = asked->cluster,
+                               .dtype = asked->dtype,
+                               .framework = asked->framework,
+                               .batch = asked->batch,
+                               .sequence = asked->sequence,
+                               .fix = { { asked->fix }, 1 },
+                               .gap = DEFAULT_GAP };
+    struct search_options search = { .top = 1 };
+    struct space said;
+    struct plan *plan = NULL;
+    struct estimate *estimate = NULL;
+    pthread_mutex_lock(&m->reading);
+    bool good = space_inputs(in, &search.space, asked->model, &o, why);
+    pthread_mutex_unlock(&m->reading);
+    good = good && given_fixed(&said, &o.fix, why) && given_plan(&plan, in, &search, &said, false, false, why) &&
+           given_estimate(&estimate, in, plan, why);
+    if (good) {
+        row->predicted_ns = estimate->prediction.step_ns;
+        row->predicted_peak_bytes = estimate_peak_bytes(&estimate->prediction);
+        row->fits = estimate->prediction.fits;
+    }
+    estimate_free(estimate);
+    plan_free(plan);
+    return good || error_within(why, "estimate refused");
+}
+
+/* Only what is wrong with the row is a reason to skip it. */
+static void skip(struct validated_row *row, struct error *why)
+{
+    if (why->kind != ERROR_INPUT && why->kind != ERROR_INFEASIBLE)
+        row->failure = why->kind;
+    why->message[strcspn(why->message, "\n")] = 0;
+    row->skipped = arena_strdup(&row->arena, why->message);
+    if (row->skipped)
+        return;
+    row->failure = ERROR_ENVIRONMENT;
+    row->skipped = "out of memory";
+}
+
+/* Rows that are predicted between two words of progress. */
+struct wave {
+    struct measured_rows *rows;
+    int first;
+};
+
+static void predict(void *context, int index)
+{
+    struct wave *wave = context;
+    struct measured_rows *m = wave->rows;
+    struct validated_row *row = m->distinct[wave->first + index];
+    struct inputs in = { .cli = m->cli, .catalogue = m->in.catalogue };
+    struct error why = { 0 };
+    if (!price(row, &in, m, &why))
+        skip(row, &why);
+    in.catalogue = NULL; /* that of all rows */
+    inputs_free(&in);
+}
+
+/* In the order of what is asked, else that of the files. */
+static int by_question(const void *a, const void *b)
+{
+    const struct validated_row *x = *(struct validated_row *const *)a, *y = *(struct validated_row *const *)b;
+    int order = strcmp(x->asked.command, y->asked.command);
+    return order ? order : (x > y) - (x < y);
+}
+
+bool measured_rows_ask(struct measured_rows *m, struct error *err)
+{
+    struct validated_row **rows = arena_alloc(&m->in.arena, (size_t)m->count, sizeof(void *));
+    int asked = 0;
+    if (!rows)
+        return fail_memory(err);
+    for (int i = 0; i < m->count; i++) {
+        struct validated_row *row = &m->rows[i];
+        struct error why = { 0 };
+        if (row->skipped)
+            continue;
+        if (measured_case_of(&row->asked, &row->run, m->framework, &row->arena, &why))
+            rows[asked++] = row;
+        else
+            skip(row, &why);
+    }
+    if (asked > 0)
+        qsort(rows, (size_t)asked, sizeof(void *), by_question);
+    for (int i = 0; i < asked; i++) {
+        struct validated_row *last = m->distinct_count > 0 ? rows[m->distinct_count - 1] : NULL;
+        if (last && !strcmp(last->asked.command, rows[i]->asked.command))
+            rows[i]->alike = last;
+        else
+            rows[m->distinct_count++] = rows[i];
+    }
+    m->distinct = rows;
+    return true;
+}
+
+bool measured_rows_predict(struct measured_rows *m, const char *verb, struct error *err)
+{
+    enum { WAVE = 16 }; /* rows of a thread between two words of progress */
+    int jobs = m->jobs > 0 ? m->jobs : host_core_count();
+    struct progress progress;
+    progress_begin(&progress, m->cli, verb);
+    for (int first = 0; first < m->distinct_count; first += WAVE * jobs) {
+        struct wave wave = { m, first };
+        progress_say(&progress, "%d of %d predictions", first, m->distinct_count);
+        parallel_for(jobs, (int)min_i64(WAVE * jobs, m->distinct_count - first), predict, &wave);
+    }
+    progress_clear(&progress);
+    for (int i = 0; i < m->count; i++) {
+        struct validated_row *row = &m->rows[i];
+        if (row->failure != ERROR_NONE)
+            return fail_kind(err, row->failure, "%s: row %s: %s", row->file, row->run.id, row->skipped);
+        if (!row->alike)
+            continue;
+        row->skipped = row->alike->skipped;
+        row->predicted_ns = row->alike->predicted_ns;
+        row->predicted_peak_bytes = row->alike->predicted_peak_bytes;
+        row->fits = row->alike->fits;
+    }
+    return true;
+}

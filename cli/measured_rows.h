@@ -1,0 +1,38 @@
+/* The rows of files of measured runs, each with what is predicted of it: for `validate` and `calibrate`. */
+#ifndef CLEAVE_CLI_MEASURED_ROWS_H
+#define CLEAVE_CLI_MEASURED_ROWS_H
+#include "cli/inputs.h"
+#include "cli/validation.h"
+#include <pthread.h>
+
+enum { MEASURED_MOST_FILES = 64 };
+struct measured_rows {
+    /* What is asked, filled in before anything is read. */
+    const struct cli *cli;
+    const char *by;        /* the column that rows are grouped by */
+    const char *framework; /* instead of what rows name; NULL: that */
+    int jobs;              /* threads */
+
+    struct inputs in; /* its catalogue is that of all rows */
+    struct csv *files[MEASURED_MOST_FILES];
+    int file_count, count, capacity;
+    struct validated_row *rows;      /* (count) */
+    struct validated_row **distinct; /* (distinct_count) of which different things are asked */
+    int distinct_count;
+    pthread_mutex_t reading; /* cJSON has one place for all threads where it notes errors */
+};
+#define MEASURED_ROWS(cli_, by_, jobs_)                                                                                \
+    {                                                                                                                  \
+        .cli = (cli_), .by = (by_), .jobs = (jobs_), .in = { .cli = (cli_) }, .reading = PTHREAD_MUTEX_INITIALIZER     \
+    }
+/* Reads a file more, and the device catalogue. */
+bool measured_rows_read(struct measured_rows *m, const char *path, struct error *err);
+/* What is to be asked of the rows: `distinct` of them, `alike` of the others, skips. */
+bool measured_rows_ask(struct measured_rows *m, struct error *err);
+/**
+ * Predicts each row as `cleave estimate` would, a progress line under the name of the verb. What is wrong with a row
+ * is a reason to skip it; fails where the machine or the program is.
+ */
+bool measured_rows_predict(struct measured_rows *m, const char *verb, struct error *err);
+void measured_rows_free(struct measured_rows *m);
+#endif
