@@ -2,7 +2,7 @@
 #include "cli/explanation.h"
 #include "cli/program_options.h"
 #include "host/file.h"
-#include "planner/explain/explain_diff.h"
+#include "cli/plan_difference.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 #include "cli/kernels.h"
 #include "base/text.h"
+#include "executor/activity.h"
 #include <inttypes.h>
 
 /* A lane of which nothing ran and nothing should have. */

@@ -4,7 +4,7 @@
 #include "executor/kernels/bf16.h"
 #include "base/num.h"
 #include "planner/program/access.h"
-#include "planner/program/token_order.h"
+#include "executor/kernels/token_order.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

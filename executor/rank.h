@@ -14,7 +14,7 @@ struct rank {
     int rank, stage, local_rank;
     unsigned char *arena; /* arena_bytes, aligned to 64; the host's copy where the device has memory of its own */
     int64_t arena_bytes;
-    int64_t token_parts;       /* of the order in which tokens are stored (planner/program/token_order.h) */
+    int64_t token_parts;       /* of the order in which tokens are stored (executor/kernels/token_order.h) */
     unsigned char *host_arena; /* host_bytes, aligned to 64: what is offloaded */
     int64_t host_bytes;
     int64_t step;                               /* from 0 */

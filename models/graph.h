@@ -109,7 +109,7 @@ struct kernel_arguments {
     double scale; /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
     bool causal;  /* attention */
     /* attention: where ranks share out the sequence, each holds an early and a late part of it, so that all see as many
-     * keys (planner/program/token_order.h) */
+     * keys (executor/kernels/token_order.h) */
     bool balanced;
     int64_t relative_buckets, relative_distance; /* biased attention: relative_bucket() */
     int64_t valid;    /* loss kernels: vocabulary without padding; beyond it logits count as -inf, gradients are 0 */

@@ -1,7 +1,7 @@
 /* What ran on a device beside the spans of instructions: overlap against a count of single nanoseconds, and whose
  * instruction a kernel is against a look at all of them. */
 #include "tests/check.h"
-#include "planner/sim/timeline.h"
+#include "executor/activity.h"
 #include "tests/random_numbers.h"
 
 enum { MOST = 24, STEP_NS = 60, EARLIEST_NS = -5, LATEST_NS = 80, WORLDS = 400 };

@@ -1,8 +1,7 @@
-/* Several plans beside each other: what makes two distinct, frontiers of memory and devices, listed differences. */
+/* Several plans beside each other: what makes two distinct, frontiers of memory and devices. */
 #include "base/num.h"
 #include "tests/fixed_choices.h"
 #include "planner/explain/explain.h"
-#include "planner/explain/explain_diff.h"
 #include "planner/explain/explain_several.h"
 #include "tests/toy_world.h"
 
@@ -150,93 +149,6 @@ START_TEST(device_frontier_falls)
 }
 END_TEST
 
-/* ---- differences ---- */
-
-static bool covers(const struct difference *d, int layer)
-{
-    int first = -1, last = -1;
-    if (sscanf(d->where, "layers %d-%d", &first, &last) == 2)
-        return layer >= first && layer <= last;
-    return sscanf(d->where, "layer %d", &first) == 1 && layer == first;
-}
-
-static int mentions(const struct differences *d, int layer, const char *what)
-{
-    int count = 0;
-    for (int i = 0; i < d->count; i++)
-        count += covers(&d->list[i], layer) && !strcmp(d->list[i].what, what);
-    return count;
-}
-
-/* A layer's decision is listed once exactly where it differs; what is the same is not listed. */
-START_TEST(differences_are_where_they_are)
-{
-    struct world world = world_open("1x4:toy", 80000000000, 6);
-    struct space space = space_default(8, 0, DTYPE_BF16);
-    union fixed u = fixed_none();
-    struct plan *a = NULL;
-    struct error err = { 0 };
-    uint64_t seed = 3;
-    u.stages = 2, u.tensor = 1, u.data = 2, u.micro = 1;
-    ck_assert(fixed_choices_plan(&a, &u, &space, world.model, &world.facts, &err));
-    for (int n = 0; n < 200; n++) {
-        struct plan *b = plan_copy(a);
-        struct differences d;
-        int changes = (int)(mix64(seed++) % 6), differing = 0, listed = 0;
-        for (int i = 0; i < changes; i++) {
-            struct plan_layer *layer = &b->layers[mix64(seed++) % (uint64_t)b->layer_count];
-            layer->zero = (int8_t)(mix64(seed++) % 4);
-            layer->recompute = (int8_t)(mix64(seed++) % RECOMPUTE_COUNT);
-            layer->slices = (int16_t)(1 + mix64(seed++) % 2);
-        }
-        b->prefetch = n % 2 ? a->prefetch : a->prefetch + 1;
-        ck_assert_msg(diff_plans(&d, a, b, &err), "%s", err.message);
-        for (int l = 0; l < a->layer_count; l++) {
-            ck_assert_int_eq(mentions(&d, l, "zero"), a->layers[l].zero != b->layers[l].zero);
-            ck_assert_int_eq(mentions(&d, l, "recompute"), a->layers[l].recompute != b->layers[l].recompute);
-            ck_assert_int_eq(mentions(&d, l, "slices"), a->layers[l].slices != b->layers[l].slices);
-            ck_assert_int_eq(mentions(&d, l, "dims"), 0);
-            differing += !plan_layer_equal(&a->layers[l], &b->layers[l]);
-        }
-        for (int i = 0; i < d.count; i++)
-            listed += !strcmp(d.list[i].where, "plan");
-        ck_assert_int_eq(listed, n % 2 == 0);
-        ck_assert_int_eq(d.count == 0, differing == 0 && n % 2);
-        differences_free(&d);
-        plan_free(b);
-    }
-    plan_free(a);
-    world_close(&world);
-}
-END_TEST
-
-/* What is not written has its usual value. */
-START_TEST(differences_name_what_is_unsaid)
-{
-    struct world world = world_open("1x4:toy", 80000000000, 6);
-    struct space space = space_default(8, 0, DTYPE_BF16);
-    union fixed u = fixed_none();
-    struct plan *a = NULL;
-    struct differences d;
-    struct error err = { 0 };
-    u.stages = 2, u.tensor = 1, u.data = 2, u.micro = 1;
-    ck_assert(fixed_choices_plan(&a, &u, &space, world.model, &world.facts, &err));
-    struct plan *b = plan_copy(a);
-    b->clock = CLOCK_WORK, b->loss_chunks = 2;
-    ck_assert_msg(diff_plans(&d, a, b, &err), "%s", err.message);
-    ck_assert_int_eq(d.count, 2);
-    for (int i = 0; i < d.count; i++) {
-        bool clock = !strcmp(d.list[i].what, "clock");
-        ck_assert_str_eq(d.list[i].a, clock ? "even" : "1");
-        ck_assert_str_eq(d.list[i].b, clock ? "work" : "2");
-    }
-    differences_free(&d);
-    plan_free(b);
-    plan_free(a);
-    world_close(&world);
-}
-END_TEST
-
 /* Of two types no point has as many devices of each as another and takes as long; what a point is on takes as long by
  * itself. The smaller type is slow beside the larger: all devices take longer than the larger type alone. */
 START_TEST(device_frontier_by_type)
@@ -289,8 +201,6 @@ static Suite *explain_several_suite(void)
     CHECK_ADD(suite, memory_frontier_falls);
     CHECK_ADD(suite, device_frontier_falls);
     CHECK_ADD(suite, device_frontier_by_type);
-    CHECK_ADD(suite, differences_are_where_they_are);
-    CHECK_ADD(suite, differences_name_what_is_unsaid);
     return suite;
 }
 

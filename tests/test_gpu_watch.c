@@ -1,6 +1,7 @@
 /* What really ran in the last step, on emulated GPUs: every copy, fill and launch of that step and of no other comes to
  * rank 0 with its lane, on the step's clock; where there are no records the run goes on and says so once. */
 #include "check.h"
+#include "executor/activity.h"
 #include "executor/comm_threads.h"
 #include "executor/gpu/comm.h"
 #include "executor/gpu/device.h"

@@ -2,7 +2,7 @@
  * once and before they add to it, and leave out what sees nothing. */
 #include "executor/kernels/loops.h"
 #include "executor/kernels/runs.h"
-#include "planner/program/token_order.h"
+#include "executor/kernels/token_order.h"
 #include "tests/check.h"
 #include <string.h>
 

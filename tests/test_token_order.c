@@ -1,7 +1,7 @@
 /* The order in which tokens are stored where ranks share out a sequence: a permutation after which each rank sees as
  * many keys as any other, whatever round of a ring it is; and which models are stored so. */
 #include "planner/lower/lower.h"
-#include "planner/program/token_order.h"
+#include "executor/kernels/token_order.h"
 #include "tests/model_files.h"
 
 enum { MOST_PARTS = 6, BLOCK = 3, MOST_TOKENS = 2 * MOST_PARTS * BLOCK };

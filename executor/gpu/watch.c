@@ -2,7 +2,7 @@
  * that the steps before, of which the median is told, go without. */
 #include "executor/gpu/device.h"
 #include "host/clock.h"
-#include "planner/sim/timeline.h"
+#include "executor/activity.h"
 #include <stdio.h>
 
 static void note(const struct rank *rank, const char *why)

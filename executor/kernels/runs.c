@@ -1,7 +1,7 @@
 #include "executor/kernels/runs.h"
 #include "base/num.h"
 #include "executor/kernels/loops.h"
-#include "planner/program/token_order.h"
+#include "executor/kernels/token_order.h"
 
 /* -1: the segment has no such axis. */
 static int axis_of(const struct segment *segment, enum axis_tag tag)

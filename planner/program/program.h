@@ -7,7 +7,7 @@
  * (geometry.h). Pure; indices, not pointers.
  *
  * It uses plan/ and facts/. What makes programs (lower/), places them (layout/) and refuses them (verify/) stands
- * above. Tested by tests/test_program_text.c, test_recipe.c, test_schedules.c, test_token_order.c. */
+ * above. Tested by tests/test_program_text.c, test_recipe.c, test_schedules.c. */
 #ifndef CLEAVE_PROGRAM_PROGRAM_H
 #define CLEAVE_PROGRAM_PROGRAM_H
 #include "base/num.h"

@@ -16,6 +16,12 @@ const char *const time_kind_names[TIME_KIND_COUNT + 1] = {
     [TIME_ISSUE] = "issue",
 };
 
+const char *const activity_kind_names[ACTIVITY_KIND_COUNT + 1] = {
+    [ACTIVITY_KERNEL] = "kernel",
+    [ACTIVITY_COPY] = "copy",
+    [ACTIVITY_FILL] = "fill",
+};
+
 void timeline_free(struct timeline *timeline)
 {
     if (!timeline)

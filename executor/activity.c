@@ -1,15 +1,8 @@
 /* Overlap by one walk over all begins and ends: between two of them nothing changes, so that stretch belongs to each
  * sum or does not. */
-#include "planner/sim/activity.h"
+#include "executor/activity.h"
 #include "base/num.h"
-#include "planner/sim/timeline.h"
 #include <stdlib.h>
-
-const char *const activity_kind_names[ACTIVITY_KIND_COUNT + 1] = {
-    [ACTIVITY_KERNEL] = "kernel",
-    [ACTIVITY_COPY] = "copy",
-    [ACTIVITY_FILL] = "fill",
-};
 
 /* ---- whose it is ---- */
 /* What shares no time lies apart by less than none. */

@@ -2,8 +2,8 @@
  * and the i-th from the end ("zigzag", as Llama 3 has it: Dubey et al. 2024, section 3.3.2), so that under a causal
  * mask every rank has as many keys to look at, in each round of a ring too. It is a permutation of what is stored: data
  * are loaded by it, masks and positions follow it, nothing else knows of it. */
-#ifndef CLEAVE_PROGRAM_TOKEN_ORDER_H
-#define CLEAVE_PROGRAM_TOKEN_ORDER_H
+#ifndef CLEAVE_EXECUTOR_KERNELS_TOKEN_ORDER_H
+#define CLEAVE_EXECUTOR_KERNELS_TOKEN_ORDER_H
 #include "planner/program/program.h"
 
 /* n: into how many parts balanced attention is split where it is split most; 1: stored in order. */

@@ -1,4 +1,4 @@
-#include "planner/program/token_order.h"
+#include "executor/kernels/token_order.h"
 #include "base/num.h"
 
 int64_t token_parts(const struct program *program)

@@ -1,4 +1,4 @@
-#include "planner/explain/explain_diff.h"
+#include "cli/plan_difference.h"
 #include "base/json.h"
 #include "planner/plan/plan_json.h"
 #include "planner/space/choice.h"
