@@ -412,6 +412,7 @@ bool graph_build(struct graph **out, const struct model *model, int64_t batch, i
     if (!graph)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     graph->model_hash = model->hash;
+    graph->gathers_again = model->gathers_again;
     graph->batch = batch;
     graph->sequence = sequence ? sequence : model->sequence;
     graph->vocab_size = model->vocab_size;

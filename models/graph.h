@@ -183,6 +183,7 @@ struct graph {
     int64_t sequence;                 /* tokens per sequence; 1: an image has one label */
     int64_t vocab_size, vocab_padded; /* of images: their classes */
     int64_t image_columns;            /* pixels of a row; 0: the model reads tokens */
+    bool gathers_again;               /* what ranks gathered of a value is dropped after forward, gathered backward */
     int value_count, weight_count, segment_count, layer_count, class_count;
     struct value *values;
     struct weight *weights;

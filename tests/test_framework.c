@@ -2,6 +2,7 @@
 #include "tests/fixed_choices.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
+#include "planner/program/access.h"
 #include "planner/sim/simulate.h"
 #include "tests/toy_world.h"
 
@@ -23,24 +24,31 @@ struct job {
     struct program *program;
 };
 
-static struct job job_open(const struct framework *framework, int stages, int recompute, enum dtype dtype)
+/* A plan of micro-batches of one sequence. */
+static struct job job_of(const struct framework *framework, union fixed u, enum dtype dtype)
 {
     struct job job = { .world = world_open("1x2:toy", 80000000000, 3) };
     struct error err = { 0 };
-    union fixed u = fixed_none();
     struct space space = space_default(8, 0, dtype);
     if (framework) {
         job.world.facts.framework = framework;
         ck_assert(model_keep(job.world.model, framework->stores_scores, framework->loss_keeps_fp32));
+        job.world.model->gathers_again = framework->gathers_again;
     }
-    u.stages = stages;
-    u.recompute = recompute;
     u.micro = 1;
     ck_assert_msg(fixed_choices_plan(&job.plan, &u, &space, job.world.model, &job.world.facts, &err) &&
                       plan_graph(&job.graph, job.world.model, job.plan, &err) &&
                       lower_program(&job.program, job.graph, job.plan, &err) && layout_program(job.program, &err),
                   "%s", err.message);
     return job;
+}
+
+static struct job job_open(const struct framework *framework, int stages, int recompute, enum dtype dtype)
+{
+    union fixed u = fixed_none();
+    u.stages = stages;
+    u.recompute = recompute;
+    return job_of(framework, u, dtype);
 }
 
 static void job_close(struct job *job)
@@ -205,6 +213,60 @@ START_TEST(blocks_are_recomputed_whole)
 }
 END_TEST
 
+/* Bytes of 16-bit values that lie between both passes of the first micro-batch for the backward pass of blocks. */
+static int64_t kept_bytes(const struct job *job)
+{
+    const struct stage_program *list = &job->program->stages[0];
+    int64_t bytes = 0;
+    int turn = 0;
+    while (list->instrs[turn].micro != 0 || list->instrs[turn].phase != PHASE_BACKWARD_INPUT)
+        turn++;
+    for (int b = 0; b < job->program->buffer_count; b++) {
+        const struct buffer *buffer = &job->program->buffers[b];
+        bool made = false, wanted = false;
+        for (int i = 0; i < list->instr_count; i++) {
+            bool in_block = list->instrs[i].layer >= 0 && job->graph->layers[list->instrs[i].layer].block >= 0;
+            struct access access;
+            for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
+                if (access_at(job->program, &list->instrs[i], slot, &access) && access.buffer == b) {
+                    made = made || (i < turn && access.writes);
+                    wanted = wanted || (i >= turn && access.reads && in_block);
+                }
+        }
+        bool value = buffer->kind == BUFFER_VALUE && !buffer->is_weight && buffer->micro == 0;
+        if (value && made && wanted && job->graph->values[buffer->id].element == ELEMENT_ACTIVATION)
+            bytes += buffer->bytes;
+    }
+    return bytes;
+}
+
+/* Korthikanti et al. 2022, table 2, without dropout: 32 bytes of each element that a layer takes in, over the tensor
+ * degree; where the gathered outputs of both norms stay, these two are whole. The same bytes are sent again. */
+START_TEST(gathered_inputs_are_gathered_again)
+{
+    struct framework again = framework_of(", \"gathers_again\": true");
+    union fixed u = fixed_none();
+    const int64_t elements = 64 * 64, blocks = 3, degree = 2;
+    int64_t gathers[2] = { 0 };
+    u.tensor = (int)degree;
+    u.sequence_parallel = 1;
+    struct job jobs[2] = { job_of(NULL, u, DTYPE_BF16), job_of(&again, u, DTYPE_BF16) };
+    ck_assert_int_eq(kept_bytes(&jobs[0]), blocks * elements * (28 / degree + 2 * 2));
+    ck_assert_int_eq(kept_bytes(&jobs[1]), blocks * elements * 32 / degree);
+    ck_assert_int_lt(jobs[1].program->stages[0].arena_bytes, jobs[0].program->stages[0].arena_bytes);
+    for (int j = 0; j < 2; j++)
+        for (int i = 0; i < jobs[j].program->stages[0].instr_count; i++) {
+            const struct instr *instr = &jobs[j].program->stages[0].instrs[i];
+            gathers[j] += instr->op == OP_ALL_GATHER && instr->micro == 0 && instr->again;
+        }
+    ck_assert_int_eq(gathers[0], 0);
+    ck_assert_int_eq(gathers[1], 2 * blocks + 1); /* before both products of a block, and before the head's */
+    ck_assert_int_ge(step_ns(&jobs[1], NULL), step_ns(&jobs[0], NULL));
+    job_close(&jobs[0]);
+    job_close(&jobs[1]);
+}
+END_TEST
+
 /* Stored and sent bytes are those of bf16; products of blocks are faster, all else takes as long. */
 START_TEST(fp8_is_of_the_products_of_blocks)
 {
@@ -241,6 +303,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, hosts_that_wait_for_messages_are_later);
     CHECK_ADD(suite, scores_and_probabilities_are_kept);
     CHECK_ADD(suite, blocks_are_recomputed_whole);
+    CHECK_ADD(suite, gathered_inputs_are_gathered_again);
     CHECK_ADD(suite, fp8_is_of_the_products_of_blocks);
     return suite;
 }

@@ -105,9 +105,58 @@ START_TEST(recomputed_runs_are_bitwise_the_same)
 }
 END_TEST
 
+static int regathered(const struct program *program)
+{
+    int count = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            count += program->stages[s].instrs[i].op == OP_ALL_GATHER && program->stages[s].instrs[i].again;
+    return count;
+}
+
+/* What is gathered again is what was gathered, whatever else is forgotten; nothing else is computed again for it. */
+START_TEST(regathered_runs_are_bitwise_the_same)
+{
+    for (int c = 0; c < CHOICES; c++) {
+        struct tiny_choice choice = choices[c];
+        if (choice.tp == 1 || choice.tp_dim == DIM_ep)
+            continue;
+        choice.tp_dim = c % 2 ? DIM_cp_gather : DIM_tp_sp;
+        if (!in_share((uint64_t)(c + _i)))
+            continue;
+        struct graph *graph = tiny_graph(tiny_models[_i]);
+        struct error err = { 0 };
+        struct plan *plan = tiny_plan(graph, &choice);
+        for (int l = 0; l < plan->layer_count; l++)
+            plan->layers[l].recompute = (int8_t)(_i % 2 ? l % 2 * RECOMPUTE_SELECTIVE : RECOMPUTE_NONE);
+        if (plan_check(plan, graph, &err)) {
+            char name[160];
+            struct program *keeps = tiny_lower(graph, plan, &err);
+            ck_assert_msg(keeps != NULL, "%s", err.message);
+            graph->gathers_again = true;
+            struct program *drops = tiny_lower(graph, plan, &err);
+            ck_assert_msg(drops != NULL, "%s", err.message);
+            struct record *kept = run_recorded(keeps, NULL, false), *dropped = run_recorded(drops, NULL, false);
+            snprintf(name, sizeof name, "%s, choice %d, gathered again", graph->model_name, c);
+            check_same_record(kept, dropped, name);
+            if (graph->image_value < 0) /* one image model has nothing that is gathered */
+                ck_assert_int_gt(regathered(drops), regathered(keeps));
+            ck_assert_int_eq(again_count(drops), again_count(keeps));
+            record_free(kept);
+            record_free(dropped);
+            program_free(keeps);
+            program_free(drops);
+        }
+        plan_free(plan);
+        graph_free(graph);
+    }
+}
+END_TEST
+
 static Suite *recompute_suite(void)
 {
     Suite *suite = suite_create("recompute");
+    CHECK_ADD_LOOP(suite, regathered_runs_are_bitwise_the_same, TINY_MODELS);
     CHECK_ADD_LOOP(suite, recomputed_runs_are_bitwise_the_same, TINY_MODELS);
     return suite;
 }

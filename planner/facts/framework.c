@@ -29,6 +29,9 @@ static const struct json_field table[] = {
     { "loss_keeps_fp32", FIELD_BOOL, AT(loss_keeps_fp32),
       .doc = "probabilities of all logits are kept in fp32 until backward; absent: they are not" },
     { "stores_scores", FIELD_BOOL, AT(stores_scores), .doc = "attention keeps its scores until backward" },
+    { "gathers_again", FIELD_BOOL, AT(gathers_again),
+      .doc = "what ranks gather of an input they do not keep but gather again backward, as sequence parallelism does "
+             "(Korthikanti et al. 2022, section 4.2.2); absent: they keep it" },
 };
 
 const struct json_field *framework_fields(size_t *count)

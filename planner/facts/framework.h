@@ -22,6 +22,7 @@ struct framework {
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     bool recomputes_blocks;                          /* what it calls full recomputation is RECOMPUTE_BLOCK */
     bool stores_scores;                              /* attention keeps its matrix of scores until backward */
+    bool gathers_again;                              /* gathered inputs are dropped, and gathered again backward */
     uint64_t hash;
 };
 /* Strings are kept in the arena. The name is the file's without its ending. */

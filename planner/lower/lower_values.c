@@ -269,14 +269,27 @@ bool lower_is_put_off(const struct lowering *l, int segment)
     return read && !lower_is_walked(l, segment);
 }
 
-/* Versions that a collective made anew can be made again, unless the value itself would have to be summed again. */
-static void forget_derived(struct lowering *l, int value, int micro)
+static bool is_gathered(const struct lowering *l, int source, const struct layout *layout)
+{
+    struct conversion path[MAX_CONVERSIONS];
+    int count = source < 0 ? 0 : lower_path_between(l, source, layout, path), gathers = 0;
+    for (int i = 0; i < count; i++)
+        gathers += path[i].op == OP_ALL_GATHER;
+    return count > 0 && gathers == count;
+}
+
+/* Versions that a collective made anew can be made again, unless the value itself would have to be summed again: those
+ * of what is computed again, or else where the framework does so what ranks gathered of the pieces that they keep. */
+static void forget_derived(struct lowering *l, int value, int micro, enum recompute mode)
 {
     struct layout base = lower_base_layouts(l, value).forward;
-    if (layout_atoms(&base, LAYOUT_PARTIAL))
+    bool all = mode >= RECOMPUTE_FULL;
+    if ((!all && !l->graph->gathers_again) || layout_atoms(&base, LAYOUT_PARTIAL))
         return;
+    int own = lower_find_version(l, false, value, micro, &base);
     for (int i = lower_first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
-        if (!layout_equal(&buffer_at(l, i)->layout, &base))
+        const struct layout *layout = &buffer_at(l, i)->layout;
+        if (!layout_equal(layout, &base) && (all || is_gathered(l, own, layout)))
             note_of(l, i)->live = false;
     }
 }
@@ -288,20 +301,19 @@ void lower_forget_values(struct lowering *l, const struct action *action)
     for (int segment = chunk->first; segment < chunk->end && !l->failed; segment++) {
         const struct segment *s = &l->graph->segments[segment];
         enum recompute mode = mode_of(l, s->layer);
-        for (int o = 0; o < s->out_count && mode != RECOMPUTE_NONE; o++) {
+        for (int o = 0; o < s->out_count; o++) {
             if (forgotten(l, segment, s->out[o].id)) {
                 for (int i = lower_first_version(l, false, s->out[o].id, micro); i >= 0; i = note_of(l, i)->next)
                     note_of(l, i)->live = false;
-            } else if (mode >= RECOMPUTE_FULL && s->out[o].id != l->graph->loss_value) {
-                forget_derived(l, s->out[o].id, micro);
+            } else if (s->out[o].id != l->graph->loss_value) {
+                forget_derived(l, s->out[o].id, micro, mode);
             }
         }
     }
     for (int i = 0; i < l->crossings.entering_count && !l->failed; i++) {
         int index, reader = first_reader(l, l->crossings.entering[i].value, &index);
-        if (l->crossings.entering[i].chunk == action->chunk &&
-            mode_of(l, l->graph->segments[reader].layer) >= RECOMPUTE_FULL)
-            forget_derived(l, l->crossings.entering[i].value, micro);
+        if (l->crossings.entering[i].chunk == action->chunk)
+            forget_derived(l, l->crossings.entering[i].value, micro, mode_of(l, l->graph->segments[reader].layer));
     }
 }
 
