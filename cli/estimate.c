@@ -8,7 +8,7 @@
 /* Of each choice what its option says, in the member of its kind. */
 struct estimate_arguments {
     struct space_options space;
-    const char *output, *word[CHOICE_COUNT];
+    const char *output, *stages, *word[CHOICE_COUNT];
     int64_t number[CHOICE_COUNT]; /* UNSAID: the option was not given */
     bool json, reversed, flag[CHOICE_COUNT];
 };
@@ -35,6 +35,9 @@ static const struct option options[] = {
 #include "planner/space/choices.def"
 #undef CHOICE
     FLAG_OPTION("reversed", AT(reversed), "the pipeline begins on the cluster's last devices: other types come first"),
+    TEXT_OPTION(
+        "stages", AT(stages), "CUTS",
+        "blocks by stage, such as 5,6,6,4, or a layout of E, t, L and '|' as Megatron-LM has it (as many each)"),
     FIX_OPTION(AT(space.fix)),
     OUTPUT_OPTION(AT(output), "the plan file"),
     FLAG_OPTION("json", AT(json), "the plan file on standard output"),
@@ -72,10 +75,12 @@ static bool price(struct plan **plan, struct estimate **estimate, struct inputs 
                   const char *model, struct error *err)
 {
     struct space space, said;
-    if (!space_inputs(in, &space, model, &a->space, err) || !read_said(&said, a, err))
+    struct stage_cuts cuts;
+    if (!space_inputs(in, &space, model, &a->space, err) || !read_said(&said, a, err) ||
+        (a->stages && !stage_cuts_read(&cuts, &in->arena, a->stages, err)))
         return false;
     struct search_options search = space_search_options(&a->space, &space);
-    return given_plan(plan, in, &search, &said, a->space.clip != NULL, a->reversed, err) &&
+    return given_plan(plan, in, &search, &said, a->stages ? &cuts : NULL, a->space.clip != NULL, a->reversed, err) &&
            given_estimate(estimate, in, *plan, err);
 }
 

@@ -12,11 +12,13 @@ bool given_fixed(struct space *said, const struct text_list *fix, struct error *
     return true;
 }
 
-bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said, bool clips,
-                bool reversed, struct error *err)
+bool given_plan(struct plan **out, struct inputs *in, struct search_options *options, struct space *said,
+                const struct stage_cuts *cuts, bool clips, bool reversed, struct error *err)
 {
     struct space *space = &options->space;
     space_as_run(said, in);
+    if (cuts && !stage_cuts_restrict(cuts, said, err))
+        return false;
     if (said->schedule.count == 0 && said->chunks.values[0] > 1) /* chunks want the schedule that runs several */
         said->schedule = allowed_only(schedule_find("interleaved"));
     for (int i = 0; i < CHOICE_COUNT; i++)
@@ -27,7 +29,10 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
     if (!clips && space_without_clipping(space))
         space->clip_norm = 0;
     return fixed_plan(out, options, reversed, in->model, &in->facts, err) &&
-           plan_graph(&in->graph, in->model, *out, err) && plan_check(*out, in->graph, err);
+           plan_graph(&in->graph, in->model, *out, err) &&
+           (cuts ? stage_cuts_apply(cuts, *out, in->graph, err)
+                 : stage_cuts_usual(*out, in->graph, in->cluster->type_count, err)) &&
+           plan_check(*out, in->graph, err);
 }
 
 bool given_estimate(struct estimate **out, const struct inputs *in, const struct plan *plan, struct error *err)

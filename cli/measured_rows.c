@@ -101,7 +101,7 @@ static bool price(struct validated_row *row, struct inputs *in, struct measured_
     pthread_mutex_lock(&m->reading);
     bool good = space_inputs(in, &search.space, asked->model, &o, why);
     pthread_mutex_unlock(&m->reading);
-    good = good && given_fixed(&said, &o.fix, why) && given_plan(&plan, in, &search, &said, false, false, why) &&
+    good = good && given_fixed(&said, &o.fix, why) && given_plan(&plan, in, &search, &said, NULL, false, false, why) &&
            given_estimate(&estimate, in, plan, why);
     if (good) {
         row->predicted_ns = estimate->prediction.step_ns;

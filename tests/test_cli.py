@@ -194,6 +194,47 @@ def bad_clusters(_folder):
         expect(f"cluster {text}", 2, pattern, "plan", "gpt2", "--cluster", text, "--batch", 4)
 
 
+
+def stages_by_hand(folder):
+    """Cuts that a user gives, as numbers of blocks and as Megatron-LM writes them; here by its own two substitutions."""
+    def megatron(layout):
+        layout = layout.replace(",", "")
+        for pattern in (r"\(([^)]+)\)\*(\d+)", r"(.)\*(\d+)"):
+            layout = re.sub(pattern, lambda found: found.group(1) * int(found.group(2)), layout)
+        return layout.split("|")
+    job = ["estimate", "llama-3-70b", "--cluster", "8x8:h100-sxm", "--batch", 64, "--tp", 8, "-o", "-"]
+    for cuts, extra in (("9,10,10,10,10,10,10,11", []), ("Et*9|(t*10|)*6t*11L", []), ("E|t*3|(tt|)*35,t*6|t|L", ["--pp", 2, "--tp", 4]),
+                        ("Et|(t|)*78tL", ["--interleave", 10]), ("(Ett|tt|)*1t*75|t,L", ["--pp", 4, "--dp", 2])):
+        pieces = megatron(cuts) if "E" in cuts else ["t" * int(blocks) for blocks in cuts.split(",")]
+        done = run(*job, "--stages", cuts, *extra)
+        stages = json.loads(done.stdout)["decisions"]["stages"] if done.returncode == 0 else []
+        layers = [chunk for stage in stages for chunk in stage["layers"].split(",")]
+        wanted, first = [], 0
+        for place, piece in enumerate(pieces):
+            count = 2 * piece.count("t") + (place == 0) + 2 * (place == len(pieces) - 1)
+            wanted.append(f"{first}-{first + count - 1}" if count > 1 else f"{first}")
+            first += count
+        rounds = len(pieces) // max(1, len(stages))
+        dealt = [wanted[chunk * len(stages) + stage] for stage in range(len(stages)) for chunk in range(rounds)]
+        check(f"estimate --stages {cuts}: {layers}, expected {dealt}", layers == dealt != [], done)
+    for model, stages, chunks, cut in (("llama-3-70b", 8, 1, 10), ("llama-3-70b", 8, 5, 2), ("llama-3-70b", 8, 10, 1), ("gpt2", 4, 3, 1),
+                                       ("gpt2", 8, 1, None), ("llama-3-405b", 4, 3, None)):
+        chunked = ["--interleave", chunks] if chunks > 1 else []
+        done = run("estimate", model, "--cluster", "8x8:h100-sxm", "--batch", 64, "--pp", stages, *chunked, "-o", "-")
+        layers = [stage["layers"].split(",") for stage in json.loads(done.stdout)["decisions"]["stages"]]
+        first = sorted(int(chunk.split("-")[0]) for stage in layers for chunk in stage)
+        last = max(int(chunk.split("-")[1]) for stage in layers for chunk in stage)
+        blocks = [(end - begin) // 2 for begin, end in zip([1, *first[1:]], [*first[1:], last - 1])]
+        parts = [blocks[0] + 1, *blocks[1:-1], blocks[-1] + 1]  # with embedding and head
+        even = set(blocks) == {cut} if cut else chunks == 1 or max(parts) - min(parts) <= 1
+        check(f"estimate {model}, {stages} stages x {chunks}: whole blocks, the loss with its head, {first}",
+              all(begin % 2 for begin in first[1:]) and first[-1] <= last - 1 and even and len(first) == stages * chunks, done)
+    for cuts, words in (("40,41", "81 blocks, but model llama-3-70b has 80"), ("Et*80", "one E and one L"), ("E||t*80L", "stage 1 of .* is empty"),
+                        ("Et*80LL", "L last"), ("E(t*80L", r"found '\(t\*80L'"), ("x", "found 'x'"), ("40,,40", "found ',40'"),
+                        ("Et*0|t*80L", r"found 't\*0"), ("40,40 --pp 4", "2 are cut")):
+        cuts, *extra = cuts.split(" ")
+        expect(f"--stages {cuts}", 2, words, *job, "--stages", cuts, *extra)
+
 def plans(folder):
     plan = folder / "plan.json"
     args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
@@ -269,6 +310,7 @@ def plans(folder):
     expect("estimate --interleave", 0, "pp 2 x 2 chunks.*interleaved", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 4, "--micro-batch", 1, "--pp", 2, "--interleave", 2, "--seq", 16, "--dtype", "fp32", "-o", loops)
     expect("run chunks", 0, "median step", "run", loops, "--steps", 2)
     expect("interleave asks for its schedule", 2, "schedule interleaved runs several", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 4, "--micro-batch", 1, "--pp", 2, "--interleave", 2, "--schedule", "1f1b")
+    stages_by_hand(folder)
     turns = json.loads(loops.read_text())
     turns["decisions"].update(schedule="1f1b", interleave=1, stages=[{"layers": "0-6", "atoms": [1, 1], "turns": 2}])
     loops.write_text(json.dumps({key: turns[key] for key in ("format", "version", "decisions", "context")}))
