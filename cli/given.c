@@ -2,6 +2,7 @@
 #include "planner/estimate/estimate.h"
 #include "planner/program/schedule.h"
 #include "planner/search/fixed.h"
+#include <stdio.h>
 
 bool given_fixed(struct space *said, const struct text_list *fix, struct error *err)
 {
@@ -43,4 +44,45 @@ bool given_estimate(struct estimate **out, const struct inputs *in, const struct
     bool good = inputs_program(&program, plan, in->graph, err) && estimate_program(out, program, &in->facts, err);
     program_free(program);
     return good;
+}
+
+/* What the option of the choice says; GIVEN_UNSAID: nothing. */
+static bool read_option(int64_t *out, const struct given_options *given, enum space_choice choice, struct error *err)
+{
+    char where[64];
+    snprintf(where, sizeof where, "--%s", choice_facts[choice].name);
+    *out = given->flag[choice] ? 1 : given->number[choice];
+    return !given->word[choice] || space_value(where, choice, given->word[choice], out, err);
+}
+
+/* What --fix and options say. */
+static bool read_said(struct space *said, const struct given_options *given, struct error *err)
+{
+    if (!given_fixed(said, &given->space.fix, err))
+        return false;
+    for (int i = 0; i < CHOICE_COUNT; i++) {
+        const char *name = choice_facts[i].name;
+        int64_t value;
+        if (!read_option(&value, given, (enum space_choice)i, err))
+            return false;
+        if (value != GIVEN_UNSAID && said->range[i].count > 0)
+            return fail(err, "--fix: %s is given by --%s, too; leave one of them out", name, name);
+        if (value != GIVEN_UNSAID)
+            said->range[i] = allowed_only(value);
+    }
+    return true;
+}
+
+bool given_price(struct plan **plan, struct estimate **estimate, struct inputs *in, const struct given_options *given,
+                 const char *model, struct error *err)
+{
+    struct space space, said;
+    struct stage_cuts cuts;
+    if (!space_inputs(in, &space, model, &given->space, err) || !read_said(&said, given, err) ||
+        (given->stages && !stage_cuts_read(&cuts, &in->arena, given->stages, err)))
+        return false;
+    struct search_options search = space_search_options(&given->space, &space);
+    return given_plan(plan, in, &search, &said, given->stages ? &cuts : NULL, given->space.clip != NULL,
+                      given->reversed, err) &&
+           given_estimate(estimate, in, *plan, err);
 }

@@ -138,6 +138,13 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
     return true;
 }
 
+/* The file's name without folders and ending; NULL: out of memory. */
+static const char *bare_name(struct inputs *in, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return arena_strndup(&in->arena, name, strlen(name) - (is_json_path(name) ? strlen(".json") : 0));
+}
+
 bool inputs_framework(struct inputs *in, const char *name, struct error *err)
 {
     const char *path, *text;
@@ -147,6 +154,8 @@ bool inputs_framework(struct inputs *in, const char *name, struct error *err)
     if (!named_file(in, &frameworks, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
         !framework_read(&in->framework, &in->arena, path, text, length, err))
         return false;
+    if (!strcmp(in->framework.name, path) && !(in->framework.name = bare_name(in, path)))
+        return fail_memory(err);
     if (!model_keep(in->model, in->framework.stores_scores, in->framework.loss_keeps_fp32))
         return fail_memory(err);
     in->model->gathers_again = in->framework.gathers_again;
@@ -188,7 +197,7 @@ static struct profile **profile_place(struct inputs *in, const struct profile *m
     return &in->profiles[in->profile_count++]; /* one per type at most: others are refused before */
 }
 
-/* Facts and context of all profiles read so far. */
+/* Facts and context of all profiles and calibrations read so far. */
 static bool link_profiles(struct inputs *in, const char *path, struct error *err)
 {
     struct plan_origin *origin = &in->context.profile;
@@ -199,12 +208,24 @@ static bool link_profiles(struct inputs *in, const char *path, struct error *err
     if (!source)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     in->facts.profile = in->profile = in->profiles[0];
-    *origin = (struct plan_origin){ .source = source, .name = in->profile->machine, .hash = in->profile->hash };
+    *origin = in->profile
+                  ? (struct plan_origin){ .source = source, .name = in->profile->machine, .hash = in->profile->hash }
+                  : (struct plan_origin){ .source = source, .name = "calibration", .hash = HASH_START };
     for (int i = 1; i < in->profile_count; i++) {
         in->profiles[i - 1]->next = in->profiles[i];
         origin->hash = hash_i64(origin->hash, (int64_t)in->profiles[i]->hash);
     }
+    for (int i = 0; i < in->calibration_count; i++)
+        origin->hash = hash_i64(origin->hash, (int64_t)in->calibrations[i].hash);
     return true;
+}
+
+static bool add_calibration(struct inputs *in, const char *path, const char *text, size_t length, struct error *err)
+{
+    if (in->calibration_count == MAX_CALIBRATIONS)
+        return fail(err, "--profile: expected at most %d calibrations, found more", MAX_CALIBRATIONS);
+    return calibration_read(&in->calibrations[in->calibration_count++], &in->arena, path, text, length, err) &&
+           link_profiles(in, path, err);
 }
 
 static bool add_profile(struct inputs *in, const char *path, struct error *err)
@@ -212,7 +233,11 @@ static bool add_profile(struct inputs *in, const char *path, struct error *err)
     const char *text;
     size_t length;
     struct profile *more = NULL, *merged = NULL;
-    if (!inputs_text(in, path, &text, &length, err) || !profile_read(&more, path, text, length, err))
+    if (!inputs_text(in, path, &text, &length, err))
+        return false;
+    if (calibration_is(text, length))
+        return add_calibration(in, path, text, length, err);
+    if (!profile_read(&more, path, text, length, err))
         return false;
     struct facts facts = { .cluster = in->cluster, .profile = more };
     bool ok = !in->cluster || facts_check(&facts, err) || error_within(err, "%s", path);
@@ -226,6 +251,24 @@ static bool add_profile(struct inputs *in, const char *path, struct error *err)
     profile_free(*place);
     *place = merged;
     return link_profiles(in, path, err);
+}
+
+bool inputs_correct(struct inputs *in, struct error *err)
+{
+    struct framework *framework = in->facts.framework ? &in->framework : NULL;
+    for (int i = 0; i < in->calibration_count; i++) {
+        const struct calibration *own = &in->calibrations[i];
+        if (calibration_apply(own, in->cluster, framework) || in->corrects_some)
+            continue;
+        const struct correction *first = &own->corrections[0];
+        return fail(err,
+                    "--profile %s: expected a correction of %s under %s, found %d of others, the first of %s under %s; "
+                    "leave it out, or make one: cleave calibrate",
+                    in->context.profile.source, in->cluster->types[0].device.name,
+                    framework ? framework->name : "cleave", own->count, *first->device ? first->device : "any device",
+                    *first->framework ? first->framework : "any framework");
+    }
+    return true;
 }
 
 bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct error *err)
@@ -317,10 +360,13 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
         return fail_source(in, path, cluster, "cluster", err);
     if (!inputs_profiles(in, profiles, err))
         return error_within(err, "%s", path);
-    if (!in->profile && context->profile.source && !inputs_profiles_named(in, context->profile.source, err))
+    if (!in->context.profile.source && context->profile.source &&
+        !inputs_profiles_named(in, context->profile.source, err))
         return fail_source(in, path, NULL, "profile", err);
     if (context->framework.source && !inputs_framework(in, context->framework.source, err))
         return fail_source(in, path, NULL, "framework", err);
+    if (!inputs_correct(in, err))
+        return error_within(err, "%s", path);
     struct plan_context now = in->context;
     if (!profiles || profiles->count == 0)
         now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */
@@ -356,7 +402,7 @@ bool inputs_is_stdout(const char *path)
 bool inputs_has_profile(const struct inputs *in, const char *path, struct error *err)
 {
     const struct plan_origin *made = &in->plan_file->context.profile;
-    return !made->source || in->profile ||
+    return !made->source || in->context.profile.source ||
            fail(err, "%s: the plan was made with the profile %s, which cannot be read; give it with --profile", path,
                 made->source);
 }

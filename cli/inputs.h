@@ -2,6 +2,7 @@
  */
 #ifndef CLEAVE_CLI_INPUTS_H
 #define CLEAVE_CLI_INPUTS_H
+#include "cli/calibration.h"
 #include "cli/verb.h"
 #include "host/catalogue.h"
 #include "models/model.h"
@@ -9,6 +10,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/program/program.h"
 
+enum { MAX_CALIBRATIONS = 8 };
 struct timeline;
 struct inputs {
     const struct cli *cli;
@@ -19,6 +21,9 @@ struct inputs {
     struct profile *profile;             /* NULL: none; else the first of profiles */
     struct profile *profiles[MAX_TYPES]; /* one per device that was measured, in a list by `next` */
     int profile_count;
+    struct calibration calibrations[MAX_CALIBRATIONS]; /* (calibration_count) that were among the profiles */
+    int calibration_count;
+    bool corrects_some;         /* what no calibration speaks of is priced as without: where many jobs are asked of */
     struct framework framework; /* read if facts.framework points to it */
     struct graph *graph;
     struct plan_file *plan_file;
@@ -41,9 +46,12 @@ bool inputs_catalogue(struct inputs *in, struct error *err);
 bool inputs_cluster(struct inputs *in, const char *text, struct error *err);
 /* Memory of each device that plans must leave free, as --reserve has it; noted in the context of plans. */
 bool inputs_reserve(struct inputs *in, const char *text, struct error *err);
-/* Later files win over earlier ones of the same device; none: in->profile stays NULL. A profile that says
- * nothing of the cluster, if one was read, is refused. */
+/* Profiles and calibrations. Later profiles win over earlier ones of the same device; none: in->profile stays NULL. A
+ * profile that says nothing of the cluster, if one was read, is refused. */
 bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct error *err);
+/* Corrects cluster and framework by the calibrations, once all are read and before anything is priced. One that speaks
+ * of neither is refused. */
+bool inputs_correct(struct inputs *in, struct error *err);
 /* The same for paths in one text, separated by commas; those that cannot be read are left out. For a plan's context. */
 bool inputs_profiles_named(struct inputs *in, const char *paths, struct error *err);
 /* A plan file, then the model and cluster that it names (or the ones given, if not NULL), the graph, and all checks.

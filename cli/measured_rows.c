@@ -83,8 +83,8 @@ bool measured_rows_read(struct measured_rows *m, const char *path, struct error 
 
 /* ---- predicting ---- */
 
-/* As `estimate` does it of the same words. */
-static bool price(struct validated_row *row, struct inputs *in, struct measured_rows *m, struct error *why)
+bool measured_row_price(struct row_price *out, struct measured_rows *m, const struct validated_row *row,
+                        const struct calibration *trial, struct error *err)
 {
     const struct measured_case *asked = &row->asked;
     struct space_options o = { .cluster = asked->cluster,
@@ -94,23 +94,28 @@ static bool price(struct validated_row *row, struct inputs *in, struct measured_
                                .sequence = asked->sequence,
                                .fix = { { asked->fix }, 1 },
                                .gap = DEFAULT_GAP };
+    struct inputs in = { .cli = m->cli, .catalogue = m->in.catalogue, .corrects_some = true };
     struct search_options search = { .top = 1 };
     struct space said;
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
+    if (m->profiles)
+        o.profiles = *m->profiles;
+    if (trial)
+        in.calibrations[in.calibration_count++] = *trial;
     pthread_mutex_lock(&m->reading);
-    bool good = space_inputs(in, &search.space, asked->model, &o, why);
+    bool good = space_inputs(&in, &search.space, asked->model, &o, err);
     pthread_mutex_unlock(&m->reading);
-    good = good && given_fixed(&said, &o.fix, why) && given_plan(&plan, in, &search, &said, NULL, false, false, why) &&
-           given_estimate(&estimate, in, plan, why);
-    if (good) {
-        row->predicted_ns = estimate->prediction.step_ns;
-        row->predicted_peak_bytes = estimate_peak_bytes(&estimate->prediction);
-        row->fits = estimate->prediction.fits;
-    }
+    good = good && given_fixed(&said, &o.fix, err) && given_plan(&plan, &in, &search, &said, NULL, false, false, err) &&
+           given_estimate(&estimate, &in, plan, err);
+    if (good)
+        *out = (struct row_price){ estimate->prediction.step_ns, estimate_peak_bytes(&estimate->prediction),
+                                   estimate->prediction.fits };
     estimate_free(estimate);
     plan_free(plan);
-    return good || error_within(why, "estimate refused");
+    in.catalogue = NULL; /* that of all rows */
+    inputs_free(&in);
+    return good || error_within(err, "estimate refused");
 }
 
 /* Only what is wrong with the row is a reason to skip it. */
@@ -137,12 +142,15 @@ static void predict(void *context, int index)
     struct wave *wave = context;
     struct measured_rows *m = wave->rows;
     struct validated_row *row = m->distinct[wave->first + index];
-    struct inputs in = { .cli = m->cli, .catalogue = m->in.catalogue };
+    struct row_price price;
     struct error why = { 0 };
-    if (!price(row, &in, m, &why))
+    if (!measured_row_price(&price, m, row, NULL, &why)) {
         skip(row, &why);
-    in.catalogue = NULL; /* that of all rows */
-    inputs_free(&in);
+        return;
+    }
+    row->predicted_ns = price.step_ns;
+    row->predicted_peak_bytes = price.peak_bytes;
+    row->fits = price.fits;
 }
 
 /* In the order of what is asked, else that of the files. */

@@ -9,9 +9,10 @@ enum { MEASURED_MOST_FILES = 64 };
 struct measured_rows {
     /* What is asked, filled in before anything is read. */
     const struct cli *cli;
-    const char *by;        /* the column that rows are grouped by */
-    const char *framework; /* instead of what rows name; NULL: that */
-    int jobs;              /* threads */
+    const char *by;                   /* the column that rows are grouped by */
+    const char *framework;            /* instead of what rows name; NULL: that */
+    const struct text_list *profiles; /* NULL: none. A calibration corrects the rows that it speaks of */
+    int jobs;                         /* threads */
 
     struct inputs in; /* its catalogue is that of all rows */
     struct csv *files[MEASURED_MOST_FILES];
@@ -34,5 +35,12 @@ bool measured_rows_ask(struct measured_rows *m, struct error *err);
  * is a reason to skip it; fails where the machine or the program is.
  */
 bool measured_rows_predict(struct measured_rows *m, const char *verb, struct error *err);
+struct row_price {
+    int64_t step_ns, peak_bytes;
+    bool fits;
+};
+/* What of a row that is asked `cleave estimate` says, also with a calibration; NULL: without. Several threads may. */
+bool measured_row_price(struct row_price *out, struct measured_rows *m, const struct validated_row *row,
+                        const struct calibration *trial, struct error *err);
 void measured_rows_free(struct measured_rows *m);
 #endif

@@ -1,3 +1,4 @@
+#include "cli/accuracy_note.h"
 #include "cli/certificate_text.h"
 #include "cli/explanation.h"
 #include "cli/print.h"
@@ -287,7 +288,8 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!plan_graph(&in->graph, in->model, best->plan, err))
         return false;
     bool verified;
-    if (!inputs_verify(&verified, best->plan, in->graph, err))
+    if (!inputs_verify(&verified, best->plan, in->graph, err) ||
+        !accuracy_note(&best->estimate->prediction, in, best->plan->dtype, err))
         return false;
     in->context.cleave = CLEAVE_VERSION;
     if (a->output && !write_file(cli, answer, err))

@@ -359,6 +359,8 @@ void print_prediction(const struct cli *cli, const struct prediction *p, const s
     if (p->host_bytes && p->host_available_bytes < INT64_MAX)
         fprintf(cli->out, " of %s", text_bytes(number, p->host_available_bytes));
     fprintf(cli->out, "%s\n", p->fits ? "" : ": DOES NOT FIT");
+    if (p->accuracy.words)
+        fprintf(cli->out, "accuracy: %s\n", p->accuracy.words);
 }
 
 bool print_speed_change(char *out, size_t size, int64_t now_ns, int64_t profile_ns)

@@ -1,4 +1,5 @@
 /* The formats, from the field tables that read them. */
+#include "cli/accuracy.h"
 #include "cli/explanation.h"
 #include "cli/inputs.h"
 #include "cli/measured_run.h"
@@ -62,6 +63,20 @@ static int collect(struct table tables[MAX_TABLES])
         if (!name)
             break;
         add(tables, &count, name, "Part of a profile file.", fields, n);
+    }
+    for (int i = 0;; i++) {
+        const char *name = calibration_format(i, &fields, &n);
+        if (!name)
+            break;
+        add(tables, &count, name, "Part of what `cleave calibrate` writes, and `--profile` takes beside profiles.",
+            fields, n);
+    }
+    for (int i = 0;; i++) {
+        const char *name = accuracy_format(i, &fields, &n);
+        if (!name)
+            break;
+        add(tables, &count, name, "Part of `planner/facts/accuracy.json`, which `cleave validate --accuracy` writes.",
+            fields, n);
     }
     for (int i = 0;; i++) {
         const char *name = plan_format(i, &fields, &n);

@@ -267,7 +267,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
         return fail(err, "--batch is missing: the sequences of one step over all devices, for example --batch 64");
     if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
         !inputs_profiles(in, &o->profiles, err) || (o->framework && !inputs_framework(in, o->framework, err)) ||
-        !dtype_of(in, o->dtype, &dtype, err))
+        !inputs_correct(in, err) || !dtype_of(in, o->dtype, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
     if (!space_apply(in, out, o, err))

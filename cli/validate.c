@@ -1,4 +1,5 @@
 /* Holds predictions against training runs that were measured. */
+#include "cli/accuracy.h"
 #include "cli/measured_rows.h"
 #include "base/num.h"
 #include "benchmarks/chart.h"
@@ -9,7 +10,8 @@
 #include <string.h>
 
 struct validate_arguments {
-    const char *output, *by, *svg, *framework;
+    const char *output, *by, *svg, *framework, *accuracy;
+    struct text_list profiles;
     int64_t jobs; /* 0: one per core */
     bool json;
 };
@@ -19,7 +21,11 @@ static const struct option options[] = {
     OUTPUT_OPTION(AT(output), "a CSV file of the predictions, one line a row, each with the command that makes it"),
     TEXT_OPTION("by", AT(by), "COLUMN", "tells errors by this column of the files (source_key)"),
     TEXT_OPTION("framework", AT(framework), "NAME", "predicts all rows as run by this one (the one that a row names)"),
+    LIST_OPTION("profile", AT(profiles), "FILE",
+                "corrections (cleave calibrate) of the rows that they speak of, or measurements; may be repeated"),
     TEXT_OPTION("svg", AT(svg), "FILE", "draws predicted against measured steps"),
+    TEXT_OPTION("accuracy", AT(accuracy), "FILE",
+                "writes errors by framework, device and dtype as planner/facts/accuracy.json has them"),
     INT_OPTION("jobs", AT(jobs), "N", 0, PARALLEL_MOST_JOBS,
                "threads (0: one per core); the answer is the same for any number"),
     FLAG_OPTION("json", AT(json), "one JSON object"),
@@ -242,6 +248,27 @@ static bool draw(struct job *job, struct error *err)
     return inputs_hand_out_text(job->rows.cli, job->a->svg, &out, err);
 }
 
+/* What the catalogue says of how far prices are off; the sources stand for the files, which lie anywhere. */
+static bool write_accuracy(struct job *job, struct error *err)
+{
+    struct arena *arena = &job->rows.in.arena;
+    struct accuracy accuracy;
+    struct text source = { 0 };
+    size_t length = 0;
+    if (!accuracy_of_rows(&accuracy, arena, job->rows.rows, job->rows.count, err))
+        return false;
+    text_printf(&source, "cleave validate --accuracy: published runs");
+    for (int i = 0, named = 0; i < job->found.group_count; i++)
+        if (job->found.groups[i].step.rows > 0)
+            text_printf(&source, "%s%s", named++ ? ", " : " of ", job->found.groups[i].name);
+    accuracy.source = source.failed ? NULL : arena_strdup(arena, source.data);
+    text_free(&source);
+    if (!accuracy.source)
+        return fail_memory(err);
+    char *text = accuracy_write(&accuracy, &length);
+    return inputs_hand_out(job->rows.cli, job->a->accuracy, text, length, err);
+}
+
 /* Whether there is such a framework: of a model that is at hand, since its numbers are read for one. */
 static bool know_framework(const struct cli *cli, const char *name, struct error *err)
 {
@@ -257,15 +284,17 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     const struct validate_arguments *a = given;
     struct job job = { .a = a, .rows = MEASURED_ROWS(cli, a->by, (int)a->jobs) };
     job.rows.framework = a->framework;
-    bool silent = inputs_is_stdout(a->output) || inputs_is_stdout(a->svg);
+    job.rows.profiles = &a->profiles;
+    bool silent = inputs_is_stdout(a->output) || inputs_is_stdout(a->svg) || inputs_is_stdout(a->accuracy);
     heap_expect_much();
-    bool good =
-        inputs_can_write(a->output, err) && inputs_can_write(a->svg, err) && know_framework(cli, a->framework, err);
+    bool good = inputs_can_write(a->output, err) && inputs_can_write(a->svg, err) &&
+                inputs_can_write(a->accuracy, err) && know_framework(cli, a->framework, err);
     for (int i = 0; i < operand_count && good; i++)
         good = measured_rows_read(&job.rows, operands[i], err);
     good = good && measured_rows_ask(&job.rows, err) && measured_rows_predict(&job.rows, "validate", err) &&
            validation_of(&job.found, job.rows.rows, job.rows.count, err) && (!a->output || write_table(&job, err)) &&
-           (!a->svg || draw(&job, err)) && (!a->json || write_json(&job, err));
+           (!a->svg || draw(&job, err)) && (!a->accuracy || write_accuracy(&job, err)) &&
+           (!a->json || write_json(&job, err));
     if (good && !a->json && !silent)
         print_report(&job);
     validation_free(&job.found);
@@ -276,8 +305,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_validate = {
     .name = "validate",
     .summary = "holds predictions against training runs that were measured",
-    .usage =
-        "MEASUREMENTS.csv... [-o predictions.csv] [--by COLUMN] [--framework NAME] [--svg FILE] [--json] [--jobs N]",
+    .usage = "MEASUREMENTS.csv... [-o predictions.csv] [--by COLUMN] [--framework NAME] [--profile FILE]... [--svg "
+             "FILE] [--json] [--jobs N]",
     .examples = "  cleave validate runs.csv\n"
                 "  cleave validate runs.csv -o predictions.csv --svg errors.svg --by framework\n",
     .min_operands = 1,

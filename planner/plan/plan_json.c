@@ -145,6 +145,22 @@ static void write_host(struct json_writer *w, const struct prediction *p)
         json_put_int(w, "host_available_bytes", p->host_available_bytes);
 }
 
+static void write_accuracy(struct json_writer *w, const struct prediction *p)
+{
+    if (!p->accuracy.words)
+        return;
+    json_write_key(w, "accuracy");
+    json_begin_object(w);
+    json_put_string(w, "words", p->accuracy.words);
+    json_put_int(w, "runs", p->accuracy.runs);
+    if (p->accuracy.runs > 0) {
+        json_put_double(w, "median", p->accuracy.median);
+        json_put_double(w, "low", p->accuracy.low);
+        json_put_double(w, "high", p->accuracy.high);
+    }
+    json_end_object(w);
+}
+
 static void write_predicted(struct json_writer *w, const struct prediction *p)
 {
     json_write_key(w, "predicted");
@@ -173,6 +189,7 @@ static void write_predicted(struct json_writer *w, const struct prediction *p)
     json_put_bool(w, "measured", p->measured);
     json_put_bool(w, "extrapolated", p->extrapolated);
     json_end_object(w);
+    write_accuracy(w, p);
     json_end_object(w);
 }
 

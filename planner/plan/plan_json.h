@@ -37,6 +37,11 @@ struct prediction {
     const char *const *breakdown_names;
     int64_t *breakdown_ns;                 /* (breakdown_count) sums to step_ns, of the rank that ends last */
     bool analytic, measured, extrapolated; /* where durations came from: any of each */
+    struct {
+        const char *words; /* what is known of how far off such predictions are; NULL: nobody asked */
+        int64_t runs;      /* that were measured; 0: none, and no numbers. Errors: predicted / measured - 1 */
+        double median, low, high;
+    } accuracy;
 };
 
 /* Writes the members of the file's object, without its braces, so that a verb can add its own beside them. Borrowed. */

@@ -9,52 +9,24 @@ struct file_fields {
     int64_t version;
     const struct json *decisions, *predicted, *context, *search, *certificate, *top, *frontier, *batches;
 };
+#define PART(name, doc_)                                                                                               \
+    {                                                                                                                  \
+        .key = #name, .type = FIELD_NODE, .offset = offsetof(struct file_fields, name), .doc = doc_                    \
+    }
 static const struct json_field file_fields[] = {
-    { .key = "format",
-      .type = FIELD_STRING,
-      .offset = offsetof(struct file_fields, format),
-      .required = true,
-      .doc = "\"" PLAN_FORMAT "\"." },
-    { .key = "version",
-      .type = FIELD_INT,
-      .offset = offsetof(struct file_fields, version),
-      .required = true,
-      .doc = "1." },
-    { .key = "decisions",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, decisions),
-      .required = true,
-      .doc = "The plan." },
-    { .key = "predicted",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, predicted),
-      .doc = "What was predicted of it." },
-    { .key = "search",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, search),
-      .doc = "How it was searched for: {ended, candidates, ranked, judged, rejected}. ended: by a time limit or an "
-             "interruption; plans that the formula proposed, that the pipeline ranked, that were simulated, and that "
-             "did not fit after layout." },
-    { .key = "certificate",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, certificate),
-      .doc = "How good it is proven to be." },
-    { .key = "top",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, top),
-      .doc = "The best plans that differ in more than trifles, this one first: [{step_s, peak_bytes, plan}]." },
-    { .key = "frontier",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, frontier),
-      .doc = "Step against memory or devices: [{step_s, peak_bytes, devices, cluster, plan}]." },
-    { .key = "batches",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, batches),
-      .doc = "With --batch auto, all that were tried, in that order: [{batch, step_s}]; no step_s: nothing fits." },
-    { .key = "context",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct file_fields, context),
-      .doc = "What it was made from." },
+    { "format", FIELD_STRING, offsetof(struct file_fields, format), .required = true, .doc = "\"" PLAN_FORMAT "\"." },
+    { "version", FIELD_INT, offsetof(struct file_fields, version), .required = true, .doc = "1." },
+    { "decisions", FIELD_NODE, offsetof(struct file_fields, decisions), .required = true, .doc = "The plan." },
+    PART(predicted, "What was predicted of it."),
+    PART(search,
+         "How it was searched for: {ended, candidates, ranked, judged, rejected}. ended: by a time limit or an "
+         "interruption; plans that the formula proposed, that the pipeline ranked, that were simulated, and that "
+         "did not fit after layout."),
+    PART(certificate, "How good it is proven to be."),
+    PART(top, "The best plans that differ in more than trifles, this one first: [{step_s, peak_bytes, plan}]."),
+    PART(frontier, "Step against memory or devices: [{step_s, peak_bytes, devices, cluster, plan}]."),
+    PART(batches, "With --batch auto, all that were tried, in that order: [{batch, step_s}]; no step_s: nothing fits."),
+    PART(context, "What it was made from."),
 };
 
 struct origin_fields {

@@ -1,0 +1,587 @@
+/* Makes a small file of corrections of measured runs, which --profile takes. */
+#include "cli/calibrate_fit.h"
+#include "cli/given.h"
+#include "cli/measured_rows.h"
+#include "cli/progress.h"
+#include "cli/training_log.h"
+#include "base/num.h"
+#include "host/heap.h"
+#include "host/machine.h"
+#include "host/parallel.h"
+#include "planner/estimate/estimate.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct calibrate_arguments {
+    struct given_options given;
+    struct text_list logs;
+    const char *output, *held_out;
+    int64_t jobs; /* 0: one per core */
+    bool json;
+};
+static const struct calibrate_arguments defaults = {
+    .given.space.gap = DEFAULT_GAP,
+    .given.number = {
+#define CHOICE(id, ...) [CHOICE_##id] = GIVEN_UNSAID,
+#include "planner/space/choices.def"
+#undef CHOICE
+    },
+};
+#define AT(field) offsetof(struct calibrate_arguments, field)
+#define GIVEN_AT(member) AT(given.member)
+static const struct option options[] = {
+    OUTPUT_OPTION(AT(output), "the corrections, for --profile"),
+    LIST_OPTION("log", AT(logs), "FILE",
+                "what a run of the job printed: lines of Megatron-LM, torchtitan or DeepSpeed; may be repeated"),
+    TEXT_OPTION("hold-out", AT(held_out), "COLUMN",
+                "tells also how far off rows are by corrections fitted to all rows that say another of this column"),
+    INT_OPTION("jobs", AT(jobs), "N", 0, PARALLEL_MOST_JOBS,
+               "threads (0: one per core); the answer is the same for any number"),
+    FLAG_OPTION("json", AT(json), "one JSON object"),
+#include "cli/given_options.def"
+    JOB_OPTIONS(struct calibrate_arguments, given.space),
+};
+
+enum { ROUNDS = 2, MOST_HOLDERS = 64 };
+#define SETTLED .01     /* logs of speeds that moved less are not told anew */
+#define TRIAL_SPEED 1.1 /* a slope is what a speed so much higher makes of a step */
+
+/* Runs of which one thing is asked have one price and one slope; each is a sample of its own. */
+struct question {
+    const struct validated_row *row;    /* NULL: the job that the options name */
+    double step_s[MECHANISM_COUNT + 1]; /* the last: as it is */
+    int64_t peak_bytes;
+    bool failed;
+    struct error why;
+};
+struct measured_step {
+    const char *id;
+    int question;
+    double measured_s;
+};
+struct calibrating {
+    const struct cli *cli;
+    const struct calibrate_arguments *a;
+    const char *model; /* of the job that the options name; NULL: rows do */
+    struct measured_rows rows;
+    struct arena arena;
+    struct question *questions; /* (question_count) */
+    int question_count, count;
+    struct fit_sample *samples;   /* (count) */
+    struct measured_step *places; /* (count) */
+    /* What speeds are of: first devices, then frameworks. */
+    int device_count, holder_count;
+    const char *holders[MOST_HOLDERS];
+    struct calibration trials[MECHANISM_COUNT + 1];
+    struct fit at; /* what slopes are told about */
+    bool slopes;   /* are asked for, beside the steps */
+    /* Of each holder and mechanism the least and the most that fits without one group say. */
+    double *least, *most;
+    int64_t memory_bytes[MOST_HOLDERS]; /* by device: what most runs needed beside what was predicted */
+};
+
+/* ---- what is fitted to ---- */
+
+static int holder_of(struct calibrating *c, int first, int *count, const char *name)
+{
+    for (int i = first; i < first + *count; i++)
+        if (!strcmp(c->holders[i], name))
+            return i;
+    if (first + *count == MOST_HOLDERS)
+        return -1;
+    c->holders[first + (*count)++] = name;
+    return first + *count - 1;
+}
+
+static bool is_sample(const struct validated_row *row)
+{
+    return validated_step(row) && strcmp(row->asked.framework, "cleave") != 0;
+}
+
+static bool take_rows(struct calibrating *c, const char *const *paths, int path_count, struct error *err)
+{
+    struct measured_rows *m = &c->rows;
+    for (int i = 0; i < path_count; i++)
+        if (!measured_rows_read(m, paths[i], err))
+            return false;
+    if (!measured_rows_ask(m, err) || !measured_rows_predict(m, "calibrate", err))
+        return false;
+    c->questions = arena_alloc(&c->arena, (size_t)m->count + 1, sizeof *c->questions);
+    c->samples = arena_alloc(&c->arena, (size_t)m->count + 1, sizeof *c->samples);
+    c->places = arena_alloc(&c->arena, (size_t)m->count + 1, sizeof *c->places);
+    int *question_of = arena_alloc(&c->arena, (size_t)m->count + 1, sizeof *question_of), frameworks = 0;
+    if (arena_failed(&c->arena))
+        return fail_memory(err);
+    for (int i = 0; i < m->count; i++)
+        if (is_sample(&m->rows[i]) && holder_of(c, 0, &c->device_count, m->rows[i].asked.device) < 0)
+            return fail(err, "calibrate: expected at most %d devices, found more", MOST_HOLDERS);
+    for (int i = 0; i < m->count; i++) {
+        const struct validated_row *row = &m->rows[i], *first = row->alike ? row->alike : row;
+        if (!is_sample(row))
+            continue;
+        int *question = &question_of[first - m->rows];
+        if (*question == 0) {
+            c->questions[c->question_count++].row = first;
+            *question = c->question_count;
+        }
+        int device = holder_of(c, 0, &c->device_count, row->asked.device),
+            framework = holder_of(c, c->device_count, &frameworks, row->asked.framework);
+        if (framework < 0)
+            return fail(err, "calibrate: expected at most %d devices and frameworks, found more", MOST_HOLDERS);
+        c->places[c->count] = (struct measured_step){ row->run.id, *question - 1, row->measured_s };
+        c->samples[c->count++] = (struct fit_sample){ .holder = { device, framework }, .group = row->group };
+    }
+    c->holder_count = c->device_count + frameworks;
+    return c->count > 0 || fail(err,
+                                "%s: expected rows with a step that a framework took and estimate can predict, "
+                                "found none of %d; cleave validate says why each is skipped",
+                                paths[0], m->count);
+}
+
+/* The job of the options, as often as it was logged. */
+static bool take_logs(struct calibrating *c, struct error *err)
+{
+    const struct text_list *logs = &c->a->logs;
+    const struct space_options *space = &c->a->given.space;
+    struct inputs in = { .cli = c->cli };
+    struct plan *plan = NULL;
+    struct estimate *estimate = NULL;
+    if (!space->framework)
+        return fail(err, "--framework is missing: what ran the job, for example --framework torchtitan");
+    bool good = given_price(&plan, &estimate, &in, &c->a->given, c->model, err);
+    c->questions = arena_alloc(&c->arena, 1, sizeof *c->questions);
+    c->samples = arena_alloc(&c->arena, MAX_LIST, sizeof *c->samples);
+    c->places = arena_alloc(&c->arena, MAX_LIST, sizeof *c->places);
+    c->question_count = c->device_count = 1;
+    c->holder_count = 2;
+    good = good && (!arena_failed(&c->arena) || fail_memory(err));
+    if (good && in.cluster->type_count > 1)
+        good = fail(err, "--cluster: expected devices of one type, whose speed a step tells, found %d types",
+                    in.cluster->type_count);
+    for (int i = 0; good && i < logs->count; i++) {
+        const char *text;
+        size_t length;
+        struct training_log log;
+        good = inputs_text(&in, logs->item[i], &text, &length, err) &&
+               training_log_read(&log, logs->item[i], text, length, err);
+        if (good && log.batch > 0 && log.batch != space->batch)
+            good = fail(err, "%s: expected a global batch of %lld sequences, as --batch has it, found %lld",
+                        logs->item[i], (long long)space->batch, (long long)log.batch);
+        if (!good)
+            break;
+        double step_s = training_log_step_s(&log, space->batch, in.graph->sequence, in.cluster->device_count);
+        char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
+        fprintf(c->cli->talk, "%s: %d steps of %s, %s%s%s\n", logs->item[i], log.step_count,
+                training_log_names[log.kind], text_duration_ns(step, (int64_t)(step_s * 1e9)),
+                log.peak_bytes > 0 ? ", peak " : "", log.peak_bytes > 0 ? text_bytes(peak, log.peak_bytes) : "");
+        int64_t beside = log.peak_bytes - estimate_peak_bytes(&estimate->prediction);
+        c->memory_bytes[0] = log.peak_bytes > 0 ? max_i64(c->memory_bytes[0], beside) : c->memory_bytes[0];
+        c->places[c->count] = (struct measured_step){ logs->item[i], 0, step_s };
+        c->samples[c->count++] = (struct fit_sample){ .holder = { 0, 1 } };
+    }
+    if (good) {
+        c->holders[0] = arena_strdup(&c->arena, in.cluster->types[0].device.name);
+        c->holders[1] = arena_strdup(&c->arena, in.framework.name);
+        good = (c->holders[0] && c->holders[1]) || fail_memory(err);
+    }
+    estimate_free(estimate);
+    plan_free(plan);
+    inputs_free(&in);
+    return good;
+}
+
+/* ---- fitting ---- */
+
+static bool price_job(struct row_price *out, struct calibrating *c, const struct calibration *trial, struct error *err)
+{
+    struct inputs in = { .cli = c->cli };
+    struct plan *plan = NULL;
+    struct estimate *estimate = NULL;
+    in.calibrations[in.calibration_count++] = *trial;
+    bool good = given_price(&plan, &estimate, &in, &c->a->given, c->model, err);
+    if (good)
+        *out = (struct row_price){ estimate->prediction.step_ns, estimate_peak_bytes(&estimate->prediction), true };
+    estimate_free(estimate);
+    plan_free(plan);
+    inputs_free(&in);
+    return good;
+}
+
+/* Whether the row's step is the same whatever the mechanism's speed. */
+static bool is_idle(const struct validated_row *row, int mechanism)
+{
+    return row && ((mechanism == MECHANISM_FP8_PRODUCTS && strcmp(row->asked.dtype, "fp8") != 0) ||
+                   (mechanism == MECHANISM_NETWORK && row->run.n_gpus <= row->run.gpus_per_node));
+}
+
+/* One question under all trials: they differ little, so a thread that takes them all is not longer than others. */
+static void ask(void *context, int index)
+{
+    struct calibrating *c = context;
+    struct question *q = &c->questions[index];
+    for (int k = MECHANISM_COUNT; k >= (c->slopes ? 0 : MECHANISM_COUNT); k--) {
+        struct row_price price;
+        if (k < MECHANISM_COUNT && is_idle(q->row, k)) {
+            q->step_s[k] = q->step_s[MECHANISM_COUNT];
+            continue;
+        }
+        if (q->row ? !measured_row_price(&price, &c->rows, q->row, &c->trials[k], &q->why)
+                   : !price_job(&price, c, &c->trials[k], &q->why)) {
+            q->failed = true;
+            return;
+        }
+        q->step_s[k] = (double)price.step_ns / 1e9;
+        q->peak_bytes = price.peak_bytes;
+    }
+}
+
+/* Whether all samples of the device are of one framework, and which. */
+static int only_framework(const struct calibrating *c, int device)
+{
+    int only = -1;
+    for (int i = 0; i < c->count; i++)
+        if (c->samples[i].holder[0] == device) {
+            if (only >= 0 && only != c->samples[i].holder[1])
+                return -1;
+            only = c->samples[i].holder[1];
+        }
+    return only;
+}
+
+/* The speeds as a file has them. A device under one framework alone is not told from it: nothing is said of others. */
+static bool corrections_of(struct calibration *out, const struct calibrating *c, const struct fit *speeds,
+                           struct arena *arena, struct error *err)
+{
+    struct correction *list = arena_alloc(arena, MOST_HOLDERS + 1, sizeof *list);
+    if (!list)
+        return fail_memory(err);
+    *out = (struct calibration){ .source = "", .corrections = list, .count = 0 };
+    bool alone = c->holder_count == 2;
+    for (int h = 0; h < c->holder_count - alone; h++) {
+        bool device = h < c->device_count;
+        int framework = device ? only_framework(c, h) : h;
+        struct correction *own = &list[out->count++];
+        *own = (struct correction){ .device = device ? c->holders[h] : "",
+                                    .framework = framework < 0 ? "" : c->holders[framework],
+                                    .memory_bytes = device ? c->memory_bytes[h] : 0 };
+        for (int i = 0; i < c->count; i++)
+            own->rows += c->samples[i].holder[!device] == h;
+        for (int k = 0; k < MECHANISM_COUNT; k++) {
+            double sum = speeds->log_speed[h * MECHANISM_COUNT + k];
+            if (alone)
+                sum += speeds->log_speed[(h + 1) * MECHANISM_COUNT + k];
+            own->speed[k] = fmin(MOST_SPEED, fmax(LEAST_SPEED, exp(sum)));
+        }
+    }
+    return true;
+}
+
+/* Steps with the speeds as they are, and what each mechanism's would make of them. */
+static bool linearise(struct calibrating *c, const struct fit *at, bool slopes, struct error *err)
+{
+    enum { WAVE = 4 }; /* questions of a thread between two words of progress */
+    int jobs = c->rows.jobs;
+    struct progress progress;
+    c->at = *at;
+    c->slopes = slopes;
+    for (int k = 0; k <= MECHANISM_COUNT; k++) {
+        if (!corrections_of(&c->trials[k], c, &c->at, &c->arena, err))
+            return false;
+        if (k == MECHANISM_COUNT)
+            continue;
+        struct correction *more = &c->trials[k].corrections[c->trials[k].count++];
+        *more = (struct correction){ .device = "", .framework = "" };
+        for (int i = 0; i < MECHANISM_COUNT; i++)
+            more->speed[i] = i == k ? TRIAL_SPEED : 1;
+    }
+    progress_begin(&progress, c->cli, "calibrate");
+    for (int first = 0; first < c->question_count; first += WAVE * jobs) {
+        struct calibrating part = *c;
+        part.questions += first;
+        progress_say(&progress, "%d of %d runs", first, c->question_count);
+        parallel_for(jobs, (int)min_i64(WAVE * jobs, c->question_count - first), ask, &part);
+    }
+    progress_clear(&progress);
+    for (int i = 0; i < c->question_count; i++)
+        if (c->questions[i].failed)
+            return fail_kind(err, c->questions[i].why.kind, "%s", c->questions[i].why.message);
+    for (int i = 0; i < c->count; i++) {
+        const struct question *q = &c->questions[c->places[i].question];
+        double now_s = q->step_s[MECHANISM_COUNT];
+        c->samples[i].log_ratio = log(c->places[i].measured_s / now_s);
+        for (int k = 0; k < MECHANISM_COUNT && slopes; k++)
+            c->samples[i].slope[k] = log(q->step_s[k] / now_s) / log(TRIAL_SPEED);
+    }
+    return true;
+}
+
+/* Of errors of the samples. */
+struct errors {
+    double mean, median;
+};
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+static struct errors errors_of(double *values, int count)
+{
+    struct errors e = { 0 };
+    for (int i = 0; i < count; i++) {
+        values[i] = fabs(values[i]);
+        e.mean += values[i] / count;
+    }
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    e.median = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    return e;
+}
+
+static bool errors_now(struct errors *out, struct calibrating *c, struct error *err)
+{
+    double *values = arena_alloc(&c->arena, (size_t)c->count, sizeof *values);
+    if (!values)
+        return fail_memory(err);
+    for (int i = 0; i < c->count; i++)
+        values[i] = expm1(-c->samples[i].log_ratio);
+    *out = errors_of(values, c->count);
+    return true;
+}
+
+/* ---- what was found ---- */
+struct found {
+    struct errors before, after, held_out;
+    int group_count; /* that were held out, one after the other; 0: none */
+    struct calibration calibration;
+};
+
+/* Whether an earlier sample is of this one's group. */
+static bool is_known(const struct calibrating *c, int sample)
+{
+    for (int i = 0; i < sample; i++)
+        if (!strcmp(c->samples[i].group, c->samples[sample].group))
+            return true;
+    return false;
+}
+
+/* Each group's errors with the speeds that all others say. */
+/* The speeds of one group left out, as they stand in a file: those of a device under one framework are one number. */
+static double told_speed(const struct calibrating *c, const struct fit *speeds, size_t place)
+{
+    bool alone = c->holder_count == 2 && place < MECHANISM_COUNT;
+    return exp(speeds->log_speed[place] + (alone ? speeds->log_speed[place + MECHANISM_COUNT] : 0));
+}
+
+static bool hold_out(struct found *found, struct calibrating *c, const struct fit *all, struct error *err)
+{
+    size_t room = (size_t)c->holder_count * MECHANISM_COUNT;
+    double *values = arena_alloc(&c->arena, (size_t)c->count, sizeof *values);
+    c->least = arena_alloc(&c->arena, room, sizeof *c->least);
+    c->most = arena_alloc(&c->arena, room, sizeof *c->most);
+    if (arena_failed(&c->arena))
+        return fail_memory(err);
+    for (size_t k = 0; k < room; k++)
+        c->least[k] = c->most[k] = told_speed(c, all, k);
+    for (int i = 0; i < c->count; i++) {
+        struct fit others;
+        if (is_known(c, i))
+            continue;
+        if (!fit_solve(&others, &c->at, c->samples, c->count, c->samples[i].group, &c->arena, err))
+            return false;
+        for (int k = i; k < c->count; k++)
+            if (!strcmp(c->samples[k].group, c->samples[i].group))
+                values[k] = fit_error(&others, &c->at, &c->samples[k]);
+        for (size_t k = 0; k < room; k++) {
+            c->least[k] = fmin(c->least[k], told_speed(c, &others, k));
+            c->most[k] = fmax(c->most[k], told_speed(c, &others, k));
+        }
+        found->group_count++;
+    }
+    found->held_out = errors_of(values, c->count);
+    return true;
+}
+
+static bool fit_all(struct found *found, struct calibrating *c, struct error *err)
+{
+    size_t room = (size_t)c->holder_count * MECHANISM_COUNT;
+    struct fit speeds = { c->holder_count, arena_alloc(&c->arena, room, sizeof *speeds.log_speed) };
+    if (!speeds.log_speed)
+        return fail_memory(err);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (!linearise(c, &speeds, true, err) || (round == 0 && !errors_now(&found->before, c, err)) ||
+            !fit_solve(&speeds, &c->at, c->samples, c->count, NULL, &c->arena, err))
+            return false;
+        double moved = 0;
+        for (size_t i = 0; i < room; i++)
+            moved = fmax(moved, fabs(speeds.log_speed[i] - c->at.log_speed[i]));
+        if (moved < SETTLED)
+            break;
+    }
+    if ((c->a->held_out && !hold_out(found, c, &speeds, err)) || !linearise(c, &speeds, false, err) ||
+        !errors_now(&found->after, c, err))
+        return false;
+    found->calibration = c->trials[MECHANISM_COUNT];
+    found->calibration.error_before = found->before.median;
+    found->calibration.error_after = found->after.median;
+    return true;
+}
+
+/* Which runs, for people. */
+static bool name_source(struct calibrating *c, struct calibration *out, const char *const *operands, int count,
+                        struct error *err)
+{
+    struct text text = { 0 };
+    for (int i = 0; c->model && i < c->a->logs.count; i++)
+        text_printf(&text, "%s%s", i ? ", " : "", c->a->logs.item[i]);
+    for (int i = 0; !c->model && i < count; i++)
+        text_printf(&text, "%s%s", i ? ", " : "", operands[i]);
+    text_printf(&text, ": %d runs", c->count);
+    out->source = text.failed ? NULL : arena_strdup(&c->arena, text.data);
+    text_free(&text);
+    return out->source || fail_memory(err);
+}
+
+/* ---- telling ---- */
+
+static void print_speeds(const struct calibrating *c, const struct correction *own, int holder)
+{
+    FILE *out = c->cli->out;
+    fprintf(out, "%s%s%s (%lld %s)\n", *own->device ? own->device : own->framework,
+            *own->device && *own->framework ? " under " : "", *own->device ? own->framework : "", (long long)own->rows,
+            own->rows == 1 ? "run" : "runs");
+    for (int k = 0; k < MECHANISM_COUNT; k++) {
+        int at = holder * MECHANISM_COUNT + k;
+        if (fabs(own->speed[k] - 1) < .005)
+            continue;
+        fprintf(out, "  %-14s %6.2f", mechanism_names[k], own->speed[k]);
+        if (c->least)
+            fprintf(out, "  %.2f to %.2f", c->least[at], c->most[at]);
+        fprintf(out, "\n");
+    }
+    if (own->memory_bytes > 0)
+        fprintf(out, "  memory beside what is predicted: %s\n",
+                text_bytes((char[TEXT_NUMBER_BYTES]){ 0 }, own->memory_bytes));
+}
+
+static void print_found(const struct calibrating *c, const struct found *found)
+{
+    FILE *out = c->cli->out;
+    fprintf(out, "speeds as shares of what is predicted without; those within 0.5 %% of 1 are left out%s%s\n",
+            c->least ? "; and their range, by what is held out of " : "", c->least ? c->a->held_out : "");
+    for (int i = 0; i < found->calibration.count; i++)
+        print_speeds(c, &found->calibration.corrections[i], i);
+    fprintf(out, "%-40s %6s %8s %8s\n", "step time, error in %", "rows", "MAPE", "median");
+    fprintf(out, "%-40s %6d %8.1f %8.1f\n", "as predicted without", c->count, 100 * found->before.mean,
+            100 * found->before.median);
+    fprintf(out, "%-40s %6d %8.1f %8.1f\n", "with the corrections", c->count, 100 * found->after.mean,
+            100 * found->after.median);
+    if (found->group_count > 0)
+        fprintf(out, "%-40s %6d %8.1f %8.1f  (%d groups by %s)\n", "fitted to other groups", c->count,
+                100 * found->held_out.mean, 100 * found->held_out.median, found->group_count, c->a->held_out);
+}
+
+static void put_errors(struct json_writer *w, const char *key, const struct errors *e)
+{
+    json_write_key(w, key);
+    json_begin_object(w);
+    json_put_double(w, "mape", e->mean);
+    json_put_double(w, "median_error", e->median);
+    json_end_object(w);
+}
+
+static bool write_json(const struct calibrating *c, const struct found *found, struct error *err)
+{
+    struct json_writer w = { 0 };
+    json_begin_format(&w, "cleave-calibrated", 1);
+    json_put_string(&w, "source", found->calibration.source);
+    json_put_int(&w, "rows", c->count);
+    put_errors(&w, "before", &found->before);
+    put_errors(&w, "after", &found->after);
+    if (found->group_count > 0) {
+        put_errors(&w, "held_out", &found->held_out);
+        json_put_string(&w, "held_out_by", c->a->held_out);
+        json_put_int(&w, "groups", found->group_count);
+    }
+    json_write_key(&w, "corrections");
+    json_begin_array(&w);
+    for (int i = 0; i < found->calibration.count; i++) {
+        const struct correction *own = &found->calibration.corrections[i];
+        json_begin_object(&w);
+        json_put_string(&w, "device", *own->device ? own->device : NULL);
+        json_put_string(&w, "framework", *own->framework ? own->framework : NULL);
+        json_put_int(&w, "rows", own->rows);
+        json_put_int(&w, "memory_bytes", own->memory_bytes);
+        for (int k = 0; k < MECHANISM_COUNT; k++) {
+            int at = i * MECHANISM_COUNT + k;
+            json_write_key(&w, mechanism_names[k]);
+            json_begin_array(&w);
+            json_write_double(&w, own->speed[k]);
+            if (c->least) {
+                json_write_double(&w, c->least[at]);
+                json_write_double(&w, c->most[at]);
+            }
+            json_end_array(&w);
+        }
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    return inputs_hand_out_json(c->cli, NULL, &w, err);
+}
+
+static bool write_calibration(const struct calibrating *c, const struct found *found, struct error *err)
+{
+    size_t length = 0;
+    char *text = calibration_write(&found->calibration, &length);
+    return inputs_hand_out(c->cli, c->a->output, text, length, err);
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
+{
+    const struct calibrate_arguments *a = given;
+    int64_t cores = a->jobs > 0 ? a->jobs : host_core_count();
+    struct calibrating c = { .cli = cli,
+                             .a = a,
+                             .model = a->logs.count > 0 ? operands[0] : NULL,
+                             .rows = MEASURED_ROWS(cli, a->held_out ? a->held_out : "source_key", (int)cores) };
+    struct found found = { 0 };
+    heap_expect_much();
+    bool good = inputs_can_write(a->output, err);
+    if (good && c.model && (operand_count > 1 || a->held_out))
+        good =
+            fail(err,
+                 operand_count > 1 ? "calibrate --log: expected one model, found %d operands"
+                                   : "--hold-out: expected a table of runs, whose columns tell them apart, found --log",
+                 operand_count);
+    good = good && (c.model ? take_logs(&c, err) : take_rows(&c, operands, operand_count, err)) &&
+           fit_all(&found, &c, err) && name_source(&c, &found.calibration, operands, operand_count, err) &&
+           (!a->output || write_calibration(&c, &found, err)) && (!a->json || write_json(&c, &found, err));
+    if (good && !a->json && !inputs_is_stdout(a->output))
+        print_found(&c, &found);
+    if (good && a->output && !inputs_is_stdout(a->output))
+        fprintf(cli->talk, "wrote %s; next: cleave estimate or plan with --profile %s\n", a->output, a->output);
+    measured_rows_free(&c.rows);
+    arena_free(&c.arena);
+    return ERROR_NONE;
+}
+
+const struct verb verb_calibrate = {
+    .name = "calibrate",
+    .summary = "corrects predictions by runs that were measured",
+    .usage =
+        "MEASUREMENTS.csv... | MODEL --cluster CLUSTER --framework NAME --batch N [choices as estimate] --log FILE... "
+        "[-o FILE] [--hold-out COLUMN] [--json]",
+    .examples = "  cleave calibrate runs.csv -o calibration.json\n"
+                "  cleave calibrate llama-3-8b --cluster 1x8:h100-sxm --framework torchtitan --batch 16 --micro-batch "
+                "2 --zero 3 "
+                "--log train.log -o calibration.json\n"
+                "  cleave plan llama-3-8b --cluster 8x8:h100-sxm --framework torchtitan --batch 128 --profile "
+                "calibration.json\n",
+    .min_operands = 1,
+    .max_operands = MEASURED_MOST_FILES,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct calibrate_arguments),
+    .defaults = &defaults,
+    .run = run,
+};

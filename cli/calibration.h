@@ -1,0 +1,65 @@
+/* What a user's own measured runs say of the catalogue's rates: a small file that --profile takes beside profiles.
+ *
+ * A profile is measured kernels and transfers; a calibration only says how much faster or slower than the catalogue
+ * devices and frameworks do each kind of work. It scales rates before anything is priced, so that a profile's own
+ * measurements stay as they are, and what is not measured follows it. */
+#ifndef CLEAVE_CLI_CALIBRATION_H
+#define CLEAVE_CLI_CALIBRATION_H
+#include "base/json.h"
+#include "planner/facts/cluster.h"
+#include "planner/facts/framework.h"
+
+/* MECHANISM(id, key, doc): kinds of work whose rate may be another than the catalogue has it. */
+#define MECHANISMS                                                                                                     \
+    MECHANISM(PRODUCTS, "products", "matrix products")                                                                 \
+    MECHANISM(FP8_PRODUCTS, "fp8_products", "matrix products in fp8, beside what products in 16 bit say")              \
+    MECHANISM(ATTENTION, "attention", "attention")                                                                     \
+    MECHANISM(ELEMENTWISE, "elementwise",                                                                              \
+              "what passes through memory: element-wise kernels, norms, optimizer, copies")                            \
+    MECHANISM(LINKS, "links", "transfers within a node")                                                               \
+    MECHANISM(NETWORK, "network", "transfers between nodes")                                                           \
+    MECHANISM(HOST, "host", "the host that issues instructions")
+enum mechanism {
+#define MECHANISM(id, key, doc) MECHANISM_##id,
+    MECHANISMS
+#undef MECHANISM
+        MECHANISM_COUNT
+};
+/* A rate is not off by more than this: what says so is another mistake. */
+#define LEAST_SPEED .05
+#define MOST_SPEED 20
+extern const char *const mechanism_names[MECHANISM_COUNT + 1];
+
+/* Speeds as shares of the catalogue's; what several corrections say of the same is multiplied. */
+struct correction {
+    const char *device, *framework; /* that it holds of; "": of any. "cleave": cleave itself */
+    int64_t rows;                   /* runs that it was fitted to */
+    double speed[MECHANISM_COUNT];  /* 1: as the catalogue says */
+    int64_t memory_bytes;           /* that runs needed beside what was predicted; 0: nothing, or not known */
+};
+struct calibration {
+    const char *source;               /* which runs */
+    double error_before, error_after; /* of their steps, median of the absolute; 0: not known */
+    int count;
+    struct correction *corrections; /* (count) */
+    uint64_t hash;
+};
+enum { CALIBRATION_MOST = 256 }; /* corrections */
+#define CALIBRATION_FORMAT "cleave-calibration"
+enum { CALIBRATION_VERSION = 1 };
+
+/* Whether the text is a calibration and no profile: by its "format". */
+bool calibration_is(const char *text, size_t length);
+/* All in the arena. Refused with place and reason: what is no such file, two corrections of the same. */
+bool calibration_read(struct calibration *out, struct arena *arena, const char *name, const char *text, size_t length,
+                      struct error *err);
+char *calibration_write(const struct calibration *calibration, size_t *length); /* deterministic; caller frees */
+/* The index-th field table of the format and its name; NULL past the last. For `cleave schema`. */
+const char *calibration_format(int index, const struct json_field **fields, size_t *count);
+/**
+ * Scales what the corrections hold of: devices and links of the cluster, which nobody has looked at, the framework's
+ * host and attention (NULL: cleave itself), and keeps memory back. False, and nothing changed, where none holds of any
+ * of it, or no memory would be left.
+ */
+bool calibration_apply(const struct calibration *calibration, struct cluster *cluster, struct framework *framework);
+#endif

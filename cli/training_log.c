@@ -1,0 +1,182 @@
+#include "cli/training_log.h"
+#include "base/num.h"
+#include "base/text.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const training_log_names[TRAINING_LOG_COUNT + 1] = { "Megatron-LM", "torchtitan", "DeepSpeed", NULL };
+
+/* What is told on a line, and how: a number behind these words, with what stands behind it. */
+enum told { TOLD_STEP_MS, TOLD_SAMPLES, TOLD_TOKENS, TOLD_BATCH, TOLD_PEAK };
+static const struct phrase {
+    enum training_log_kind kind;
+    enum told told;
+    const char *words, *unit;
+    double scale;
+} phrases[] = {
+    { TRAINING_LOG_MEGATRON, TOLD_STEP_MS, "elapsed time per iteration (ms): ", "", 1 },
+    { TRAINING_LOG_MEGATRON, TOLD_BATCH, "global batch size: ", "", 1 },
+    { TRAINING_LOG_MEGATRON, TOLD_PEAK, "| max allocated: ", "", 1 << 20 }, /* what it calls MB is 2^20 bytes */
+    { TRAINING_LOG_TORCHTITAN, TOLD_TOKENS, "tps: ", "", 1 },
+    { TRAINING_LOG_TORCHTITAN, TOLD_PEAK, "memory: ", "GiB", 1 << 30 },
+    { TRAINING_LOG_DEEPSPEED, TOLD_SAMPLES, "CurrSamplesPerSec=", "", 1 },
+    { TRAINING_LOG_DEEPSPEED, TOLD_PEAK, "MaxMemAllocated=", "GB", 1 << 30 }, /* 2^30, too */
+};
+/* Lines that have none of these say nothing, whatever else they have: "memory: " alone is anybody's. */
+static const char *const marks[TRAINING_LOG_COUNT][2] = {
+    [TRAINING_LOG_MEGATRON] = { "elapsed time per iteration (ms): ", "| max allocated: " },
+    [TRAINING_LOG_TORCHTITAN] = { "tps: ", "tps: " },
+    [TRAINING_LOG_DEEPSPEED] = { "CurrSamplesPerSec=", "CurrSamplesPerSec=" },
+};
+
+/* What was told of steps: milliseconds of one, tokens or samples a second. */
+struct rates {
+    double *value; /* (count) */
+    int count, capacity;
+};
+struct reading {
+    struct arena arena;
+    const char *name;
+    int64_t batch, peak_bytes;
+    struct rates rates[TRAINING_LOG_COUNT];
+};
+
+/* The line without colours, which are ESC [ ... m; and without what is no text. */
+static char *plain(struct arena *arena, const char *line, size_t length)
+{
+    char *copy = arena_strndup(arena, line, length), *to = copy;
+    for (const char *p = copy; p && *p; p++)
+        if (*p == '\033') {
+            p += strcspn(p, "m");
+            if (!*p)
+                break;
+        } else {
+            *to++ = *p;
+        }
+    if (copy)
+        *to = 0;
+    return copy;
+}
+
+/* A number in which commas part thousands, up to what follows; *end: behind it. */
+static bool read_grouped(const char *text, double *out, const char **end)
+{
+    char digits[64];
+    size_t count = 0, read = strspn(text, " ");
+    for (; text[read] && strchr("0123456789.,eE+-", text[read]) && count < sizeof digits; read++) {
+        bool parts = text[read] == ',' && text[read + 1] >= '0' && text[read + 1] <= '9';
+        if (!parts)
+            digits[count++] = text[read];
+    }
+    while (count > 0 && strchr(",.", digits[count - 1])) /* ends a sentence */
+        count--;
+    *end = text + read;
+    return count > 0 && text_read_double(digits, count, out) && *out >= 1e-9 && *out <= 1e15;
+}
+
+static bool take(struct reading *r, const struct phrase *phrase, double value, struct error *err)
+{
+    struct rates *rates = &r->rates[phrase->kind];
+    value *= phrase->scale;
+    switch (phrase->told) {
+    case TOLD_PEAK:
+        value = fmin(value, 0x1p62);
+        r->peak_bytes = max_i64(r->peak_bytes, (int64_t)value);
+        return true;
+    case TOLD_BATCH:
+        r->batch = value < 1e9 ? (int64_t)value : 0;
+        return true;
+    case TOLD_STEP_MS:
+    case TOLD_TOKENS:
+    case TOLD_SAMPLES:
+        break;
+    }
+    double *more = arena_more(&r->arena, rates->value, rates->count, &rates->capacity, sizeof *more);
+    if (!more)
+        return fail_memory(err);
+    rates->value = more;
+    rates->value[rates->count++] = value;
+    return true;
+}
+
+static bool read_line(struct reading *r, const char *line, int number, struct error *err)
+{
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+        const struct phrase *phrase = &phrases[i];
+        const char *const *mark = marks[phrase->kind], *at = strstr(line, phrase->words), *end;
+        double value;
+        if (!at || (!strstr(line, mark[0]) && !strstr(line, mark[1])))
+            continue;
+        at += strlen(phrase->words);
+        if (!read_grouped(at, &value, &end) || strncmp(end, phrase->unit, strlen(phrase->unit)) != 0)
+            return fail(err, "%s:%d:%d: expected a positive number%s%s behind \"%s\", found '%.20s'", r->name, number,
+                        (int)(at - line) + 1, *phrase->unit ? " of " : "", phrase->unit, phrase->words, at);
+        if (!take(r, phrase, value, err))
+            return false;
+    }
+    return true;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The first step compiles, allocates and fills caches: it has no say where there are others. */
+static double settled(struct rates *rates)
+{
+    int skipped = rates->count > 2, count = rates->count - skipped;
+    double *values = rates->value + skipped;
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static bool tell(struct training_log *out, struct reading *r, int lines, struct error *err)
+{
+    struct training_log log = { .batch = r->batch, .peak_bytes = r->peak_bytes };
+    int kind = 0;
+    while (kind < TRAINING_LOG_COUNT && r->rates[kind].count == 0)
+        kind++;
+    if (kind == TRAINING_LOG_COUNT)
+        return fail(err,
+                    "%s: expected steps as Megatron-LM (\"elapsed time per iteration (ms): N\"), torchtitan (\"tps: "
+                    "N\") or DeepSpeed (\"CurrSamplesPerSec=N\") print them, found none in %d lines",
+                    r->name, lines);
+    double median = settled(&r->rates[kind]);
+    log.kind = (enum training_log_kind)kind;
+    log.step_count = r->rates[kind].count;
+    log.step_s = kind == TRAINING_LOG_MEGATRON ? median / 1e3 : 0;
+    log.tokens_per_s = kind == TRAINING_LOG_TORCHTITAN ? median : 0;
+    log.samples_per_s = kind == TRAINING_LOG_DEEPSPEED ? median : 0;
+    *out = log;
+    return true;
+}
+
+bool training_log_read(struct training_log *out, const char *name, const char *text, size_t length, struct error *err)
+{
+    struct reading r = { .name = name };
+    bool good = true;
+    int number = 0;
+    for (const char *at = text, *end = text + length; good && at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t line_length = (size_t)((stop ? stop : end) - at);
+        struct arena room = { 0 };
+        const char *line = plain(&room, at, line_length);
+        number++;
+        good = line ? read_line(&r, line, number, err) : fail_memory(err);
+        arena_free(&room);
+        at += line_length + 1;
+    }
+    good = good && tell(out, &r, number, err);
+    arena_free(&r.arena);
+    return good;
+}
+
+double training_log_step_s(const struct training_log *log, int64_t batch, int64_t sequence, int devices)
+{
+    if (log->tokens_per_s > 0)
+        return (double)batch * (double)sequence / log->tokens_per_s / devices;
+    return log->samples_per_s > 0 ? (double)batch / log->samples_per_s : log->step_s;
+}

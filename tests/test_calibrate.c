@@ -1,0 +1,179 @@
+/* Calibrations: what logs say, what a fit finds of speeds that are known, what a correction changes. */
+#include "cli/calibrate_fit.h"
+#include "cli/training_log.h"
+#include "planner/facts/profile.h"
+#include "tests/check.h"
+#include "tests/toy_world.h"
+#include <stdio.h>
+#include <string.h>
+
+static struct training_log must_read(const char *file)
+{
+    struct training_log log = { 0 };
+    struct error err = { 0 };
+    char path[512], text[8192];
+    snprintf(path, sizeof path, "%s/fuzz/corpus/%s", TEST_SOURCE_DIR, file);
+    FILE *in = fopen(path, "rb");
+    ck_assert_ptr_nonnull(in);
+    size_t length = fread(text, 1, sizeof text, in);
+    fclose(in);
+    ck_assert_msg(training_log_read(&log, path, text, length, &err), "%s", err.message);
+    return log;
+}
+
+START_TEST(logs_say_steps_and_peaks)
+{
+    struct training_log megatron = must_read("log_megatron.txt"), titan = must_read("log_torchtitan.txt"),
+                        deepspeed = must_read("log_deepspeed.txt");
+    ck_assert(megatron.kind == TRAINING_LOG_MEGATRON && megatron.step_count == 4 && megatron.batch == 64);
+    CHECK_NEAR(training_log_step_s(&megatron, 64, 4096, 8), 3.0159, 1e-9);
+    ck_assert_int_eq(megatron.peak_bytes, (int64_t)(40211.52 * 1048576));
+    ck_assert(titan.kind == TRAINING_LOG_TORCHTITAN && titan.step_count == 3 && titan.batch == 0);
+    CHECK_NEAR(training_log_step_s(&titan, 16, 8192, 8), 16 * 8192 / 6877.0 / 8, 1e-9);
+    ck_assert_int_eq(titan.peak_bytes, (int64_t)(47.10 * 1073741824));
+    ck_assert(deepspeed.kind == TRAINING_LOG_DEEPSPEED && deepspeed.step_count == 3);
+    CHECK_NEAR(training_log_step_s(&deepspeed, 32, 1024, 8), 32 / 19.26, 1e-9);
+    ck_assert_int_eq(deepspeed.peak_bytes, (int64_t)(28.76 * 1073741824));
+}
+END_TEST
+
+static void must_refuse(const char *text, const char *why)
+{
+    struct training_log log = { 0 };
+    struct error err = { 0 };
+    ck_assert(!training_log_read(&log, "t.log", text, strlen(text), &err));
+    ck_assert_msg(strstr(err.message, why) != NULL && err.kind == ERROR_INPUT, "%s", err.message);
+}
+
+START_TEST(logs_without_steps_are_refused)
+{
+    must_refuse("", "t.log: expected steps as Megatron-LM");
+    must_refuse("step: 1 loss: 2\nmemory: 4GiB\n", "found none in 2 lines");
+    must_refuse("[Rank 0] memory (MB) | allocated: 1.0 | max allocated: 2.0 |", "found none in 1 lines");
+    must_refuse("a\n elapsed time per iteration (ms): nan |",
+                "t.log:2:35: expected a positive number behind \"elapsed time per iteration (ms): \", found 'nan |'");
+    must_refuse("memory: 4.5MB(1%) tps: 7\n", "t.log:1:9: expected a positive number of GiB behind \"memory: \"");
+    must_refuse("tps: -7\n", "t.log:1:6: expected a positive number");
+    must_refuse("CurrSamplesPerSec=0.0, MaxMemAllocated=1GB", "behind \"CurrSamplesPerSec=\"");
+}
+END_TEST
+
+/* Steps of two parts that speeds scale: t = a / products + b / links. What a fit about the truth finds is the truth,
+ * but for the shrinkage; one run that is twice as long as it should moves it little; a group that is left out has no
+ * say; what no run has stays as it is. */
+enum { RUNS = 24 };
+static void make_samples(struct fit_sample samples[RUNS], double products, double links)
+{
+    for (int i = 0; i < RUNS; i++) {
+        double a = 1 + i % 5, b = .5 + i % 3, step = a / products + b / links;
+        samples[i] = (struct fit_sample){ .holder = { 0, 1 }, .group = i % 2 ? "odd" : "even" };
+        samples[i].log_ratio = log(step / (a + b));
+        samples[i].slope[MECHANISM_PRODUCTS] = -a / (a + b);
+        samples[i].slope[MECHANISM_LINKS] = -b / (a + b);
+    }
+}
+
+static double speed(const struct fit *fit, int mechanism)
+{
+    return exp(fit->log_speed[mechanism] + fit->log_speed[MECHANISM_COUNT + mechanism]);
+}
+
+START_TEST(fits_find_speeds)
+{
+    double zeros[2 * MECHANISM_COUNT] = { 0 };
+    struct fit at = { 2, zeros }, found;
+    struct fit_sample samples[RUNS];
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    make_samples(samples, .95, 1.08);
+    ck_assert(fit_solve(&found, &at, samples, RUNS, NULL, &arena, &err));
+    CHECK_NEAR(speed(&found, MECHANISM_PRODUCTS), .95, .01);
+    CHECK_NEAR(speed(&found, MECHANISM_LINKS), 1.08, .02);
+    for (int k = 0; k < MECHANISM_COUNT; k++)
+        if (k != MECHANISM_PRODUCTS && k != MECHANISM_LINKS)
+            ck_assert(speed(&found, k) == 1);
+    for (int i = 0; i < RUNS; i++)
+        CHECK_NEAR(fit_error(&found, &at, &samples[i]), 0, .01);
+    samples[4].log_ratio += log(2);
+    ck_assert(fit_solve(&found, &at, samples, RUNS, NULL, &arena, &err));
+    CHECK_NEAR(speed(&found, MECHANISM_PRODUCTS), .95, .02);
+    samples[4].log_ratio -= log(2);
+    for (int i = 0; i < RUNS; i += 2)
+        samples[i].log_ratio += .2;
+    ck_assert(fit_solve(&found, &at, samples, RUNS, "even", &arena, &err));
+    CHECK_NEAR(speed(&found, MECHANISM_PRODUCTS), .95, .01);
+    ck_assert(fit_solve(&found, &at, samples, RUNS, "odd", &arena, &err));
+    ck_assert(speed(&found, MECHANISM_PRODUCTS) < .9);
+    arena_free(&arena);
+}
+END_TEST
+
+static const char corrections[] = "{\"format\": \"cleave-calibration\", \"version\": 1, \"corrections\": ["
+                                  "{\"device\": \"toy\", \"products\": 0.5, \"links\": 2, \"memory_bytes\": 1000},"
+                                  "{\"framework\": \"f\", \"products\": 0.5, \"host\": 4},"
+                                  "{\"device\": \"toy\", \"framework\": \"g\", \"attention\": 0.1}]}";
+
+START_TEST(corrections_scale_what_they_speak_of)
+{
+    struct world world = world_open("2x2:toy", 80000000000, 3);
+    struct cluster *cluster = world.cluster;
+    struct node_type before = cluster->types[0], *now = &cluster->types[0];
+    struct link_level level = before.levels[0], outer = before.levels[1];
+    struct framework framework = { .name = "f", .issue_kernel_ns = 100, .issue_transfer_ns = 60 },
+                     other = { .name = "h", .issue_kernel_ns = 100 };
+    struct calibration c = { 0 };
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    ck_assert(calibration_is(corrections, strlen(corrections)) && !calibration_is("{}", 2));
+    ck_assert_msg(calibration_read(&c, &arena, "c", corrections, strlen(corrections), &err), "%s", err.message);
+    ck_assert(calibration_apply(&c, cluster, &framework));
+    CHECK_NEAR(now->device.matmul_efficiency, before.device.matmul_efficiency / 4, 1e-12);
+    CHECK_NEAR(now->levels[0].efficiency, level.efficiency * 2, 1e-12);
+    CHECK_NEAR(now->levels[1].efficiency, outer.efficiency, 0);
+    CHECK_NEAR(now->device.attention_forward_efficiency, before.device.attention_forward_efficiency, 0);
+    ck_assert_int_eq(now->memory_bytes, before.memory_bytes - 1000);
+    ck_assert(framework.issue_kernel_ns == 25 && framework.issue_transfer_ns == 15);
+    ck_assert(calibration_apply(&c, cluster, &other) && other.issue_kernel_ns == 100);
+    c.corrections[0].device = "another";
+    ck_assert(!calibration_apply(&c, cluster, &other)); /* nothing speaks of it */
+    c.corrections[0] = (struct correction){ .device = "toy", .framework = "", .memory_bytes = INT64_MAX };
+    ck_assert(!calibration_apply(&c, cluster, &other)); /* nothing would be left */
+    arena_free(&arena);
+    world_close(&world);
+}
+END_TEST
+
+static void must_refuse_corrections(const char *text, const char *why)
+{
+    struct calibration c = { 0 };
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    char whole[512];
+    snprintf(whole, sizeof whole, "{\"format\": \"cleave-calibration\", \"version\": 1, \"corrections\": %s}", text);
+    ck_assert(!calibration_read(&c, &arena, "c", whole, strlen(whole), &err));
+    ck_assert_msg(strstr(err.message, why) != NULL && err.kind == ERROR_INPUT, "%s", err.message);
+    arena_free(&arena);
+}
+
+START_TEST(corrections_are_read_strictly)
+{
+    must_refuse_corrections("[]", "expected 1 to 256 corrections");
+    must_refuse_corrections("[{\"products\": 0}]", "products");
+    must_refuse_corrections("[{\"products\": 21}]", "products");
+    must_refuse_corrections("[{\"product\": 1}]", "did you mean");
+    must_refuse_corrections("[{\"device\": \"a\"}, {\"device\": \"a\", \"links\": 2}]", "found two");
+}
+END_TEST
+
+static Suite *calibrate_suite(void)
+{
+    Suite *suite = suite_create("calibrate");
+    CHECK_ADD(suite, logs_say_steps_and_peaks);
+    CHECK_ADD(suite, logs_without_steps_are_refused);
+    CHECK_ADD(suite, fits_find_speeds);
+    CHECK_ADD(suite, corrections_scale_what_they_speak_of);
+    CHECK_ADD(suite, corrections_are_read_strictly);
+    return suite;
+}
+
+CHECK_MAIN(calibrate_suite)

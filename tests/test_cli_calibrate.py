@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Corrections of measured runs: steps that are known become speeds that predict them, also those of other rows; logs of the three
+programs; what each price says of its accuracy; what is refused. usage: test_cli_calibrate.py CLEAVE SOURCE_ROOT"""
+import csv
+import json
+
+from calls import ROOT, check, expect, main, run
+
+JOB = {"family": "llama3", "framework": "torchtitan FSDP2", "hidden": 1024, "heads": 8, "ffn_kind": "swiglu", "ffn_hidden": 4096, "vocab": 32000, "seq_len": 2048,
+       "gpu": "H100-80GB", "n_gpus": 8, "gpus_per_node": 8, "dtype": "bf16", "tp": 1, "pp": 1, "dp": 8, "zero_stage": 3}
+LOG = ROOT / "tests/fuzz/corpus"
+ESTIMATE = ["llama-3-8b", "--cluster", "1x8:h100-sxm", "--framework", "torchtitan", "--batch", "16", "--seq", "8192", "--micro-batch", "2", "--zero", "3"]
+
+
+def write_rows(path, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def predicted(path, *more):
+    result = run("validate", path, "--json", *more)
+    check(f"validate {path.name}", result.returncode == 0, result)
+    return [row["predicted_step_s"] for row in json.loads(result.stdout)["rows"]]
+
+
+def worst(path, *more):
+    return max(abs(row["error"]) for row in json.loads(run("validate", path, "--json", *more).stdout)["rows"])
+
+
+def tables(folder):
+    """Runs that products and attention slow down by what is written in a calibration: it is found again, and holds of runs that had no
+    part in it."""
+    truth, path, other, found = folder / "truth.json", folder / "runs.csv", folder / "other.csv", folder / "found.json"
+    truth.write_text(json.dumps({"format": "cleave-calibration", "version": 1, "corrections": [
+        {"device": "h100-sxm", "framework": "torchtitan", "products": 0.85, "elementwise": 0.7}]}))
+    for name, layers in ((path, (2, 8)), (other, (3, 16))):
+        rows = [{**JOB, "id": f"{name.stem}-{count}-{tokens}", "layers": count, "seq_len": tokens, "micro_batch": 8192 // tokens,
+                 "global_batch": 65536 // tokens, "step_time_s": ""} for count in layers for tokens in (512, 2048, 8192)]
+        write_rows(name, [{**row, "step_time_s": 1} for row in rows])
+        write_rows(name, [{**row, "step_time_s": step} for row, step in zip(rows, predicted(name, "--profile", truth), strict=True)])
+    result = run("calibrate", path, "-o", found, "--hold-out", "id", "--json")
+    check("calibrate", result.returncode == 0 and f"wrote {found}" in result.stderr, result)
+    told, (correction,) = json.loads(result.stdout), json.loads(found.read_text())["corrections"]
+    check("what holds of what", (correction["device"], correction["framework"], correction["rows"]) == ("h100-sxm", "torchtitan", 6))
+    check("speeds are found", abs(correction["products"] - 0.85) < 0.08 and abs(correction["elementwise"] - 0.7) < 0.06, result)
+    check("errors are told", told["before"]["mape"] > 0.1 > 10 * told["after"]["mape"] and told["held_out"]["mape"] < 0.02 and told["groups"] == 6, result)
+    check("rows that had no part", worst(other, "--profile", found) < worst(other) / 10)
+    low, high = told["corrections"][0]["products"][1:]
+    check("the range by groups left out", 0.7 < low <= correction["products"] + 1e-9 and high >= correction["products"] - 1e-9, result)
+    check("threads", run("calibrate", path, "-o", "-", "--jobs", 1).stdout == run("calibrate", path, "-o", "-", "--jobs", 3).stdout == found.read_text())
+    expect("for people", 0, r"h100-sxm under torchtitan \(6 runs\).*products +0\.9.*as predicted without +6.*with the corrections +6", "calibrate", path)
+    words = [*ESTIMATE[:2], "1x8:h100-sxm", *ESTIMATE[3:], "--profile", found]
+    expect("estimate takes it", 0, "accuracy: corrected by .*runs.csv: 6 runs: steps that were off by .* %; without: ", "estimate", *words)
+    plan = folder / "plan.json"
+    check("plan takes it", run("plan", *ESTIMATE[:9], "--profile", found, "-o", plan).returncode == 0)
+    promised = json.loads(plan.read_text())["predicted"]["step_s"]
+    again = run("simulate", plan, "--json")
+    check("simulate finds it where the plan says", abs(json.loads(again.stdout)["step_s"] / promised - 1) < 1e-6, again)
+    expect("of another framework", 2, "expected a correction of h100-sxm under maxtext, found 1 of others, the first of h100-sxm under torchtitan",
+           "estimate", *[word if word != "torchtitan" else "maxtext" for word in words])
+
+
+def logs(folder):
+    """What the three programs print: the step that they tell is what is predicted afterwards, but for the shrinkage."""
+    for name, program, batch in (("megatron", "Megatron-LM", "64"), ("torchtitan", "torchtitan", "16"), ("deepspeed", "DeepSpeed", "16")):
+        found = folder / f"{name}.json"
+        words = [word if word != "16" else batch for word in ESTIMATE]
+        result = run("calibrate", *words, "--log", LOG / f"log_{name}.txt", "-o", found, "--json")
+        check(name, result.returncode == 0 and f"steps of {program}, " in result.stderr, result)
+        told = json.loads(result.stdout)
+        check(f"{name} comes nearer", told["rows"] == 1 and told["after"]["mape"] < told["before"]["mape"], result)
+        before, after = (json.loads(run("estimate", *words, "--json", *more).stdout)["predicted"] for more in ([], ["--profile", found]))
+        check(f"{name} is priced so", abs((before["step_s"] / after["step_s"] - 1)) > 0.01)
+        check(f"{name}: memory that was needed beside is kept back",
+              after["available_bytes"] == before["available_bytes"] - told["corrections"][0]["memory_bytes"], result)
+
+
+def sentences(_):
+    """Each price says how far such prices were off, for people and in JSON, or that this is not known."""
+    known = json.loads((ROOT / "planner/facts/accuracy.json").read_text())["entries"]
+    entry = max((e for e in known if not e["experts"] and e["framework"] == "megatron-core" and e["device"] == "h100-sxm"), key=lambda e: e["rows"])
+    job = ["llama-3-8b", "--cluster", "1x8:h100-sxm", "--batch", "16", "--dtype", entry["dtype"]]
+    for verb in ("estimate", "plan"):
+        words = [verb, *job, "--framework", "megatron-core"]
+        accuracy = json.loads(run(*words, "--json").stdout)["predicted"]["accuracy"]
+        check(f"{verb} --json", accuracy["runs"] == entry["rows"] and [accuracy[k] for k in ("low", "median", "high")] == [entry[k] for k in ("low", "median", "high")])
+        check(f"{verb} says the same", f"\naccuracy: {accuracy['words']}\n" in run(*words).stdout and accuracy["words"].startswith(f"{entry['rows']} runs of megatron-core on h100-sxm"))
+    nothing = run("estimate", "llama-3-8b", "--cluster", "1x8:rtx4090", "--batch", "16", "--zero", "3", "--framework", "torchtitan", "--json")
+    accuracy = json.loads(nothing.stdout)["predicted"]["accuracy"]
+    check("no run", accuracy["words"].startswith("no published run of torchtitan on rtx4090 in bf16 was held against this price") and
+          accuracy["runs"] == 0 and "low" not in accuracy, nothing)
+    expect("cleave's own", 0, "accuracy: by the catalogue alone, and no run of cleave's own was held against this price", "estimate", *job)
+
+
+def refused(folder):
+    log = LOG / "log_megatron.txt"
+    expect("another batch", 2, "expected a global batch of 16 sequences, as --batch has it, found 64", "calibrate", *ESTIMATE, "--log", log)
+    expect("by whom", 2, "--framework is missing", "calibrate", *ESTIMATE[:3], *ESTIMATE[5:], "--log", log)
+    expect("two models", 2, "expected one model, found 2 operands", "calibrate", "gpt2", *ESTIMATE, "--log", log)
+    expect("held out of a log", 2, "--hold-out: expected a table", "calibrate", *ESTIMATE, "--log", log, "--hold-out", "id")
+    expect("no log", 2, "expected steps as Megatron-LM", "calibrate", *ESTIMATE, "--log", ROOT / "README.md")
+    path = folder / "none.csv"
+    write_rows(path, [{**JOB, "id": "a", "layers": 2, "micro_batch": 1, "global_batch": 8, "step_time_s": ""}])
+    expect("nothing measured", 2, "expected rows with a step that a framework took and estimate can predict, found none of 1", "calibrate", path)
+    bad = folder / "bad.json"
+    bad.write_text('{"format": "cleave-calibration", "version": 1, "corrections": [{"products": 99}]}')
+    expect("a wild speed", 2, r"bad.json:1:\d+: corrections\[0\].products", "estimate", *ESTIMATE, "--profile", bad)
+
+
+main(tables, logs, sentences, refused)
