@@ -1,4 +1,5 @@
 /* Makes a small file of corrections of measured runs, which --profile takes. */
+#include "cli/calibrated.h"
 #include "cli/calibrate_fit.h"
 #include "cli/given.h"
 #include "cli/measured_rows.h"
@@ -16,7 +17,8 @@
 struct calibrate_arguments {
     struct given_options given;
     struct text_list logs;
-    const char *output, *held_out;
+    struct text_list held_out;
+    const char *output;
     int64_t jobs; /* 0: one per core */
     bool json;
 };
@@ -34,8 +36,9 @@ static const struct option options[] = {
     OUTPUT_OPTION(AT(output), "the corrections, for --profile"),
     LIST_OPTION("log", AT(logs), "FILE",
                 "what a run of the job printed: lines of Megatron-LM, torchtitan or DeepSpeed; may be repeated"),
-    TEXT_OPTION("hold-out", AT(held_out), "COLUMN",
-                "tells also how far off rows are by corrections fitted to all rows that say another of this column"),
+    LIST_OPTION("hold-out", AT(held_out), "COLUMN",
+                "tells also how far off rows are by corrections fitted to all rows that say another of this column, a "
+                "text such as source_key, gpu, family or id; may be repeated"),
     INT_OPTION("jobs", AT(jobs), "N", 0, PARALLEL_MOST_JOBS,
                "threads (0: one per core); the answer is the same for any number"),
     FLAG_OPTION("json", AT(json), "one JSON object"),
@@ -56,7 +59,7 @@ struct question {
     struct error why;
 };
 struct measured_step {
-    const char *id;
+    const struct validated_row *row; /* NULL: a log's */
     int question;
     double measured_s;
 };
@@ -74,10 +77,8 @@ struct calibrating {
     int device_count, holder_count;
     const char *holders[MOST_HOLDERS];
     struct calibration trials[MECHANISM_COUNT + 1];
-    struct fit at; /* what slopes are told about */
-    bool slopes;   /* are asked for, beside the steps */
-    /* Of each holder and mechanism the least and the most that fits without one group say. */
-    double *least, *most;
+    struct fit at;                      /* what slopes are told about */
+    bool slopes;                        /* are asked for, beside the steps */
     int64_t memory_bytes[MOST_HOLDERS]; /* by device: what most runs needed beside what was predicted */
 };
 
@@ -129,8 +130,8 @@ static bool take_rows(struct calibrating *c, const char *const *paths, int path_
             framework = holder_of(c, c->device_count, &frameworks, row->asked.framework);
         if (framework < 0)
             return fail(err, "calibrate: expected at most %d devices and frameworks, found more", MOST_HOLDERS);
-        c->places[c->count] = (struct measured_step){ row->run.id, *question - 1, row->measured_s };
-        c->samples[c->count++] = (struct fit_sample){ .holder = { device, framework }, .group = row->group };
+        c->places[c->count] = (struct measured_step){ row, *question - 1, row->measured_s };
+        c->samples[c->count++] = (struct fit_sample){ .holder = { device, framework } };
     }
     c->holder_count = c->device_count + frameworks;
     return c->count > 0 || fail(err,
@@ -177,7 +178,7 @@ static bool take_logs(struct calibrating *c, struct error *err)
                 log.peak_bytes > 0 ? ", peak " : "", log.peak_bytes > 0 ? text_bytes(peak, log.peak_bytes) : "");
         int64_t beside = log.peak_bytes - estimate_peak_bytes(&estimate->prediction);
         c->memory_bytes[0] = log.peak_bytes > 0 ? max_i64(c->memory_bytes[0], beside) : c->memory_bytes[0];
-        c->places[c->count] = (struct measured_step){ logs->item[i], 0, step_s };
+        c->places[c->count] = (struct measured_step){ NULL, 0, step_s };
         c->samples[c->count++] = (struct fit_sample){ .holder = { 0, 1 } };
     }
     if (good) {
@@ -316,18 +317,14 @@ static bool linearise(struct calibrating *c, const struct fit *at, bool slopes, 
     return true;
 }
 
-/* Of errors of the samples. */
-struct errors {
-    double mean, median;
-};
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
-static struct errors errors_of(double *values, int count)
+static struct fit_errors errors_of(double *values, int count)
 {
-    struct errors e = { 0 };
+    struct fit_errors e = { 0 };
     for (int i = 0; i < count; i++) {
         values[i] = fabs(values[i]);
         e.mean += values[i] / count;
@@ -337,7 +334,7 @@ static struct errors errors_of(double *values, int count)
     return e;
 }
 
-static bool errors_now(struct errors *out, struct calibrating *c, struct error *err)
+static bool errors_now(struct fit_errors *out, struct calibrating *c, struct error *err)
 {
     double *values = arena_alloc(&c->arena, (size_t)c->count, sizeof *values);
     if (!values)
@@ -349,12 +346,6 @@ static bool errors_now(struct errors *out, struct calibrating *c, struct error *
 }
 
 /* ---- what was found ---- */
-struct found {
-    struct errors before, after, held_out;
-    int group_count; /* that were held out, one after the other; 0: none */
-    struct calibration calibration;
-};
-
 /* Whether an earlier sample is of this one's group. */
 static bool is_known(const struct calibrating *c, int sample)
 {
@@ -364,7 +355,6 @@ static bool is_known(const struct calibrating *c, int sample)
     return false;
 }
 
-/* Each group's errors with the speeds that all others say. */
 /* The speeds of one group left out, as they stand in a file: those of a device under one framework are one number. */
 static double told_speed(const struct calibrating *c, const struct fit *speeds, size_t place)
 {
@@ -372,16 +362,22 @@ static double told_speed(const struct calibrating *c, const struct fit *speeds, 
     return exp(speeds->log_speed[place] + (alone ? speeds->log_speed[place + MECHANISM_COUNT] : 0));
 }
 
-static bool hold_out(struct found *found, struct calibrating *c, const struct fit *all, struct error *err)
+/* Each group's errors with the speeds that all others say: rows are grouped by the column of that number. */
+static bool hold_out(struct calibrated *found, int column, struct calibrating *c, const struct fit *all,
+                     struct error *err)
 {
     size_t room = (size_t)c->holder_count * MECHANISM_COUNT;
     double *values = arena_alloc(&c->arena, (size_t)c->count, sizeof *values);
-    c->least = arena_alloc(&c->arena, room, sizeof *c->least);
-    c->most = arena_alloc(&c->arena, room, sizeof *c->most);
+    if (column == 0) {
+        found->least = arena_alloc(&c->arena, room, sizeof *found->least);
+        found->most = arena_alloc(&c->arena, room, sizeof *found->most);
+    }
     if (arena_failed(&c->arena))
         return fail_memory(err);
-    for (size_t k = 0; k < room; k++)
-        c->least[k] = c->most[k] = told_speed(c, all, k);
+    for (size_t k = 0; k < room && column == 0; k++)
+        found->least[k] = found->most[k] = told_speed(c, all, k);
+    for (int i = 0; i < c->count; i++)
+        c->samples[i].group = measured_run_text(&c->places[i].row->run, c->a->held_out.item[column]);
     for (int i = 0; i < c->count; i++) {
         struct fit others;
         if (is_known(c, i))
@@ -391,17 +387,17 @@ static bool hold_out(struct found *found, struct calibrating *c, const struct fi
         for (int k = i; k < c->count; k++)
             if (!strcmp(c->samples[k].group, c->samples[i].group))
                 values[k] = fit_error(&others, &c->at, &c->samples[k]);
-        for (size_t k = 0; k < room; k++) {
-            c->least[k] = fmin(c->least[k], told_speed(c, &others, k));
-            c->most[k] = fmax(c->most[k], told_speed(c, &others, k));
+        for (size_t k = 0; k < room && column == 0; k++) {
+            found->least[k] = fmin(found->least[k], told_speed(c, &others, k));
+            found->most[k] = fmax(found->most[k], told_speed(c, &others, k));
         }
-        found->group_count++;
+        found->group_count[column]++;
     }
-    found->held_out = errors_of(values, c->count);
+    found->held_out[column] = errors_of(values, c->count);
     return true;
 }
 
-static bool fit_all(struct found *found, struct calibrating *c, struct error *err)
+static bool fit_all(struct calibrated *found, struct calibrating *c, struct error *err)
 {
     size_t room = (size_t)c->holder_count * MECHANISM_COUNT;
     struct fit speeds = { c->holder_count, arena_alloc(&c->arena, room, sizeof *speeds.log_speed) };
@@ -417,9 +413,12 @@ static bool fit_all(struct found *found, struct calibrating *c, struct error *er
         if (moved < SETTLED)
             break;
     }
-    if ((c->a->held_out && !hold_out(found, c, &speeds, err)) || !linearise(c, &speeds, false, err) ||
-        !errors_now(&found->after, c, err))
+    for (int i = 0; i < c->a->held_out.count; i++)
+        if (!hold_out(found, i, c, &speeds, err))
+            return false;
+    if (!linearise(c, &speeds, false, err) || !errors_now(&found->after, c, err))
         return false;
+    found->run_count = c->count;
     found->calibration = c->trials[MECHANISM_COUNT];
     found->calibration.error_before = found->before.median;
     found->calibration.error_after = found->after.median;
@@ -441,95 +440,7 @@ static bool name_source(struct calibrating *c, struct calibration *out, const ch
     return out->source || fail_memory(err);
 }
 
-/* ---- telling ---- */
-
-static void print_speeds(const struct calibrating *c, const struct correction *own, int holder)
-{
-    FILE *out = c->cli->out;
-    fprintf(out, "%s%s%s (%lld %s)\n", *own->device ? own->device : own->framework,
-            *own->device && *own->framework ? " under " : "", *own->device ? own->framework : "", (long long)own->rows,
-            own->rows == 1 ? "run" : "runs");
-    for (int k = 0; k < MECHANISM_COUNT; k++) {
-        int at = holder * MECHANISM_COUNT + k;
-        if (fabs(own->speed[k] - 1) < .005)
-            continue;
-        fprintf(out, "  %-14s %6.2f", mechanism_names[k], own->speed[k]);
-        if (c->least)
-            fprintf(out, "  %.2f to %.2f", c->least[at], c->most[at]);
-        fprintf(out, "\n");
-    }
-    if (own->memory_bytes > 0)
-        fprintf(out, "  memory beside what is predicted: %s\n",
-                text_bytes((char[TEXT_NUMBER_BYTES]){ 0 }, own->memory_bytes));
-}
-
-static void print_found(const struct calibrating *c, const struct found *found)
-{
-    FILE *out = c->cli->out;
-    fprintf(out, "speeds as shares of what is predicted without; those within 0.5 %% of 1 are left out%s%s\n",
-            c->least ? "; and their range, by what is held out of " : "", c->least ? c->a->held_out : "");
-    for (int i = 0; i < found->calibration.count; i++)
-        print_speeds(c, &found->calibration.corrections[i], i);
-    fprintf(out, "%-40s %6s %8s %8s\n", "step time, error in %", "rows", "MAPE", "median");
-    fprintf(out, "%-40s %6d %8.1f %8.1f\n", "as predicted without", c->count, 100 * found->before.mean,
-            100 * found->before.median);
-    fprintf(out, "%-40s %6d %8.1f %8.1f\n", "with the corrections", c->count, 100 * found->after.mean,
-            100 * found->after.median);
-    if (found->group_count > 0)
-        fprintf(out, "%-40s %6d %8.1f %8.1f  (%d groups by %s)\n", "fitted to other groups", c->count,
-                100 * found->held_out.mean, 100 * found->held_out.median, found->group_count, c->a->held_out);
-}
-
-static void put_errors(struct json_writer *w, const char *key, const struct errors *e)
-{
-    json_write_key(w, key);
-    json_begin_object(w);
-    json_put_double(w, "mape", e->mean);
-    json_put_double(w, "median_error", e->median);
-    json_end_object(w);
-}
-
-static bool write_json(const struct calibrating *c, const struct found *found, struct error *err)
-{
-    struct json_writer w = { 0 };
-    json_begin_format(&w, "cleave-calibrated", 1);
-    json_put_string(&w, "source", found->calibration.source);
-    json_put_int(&w, "rows", c->count);
-    put_errors(&w, "before", &found->before);
-    put_errors(&w, "after", &found->after);
-    if (found->group_count > 0) {
-        put_errors(&w, "held_out", &found->held_out);
-        json_put_string(&w, "held_out_by", c->a->held_out);
-        json_put_int(&w, "groups", found->group_count);
-    }
-    json_write_key(&w, "corrections");
-    json_begin_array(&w);
-    for (int i = 0; i < found->calibration.count; i++) {
-        const struct correction *own = &found->calibration.corrections[i];
-        json_begin_object(&w);
-        json_put_string(&w, "device", *own->device ? own->device : NULL);
-        json_put_string(&w, "framework", *own->framework ? own->framework : NULL);
-        json_put_int(&w, "rows", own->rows);
-        json_put_int(&w, "memory_bytes", own->memory_bytes);
-        for (int k = 0; k < MECHANISM_COUNT; k++) {
-            int at = i * MECHANISM_COUNT + k;
-            json_write_key(&w, mechanism_names[k]);
-            json_begin_array(&w);
-            json_write_double(&w, own->speed[k]);
-            if (c->least) {
-                json_write_double(&w, c->least[at]);
-                json_write_double(&w, c->most[at]);
-            }
-            json_end_array(&w);
-        }
-        json_end_object(&w);
-    }
-    json_end_array(&w);
-    json_end_object(&w);
-    return inputs_hand_out_json(c->cli, NULL, &w, err);
-}
-
-static bool write_calibration(const struct calibrating *c, const struct found *found, struct error *err)
+static bool write_calibration(const struct calibrating *c, const struct calibrated *found, struct error *err)
 {
     size_t length = 0;
     char *text = calibration_write(&found->calibration, &length);
@@ -544,21 +455,26 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct calibrating c = { .cli = cli,
                              .a = a,
                              .model = a->logs.count > 0 ? operands[0] : NULL,
-                             .rows = MEASURED_ROWS(cli, a->held_out ? a->held_out : "source_key", (int)cores) };
-    struct found found = { 0 };
+                             .rows = MEASURED_ROWS(cli, "source_key", (int)cores) };
+    struct calibrated found = { .held_by = &a->held_out };
     heap_expect_much();
     bool good = inputs_can_write(a->output, err);
-    if (good && c.model && (operand_count > 1 || a->held_out))
+    if (good && c.model && (operand_count > 1 || a->held_out.count > 0))
         good =
             fail(err,
                  operand_count > 1 ? "calibrate --log: expected one model, found %d operands"
                                    : "--hold-out: expected a table of runs, whose columns tell them apart, found --log",
                  operand_count);
+    for (int i = 0; good && i < a->held_out.count; i++)
+        if (!measured_run_has_text(a->held_out.item[i]))
+            good =
+                fail(err, "--hold-out: expected a column of texts, such as source_key, gpu, family or id, found '%s'",
+                     a->held_out.item[i]);
     good = good && (c.model ? take_logs(&c, err) : take_rows(&c, operands, operand_count, err)) &&
            fit_all(&found, &c, err) && name_source(&c, &found.calibration, operands, operand_count, err) &&
-           (!a->output || write_calibration(&c, &found, err)) && (!a->json || write_json(&c, &found, err));
+           (!a->output || write_calibration(&c, &found, err)) && (!a->json || calibrated_write_json(cli, &found, err));
     if (good && !a->json && !inputs_is_stdout(a->output))
-        print_found(&c, &found);
+        calibrated_print(cli->out, &found);
     if (good && a->output && !inputs_is_stdout(a->output))
         fprintf(cli->talk, "wrote %s; next: cleave estimate or plan with --profile %s\n", a->output, a->output);
     measured_rows_free(&c.rows);
@@ -571,7 +487,7 @@ const struct verb verb_calibrate = {
     .summary = "corrects predictions by runs that were measured",
     .usage =
         "MEASUREMENTS.csv... | MODEL --cluster CLUSTER --framework NAME --batch N [choices as estimate] --log FILE... "
-        "[-o FILE] [--hold-out COLUMN] [--json]",
+        "[-o FILE] [--hold-out COLUMN]... [--json]",
     .examples = "  cleave calibrate runs.csv -o calibration.json\n"
                 "  cleave calibrate llama-3-8b --cluster 1x8:h100-sxm --framework torchtitan --batch 16 --micro-batch "
                 "2 --zero 3 "

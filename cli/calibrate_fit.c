@@ -96,8 +96,10 @@ bool fit_solve(struct fit *out, const struct fit *at, const struct fit_sample *s
         for (int i = 0; i < count; i++)
             if (!left_out || strcmp(samples[i].group, left_out))
                 sizes[used++] = fabs(residual(out, at, &samples[i]));
-        if (used == 0)
+        if (used == 0) { /* nobody says anything: the priors' middle */
+            memset(out->log_speed, 0, (size_t)n * sizeof *out->log_speed);
             break;
+        }
         qsort(sizes, (size_t)used, sizeof *sizes, by_size);
         double noise = fmax(LEAST_NOISE, 1.4826 * sizes[used / 2]); /* of a normal distribution's median of |error| */
         memset(m, 0, (size_t)n * (size_t)n * sizeof *m);

@@ -81,7 +81,7 @@ static double speed(const struct fit *fit, int mechanism)
 START_TEST(fits_find_speeds)
 {
     double zeros[2 * MECHANISM_COUNT] = { 0 };
-    struct fit at = { 2, zeros }, found;
+    struct fit at = { 2, zeros }, found, none;
     struct fit_sample samples[RUNS];
     struct arena arena = { 0 };
     struct error err = { 0 };
@@ -104,6 +104,10 @@ START_TEST(fits_find_speeds)
     CHECK_NEAR(speed(&found, MECHANISM_PRODUCTS), .95, .01);
     ck_assert(fit_solve(&found, &at, samples, RUNS, "odd", &arena, &err));
     ck_assert(speed(&found, MECHANISM_PRODUCTS) < .9);
+    for (int i = 0; i < RUNS; i++)
+        samples[i].group = "odd";
+    ck_assert(fit_solve(&none, &found, samples, RUNS, "odd", &arena, &err));
+    ck_assert(speed(&none, MECHANISM_PRODUCTS) == 1); /* nobody is left to say otherwise */
     arena_free(&arena);
 }
 END_TEST

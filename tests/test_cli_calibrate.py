@@ -40,12 +40,14 @@ def tables(folder):
                  "global_batch": 65536 // tokens, "step_time_s": ""} for count in layers for tokens in (512, 2048, 8192)]
         write_rows(name, [{**row, "step_time_s": 1} for row in rows])
         write_rows(name, [{**row, "step_time_s": step} for row, step in zip(rows, predicted(name, "--profile", truth), strict=True)])
-    result = run("calibrate", path, "-o", found, "--hold-out", "id", "--json")
+    result = run("calibrate", path, "-o", found, "--hold-out", "id", "--hold-out", "gpu", "--json")
     check("calibrate", result.returncode == 0 and f"wrote {found}" in result.stderr, result)
     told, (correction,) = json.loads(result.stdout), json.loads(found.read_text())["corrections"]
     check("what holds of what", (correction["device"], correction["framework"], correction["rows"]) == ("h100-sxm", "torchtitan", 6))
     check("speeds are found", abs(correction["products"] - 0.85) < 0.08 and abs(correction["elementwise"] - 0.7) < 0.06, result)
-    check("errors are told", told["before"]["mape"] > 0.1 > 10 * told["after"]["mape"] and told["held_out"]["mape"] < 0.02 and told["groups"] == 6, result)
+    check("errors are told", told["before"]["mape"] > 0.1 > 10 * told["after"]["mape"] and told["held_out"][0]["mape"] < 0.02 and
+          [(held["by"], held["groups"]) for held in told["held_out"]] == [("id", 6), ("gpu", 1)], result)
+    check("nothing to fit to leaves all as it is", abs(told["held_out"][1]["mape"] - told["before"]["mape"]) < 0.1, result)
     check("rows that had no part", worst(other, "--profile", found) < worst(other) / 10)
     low, high = told["corrections"][0]["products"][1:]
     check("the range by groups left out", 0.7 < low <= correction["products"] + 1e-9 and high >= correction["products"] - 1e-9, result)
@@ -100,6 +102,7 @@ def refused(folder):
     expect("by whom", 2, "--framework is missing", "calibrate", *ESTIMATE[:3], *ESTIMATE[5:], "--log", log)
     expect("two models", 2, "expected one model, found 2 operands", "calibrate", "gpt2", *ESTIMATE, "--log", log)
     expect("held out of a log", 2, "--hold-out: expected a table", "calibrate", *ESTIMATE, "--log", log, "--hold-out", "id")
+    expect("held out by numbers", 2, "--hold-out: expected a column of texts", "calibrate", "runs.csv", "--hold-out", "tp")
     expect("no log", 2, "expected steps as Megatron-LM", "calibrate", *ESTIMATE, "--log", ROOT / "README.md")
     path = folder / "none.csv"
     write_rows(path, [{**JOB, "id": "a", "layers": 2, "micro_batch": 1, "global_batch": 8, "step_time_s": ""}])

@@ -1,0 +1,96 @@
+#include "cli/calibrated.h"
+#include "base/text.h"
+#include "cli/inputs.h"
+#include <math.h>
+
+static void print_speeds(FILE *out, const struct calibrated *found, const struct correction *own, int holder)
+{
+    fprintf(out, "%s%s%s (%lld %s)\n", *own->device ? own->device : own->framework,
+            *own->device && *own->framework ? " under " : "", *own->device ? own->framework : "", (long long)own->rows,
+            own->rows == 1 ? "run" : "runs");
+    for (int k = 0; k < MECHANISM_COUNT; k++) {
+        int at = holder * MECHANISM_COUNT + k;
+        if (fabs(own->speed[k] - 1) < .005)
+            continue;
+        fprintf(out, "  %-14s %6.2f", mechanism_names[k], own->speed[k]);
+        if (found->least)
+            fprintf(out, "  %.2f to %.2f", found->least[at], found->most[at]);
+        fprintf(out, "\n");
+    }
+    if (own->memory_bytes > 0)
+        fprintf(out, "  memory beside what is predicted: %s\n",
+                text_bytes((char[TEXT_NUMBER_BYTES]){ 0 }, own->memory_bytes));
+}
+
+void calibrated_print(FILE *out, const struct calibrated *found)
+{
+    fprintf(out, "speeds as shares of what is predicted without; those within 0.5 %% of 1 are left out%s%s\n",
+            found->least ? "; and their range, by what is held out of " : "",
+            found->least ? found->held_by->item[0] : "");
+    for (int i = 0; i < found->calibration.count; i++)
+        print_speeds(out, found, &found->calibration.corrections[i], i);
+    fprintf(out, "%-40s %6s %8s %8s\n", "step time, error in %", "rows", "MAPE", "median");
+    fprintf(out, "%-40s %6d %8.1f %8.1f\n", "as predicted without", found->run_count, 100 * found->before.mean,
+            100 * found->before.median);
+    fprintf(out, "%-40s %6d %8.1f %8.1f\n", "with the corrections", found->run_count, 100 * found->after.mean,
+            100 * found->after.median);
+    for (int i = 0; i < found->held_by->count; i++)
+        fprintf(out, "%-40s %6d %8.1f %8.1f  (%d groups by %s)\n", "fitted to other groups", found->run_count,
+                100 * found->held_out[i].mean, 100 * found->held_out[i].median, found->group_count[i],
+                found->held_by->item[i]);
+}
+
+static void put_errors(struct json_writer *w, const struct fit_errors *e)
+{
+    json_put_double(w, "mape", e->mean);
+    json_put_double(w, "median_error", e->median);
+    json_end_object(w);
+}
+
+bool calibrated_write_json(const struct cli *cli, const struct calibrated *found, struct error *err)
+{
+    struct json_writer w = { 0 };
+    json_begin_format(&w, "cleave-calibrated", 1);
+    json_put_string(&w, "source", found->calibration.source);
+    json_put_int(&w, "rows", found->run_count);
+    json_write_key(&w, "before");
+    json_begin_object(&w);
+    put_errors(&w, &found->before);
+    json_write_key(&w, "after");
+    json_begin_object(&w);
+    put_errors(&w, &found->after);
+    json_write_key(&w, "held_out");
+    json_begin_array(&w);
+    for (int i = 0; i < found->held_by->count; i++) {
+        json_begin_object(&w);
+        json_put_string(&w, "by", found->held_by->item[i]);
+        json_put_int(&w, "groups", found->group_count[i]);
+        put_errors(&w, &found->held_out[i]);
+    }
+    json_end_array(&w);
+    json_write_key(&w, "corrections");
+    json_begin_array(&w);
+    for (int i = 0; i < found->calibration.count; i++) {
+        const struct correction *own = &found->calibration.corrections[i];
+        json_begin_object(&w);
+        json_put_string(&w, "device", *own->device ? own->device : NULL);
+        json_put_string(&w, "framework", *own->framework ? own->framework : NULL);
+        json_put_int(&w, "rows", own->rows);
+        json_put_int(&w, "memory_bytes", own->memory_bytes);
+        for (int k = 0; k < MECHANISM_COUNT; k++) {
+            int at = i * MECHANISM_COUNT + k;
+            json_write_key(&w, mechanism_names[k]);
+            json_begin_array(&w);
+            json_write_double(&w, own->speed[k]);
+            if (found->least) {
+                json_write_double(&w, found->least[at]);
+                json_write_double(&w, found->most[at]);
+            }
+            json_end_array(&w);
+        }
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    return inputs_hand_out_json(cli, NULL, &w, err);
+}
