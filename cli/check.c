@@ -3,6 +3,7 @@
 #include "cli/inputs.h"
 #include "cli/program_options.h"
 #include "cli/progress.h"
+#include "formats/claim_read.h"
 #include "host/heap.h"
 #include "planner/explain/explain.h"
 #include <string.h>

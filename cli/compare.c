@@ -5,6 +5,8 @@
 #include "cli/space_options.h"
 #include "benchmarks/compare.h"
 #include "executor/backends.h"
+#include "formats/certificate_write.h"
+#include "formats/plan_file.h"
 #include "host/machine.h"
 #include "profiler/resident.h"
 #include <stdlib.h>
@@ -74,7 +76,7 @@ static char *found_file(struct job *job, const struct search_result *result, con
     job->in.context.cleave = CLEAVE_VERSION;
     json_begin_object(&w);
     plan_json_members(&w, found->plan, &found->estimate->prediction, &job->in.context);
-    search_report_certificate(&w, result, space);
+    certificate_write(&w, result, space);
     json_end_object(&w);
     return json_finish(&w, &length);
 }

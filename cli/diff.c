@@ -1,8 +1,9 @@
 /* What two plans decided differently, and what that costs. */
 #include "cli/explanation.h"
 #include "cli/program_options.h"
+#include "formats/plan_file.h"
 #include "host/file.h"
-#include "cli/plan_difference.h"
+#include "formats/plan_difference.h"
 #include <stdlib.h>
 #include <string.h>
 

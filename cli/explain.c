@@ -2,8 +2,9 @@
 #include "cli/explanation.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
+#include "formats/plan_file.h"
 #include "host/heap.h"
-#include "planner/check/claim.h"
+#include "formats/claim_read.h"
 #include "planner/space/choice.h"
 #include <string.h>
 #include <unistd.h>

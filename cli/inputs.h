@@ -7,7 +7,7 @@
 #include "host/catalogue.h"
 #include "models/model.h"
 #include "planner/facts/profile.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_file.h"
 #include "planner/program/program.h"
 
 enum { MAX_CALIBRATIONS = 8 };

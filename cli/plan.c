@@ -4,6 +4,7 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
+#include "formats/certificate_write.h"
 #include "host/clock.h"
 #include "host/heap.h"
 #include "planner/search/batch.h"
@@ -131,7 +132,7 @@ static void begin_plan_file(struct json_writer *w, const struct answer *answer)
     const struct search_result result = { .certificate = answer->certificate };
     json_begin_object(w);
     plan_json_members(w, best->plan, &best->estimate->prediction, &answer->in->context);
-    search_report_certificate(w, &result, answer->space);
+    certificate_write(w, &result, answer->space);
 }
 
 static bool write_json(const struct cli *cli, const struct answer *answer, struct error *err)

@@ -5,9 +5,9 @@
 #include "cli/measured_run.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
-#include "planner/check/claim.h"
+#include "formats/claim_read.h"
 #include "planner/facts/profile.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_file.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
+#include "formats/plan_file.h"
 #include <stdlib.h>
 
 struct show_options {

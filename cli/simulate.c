@@ -2,6 +2,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
+#include "formats/program_text.h"
 #include "planner/estimate/estimate.h"
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The lines of a program's text, as they are read: a second description beside the one that writes them
- * (planner/program/print.c). Both have the words of ops.c. */
+ * (formats/program_text.c). Both have the words of ops.c. */
 #ifndef CLEAVE_TESTS_PROGRAM_FORM_H
 #define CLEAVE_TESTS_PROGRAM_FORM_H
 #include "planner/program/program.h"

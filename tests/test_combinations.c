@@ -8,7 +8,7 @@
 #include "tests/oracle_reference.h"
 #include "tests/steady_emulation.h"
 #include "models/layer_kind.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_file.h"
 #include "tests/random_numbers.h"
 #include <stdio.h>
 

@@ -3,6 +3,8 @@
  *   test_corpus FOLDER
  *
  * writes them anew into the folder. */
+#include "formats/certificate_write.h"
+#include "formats/claim_read.h"
 #include "host/file.h"
 #include "planner/check/check.h"
 #include "planner/plan/plan_json.h"
@@ -83,7 +85,7 @@ static char *write_certificate(const struct corpus *c, bool best, size_t *length
     size_t whole_length = 0;
     c->result->certificate.best_plan = best ? plan_copy(c->result->plans[0].plan) : NULL;
     json_begin_object(&w);
-    search_report_certificate(&w, c->result, &c->options.space);
+    certificate_write(&w, c->result, &c->options.space);
     json_end_object(&w);
     char *whole = json_finish(&w, &whole_length), *text = NULL;
     if (whole && json_parse(&doc, "certificate", whole, whole_length, &err)) {

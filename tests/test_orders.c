@@ -2,7 +2,7 @@
  * all sets of layers, the checker's own list of orders against both, plan files that name an order, and a plan in
  * another order than the file's that no interval of the file's order matches, run against one rank. */
 #include "planner/check/check_cut_parts.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_file.h"
 #include "planner/program/program.h"
 #include "planner/search/search.h"
 #include "planner/tables/workbench.h"

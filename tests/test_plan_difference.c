@@ -1,5 +1,5 @@
 /* Differences between two plans, listed where they are and by their names. */
-#include "cli/plan_difference.h"
+#include "formats/plan_difference.h"
 #include "base/num.h"
 #include "tests/fixed_choices.h"
 #include "tests/toy_world.h"

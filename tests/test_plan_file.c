@@ -1,6 +1,6 @@
 /* The plan file there and back, what others added to it, hostile files, and the context that it was made in. */
 #include "base/num.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_file.h"
 #include "tests/small_plans.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* The text form: what is printed is read back exactly, and what is not the form is refused with its place. */
+#include "formats/program_text.h"
 #include "tests/check.h"
 #include "base/num.h"
 #include "planner/layout/layout.h"

@@ -2,7 +2,7 @@
 #include "tests/check.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "peers/trace.h"
+#include "formats/trace.h"
 #include "planner/layout/layout.h"
 #include "planner/sim/simulate.h"
 #include "tests/hand_program.h"

@@ -1,6 +1,7 @@
 /* Certificates of random searches, written, read and checked. */
 #ifndef CLEAVE_TESTS_WRITTEN_CERTIFICATE_H
 #define CLEAVE_TESTS_WRITTEN_CERTIFICATE_H
+#include "formats/claim_read.h"
 #include "planner/check/check.h"
 #include "planner/tables/certificate_hash.h"
 #include "planner/tables/workbench.h"

@@ -1,6 +1,8 @@
 /* A search's certificate, written and read again, as who checks a plan meets it. */
 #ifndef CLEAVE_TESTS_WRITTEN_CLAIM_H
 #define CLEAVE_TESTS_WRITTEN_CLAIM_H
+#include "formats/certificate_write.h"
+#include "formats/claim_read.h"
 #include "planner/check/check.h"
 #include "tests/check.h"
 
@@ -9,7 +11,7 @@ static inline char *certificate_text(const struct search_result *result, const s
 {
     struct json_writer w = { 0 };
     json_begin_object(&w);
-    search_report_certificate(&w, result, space);
+    certificate_write(&w, result, space);
     json_end_object(&w);
     char *text = json_finish(&w, length);
     ck_assert_ptr_nonnull(text);

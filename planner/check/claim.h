@@ -1,4 +1,4 @@
-/* What a plan file's certificate says, read strictly. */
+/* What a plan file's certificate says (formats/claim_read.h). */
 #ifndef CLEAVE_CHECK_CLAIM_H
 #define CLEAVE_CHECK_CLAIM_H
 #include "base/json.h"
@@ -32,10 +32,4 @@ struct claim {
     struct claimed_config *configs;
     const struct json *at;
 };
-/* space: what the plan fixes; its restrictions are replaced by the certificate's. Borrows from the document. Frees
- * nothing on failure: claim_free() does. */
-bool claim_read(struct claim *out, const struct json *certificate, const struct space *space, struct error *err);
-void claim_free(struct claim *claim);
-/* The field table of the certificate, for `cleave schema`. */
-const struct json_field *claim_format(size_t *count);
 #endif

@@ -1,5 +1,5 @@
-/* Writing the plan file, and holding its context against the present; reading is in plan_json_read.c. */
-#include "planner/plan/plan_json.h"
+/* Writing the plan file; reading it as a whole: formats/plan_file.c. */
+#include "planner/plan/plan_json_parts.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include <inttypes.h>
@@ -228,9 +228,8 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     json_end_object(w);
 }
 
-/* The prediction, or the one of the file that was read (file: its root, or NULL), or neither. */
-static void write_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
-                          const struct json *file, const struct plan_context *context)
+void plan_json_put(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
+                   const struct json *file, const struct plan_context *context)
 {
     const struct json *predicted = file ? json_member(file, "predicted") : NULL;
     json_put_string(w, "format", PLAN_FORMAT);
@@ -255,25 +254,7 @@ void plan_json_decisions(struct json_writer *w, const struct plan *plan)
 void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
                        const struct plan_context *context)
 {
-    write_members(w, plan, prediction, NULL, context);
-}
-
-char *plan_file_write(const struct plan_file *file, size_t *length)
-{
-    struct json_writer w = { 0 };
-    json_begin_object(&w);
-    write_members(&w, file->plan, NULL, json_root(file->document), &file->context);
-    if (file->search) {
-        json_write_key(&w, "search");
-        json_write_value(&w, file->search);
-    }
-    if (file->certificate) {
-        json_write_key(&w, "certificate");
-        json_write_value(&w, file->certificate);
-    }
-    json_write_free_members(&w, json_root(file->document));
-    json_end_object(&w);
-    return json_finish(&w, length);
+    plan_json_put(w, plan, prediction, NULL, context);
 }
 
 char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context,
@@ -284,32 +265,4 @@ char *plan_json_write(const struct plan *plan, const struct prediction *predicti
     plan_json_members(&w, plan, prediction, context);
     json_end_object(&w);
     return json_finish(&w, length);
-}
-
-static bool same_origin(const char *what, const struct json *at, const struct plan_origin *file,
-                        const struct plan_origin *now, const char *advice, struct error *err)
-{
-    if (!file->source || !now->source || file->hash == now->hash)
-        return true;
-    fail(err, "plan: it was made for %s %s%s%s%s (hash %016" PRIx64 "), but %s has hash %016" PRIx64 "; %s", what,
-         file->source, file->name ? " (" : "", file->name ? file->name : "", file->name ? ")" : "", file->hash,
-         now->source, now->hash, advice);
-    return at && json_error_within(json_member(at, what), err);
-}
-
-bool plan_context_check(const struct plan_context *file, const struct json *at, const struct plan_context *now,
-                        struct error *err)
-{
-    return same_origin("model", at, &file->model, &now->model,
-                       "give the model it names, or plan anew: cleave plan MODEL --cluster CLUSTER -o plan.json",
-                       err) &&
-           same_origin("cluster", at, &file->cluster, &now->cluster,
-                       "leave out --cluster to use the plan's own, or plan anew for this cluster: cleave plan MODEL "
-                       "--cluster CLUSTER",
-                       err) &&
-           same_origin("profile", at, &file->profile, &now->profile,
-                       "leave out --profile to use the plan's own, or plan anew: cleave plan MODEL --profile FILE",
-                       err) &&
-           same_origin("framework", at, &file->framework, &now->framework,
-                       "plan anew: cleave plan MODEL --framework NAME", err);
 }

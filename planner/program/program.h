@@ -270,8 +270,4 @@ void program_free(struct program *program);          /* accepts NULL */
 size_t program_bytes(const struct program *program); /* that it takes in memory */
 /* Of all stages. */
 int64_t program_instrs(const struct program *program);
-
-/* Text form: one line per buffer and instruction. It holds all of the program: tests/program_parse.h reads it back. */
-struct text;
-void program_print(const struct program *program, struct text *out);
 #endif

@@ -2,7 +2,7 @@
  *
  * It answers search_run(): every outer configuration is bounded (first_bounds.c), the promising ones are solved exactly
  * by the formula (propose.c), the best of each family are ranked and judged in the pool, schedules that the formula
- * does not bound are tried on the leaders (unbounded_trials.c), and what was proven is written down (search_report.c).
+ * does not bound are tried on the leaders (unbounded_trials.c), and what was proven is the certificate (formats/certificate_write.c).
  * Where nothing fits it finds what comes nearest and what would do (nearest.c, advice.c); batch.c looks for a batch,
  * fixed.h and baseline.h price what a user has fixed. Pure and deterministic: callbacks decide only when to stop early.
  *
@@ -32,7 +32,4 @@ int64_t search_missing_bytes(const struct search_result *result);
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
 /* The gaps of a plan with this value of the formula and this simulated step. */
 void search_report_measure(struct certificate *certificate, int64_t formula_ns, int64_t step_ns);
-/* The "search" and "certificate" members of plan files, with their keys: what was done, and what is claimed. space:
- * that was searched. */
-void search_report_certificate(struct json_writer *w, const struct search_result *result, const struct space *space);
 #endif

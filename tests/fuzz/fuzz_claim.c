@@ -1,5 +1,6 @@
 /* Any bytes as a plan's certificate: never crashes; one that is read is held against the plan of a small search, and
  * holds only when it says what that search's own certificate says. */
+#include "formats/claim_read.h"
 #include "planner/check/check.h"
 #include "tests/fuzz/claim_world.h"
 #include <stdlib.h>

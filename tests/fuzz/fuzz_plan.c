@@ -3,7 +3,7 @@
 #include "models/model.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_file.h"
 #include "planner/program/program.h"
 #include "planner/verify/verify.h"
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Any bytes as the text of a program, and as a list of edits to a good one. What is accepted prints itself, and verify,
  * layout's order and the simulator's pairing say yes or no without harm. */
+#include "formats/program_text.h"
 #include "models/model.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"

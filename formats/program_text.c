@@ -1,6 +1,4 @@
-/* The text form of a program, line by line. What it means is held by a reader of its own (tests/program_parse.h). */
-#include "base/text.h"
-#include "planner/program/program.h"
+#include "formats/program_text.h"
 #include <inttypes.h>
 
 static const char *const part_words[] = { [STEP_OWN] = "", [STEP_OPENING] = " opening", [STEP_AHEAD] = " ahead" };

@@ -1,7 +1,7 @@
 /* What two plans decided differently, from their files' own words: what a plan file can say is compared, whatever it
  * is. */
-#ifndef CLEAVE_CLI_PLAN_DIFFERENCE_H
-#define CLEAVE_CLI_PLAN_DIFFERENCE_H
+#ifndef CLEAVE_FORMATS_PLAN_DIFFERENCE_H
+#define CLEAVE_FORMATS_PLAN_DIFFERENCE_H
 #include "planner/plan/plan.h"
 
 struct difference {

@@ -1,4 +1,4 @@
-#include "peers/trace.h"
+#include "formats/trace.h"
 #include "base/json.h"
 #include "planner/program/geometry.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "cli/plan_difference.h"
+#include "formats/plan_difference.h"
 #include "base/json.h"
 #include "planner/plan/plan_json.h"
 #include "planner/space/choice.h"

@@ -1,4 +1,4 @@
-#include "planner/check/claim.h"
+#include "formats/claim_read.h"
 #include "planner/plan/plan_json.h"
 #include "planner/space/choice.h"
 #include <errno.h>

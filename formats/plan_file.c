@@ -1,5 +1,7 @@
-/* Reading the plan file around its decisions. */
+/* Around the decisions (planner/plan/plan_json_decisions.c). */
+#include "formats/plan_file.h"
 #include "planner/plan/plan_json_parts.h"
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +175,24 @@ bool plan_json_read(struct plan_file **out, const char *name, const char *text, 
     return true;
 }
 
+char *plan_file_write(const struct plan_file *file, size_t *length)
+{
+    struct json_writer w = { 0 };
+    json_begin_object(&w);
+    plan_json_put(&w, file->plan, NULL, json_root(file->document), &file->context);
+    if (file->search) {
+        json_write_key(&w, "search");
+        json_write_value(&w, file->search);
+    }
+    if (file->certificate) {
+        json_write_key(&w, "certificate");
+        json_write_value(&w, file->certificate);
+    }
+    json_write_free_members(&w, json_root(file->document));
+    json_end_object(&w);
+    return json_finish(&w, length);
+}
+
 void plan_file_free(struct plan_file *file)
 {
     if (!file)
@@ -190,4 +210,32 @@ const char *plan_format(int index, const struct json_field **fields, size_t *cou
     *fields = file_fields;
     *count = sizeof file_fields / sizeof *file_fields;
     return "plan";
+}
+
+static bool same_origin(const char *what, const struct json *at, const struct plan_origin *file,
+                        const struct plan_origin *now, const char *advice, struct error *err)
+{
+    if (!file->source || !now->source || file->hash == now->hash)
+        return true;
+    fail(err, "plan: it was made for %s %s%s%s%s (hash %016" PRIx64 "), but %s has hash %016" PRIx64 "; %s", what,
+         file->source, file->name ? " (" : "", file->name ? file->name : "", file->name ? ")" : "", file->hash,
+         now->source, now->hash, advice);
+    return at && json_error_within(json_member(at, what), err);
+}
+
+bool plan_context_check(const struct plan_context *file, const struct json *at, const struct plan_context *now,
+                        struct error *err)
+{
+    return same_origin("model", at, &file->model, &now->model,
+                       "give the model it names, or plan anew: cleave plan MODEL --cluster CLUSTER -o plan.json",
+                       err) &&
+           same_origin("cluster", at, &file->cluster, &now->cluster,
+                       "leave out --cluster to use the plan's own, or plan anew for this cluster: cleave plan MODEL "
+                       "--cluster CLUSTER",
+                       err) &&
+           same_origin("profile", at, &file->profile, &now->profile,
+                       "leave out --profile to use the plan's own, or plan anew: cleave plan MODEL --profile FILE",
+                       err) &&
+           same_origin("framework", at, &file->framework, &now->framework,
+                       "plan anew: cleave plan MODEL --framework NAME", err);
 }

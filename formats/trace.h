@@ -1,7 +1,7 @@
 /* A timeline for the trace viewers of browsers: the Trace Event Format (JSON) that Perfetto and chrome://tracing open.
  */
-#ifndef CLEAVE_PEERS_TRACE_H
-#define CLEAVE_PEERS_TRACE_H
+#ifndef CLEAVE_FORMATS_TRACE_H
+#define CLEAVE_FORMATS_TRACE_H
 #include "planner/sim/timeline.h"
 
 /**
