@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "cli/given.h"
 #include "cli/progress.h"
+#include "host/apart.h"
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/estimate/estimate.h"
@@ -137,20 +138,60 @@ struct wave {
     int first;
 };
 
+/* What comes of a row, without pointers: it may pass from one process to another. */
+struct row_answer {
+    struct row_price price;
+    struct error why; /* ERROR_NONE: it has a price */
+};
+_Static_assert(sizeof(struct row_answer) <= APART_MOST_BYTES, "answers go through pipes in one piece");
+
+static void answer(void *context, int index, void *out)
+{
+    struct wave *wave = context;
+    struct row_answer *answer = out;
+    if (!measured_row_price(&answer->price, wave->rows, wave->rows->distinct[wave->first + index], NULL,
+                            &answer->why) &&
+        answer->why.kind == ERROR_NONE)
+        fail_kind(&answer->why, ERROR_BUG, "a price was refused without a reason");
+}
+
+static void take(struct validated_row *row, struct row_answer *answer)
+{
+    if (answer->why.kind != ERROR_NONE) {
+        skip(row, &answer->why);
+        return;
+    }
+    row->predicted_ns = answer->price.step_ns;
+    row->predicted_peak_bytes = answer->price.peak_bytes;
+    row->fits = answer->price.fits;
+}
+
 static void predict(void *context, int index)
 {
     struct wave *wave = context;
+    struct row_answer own = { 0 };
+    answer(context, index, &own);
+    take(wave->rows->distinct[wave->first + index], &own);
+}
+
+/* The same in processes, of which those that take too long are ended. */
+static bool predict_apart(struct wave *wave, int jobs, int count, struct error *err)
+{
     struct measured_rows *m = wave->rows;
-    struct validated_row *row = m->distinct[wave->first + index];
-    struct row_price price;
-    struct error why = { 0 };
-    if (!measured_row_price(&price, m, row, NULL, &why)) {
-        skip(row, &why);
-        return;
+    struct arena room = { 0 };
+    struct row_answer *answers = arena_alloc(&room, (size_t)count, sizeof *answers);
+    enum apart_end *ends = arena_alloc(&room, (size_t)count, sizeof *ends);
+    bool good = !arena_failed(&room) || fail_memory(err);
+    good = good && apart_for(jobs, m->limit_s, count, answer, wave, answers, sizeof *answers, ends, err);
+    for (int i = 0; good && i < count; i++) {
+        if (ends[i] == APART_LATE)
+            fail(&answers[i].why, "its prediction took longer than the time limit");
+        if (ends[i] == APART_DIED)
+            fail_kind(&answers[i].why, ERROR_ENVIRONMENT, "the process that predicted it died");
+        take(m->distinct[wave->first + i], &answers[i]);
     }
-    row->predicted_ns = price.step_ns;
-    row->predicted_peak_bytes = price.peak_bytes;
-    row->fits = price.fits;
+    arena_free(&room);
+    return good;
 }
 
 /* In the order of what is asked, else that of the files. */
@@ -199,7 +240,11 @@ bool measured_rows_predict(struct measured_rows *m, const char *verb, struct err
     for (int first = 0; first < m->distinct_count; first += WAVE * jobs) {
         struct wave wave = { m, first };
         progress_say(&progress, "%d of %d predictions", first, m->distinct_count);
-        parallel_for(jobs, (int)min_i64(WAVE * jobs, m->distinct_count - first), predict, &wave);
+        int count = (int)min_i64(WAVE * jobs, m->distinct_count - first);
+        if (m->limit_s <= 0)
+            parallel_for(jobs, count, predict, &wave);
+        else if (!predict_apart(&wave, jobs, count, err))
+            return false;
     }
     progress_clear(&progress);
     for (int i = 0; i < m->count; i++) {

@@ -12,7 +12,8 @@ struct measured_rows {
     const char *by;                   /* the column that rows are grouped by */
     const char *framework;            /* instead of what rows name; NULL: that */
     const struct text_list *profiles; /* NULL: none. A calibration corrects the rows that it speaks of */
-    int jobs;                         /* threads */
+    double limit_s;                   /* a row whose prediction takes longer is skipped; 0: none is */
+    int jobs;                         /* threads; processes where there is a limit */
 
     struct inputs in; /* its catalogue is that of all rows */
     struct csv *files[MEASURED_MOST_FILES];

@@ -12,6 +12,7 @@
 struct validate_arguments {
     const char *output, *by, *svg, *framework, *accuracy;
     struct text_list profiles;
+    double limit_s;
     int64_t jobs; /* 0: one per core */
     bool json;
 };
@@ -28,6 +29,8 @@ static const struct option options[] = {
                 "writes errors by framework, device and dtype as planner/facts/accuracy.json has them"),
     INT_OPTION("jobs", AT(jobs), "N", 0, PARALLEL_MOST_JOBS,
                "threads (0: one per core); the answer is the same for any number"),
+    DOUBLE_OPTION("time-limit", AT(limit_s), "SECONDS", 0, 1e9,
+                  "skips rows whose prediction takes longer, each; which these are depends on the machine (0: none)"),
     FLAG_OPTION("json", AT(json), "one JSON object"),
 };
 
@@ -285,6 +288,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct job job = { .a = a, .rows = MEASURED_ROWS(cli, a->by, (int)a->jobs) };
     job.rows.framework = a->framework;
     job.rows.profiles = &a->profiles;
+    job.rows.limit_s = a->limit_s;
     bool silent = inputs_is_stdout(a->output) || inputs_is_stdout(a->svg) || inputs_is_stdout(a->accuracy);
     heap_expect_much();
     bool good = inputs_can_write(a->output, err) && inputs_can_write(a->svg, err) &&
@@ -306,7 +310,7 @@ const struct verb verb_validate = {
     .name = "validate",
     .summary = "holds predictions against training runs that were measured",
     .usage = "MEASUREMENTS.csv... [-o predictions.csv] [--by COLUMN] [--framework NAME] [--profile FILE]... [--svg "
-             "FILE] [--json] [--jobs N]",
+             "FILE] [--time-limit SECONDS] [--json] [--jobs N]",
     .examples = "  cleave validate runs.csv\n"
                 "  cleave validate runs.csv -o predictions.csv --svg errors.svg --by framework\n",
     .min_operands = 1,

@@ -204,6 +204,10 @@ def by_column(folder):
     report = json.loads(run("validate", own, "--json").stdout)
     check("few columns are enough", report["summary"]["own"]["rows"] == 2 and report["total"]["rows"] == 2 and
           report["rows"][0]["predicted_step_s"] == report["rows"][1]["predicted_step_s"] > 0)
+    check("a limit that no row reaches changes nothing", run("validate", RUNS, "--json", "--time-limit", 1000, "--jobs", 3).stdout == run("validate", RUNS, "--json").stdout)
+    late = json.loads(run("validate", RUNS, "--json", "--time-limit", 1e-6).stdout)
+    check("rows that take longer are skipped", any(skip["reason"] == "its prediction took longer than the time limit" for skip in late["skipped"]) and
+          late["total"]["rows"] < 14)
     check("predictions alone", run("validate", own, "-o", "-").stdout.startswith("file,id,source_key,predicted_step_s,"))
     check("from standard input", run("validate", "-", stdin=own.read_text()).returncode == 0)
     for schema, path in (("measurements", RUNS), ("measurements.golden", GOLDEN)):

@@ -1,5 +1,6 @@
 /* Files whole or not at all, the clock, the machine, the catalogue's folder. */
 #define _GNU_SOURCE
+#include "host/apart.h"
 #include "host/blas_core.h"
 #include "host/catalogue.h"
 #include "host/clock.h"
@@ -353,6 +354,33 @@ START_TEST(parallel_work_is_done_once_each)
 }
 END_TEST
 
+/* Squares of the even ones; what is odd sleeps, and 5 dies. */
+static void square(void *context, int index, void *answer)
+{
+    if (index == 5)
+        raise(SIGKILL);
+    if (index % 2)
+        clock_sleep_until_ns(clock_now_ns() + INT64_C(3600000000000));
+    *(int64_t *)answer = (int64_t)index * index + *(int64_t *)context;
+}
+
+START_TEST(work_apart_is_answered_late_or_dead)
+{
+    enum { COUNT = 8 };
+    for (int jobs = 1; jobs <= 9; jobs += 4) {
+        int64_t more = 100, answers[COUNT] = { 0 };
+        enum apart_end ends[COUNT];
+        struct error err = { 0 };
+        ck_assert_msg(apart_for(jobs, .5, COUNT, square, &more, answers, sizeof *answers, ends, &err), "%s",
+                      err.message);
+        for (int i = 0; i < COUNT; i++) {
+            ck_assert_int_eq(ends[i], i == 5 ? APART_DIED : i % 2 ? APART_LATE : APART_ANSWERED);
+            ck_assert_int_eq(answers[i], i % 2 ? 0 : i * i + 100);
+        }
+    }
+}
+END_TEST
+
 /* A processor that the library does not know gets the best kernels that it has; one that it knows keeps its own. */
 START_TEST(unknown_processors_get_their_kernels)
 {
@@ -390,6 +418,7 @@ static Suite *host_suite(void)
     tcase_add_test(tcase, the_machine_is_described);
     tcase_add_test(tcase, broken_catalogues_are_named);
     tcase_add_test(tcase, parallel_work_is_done_once_each);
+    tcase_add_test(tcase, work_apart_is_answered_late_or_dead);
     tcase_add_test(tcase, unknown_processors_get_their_kernels);
     suite_add_tcase(suite, tcase);
     return suite;
