@@ -401,11 +401,20 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
 {
     size_t room = (size_t)c->holder_count * MECHANISM_COUNT;
     struct fit speeds = { c->holder_count, arena_alloc(&c->arena, room, sizeof *speeds.log_speed) };
+    struct fit_errors least = { 0 };
     if (!speeds.log_speed)
         return fail_memory(err);
+    struct fit best = speeds;
     for (int round = 0; round < ROUNDS; round++) {
-        if (!linearise(c, &speeds, true, err) || (round == 0 && !errors_now(&found->before, c, err)) ||
-            !fit_solve(&speeds, &c->at, c->samples, c->count, NULL, &c->arena, err))
+        if (!linearise(c, &speeds, true, err) || !errors_now(&found->after, c, err))
+            return false;
+        if (round == 0)
+            found->before = least = found->after;
+        if (found->after.mean < least.mean) {
+            least = found->after;
+            best = speeds;
+        }
+        if (!fit_solve(&speeds, &c->at, c->samples, c->count, NULL, &c->arena, err))
             return false;
         double moved = 0;
         for (size_t i = 0; i < room; i++)
@@ -417,6 +426,9 @@ static bool fit_all(struct calibrated *found, struct calibrating *c, struct erro
         if (!hold_out(found, i, c, &speeds, err))
             return false;
     if (!linearise(c, &speeds, false, err) || !errors_now(&found->after, c, err))
+        return false;
+    /* Steps are not linear in speeds: what is worse in truth than a point before is not taken. */
+    if (found->after.mean > least.mean && (!linearise(c, &best, false, err) || !errors_now(&found->after, c, err)))
         return false;
     found->run_count = c->count;
     found->calibration = c->trials[MECHANISM_COUNT];

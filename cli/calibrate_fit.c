@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Spread of a log speed before anything is measured, device and framework alike: catalogue rates of products are known
- * to a tenth, what frameworks make of memory, links and hosts is not. */
 static const double priors[MECHANISM_COUNT] = {
-    [MECHANISM_PRODUCTS] = .1, [MECHANISM_FP8_PRODUCTS] = .15, [MECHANISM_ATTENTION] = .3, [MECHANISM_ELEMENTWISE] = .3,
-    [MECHANISM_LINKS] = .3,    [MECHANISM_NETWORK] = .3,       [MECHANISM_HOST] = .3,
+#define MECHANISM(id, key, spread, doc) spread,
+    MECHANISMS
+#undef MECHANISM
 };
 #define LEAST_NOISE .02 /* of a log step: runs of one configuration differ by so much */
 #define HUBER 1.345     /* in units of the noise: 95 % efficient where errors are normal */

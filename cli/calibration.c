@@ -4,7 +4,7 @@
 #include <string.h>
 
 const char *const mechanism_names[MECHANISM_COUNT + 1] = {
-#define MECHANISM(id, key, doc) key,
+#define MECHANISM(id, key, spread, doc) key,
     MECHANISMS
 #undef MECHANISM
 };
@@ -32,7 +32,7 @@ static const struct json_field correction_table[] = {
     { "device", FIELD_STRING, AT(device), .doc = "of this device of the catalogue alone; absent: of any" },
     { "framework", FIELD_STRING, AT(framework), .doc = "under this framework alone; absent: under any" },
     { "rows", FIELD_INT, AT(rows), .doc = "runs that it was fitted to" },
-#define MECHANISM(id, key, doc_)                                                                                       \
+#define MECHANISM(id, key, spread, doc_)                                                                               \
     { key,                                                                                                             \
       FIELD_DOUBLE,                                                                                                    \
       AT(speed) + MECHANISM_##id * sizeof(double),                                                                     \

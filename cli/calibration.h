@@ -9,18 +9,20 @@
 #include "planner/facts/cluster.h"
 #include "planner/facts/framework.h"
 
-/* MECHANISM(id, key, doc): kinds of work whose rate may be another than the catalogue has it. */
+/* MECHANISM(id, key, spread, doc): kinds of work whose rate may be another than the catalogue has it, and how wide the
+ * logarithm of their speed lies about 0 before anything is measured, of a device and of a framework alike: rates of
+ * products are known to a tenth, what frameworks make of memory, links and hosts is not. */
 #define MECHANISMS                                                                                                     \
-    MECHANISM(PRODUCTS, "products", "matrix products")                                                                 \
-    MECHANISM(FP8_PRODUCTS, "fp8_products", "matrix products in fp8, beside what products in 16 bit say")              \
-    MECHANISM(ATTENTION, "attention", "attention")                                                                     \
-    MECHANISM(ELEMENTWISE, "elementwise",                                                                              \
+    MECHANISM(PRODUCTS, "products", .1, "matrix products")                                                             \
+    MECHANISM(FP8_PRODUCTS, "fp8_products", .15, "matrix products in fp8, beside what products in 16 bit say")         \
+    MECHANISM(ATTENTION, "attention", .3, "attention")                                                                 \
+    MECHANISM(ELEMENTWISE, "elementwise", .3,                                                                          \
               "what passes through memory: element-wise kernels, norms, optimizer, copies")                            \
-    MECHANISM(LINKS, "links", "transfers within a node")                                                               \
-    MECHANISM(NETWORK, "network", "transfers between nodes")                                                           \
-    MECHANISM(HOST, "host", "the host that issues instructions")
+    MECHANISM(LINKS, "links", .3, "transfers within a node")                                                           \
+    MECHANISM(NETWORK, "network", .3, "transfers between nodes")                                                       \
+    MECHANISM(HOST, "host", .3, "the host that issues instructions")
 enum mechanism {
-#define MECHANISM(id, key, doc) MECHANISM_##id,
+#define MECHANISM(id, key, spread, doc) MECHANISM_##id,
     MECHANISMS
 #undef MECHANISM
         MECHANISM_COUNT
