@@ -1,6 +1,7 @@
 /* Prices one configuration that the user names. */
 #include "cli/accuracy_note.h"
 #include "cli/given.h"
+#include "cli/memory_account.h"
 #include "cli/print.h"
 #include "host/heap.h"
 #include <stdio.h>
@@ -35,6 +36,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
+    struct memory_account account;
     size_t length = 0;
     (void)operand_count;
     heap_expect_much();
@@ -42,6 +44,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         !accuracy_note(&estimate->prediction, &in, plan->dtype, err))
         goto cleanup;
     in.context.cleave = CLEAVE_VERSION;
+    bool tells = !a->json && !inputs_is_stdout(a->output);
+    if ((tells || !estimate->prediction.fits) && !memory_account_of(&account, &in, plan, &estimate->prediction, err))
+        goto cleanup;
     if (a->output || a->json) {
         char *text = plan_json_write(plan, &estimate->prediction, &in.context, &length);
         bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) &&
@@ -50,13 +55,16 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         if (!ok)
             goto cleanup;
     }
-    if (!a->json && !inputs_is_stdout(a->output)) {
+    if (tells) {
         print_plan(cli, plan, in.graph);
         print_placement(cli, plan, in.cluster);
         print_prediction(cli, &estimate->prediction, in.graph);
+        memory_account_print(cli, &account, true);
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
     }
+    if (!estimate->prediction.fits)
+        memory_account_fail(&account, err);
 cleanup:
     estimate_free(estimate);
     plan_free(plan);

@@ -159,7 +159,7 @@ bool inputs_framework(struct inputs *in, const char *name, struct error *err)
         return fail_memory(err);
     if (!model_keep(in->model, in->framework.stores_scores, in->framework.loss_keeps_fp32))
         return fail_memory(err);
-    in->model->gathers_again = in->framework.gathers_again;
+    in->model->keeping = in->framework.keeping;
     in->facts.framework = &in->framework;
     in->context.framework =
         (struct plan_origin){ .source = name, .name = in->framework.name, .hash = in->framework.hash };

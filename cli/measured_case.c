@@ -56,11 +56,12 @@ static const struct {
 } frameworks[] = { { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed-blocking", "CUDA_LAUNCH_BLOCKING=1" },
                    { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed", NULL },
                    { "Megatron-LM", ANSWER_NO, "megatron-lm", NULL },
-                   { "Megatron-LM", ANSWER_NONE, "megatron-core", NULL },
+                   { "Megatron-LM", ANSWER_NONE, "megatron-lm-te", NULL },
                    { "NeMo Megatron", ANSWER_NO, "megatron-lm", NULL },
                    { "NeMo", ANSWER_NONE, "megatron-core", NULL },
                    { "Megatron-Core", ANSWER_NO, "megatron-lm", NULL },
-                   { "Megatron-Core", ANSWER_NONE, "megatron-core", NULL },
+                   { "Megatron-Core (Megatron-Bridge", ANSWER_NONE, "megatron-core", NULL },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-lm-te", NULL },
                    { "DeepSpeed", ANSWER_NONE, "deepspeed", NULL },
                    { "PyTorch FSDP (llm-foundry)", ANSWER_NONE, "llm-foundry", NULL },
                    { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", NULL },
@@ -338,6 +339,16 @@ static bool choose_dtype(struct measured_case *out, struct mapping *m)
     return true;
 }
 
+/* What notes say of layers whose activations go to host memory; a layer of theirs is two here, behind the embedding. */
+static void choose_offload(struct text *fix, const struct mapping *m)
+{
+    static const char words[] = "activation offload to CPU for ";
+    const char *at = strstr(m->run->notes, words);
+    long layers = at ? strtol(at + strlen(words), NULL, 10) : 0;
+    if (layers > 0 && layers <= m->run->layers)
+        text_printf(fix, ",layer[1-%ld].offload=activations", 2 * layers);
+}
+
 static void choose_recomputation(struct text *fix, struct mapping *m)
 {
     static const char *const choices[] = { "none", "full", "selective", NULL };
@@ -383,6 +394,7 @@ static bool choose(struct measured_case *out, struct mapping *m)
     if (run->vp > 1)
         text_printf(&fix, ",schedule=interleaved,interleave=%lld", (long long)run->vp);
     choose_recomputation(&fix, m);
+    choose_offload(&fix, m);
     if (begins_with(run->framework, "torchtitan") && run->zero_stage == 3 && run->pp > 1)
         text_add(&fix, ",reshard=false"); /* its default where there are stages */
     for (int i = 0; late_reducers[i] && run->dp_overlap == ANSWER_NONE; i++)

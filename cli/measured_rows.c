@@ -84,6 +84,14 @@ bool measured_rows_read(struct measured_rows *m, const char *path, struct error 
 
 /* ---- predicting ---- */
 
+/* What was measured beside tensors: what the framework holds, and where nvidia-smi was asked the context and libraries,
+ * for which the reserve is. */
+static int64_t beside_bytes(const struct facts *facts, const struct measured_run *run)
+{
+    int64_t all = facts->cluster->types[0].device.memory_bytes - facts_available_bytes(facts, 0);
+    return strstr(run->mem_kind, "nvidia-smi") ? all : facts_buffers_bytes(facts);
+}
+
 bool measured_row_price(struct row_price *out, struct measured_rows *m, const struct validated_row *row,
                         const struct calibration *trial, struct error *err)
 {
@@ -110,7 +118,8 @@ bool measured_row_price(struct row_price *out, struct measured_rows *m, const st
     good = good && given_fixed(&said, &o.fix, err) && given_plan(&plan, &in, &search, &said, NULL, false, false, err) &&
            given_estimate(&estimate, &in, plan, err);
     if (good)
-        *out = (struct row_price){ estimate->prediction.step_ns, estimate_peak_bytes(&estimate->prediction),
+        *out = (struct row_price){ estimate->prediction.step_ns,
+                                   estimate_peak_bytes(&estimate->prediction) + beside_bytes(&in.facts, &row->run),
                                    estimate->prediction.fits };
     estimate_free(estimate);
     plan_free(plan);

@@ -1,6 +1,7 @@
 #include "cli/accuracy_note.h"
 #include "cli/certificate_text.h"
 #include "cli/explanation.h"
+#include "cli/memory_account.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
@@ -302,6 +303,10 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     print_plan(cli, best->plan, in->graph);
     print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction, in->graph);
+    struct memory_account account;
+    if (!memory_account_of(&account, in, best->plan, &best->estimate->prediction, err))
+        return false;
+    memory_account_print(cli, &account, false);
     print_certificate(cli, &answer->certificate);
     if (!print_others(cli, answer, err))
         return false;

@@ -348,6 +348,31 @@ static void balance(struct graph *graph)
     }
 }
 
+static bool is_block_product(const struct graph *graph, const struct segment *segment)
+{
+    return segment->kernel == KERNEL_MATMUL && graph->layers[segment->layer].block >= 0;
+}
+
+/* Marks what products of blocks alone read, and not its producer's own backward pass: the kernel before them writes it
+ * in fp8, as Transformer Engine's norms do. What is sent to experts stays wide. */
+static bool mark_operands(struct graph *graph)
+{
+    uint8_t *readers = arena_alloc(&graph->arena, (size_t)graph->value_count, 1); /* bit 0: products, bit 1: others */
+    for (int i = 0; readers && i < graph->segment_count; i++) {
+        const struct segment *s = &graph->segments[i];
+        const struct kernel_facts *k = &kernel_facts[s->kernel];
+        for (int n = 0; n < s->in_count; n++)
+            readers[s->in[n].id] |= n == 0 && is_block_product(graph, s) ? 1 : 2;
+        for (int n = 0; n < s->out_count; n++)
+            if ((k->input_reads_out | k->weight_reads_out) >> n & 1 || s->kernel == KERNEL_DISPATCH)
+                readers[s->out[n].id] |= 2;
+    }
+    for (int v = 0; readers && v < graph->value_count; v++)
+        if (readers[v] == 1 && graph->values[v].element == ELEMENT_ACTIVATION && !graph->values[v].input)
+            graph->values[v].element = ELEMENT_OPERAND;
+    return readers != NULL;
+}
+
 static bool build(struct graph *graph, const struct model *model, struct error *err)
 {
     graph->model_name = arena_strdup(&graph->arena, model->name);
@@ -376,6 +401,8 @@ static bool build(struct graph *graph, const struct model *model, struct error *
     if (!graph->needs_gradient)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     mark_needs(graph);
+    if (model->keeping.keeps_fp8 && !mark_operands(graph))
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     if (may_balance(graph))
         balance(graph);
     return set_classes(graph, model, err);
@@ -412,7 +439,7 @@ bool graph_build(struct graph **out, const struct model *model, int64_t batch, i
     if (!graph)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     graph->model_hash = model->hash;
-    graph->gathers_again = model->gathers_again;
+    graph->keeping = model->keeping;
     graph->batch = batch;
     graph->sequence = sequence ? sequence : model->sequence;
     graph->vocab_size = model->vocab_size;

@@ -37,6 +37,7 @@ enum element {
     ELEMENT_ACTIVATION, /* the plan's dtype */
     ELEMENT_STATISTIC,  /* fp32 (fp64 under fp64): norms' statistics, log-sum-exp, losses */
     ELEMENT_INDEX,      /* int32: tokens, labels */
+    ELEMENT_OPERAND,    /* the same, of products alone: in fp8 where the plan's dtype is */
     ELEMENT_SCORES /* of attention that keeps its scores: softmax, the same with dropout, and the dropout's mask in a
                       byte (Korthikanti et al. 2022, section 4.1) */
 };
@@ -175,6 +176,16 @@ struct graph_layer {
     int64_t columns; /* of an image that leaves it: positions are its pixels, row by row; 0: a sequence */
 };
 
+/* In which dtypes weights' gradients are added up in 16 bit; in others that are narrow it is in fp32. */
+enum narrow_gradients { NARROW_NONE, NARROW_FP16, NARROW_ALL };
+/* What a framework keeps otherwise than cleave. */
+struct keeping {
+    bool gathers_again;      /* what ranks gathered of a value is dropped after forward, and gathered again backward */
+    bool keeps_fp8;          /* what products alone read is written, gathered and kept in fp8, where they are in fp8 */
+    bool loss_copies_logits; /* the loss has an fp32 copy of the logits beside it forward */
+    int narrow_gradients;    /* enum narrow_gradients */
+};
+
 struct graph {
     struct arena arena;
     const char *model_name;
@@ -183,7 +194,7 @@ struct graph {
     int64_t sequence;                 /* tokens per sequence; 1: an image has one label */
     int64_t vocab_size, vocab_padded; /* of images: their classes */
     int64_t image_columns;            /* pixels of a row; 0: the model reads tokens */
-    bool gathers_again;               /* what ranks gathered of a value is dropped after forward, gathered backward */
+    struct keeping keeping;
     int value_count, weight_count, segment_count, layer_count, class_count;
     struct value *values;
     struct weight *weights;
@@ -272,10 +283,14 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
 enum dtype { DTYPE_FP32, DTYPE_FP64, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_COUNT };
 extern const char *const dtype_names[DTYPE_COUNT + 1]; /* NULL-terminated */
 int64_t element_bytes(enum dtype dtype, enum element element);
+/* Of a value, or of its gradient, which is as wide as what is stored. */
+int64_t value_bytes_per_element(const struct graph *graph, int value, enum dtype dtype, bool gradient);
 /* Bytes per element of: a stored weight as kernels use it; the gradient accumulator; optimizer state (moments, and the
  * fp32 master copy where dtype is narrower). fp32: 4, 4, 8. bf16: 2, 4, 12 (Rajbhandari et al. 2020, section 3.1, with
  * fp32 accumulators). */
 int64_t weight_bytes_per_element(enum dtype dtype);
 int64_t gradient_bytes_per_element(enum dtype dtype);
+/* The accumulator's, as what runs the model keeps it. */
+int64_t graph_gradient_bytes(const struct graph *graph, enum dtype dtype);
 int64_t optimizer_bytes_per_element(enum dtype dtype);
 #endif

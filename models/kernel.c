@@ -157,6 +157,8 @@ int64_t element_bytes(enum dtype dtype, enum element element)
     switch (element) {
     case ELEMENT_ACTIVATION:
         return weight_bytes_per_element(dtype);
+    case ELEMENT_OPERAND:
+        return dtype == DTYPE_FP8 ? 1 : weight_bytes_per_element(dtype);
     case ELEMENT_STATISTIC:
         return dtype == DTYPE_FP64 ? 8 : 4;
     case ELEMENT_INDEX:
@@ -167,9 +169,22 @@ int64_t element_bytes(enum dtype dtype, enum element element)
     return 0;
 }
 
+int64_t value_bytes_per_element(const struct graph *graph, int value, enum dtype dtype, bool gradient)
+{
+    enum element element = graph->values[value].element;
+    return element_bytes(dtype, gradient && element == ELEMENT_OPERAND ? ELEMENT_ACTIVATION : element);
+}
+
 int64_t gradient_bytes_per_element(enum dtype dtype)
 {
     return element_bytes(dtype, ELEMENT_STATISTIC);
+}
+
+int64_t graph_gradient_bytes(const struct graph *graph, enum dtype dtype)
+{
+    int narrow = graph->keeping.narrow_gradients;
+    bool own = narrow == NARROW_ALL || (narrow == NARROW_FP16 && dtype == DTYPE_FP16);
+    return own ? weight_bytes_per_element(dtype) : gradient_bytes_per_element(dtype);
 }
 
 int64_t optimizer_bytes_per_element(enum dtype dtype)
@@ -368,7 +383,9 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
 int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
                                  const int64_t extents[MAX_AXES])
 {
-    (void)graph;
+    if (segment->kernel == KERNEL_SUM_EXP && phase == PHASE_FORWARD && graph->keeping.loss_copies_logits)
+        return product(product(tag_extent(segment, extents, TAG_BATCH), tag_extent(segment, extents, TAG_SEQUENCE)),
+                       tag_extent(segment, extents, TAG_VOCAB));
     if (segment->kernel == KERNEL_ROUTE && phase == PHASE_BACKWARD_INPUT) /* per expert: probability, its slope */
         return product(2, tag_extent(segment, extents, TAG_ROUTE));
     if (segment->kernel == KERNEL_CONV && phase <= PHASE_BACKWARD_WEIGHT) { /* windows as rows of a matrix */

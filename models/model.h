@@ -42,7 +42,7 @@ struct model {
     int64_t image_size, image_channels; /* pixels of a row and of a column; 0: it reads tokens */
     bool tied_embedding;                /* the head uses the embedding's table */
     bool opaque;                        /* all layers are opaque: no vocabulary, no loss */
-    bool gathers_again;                 /* what ranks gathered of a value is not kept until backward */
+    struct keeping keeping;             /* of what runs it; none: as cleave does */
     double init_std;                    /* of the initial matrices */
     int layer_count;                    /* folded */
     struct layer *layers;

@@ -207,7 +207,7 @@ def stages_by_hand(folder):
                         ("Et|(t|)*78tL", ["--interleave", 10]), ("(Ett|tt|)*1t*75|t,L", ["--pp", 4, "--dp", 2])):
         pieces = megatron(cuts) if "E" in cuts else ["t" * int(blocks) for blocks in cuts.split(",")]
         done = run(*job, "--stages", cuts, *extra)
-        stages = json.loads(done.stdout)["decisions"]["stages"] if done.returncode == 0 else []
+        stages = json.loads(done.stdout)["decisions"]["stages"] if done.returncode in (0, 3) else []  # 3: it does not fit
         layers = [chunk for stage in stages for chunk in stage["layers"].split(",")]
         wanted, first = [], 0
         for place, piece in enumerate(pieces):
@@ -662,6 +662,30 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
+def fills(_folder):
+    """Where the bytes of the fullest device go: they add up, and what does not fit ends with 3 and says what is largest."""
+    units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+    def account(text):
+        lines = re.findall(r"^    (\w+) +([\d.]+) (B|KiB|MiB|GiB)  ", text, re.M)
+        return {name: float(number) * units[unit] for name, number, unit in lines}
+    job = ["estimate", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--micro-batch", 8, "--zero", 1]
+    done = run(*job)
+    bytes_of = account(done.stdout)
+    together, reserve = bytes_of.pop("together", 0), bytes_of.pop("reserve", 0)
+    check("bytes add up", done.returncode == 0 and abs(sum(bytes_of.values()) / together - 1) < 0.01, done)
+    peak = max(json.loads(run(*job, "--json").stdout)["predicted"]["peak_bytes"])
+    check("to the peak", abs(together / peak - 1) < 0.01 and {"weights", "optimizer", "gradients", "activations", "logits"} <= bytes_of.keys(), done)
+    check("beside the reserve", reserve == 3 * 2**30, done)
+    short = run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64)
+    check("plan names the largest", re.search(r"stage 0, which has least room: activations [\d.]+ GiB, logits", short.stdout), short)
+    tight = ["estimate", "llama-3-70b", "--cluster", "1x8:a100-sxm-80", "--batch", 8, "--micro-batch", 1, "--tp", 8]
+    lacks = expect("an estimate that does not fit", 3, r"does not fit: stage 0 needs \d+ GiB of 77.0 GiB, \d+ GiB too much; most of it are optimizer", *tight)
+    check("has its price all the same", "step" in lacks.stdout and "DOES NOT FIT" in lacks.stdout, lacks)
+    silent = run(*tight, "--json")
+    check("and its plan", silent.returncode == 3 and json.loads(silent.stdout)["predicted"]["fits"] is False, silent)
+
+
 def frameworks(folder):
     """A plan keeps what runs it: predicted, checked, explained and run as such, under cleave's own name as without."""
     plan, own, words = folder / "framework.json", folder / "own.json", ["tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8]
@@ -692,4 +716,4 @@ def frameworks(folder):
     expect("a plan's framework is gone", 2, "context.framework|framework 'nobody-knows-it'", "show", moved)
 
 
-main(usage, wrong_usages, nothing_divides, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, outputs, frameworks)
+main(usage, wrong_usages, nothing_divides, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, outputs, fills, frameworks)

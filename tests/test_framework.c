@@ -33,7 +33,7 @@ static struct job job_of(const struct framework *framework, union fixed u, enum 
     if (framework) {
         job.world.facts.framework = framework;
         ck_assert(model_keep(job.world.model, framework->stores_scores, framework->loss_keeps_fp32));
-        job.world.model->gathers_again = framework->gathers_again;
+        job.world.model->keeping = framework->keeping;
     }
     u.micro = 1;
     ck_assert_msg(fixed_choices_plan(&job.plan, &u, &space, job.world.model, &job.world.facts, &err) &&
@@ -234,7 +234,8 @@ static int64_t kept_bytes(const struct job *job)
                 }
         }
         bool value = buffer->kind == BUFFER_VALUE && !buffer->is_weight && buffer->micro == 0;
-        if (value && made && wanted && job->graph->values[buffer->id].element == ELEMENT_ACTIVATION)
+        enum element element = value ? job->graph->values[buffer->id].element : ELEMENT_INDEX;
+        if (made && wanted && (element == ELEMENT_ACTIVATION || element == ELEMENT_OPERAND))
             bytes += buffer->bytes;
     }
     return bytes;
@@ -264,6 +265,67 @@ START_TEST(gathered_inputs_are_gathered_again)
     ck_assert_int_ge(step_ns(&jobs[1], NULL), step_ns(&jobs[0], NULL));
     job_close(&jobs[0]);
     job_close(&jobs[1]);
+}
+END_TEST
+
+/* Of the 32 bytes of an element above, what both norms (2 each) and the activation (8) make is read by products alone:
+ * half of it is kept in fp8, and their gradients stay in 16 bit. In bf16 nothing changes. */
+START_TEST(inputs_of_products_stay_in_fp8)
+{
+    struct framework keeps = framework_of(", \"keeps_fp8\": true");
+    const int64_t elements = 64 * 64, blocks = 3;
+    struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               wide = job_open(&keeps, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    ck_assert_int_eq(kept_bytes(&plain), blocks * elements * 32);
+    ck_assert_int_eq(kept_bytes(&wide), blocks * elements * 32);
+    ck_assert_int_eq(wide.program->stages[0].arena_bytes, plain.program->stages[0].arena_bytes);
+    struct error err = { 0 };
+    struct program *program = NULL;
+    wide.plan->dtype = DTYPE_FP8;
+    ck_assert_msg(lower_program(&program, wide.graph, wide.plan, &err), "%s", err.message);
+    program_free(wide.program);
+    wide.program = program;
+    ck_assert_int_eq(kept_bytes(&wide), blocks * elements * (32 - 2 - 4));
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffers[b].kind == BUFFER_VALUE_GRADIENT && !program->buffers[b].is_weight &&
+            wide.graph->values[program->buffers[b].id].element == ELEMENT_OPERAND)
+            ck_assert_int_eq(program->buffers[b].element_bytes, 2);
+    job_close(&plain);
+    job_close(&wide);
+}
+END_TEST
+
+static int64_t gradient_bytes(const struct job *job)
+{
+    int64_t bytes = 0;
+    for (int b = 0; b < job->program->buffer_count; b++)
+        bytes += job->program->buffers[b].kind == BUFFER_GRADIENT ? job->program->buffers[b].bytes : 0;
+    return bytes;
+}
+
+/* Accumulators are half as wide, and the loss has 4 bytes more for each logit while it runs; what the framework holds
+ * is not available. */
+START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
+{
+    struct framework narrow = framework_of(", \"narrow_gradients\": \"all\", \"loss_copies_logits\": true, "
+                                           "\"buffers_bytes\": 1000000"),
+                     fp16 = framework_of(", \"narrow_gradients\": \"fp16\"");
+    struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               all = job_open(&narrow, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               some = job_open(&fp16, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    const int64_t logits = 64 * plain.graph->vocab_padded;
+    ck_assert_int_gt(gradient_bytes(&all), 0);
+    ck_assert_int_eq(2 * gradient_bytes(&all), gradient_bytes(&plain));
+    ck_assert_int_eq(gradient_bytes(&some), gradient_bytes(&plain));
+    ck_assert_int_eq(graph_gradient_bytes(some.graph, DTYPE_FP16), 2);
+    ck_assert_int_eq(graph_gradient_bytes(all.graph, DTYPE_FP32), 4);
+    ck_assert_int_lt(plain.program->stages[0].scratch_bytes, 4 * logits);
+    ck_assert_int_eq(all.program->stages[0].scratch_bytes, 4 * logits);
+    ck_assert_int_eq(facts_available_bytes(&all.world.facts, 0) + 1000000,
+                     facts_available_bytes(&plain.world.facts, 0));
+    job_close(&plain);
+    job_close(&all);
+    job_close(&some);
 }
 END_TEST
 
@@ -304,6 +366,8 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, scores_and_probabilities_are_kept);
     CHECK_ADD(suite, blocks_are_recomputed_whole);
     CHECK_ADD(suite, gathered_inputs_are_gathered_again);
+    CHECK_ADD(suite, inputs_of_products_stay_in_fp8);
+    CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
     CHECK_ADD(suite, fp8_is_of_the_products_of_blocks);
     return suite;
 }

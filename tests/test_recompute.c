@@ -133,7 +133,7 @@ START_TEST(regathered_runs_are_bitwise_the_same)
             char name[160];
             struct program *keeps = tiny_lower(graph, plan, &err);
             ck_assert_msg(keeps != NULL, "%s", err.message);
-            graph->gathers_again = true;
+            graph->keeping.gathers_again = true;
             struct program *drops = tiny_lower(graph, plan, &err);
             ck_assert_msg(drops != NULL, "%s", err.message);
             struct record *kept = run_recorded(keeps, NULL, false), *dropped = run_recorded(drops, NULL, false);

@@ -23,6 +23,10 @@ bool gpu_device_check(const struct program *program, struct error *err)
     if (schedules[program->plan->schedule]->asynchronous)
         return fail_kind(err, ERROR_INPUT, "schedule %s: GPUs keep no stale weights yet: use --backend cpu",
                          schedules[program->plan->schedule]->name);
+    if (graph_gradient_bytes(program->graph, program->plan->dtype) < gradient_bytes_per_element(program->plan->dtype))
+        return fail_kind(err, ERROR_INPUT,
+                         "GPUs add up gradients in fp32, and the plan's framework does in 16 bit: "
+                         "plan with --framework cleave");
     for (int s = 0; s < program->graph->segment_count; s++) {
         const struct segment *segment = &program->graph->segments[s];
         const char *layer = program->graph->layers[segment->layer].name;

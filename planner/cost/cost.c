@@ -31,6 +31,7 @@ static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const 
     int64_t elements, each = 0;
     bool weight = role == ROLE_WEIGHT || role == ROLE_GRADIENT_WEIGHT;
     bool out = role == ROLE_OUT || role == ROLE_GRADIENT_OUT;
+    bool gradient = role == ROLE_GRADIENT_OUT || role == ROLE_GRADIENT_IN;
     if (weight) {
         const struct operand *operand = &segment->weight[index];
         const struct weight *w = &graph->weights[operand->id];
@@ -39,12 +40,12 @@ static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const 
             const struct value *made = &graph->values[segment->out[0].id];
             elements = min_i64(elements, touched(segment, &segment->out[0], made->dim_count, made->size, extents));
         }
-        each = role == ROLE_WEIGHT ? weight_bytes_per_element(dtype) : gradient_bytes_per_element(dtype);
+        each = role == ROLE_WEIGHT ? weight_bytes_per_element(dtype) : graph_gradient_bytes(graph, dtype);
     } else {
         const struct operand *operand = out ? &segment->out[index] : &segment->in[index];
         const struct value *value = &graph->values[operand->id];
         elements = touched(segment, operand, value->dim_count, value->size, extents);
-        each = element_bytes(dtype, value->element);
+        each = value_bytes_per_element(graph, operand->id, dtype, gradient);
     }
     int64_t bytes = INT64_MAX;
     mul_i64(&bytes, elements, each);

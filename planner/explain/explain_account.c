@@ -9,13 +9,27 @@
 
 const char *const memory_kind_names[MEMORY_KIND_COUNT + 1] = {
     [MEMORY_WEIGHTS] = "weights",         [MEMORY_OPTIMIZER] = "optimizer", [MEMORY_GRADIENTS] = "gradients",
-    [MEMORY_ACTIVATIONS] = "activations", [MEMORY_GATHERED] = "gathered",   [MEMORY_TRANSIENT] = "transient",
-    [MEMORY_WORKSPACE] = "workspace",     [MEMORY_GAPS] = "gaps",
+    [MEMORY_ACTIVATIONS] = "activations", [MEMORY_LOGITS] = "logits",       [MEMORY_GATHERED] = "gathered",
+    [MEMORY_TRANSIENT] = "transient",     [MEMORY_WORKSPACE] = "workspace", [MEMORY_GAPS] = "gaps",
 };
 
-static enum memory_kind kind_of(enum buffer_kind kind)
+static bool is_of_vocabulary(const struct program *program, const struct buffer *buffer)
 {
-    switch (kind) {
+    const struct value *value = buffer->is_weight || buffer->id < 0 ? NULL : &program->graph->values[buffer->id];
+    for (int i = 0; value && i < value->dim_count; i++)
+        if (value->tag[i] == TAG_VOCAB)
+            return true;
+    return false;
+}
+
+/* gathered: whether ranks gathered it. */
+static enum memory_kind kind_of(const struct program *program, const struct buffer *buffer, bool gathered)
+{
+    if (is_of_vocabulary(program, buffer))
+        return MEMORY_LOGITS;
+    if (gathered && buffer->kind == BUFFER_VALUE)
+        return MEMORY_GATHERED;
+    switch (buffer->kind) {
     case BUFFER_WEIGHT:
         return MEMORY_WEIGHTS;
     case BUFFER_STATE:
@@ -103,8 +117,19 @@ static bool count_micro(const struct buffer *buffer, bool *seen)
     return seen[buffer->micro] = true;
 }
 
+/* gathered: (buffers), false. */
+static void mark_gathered(const struct program *program, bool *gathered)
+{
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            for (int k = 0; instr->op == OP_ALL_GATHER && k < instr->pair_count; k++)
+                gathered[program->pairs[instr->pair_first + k].destination] = true;
+        }
+}
+
 static void fill_stage(const struct program *program, int stage, const struct life *lives, int moment, bool *seen,
-                       struct stage_memory *out)
+                       const bool *gathered, struct stage_memory *out)
 {
     const struct stage_program *list = &program->stages[stage];
     int64_t sum = round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES);
@@ -118,20 +143,21 @@ static void fill_stage(const struct program *program, int stage, const struct li
         if (buffer->stage != stage || buffer->host ||
             (!buffer->persistent && (moment < life.since || moment > life.held)))
             continue;
-        out->bytes[kind_of(buffer->kind)] += taken_bytes(buffer);
+        out->bytes[kind_of(program, buffer, gathered[b])] += taken_bytes(buffer);
         sum += taken_bytes(buffer);
         out->in_flight += count_micro(buffer, seen);
     }
     out->bytes[MEMORY_GAPS] = list->arena_bytes - sum;
 }
 
-static bool stage_memory(const struct program *program, int stage, const struct life *lives, struct stage_memory *out)
+static bool stage_memory(const struct program *program, int stage, const struct life *lives, const bool *gathered,
+                         struct stage_memory *out)
 {
     int64_t *change = calloc((size_t)program->stages[stage].instr_count + 2, sizeof *change);
     bool *seen = calloc((size_t)program->plan->micro_batch_count + 1, sizeof *seen);
     bool ok = change && seen;
     if (ok)
-        fill_stage(program, stage, lives, fullest_moment(program, stage, lives, change), seen, out);
+        fill_stage(program, stage, lives, fullest_moment(program, stage, lives, change), seen, gathered, out);
     free(change);
     free(seen);
     return ok;
@@ -140,14 +166,18 @@ static bool stage_memory(const struct program *program, int stage, const struct 
 bool account_program_memory(const struct program *program, struct stage_memory *stages, struct error *err)
 {
     struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
-    if (!lives)
-        return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory for %d buffers", program->buffer_count);
-    bool ok = lives_find(program, lives, err);
+    bool *gathered = calloc((size_t)program->buffer_count + 1, sizeof *gathered);
+    bool ok = lives && gathered && lives_find(program, lives, err);
+    if (!lives || !gathered)
+        fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory for %d buffers", program->buffer_count);
+    if (ok)
+        mark_gathered(program, gathered);
     for (int s = 0; ok && s < program->stage_count; s++) {
         hand_over(program, s, lives);
-        ok = stage_memory(program, s, lives, &stages[s]) || fail_memory(err);
+        ok = stage_memory(program, s, lives, gathered, &stages[s]) || fail_memory(err);
     }
     free(lives);
+    free(gathered);
     return ok;
 }
 

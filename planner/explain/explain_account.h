@@ -13,7 +13,8 @@ enum memory_kind {
     MEMORY_OPTIMIZER,   /* its states */
     MEMORY_GRADIENTS,   /* accumulators, what backward has just written, what was reduced */
     MEMORY_ACTIVATIONS, /* forward values: kept for backward, or in use */
-    MEMORY_GATHERED,    /* weights that ZeRO-3 has gathered for use */
+    MEMORY_LOGITS,      /* with their gradients and probabilities: all values over the vocabulary */
+    MEMORY_GATHERED,    /* weights and values that ranks have gathered for use */
     MEMORY_TRANSIENT,   /* gradients of values, and what lies between the steps of a conversion */
     MEMORY_WORKSPACE,   /* of the kernels */
     MEMORY_GAPS,        /* what the layout could not fill at that moment */

@@ -25,10 +25,16 @@ int64_t facts_outside_arena_bytes(const struct facts *facts, int type)
     return profile ? profile->memory_outside_arena_bytes : 0;
 }
 
+int64_t facts_buffers_bytes(const struct facts *facts)
+{
+    return facts->framework ? facts->framework->buffers_bytes : 0;
+}
+
 int64_t facts_available_bytes(const struct facts *facts, int type)
 {
     const struct node_type *node = &facts->cluster->types[type];
-    return min_i64(node->memory_bytes, node->device.memory_bytes - facts_outside_arena_bytes(facts, type));
+    return min_i64(node->memory_bytes, node->device.memory_bytes - facts_outside_arena_bytes(facts, type)) -
+           facts_buffers_bytes(facts);
 }
 
 int64_t facts_timing_ns(const struct facts *facts, int type)

@@ -6,6 +6,9 @@
 #define AT(member) offsetof(struct framework, member)
 #define ISSUE_NS .min = 0, .max = 1e9
 static const char *const waits_names[] = { "nothing", "messages", "all", NULL };
+static const char *const narrow_names[] = {
+    [NARROW_NONE] = "none", [NARROW_FP16] = "fp16", [NARROW_ALL] = "all", NULL
+};
 static const struct json_field table[] = {
     { "name", FIELD_STRING, AT(name), .doc = "the framework's name; the file's name when absent" },
     { "description", FIELD_STRING, AT(description), .required = true, .doc = "what it is, for people" },
@@ -29,7 +32,18 @@ static const struct json_field table[] = {
     { "loss_keeps_fp32", FIELD_BOOL, AT(loss_keeps_fp32),
       .doc = "probabilities of all logits are kept in fp32 until backward; absent: they are not" },
     { "stores_scores", FIELD_BOOL, AT(stores_scores), .doc = "attention keeps its scores until backward" },
-    { "gathers_again", FIELD_BOOL, AT(gathers_again),
+    { "buffers_bytes", FIELD_INT, AT(buffers_bytes), .min = 0, .max = 1e12,
+      .doc = "memory of each device that it holds beside tensors: buckets, staging; absent: none" },
+    { "narrow_gradients", FIELD_ENUM, AT(keeping.narrow_gradients), .names = narrow_names,
+      .doc =
+          "in which dtypes gradients of weights are added up and reduced in 16 bit: fp16, or all narrow ones; absent: "
+          "none, they are in fp32" },
+    { "loss_copies_logits", FIELD_BOOL, AT(keeping.loss_copies_logits),
+      .doc = "forward the loss has a copy of the logits in fp32 beside what it keeps; absent: it has none" },
+    { "keeps_fp8", FIELD_BOOL, AT(keeping.keeps_fp8),
+      .doc = "under fp8, what products alone read is written, gathered and kept in fp8 until backward; absent: in 16 "
+             "bit" },
+    { "gathers_again", FIELD_BOOL, AT(keeping.gathers_again),
       .doc = "what ranks gather of an input they do not keep but gather again backward, as sequence parallelism does "
              "(Korthikanti et al. 2022, section 4.2.2); absent: they keep it" },
 };

@@ -4,6 +4,7 @@
 #define CLEAVE_FACTS_FRAMEWORK_H
 #include "base/arena.h"
 #include "base/error.h"
+#include "models/graph.h"
 #include <stdint.h>
 
 /* What the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
@@ -22,7 +23,8 @@ struct framework {
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     bool recomputes_blocks;                          /* what it calls full recomputation is RECOMPUTE_BLOCK */
     bool stores_scores;                              /* attention keeps its matrix of scores until backward */
-    bool gathers_again;                              /* gathered inputs are dropped, and gathered again backward */
+    struct keeping keeping;                          /* what it keeps otherwise */
+    int64_t buffers_bytes; /* of each device, that it keeps beside tensors: buckets, staging */
     uint64_t hash;
 };
 /* Strings are kept in the arena. The name is the file's without its ending. */

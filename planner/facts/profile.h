@@ -117,6 +117,7 @@ int64_t facts_timing_ns(const struct facts *facts, int type);
 /* Usable bytes of one device of a type: what the cluster leaves after its reserve, or after what was measured outside
  * the arena if that is more. */
 int64_t facts_available_bytes(const struct facts *facts, int type);
+int64_t facts_buffers_bytes(const struct facts *facts); /* the framework's, which are not available */
 /* What a profile of this type has measured on a device beside the arena; 0 without one. */
 int64_t facts_outside_arena_bytes(const struct facts *facts, int type);
 /* The same where all devices are of one of the cluster's types, whose cluster_of_type() is given. */

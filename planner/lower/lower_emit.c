@@ -142,13 +142,13 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
     switch (buffer->kind) {
     case BUFFER_VALUE:
     case BUFFER_VALUE_GRADIENT:
-        return element_bytes(dtype, l->graph->values[buffer->id].element);
+        return value_bytes_per_element(l->graph, buffer->id, dtype, buffer->kind == BUFFER_VALUE_GRADIENT);
     case BUFFER_WEIGHT:
     case BUFFER_WEIGHT_USE:
         return weight_bytes_per_element(dtype);
     case BUFFER_WEIGHT_GRADIENT:
     case BUFFER_GRADIENT:
-        return gradient_bytes_per_element(dtype);
+        return graph_gradient_bytes(l->graph, dtype);
     case BUFFER_STATE:
     case BUFFER_STATE_USE:
         return optimizer_bytes_per_element(dtype);

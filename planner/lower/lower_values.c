@@ -284,7 +284,7 @@ static void forget_derived(struct lowering *l, int value, int micro, enum recomp
 {
     struct layout base = lower_base_layouts(l, value).forward;
     bool all = mode >= RECOMPUTE_FULL;
-    if ((!all && !l->graph->gathers_again) || layout_atoms(&base, LAYOUT_PARTIAL))
+    if ((!all && !l->graph->keeping.gathers_again) || layout_atoms(&base, LAYOUT_PARTIAL))
         return;
     int own = lower_find_version(l, false, value, micro, &base);
     for (int i = lower_first_version(l, false, value, micro); i >= 0; i = note_of(l, i)->next) {
