@@ -34,17 +34,23 @@ static const struct {
     double node_bytes_per_s;
 } networks[] = { { "Omni-Path", 50e9 }, { "1600 Gb/s", 200e9 }, { "800 Gb/s per node", 100e9 } };
 static const struct {
-    const char *kind, *activation, *standin;
-} feed_forwards[] = { { "gelu", "gelu", NULL },
-                      { "swiglu", "swiglu", NULL },
-                      { "gelu-gated", "geglu", NULL },
-                      { "squared_relu", "relu", "squared relu as relu" } };
+    const char *kind, *activation;
+} feed_forwards[] = {
+    { "gelu", "gelu" }, { "swiglu", "swiglu" }, { "gelu-gated", "geglu" }, { "squared_relu", "squared_relu" }
+};
 /* Families by a part of their names. */
 static const char *const rotary_families[] = { "llama",    "qwen",     "gpt-oss", "grok",
                                                "deepseek", "nemotron", "mixtral", NULL };
 static const char *const hybrid_families[] = { "nemotron-h", "nemotron-3", NULL };
-/* And by the whole name. */
-static const char *const latent_families[] = { "deepseek-v3", "kimi-k2", "deepseekv4-flash", NULL };
+/* And by the whole name. Those of latent attention alike (DeepSeek-AI 2024, DeepSeek-V3, section 4.2; config.json of
+ * Kimi K2): queries of vectors of 1536, keys and values of 512, heads of 128 + 64 and 128. */
+static const char *const latent_families[] = { "deepseek-v3", "kimi-k2", NULL };
+static const char *const sparse_families[] = { "deepseekv4-flash", NULL };
+/* Every other block's attention sees the last tokens only. */
+static const struct {
+    const char *family;
+    int tokens;
+} sliding_families[] = { { "gpt-oss", 128 } };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
 /* Frameworks by the beginning of their names, by whether their attention is fused (any, where there is no answer), and
  * by what notes say. */
@@ -128,12 +134,31 @@ static bool on_one_line(const char **out, struct json_writer *w, struct mapping 
 
 /* ---- the model ---- */
 struct blocks {
-    bool rotary, bias;
+    bool rotary, bias, latent;
+    int sliding_window; /* of every other block; 0: none */
     const char *norm, *activation;
 };
 
-static void put_attention(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
+static void put_latent_attention(struct json_writer *w, const struct measured_run *run, const struct blocks *b)
 {
+    json_begin_object(w);
+    json_put_string(w, "kind", "latent_attention");
+    json_put_int(w, "heads", run->heads);
+    json_put_int(w, "query_rank", 1536);
+    json_put_int(w, "kv_rank", 512);
+    json_put_int(w, "plain_dim", 128);
+    json_put_int(w, "rope_dim", 64);
+    json_put_int(w, "value_dim", 128);
+    json_put_string(w, "norm", b->norm);
+    json_end_object(w);
+}
+
+static void put_attention(struct json_writer *w, const struct measured_run *run, const struct blocks *b, int window)
+{
+    if (b->latent) {
+        put_latent_attention(w, run, b);
+        return;
+    }
     json_begin_object(w);
     json_put_string(w, "kind", "attention");
     json_put_int(w, "heads", run->heads);
@@ -145,6 +170,8 @@ static void put_attention(struct json_writer *w, const struct measured_run *run,
         json_put_int(w, "rope_base", 500000);
     if (run->head_dim != BLANK && run->head_dim * run->heads != run->hidden)
         json_put_int(w, "head_dim", run->head_dim);
+    if (window > 0)
+        json_put_int(w, "sliding_window", window);
     json_end_object(w);
 }
 
@@ -181,12 +208,17 @@ static void put_blocks(struct json_writer *w, const struct measured_run *run, co
                        void (*put_second)(struct json_writer *w, const struct measured_run *run,
                                           const struct blocks *b))
 {
+    bool pairs = b->sliding_window > 0 && count % 2 == 0;
     json_begin_object(w);
-    json_put_int(w, "repeat", count);
+    json_put_int(w, "repeat", pairs ? count / 2 : count);
     json_write_key(w, "layers");
     json_begin_array(w);
-    put_attention(w, run, b);
+    put_attention(w, run, b, pairs ? b->sliding_window : 0);
     put_second(w, run, b);
+    if (pairs) {
+        put_attention(w, run, b, 0);
+        put_second(w, run, b);
+    }
     json_end_array(w);
     json_end_object(w);
 }
@@ -233,19 +265,19 @@ static bool make_model(struct measured_case *out, struct mapping *m)
     if (holds_one_of(run->family, hybrid_families))
         return fail(m->why, "Mamba layers (hybrid model)");
     if (is_one_of(run->family, latent_families))
-        return fail(m->why, "MLA attention");
+        b.latent = true;
+    if (is_one_of(run->family, sparse_families))
+        return fail(m->why, "sparse attention");
     for (size_t i = 0; i < sizeof feed_forwards / sizeof *feed_forwards && !b.activation; i++)
-        if (!strcmp(run->ffn_kind, feed_forwards[i].kind)) {
+        if (!strcmp(run->ffn_kind, feed_forwards[i].kind))
             b.activation = feed_forwards[i].activation;
-            if (feed_forwards[i].standin)
-                stand_in(m, feed_forwards[i].standin);
-        }
     if (!b.activation && *run->ffn_kind)
         return fail(m->why, "no feed-forward block of kind %s", run->ffn_kind);
     if (!b.activation)
         return fail(m->why, "row lacks the architecture");
-    if (!strcmp(run->family, "gpt-oss"))
-        stand_in(m, "sliding-window attention as full");
+    for (size_t i = 0; i < sizeof sliding_families / sizeof *sliding_families; i++)
+        if (!strcmp(run->family, sliding_families[i].family))
+            b.sliding_window = sliding_families[i].tokens;
     b.norm = b.rotary && strcmp(run->family, "nemotron4") ? "rms_norm" : "layer_norm";
     b.bias = is_one_of(run->family, learned_families) || !strcmp(run->family, "bloom");
     if (!KNOWN(heads) || !KNOWN(hidden) || !KNOWN(layers) || !KNOWN(seq_len) || !KNOWN(vocab))

@@ -21,6 +21,7 @@ static enum axis_tag letter_tag(char letter)
     case 'm':
         return TAG_HEAD;
     case 'd':
+    case 'w':
         return TAG_HEAD_DIM;
     case 'h':
         return TAG_HIDDEN;

@@ -102,6 +102,14 @@ static void mark_needs(struct graph *graph)
     }
 }
 
+/* Attention's work has the widths of keys and values as a sum, so the narrower one is covered by the other. */
+static bool is_values_width(const struct segment *segment, int axis)
+{
+    int key = kernel_facts[segment->kernel].attends ? segment->in[0].axis[3] : axis;
+    int value = kernel_facts[segment->kernel].attends ? segment->in[2].axis[3] : axis;
+    return key != value && axis == (segment->axes[key].size < segment->axes[value].size ? key : value);
+}
+
 /* The work of the whole step must be countable: ten operations per point are the most that any kernel counts per axis
  * product beyond its elementwise ones, which 20 covers. */
 static bool check_work(const struct graph *graph, struct error *err)
@@ -110,7 +118,7 @@ static bool check_work(const struct graph *graph, struct error *err)
         const struct segment *segment = &graph->segments[s];
         int64_t work = 20;
         for (int i = 0; i < segment->axis_count; i++)
-            if (!mul_i64(&work, work, segment->axes[i].size))
+            if (!is_values_width(segment, i) && !mul_i64(&work, work, segment->axes[i].size))
                 return fail(
                     err,
                     "layer %s: the operations of segment %s over %lld sequences do not fit in 63 bits; lower batch, "
@@ -257,14 +265,19 @@ static bool same_entry_shape(const struct graph *graph, const struct graph_layer
     return x->output_value < 0 || y->output_value < 0 || same_shape(graph, x, y);
 }
 
+/* A copy of a repeat may hold several blocks: the kind of its first layer begins each, behind one of another kind. */
 static void number_blocks(struct graph *graph, const struct model *model)
 {
-    int layer = 0, number = 0;
+    int number = -1;
+    struct graph_layer *at = graph->layers;
     for (int b = 0; b < model->block_count; b++) {
         const struct model_block *block = &model->blocks[b];
-        for (int i = 0; i < block->layer_count * block->count; i++)
-            graph->layers[layer++].block = block->count > 1 ? number + i / block->layer_count : -1;
-        number += block->count;
+        for (int i = 0; i < block->layer_count * block->count; i++, at++) {
+            int place = i % block->layer_count;
+            const char *first = at[-place].kind;
+            number += place == 0 || (at->kind == first && at[-1].kind != first);
+            at->block = block->count > 1 ? number : -1;
+        }
     }
 }
 

@@ -109,6 +109,7 @@ struct kernel_arguments {
     double rope_factor, rope_low, rope_high, rope_original;
     double scale; /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
     bool causal;  /* attention */
+    int64_t sliding_window; /* attention: keys that a query sees, itself and those right before it; 0: all */
     /* attention: where ranks share out the sequence, each holds an early and a late part of it, so that all see as many
      * keys (executor/kernels/token_order.h) */
     bool balanced;

@@ -66,6 +66,8 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_BIASED_ATTENTION].attends = true,
     [KERNEL_BIASED_ATTENTION].places = true,
 
+    [KERNEL_JOIN].has_backward_input = true,
+
     [KERNEL_CONV].has_backward_input = true,
     [KERNEL_CONV].input_reads_weight = WEIGHT0,
     [KERNEL_CONV].has_backward_weight = true,
@@ -98,6 +100,9 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_RELU].has_backward_input = true,
     [KERNEL_RELU].input_reads_in = IN0,
     [KERNEL_RELU].overwrites_in = IN0,
+    [KERNEL_SQUARED_RELU].has_backward_input = true,
+    [KERNEL_SQUARED_RELU].input_reads_in = IN0,
+    [KERNEL_SQUARED_RELU].overwrites_in = IN0,
     [KERNEL_GEGLU].has_backward_input = true,
     [KERNEL_GEGLU].input_reads_in = IN0 | IN1,
     [KERNEL_GEGLU].overwrites_in = IN0 | IN1,
@@ -230,6 +235,20 @@ static bool tag_whole(const struct segment *segment, const int64_t extents[MAX_A
     return tag_extent(segment, extents, tag) == tag_size(segment, tag);
 }
 
+/* Width of a value's head: its own, where that is another than that of queries and keys. */
+static int64_t value_width(const struct segment *segment, const int64_t extents[MAX_AXES])
+{
+    int axis = segment->in[2].axis[3];
+    return axis < 0 ? 1 : extents[axis];
+}
+
+/* Pairs of a query and a key that one of the last `sliding_window` tokens is, or all of the triangle. */
+static int64_t seen_pairs(const struct kernel_arguments *arguments, int64_t tokens)
+{
+    int64_t window = arguments->sliding_window > 0 ? min_i64(arguments->sliding_window, tokens) : tokens;
+    return product(window, 2 * tokens - window + 1) / 2;
+}
+
 static bool triangular(const struct segment *segment, const int64_t extents[MAX_AXES])
 {
     return segment->arguments.causal && tag_whole(segment, extents, TAG_SEQUENCE) &&
@@ -244,22 +263,28 @@ static bool halved(const struct segment *segment, const int64_t extents[MAX_AXES
 }
 
 /* Forward: q k^T and p v, two products of 2 flops per (query, key, head dim). Backward: scores again, then the
- * gradients of v, p, q and k: five products (Dao et al. 2022, algorithm 4). The gradient of biases: scores and the
- * gradient of p once more. Softmax is not counted, as is the custom. Where scores are kept, all of them are computed,
- * and not again. */
+ * gradients of v, p, q and k: five products (Dao et al. 2022, algorithm 4), of which three are as wide as keys and two
+ * as values. The gradient of biases: scores and the gradient of p once more. Softmax is not counted, as is the custom.
+ * Where scores are kept, all of them are computed, and not again. Of a part of a sequence under a sliding window as
+ * many pairs are counted as the part has on average. */
 static int64_t attention_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
 {
-    static const int64_t each[PHASE_COUNT] = {
-        [PHASE_FORWARD] = 4, [PHASE_BACKWARD_INPUT] = 10, [PHASE_BACKWARD_WEIGHT] = 4
-    };
-    int64_t all = points(segment, extents), keys = tag_extent(segment, extents, TAG_KEY);
-    if (segment_keeps_scores(segment))
-        return product(all, phase == PHASE_BACKWARD_INPUT ? 8 : each[phase]);
-    if (triangular(segment, extents) && keys > 0)
-        all = product(all / keys, keys + 1) / 2; /* t (t + 1) / 2 pairs */
-    else if (halved(segment, extents))
+    static const int64_t as_key[PHASE_COUNT] = { 2, 6, 2, 0 }, as_value[PHASE_COUNT] = { 2, 4, 2, 0 };
+    int64_t all = 1, tokens = tag_size(segment, TAG_KEY), key_width = extents[segment->in[0].axis[3]],
+            width = value_width(segment, extents), window = segment->arguments.sliding_window;
+    bool kept = segment_keeps_scores(segment), whole = triangular(segment, extents);
+    for (int i = 0; i < segment->axis_count; i++)
+        all = product(all, segment->axes[i].tag == TAG_HEAD_DIM ? 1 : extents[i]);
+    int64_t each =
+        product(key_width, kept && phase == PHASE_BACKWARD_INPUT ? 4 : as_key[phase]) + product(width, as_value[phase]);
+    if (whole && !kept && tokens > 0)
+        all = product(all / tokens / tokens, seen_pairs(&segment->arguments, tokens));
+    else if (window > 0 && window < tokens && !kept)
+        all = (int64_t)((double)all * (double)seen_pairs(&segment->arguments, tokens) /
+                        ((double)tokens * (double)tokens));
+    else if (halved(segment, extents) && !kept)
         all /= 2;
-    return product(all, each[phase]);
+    return product(all, each);
 }
 
 int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query, int64_t key)
@@ -288,12 +313,13 @@ static int64_t picked_points(const struct segment *segment, const int64_t extent
 static int64_t operations(const struct segment *segment, enum phase phase)
 {
     static const uint8_t counts[KERNEL_COUNT][3] = {
-        [KERNEL_MATMUL] = { 2, 2, 2 },      [KERNEL_EMBED] = { 0, 0, 1 },       [KERNEL_ADD_POSITION] = { 1, 1, 1 },
-        [KERNEL_LAYER_NORM] = { 8, 12, 5 }, [KERNEL_RMS_NORM] = { 4, 9, 3 },    [KERNEL_ROPE] = { 3, 3, 0 },
-        [KERNEL_GELU] = { 9, 20, 0 },       [KERNEL_SWIGLU] = { 5, 14, 0 },     [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
-        [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },        [KERNEL_NLL] = { 5, 4, 0 },
-        [KERNEL_GELU_ERF] = { 5, 12, 0 },   [KERNEL_RELU] = { 1, 1, 0 },        [KERNEL_GEGLU] = { 10, 22, 0 },
-        [KERNEL_CONV] = { 2, 2, 2 },        [KERNEL_GROUP_NORM] = { 8, 12, 5 }, [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
+        [KERNEL_MATMUL] = { 2, 2, 2 },      [KERNEL_EMBED] = { 0, 0, 1 },        [KERNEL_ADD_POSITION] = { 1, 1, 1 },
+        [KERNEL_LAYER_NORM] = { 8, 12, 5 }, [KERNEL_RMS_NORM] = { 4, 9, 3 },     [KERNEL_ROPE] = { 3, 3, 0 },
+        [KERNEL_GELU] = { 9, 20, 0 },       [KERNEL_SWIGLU] = { 5, 14, 0 },      [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
+        [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },         [KERNEL_NLL] = { 5, 4, 0 },
+        [KERNEL_GELU_ERF] = { 5, 12, 0 },   [KERNEL_RELU] = { 1, 1, 0 },         [KERNEL_GEGLU] = { 10, 22, 0 },
+        [KERNEL_CONV] = { 2, 2, 2 },        [KERNEL_GROUP_NORM] = { 8, 12, 5 },  [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
+        [KERNEL_JOIN] = { 0, 1, 0 },        [KERNEL_SQUARED_RELU] = { 2, 3, 0 },
     };
     const struct window *window = &segment->arguments.window;
     const int64_t looking = window->height * window->width;
@@ -368,6 +394,8 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_GELU:
     case KERNEL_GELU_ERF:
     case KERNEL_RELU:
+    case KERNEL_SQUARED_RELU:
+    case KERNEL_JOIN:
     case KERNEL_GEGLU:
     case KERNEL_SWIGLU:
     case KERNEL_LOGIT_MAX:
@@ -398,7 +426,8 @@ int64_t segment_scratch_elements(const struct graph *graph, const struct segment
         return 0;
     /* A tile of scores and of their gradients, a tile of outputs and of query gradients; a bucket for each distance
      * between the range's queries and keys. */
-    int64_t keys = tag_extent(segment, extents, TAG_KEY), head_dim = tag_extent(segment, extents, TAG_HEAD_DIM);
+    int64_t keys = tag_extent(segment, extents, TAG_KEY),
+            head_dim = max_i64(tag_extent(segment, extents, TAG_HEAD_DIM), value_width(segment, extents));
     int64_t distances = biased ? keys + tag_extent(segment, extents, TAG_SEQUENCE) : 0;
     return product(2 * ATTENTION_TILE_ROWS, keys + head_dim) + distances;
 }
@@ -451,11 +480,13 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
     size_t room = (size_t)(WORK_NAME_BYTES - used);
     if (kernel_facts[segment->kernel].attends) {
         int64_t heads = tag_extent(segment, extents, TAG_HEAD), all = tag_size(segment, TAG_HEAD);
-        snprintf(out + used, room, " kv%lld%s", (long long)ceil_div(heads * a->kv_heads, all),
-                 segment_keeps_scores(segment)  ? " scores"
-                 : triangular(segment, extents) ? " causal"
-                 : halved(segment, extents)     ? " halved"
-                                                : "");
+        used += snprintf(out + used, room, " kv%lld%s", (long long)ceil_div(heads * a->kv_heads, all),
+                         segment_keeps_scores(segment)  ? " scores"
+                         : triangular(segment, extents) ? " causal"
+                         : halved(segment, extents)     ? " halved"
+                                                        : "");
+        if (a->sliding_window > 0)
+            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " last%lld", (long long)a->sliding_window);
     } else if (segment->kernel == KERNEL_RESIDUAL) {
         snprintf(out + used, room, " in%d%s", segment->in_count, segment->weight_count ? " bias" : "");
     } else if (a->window.height > 0) {

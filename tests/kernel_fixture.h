@@ -80,8 +80,9 @@ static int64_t grain_of(const struct kernel_arguments *a, enum axis_tag tag, int
 static void make_axes(struct fixture *f, const char *text, char letters[MAX_AXES])
 {
     static const enum axis_tag tags[128] = {
-        ['b'] = TAG_BATCH,  ['t'] = TAG_SEQUENCE, ['s'] = TAG_KEY,   ['n'] = TAG_HEAD,   ['d'] = TAG_HEAD_DIM,
-        ['h'] = TAG_HIDDEN, ['f'] = TAG_FFN,      ['v'] = TAG_VOCAB, ['e'] = TAG_EXPERT, ['g'] = TAG_FFN
+        ['b'] = TAG_BATCH,    ['t'] = TAG_SEQUENCE, ['s'] = TAG_KEY,    ['n'] = TAG_HEAD,
+        ['d'] = TAG_HEAD_DIM, ['w'] = TAG_HEAD_DIM, ['h'] = TAG_HIDDEN, ['f'] = TAG_FFN,
+        ['v'] = TAG_VOCAB,    ['e'] = TAG_EXPERT,   ['g'] = TAG_FFN
     };
     struct segment *segment = &f->segment;
     for (; *text; text++) {
@@ -151,8 +152,12 @@ static void make_tensor(struct fixture *f, struct tensor *t, struct operand *ope
     text += t->index || mark == '+' || mark == '~' || mark == '=';
     for (; *text; text++) {
         int dim = t->dim_count++;
-        bool scaled = *text == 'm' || *text == 'j';
-        int axis = axis_of(letters, f->segment.axis_count, *text == 'm' ? 'n' : *text == 'j' ? 'g' : *text);
+        bool part = *text == 'x' || *text == 'y', scaled = *text == 'm' || *text == 'j' || part;
+        int axis = axis_of(letters, f->segment.axis_count,
+                           *text == 'm'   ? 'n'
+                           : *text == 'j' ? 'g'
+                           : part         ? 'd'
+                                          : *text);
         int cover = *text == 'p' ? axis_of(letters, f->segment.axis_count, 't') : scaled ? -1 : axis;
         t->axis[dim] = operand->axis[dim] = (int8_t)axis;
         t->size[dim] = *text == '1' ? 1 : f->size[(int)*text];
@@ -229,6 +234,10 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
     f->size['n'] = f->size['m'] * group;
     f->size['d'] = 2 * draw_in(&f->random, 1, large ? 9 : 3);
     f->size['b'] = draw_in(&f->random, 1, 3);
+    if (c->kernel == KERNEL_JOIN)
+        f->size['x'] = draw_in(&f->random, 1, f->size['d'] - 1);
+    f->size['y'] = f->size['d'] - f->size['x'];
+    f->size['w'] = kernel_facts[c->kernel].attends ? 2 * draw_in(&f->random, 1, large ? 9 : 3) : 0;
     if (large && kernel_facts[c->kernel].attends)
         f->size['t'] = draw_in(&f->random, 60, 150); /* several tiles of rows */
     f->size['s'] = f->size['t'];
@@ -251,6 +260,10 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
     }
     if (c->kernel == KERNEL_MATMUL && draw(&f->random) % 2)
         s->arguments.scale = 0;
+    if (!strcmp(c->name, "sliding_attention")) {
+        s->arguments.causal = true;
+        s->arguments.sliding_window = draw_in(&f->random, 1, f->size['t'] + 1);
+    }
     s->arguments.kv_heads = kernel_facts[c->kernel].attends ? f->size['m'] : 0;
     f->size['r'] = s->arguments.relative_buckets = 4 * draw_in(&f->random, 1, 8);
     s->arguments.relative_distance = s->arguments.relative_buckets + draw_in(&f->random, 0, 40);

@@ -215,21 +215,33 @@ static double score(struct fixture *f, int64_t b, int64_t t, int64_t s, int64_t 
     EACH(d, 4) sum += IN(0, b, t, n, d) * IN(1, b, s, m, d);
     return sum * f->segment.arguments.scale + (f->segment.weight_count ? WEIGHT(0, naive_bucket(f, s - t), n) : 0);
 }
-static void naive_attention(struct fixture *f) /* bts~nd */
+static bool attends_to(const struct fixture *f, int64_t t, int64_t s)
 {
+    const struct kernel_arguments *a = &f->segment.arguments;
+    return (!a->causal || s <= t) && (a->sliding_window == 0 || t - s < a->sliding_window);
+}
+static void naive_attention(struct fixture *f) /* bts~nd, or bts~ndw */
+{
+    const int values = f->segment.in[2].axis[3];
     EACH(b, 0) EACH(t, 1) EACH(n, 3)
     {
         int64_t m = n * f->segment.arguments.kv_heads / f->size['n'];
         double sum = 0;
-        EACH(s, 2) if (!f->segment.arguments.causal || s <= t) sum += exp(score(f, b, t, s, n, m));
-        EACH(d, 4) OUT(0, b, t, n, d) = 0;
-        EACH(s, 2) if (!f->segment.arguments.causal || s <= t)
+        EACH(s, 2) if (attends_to(f, t, s)) sum += exp(score(f, b, t, s, n, m));
+        EACH(d, values) OUT(0, b, t, n, d) = 0;
+        EACH(s, 2) if (attends_to(f, t, s))
         {
             double p = exp(score(f, b, t, s, n, m)) / sum;
-            EACH(d, 4) OUT(0, b, t, n, d) += p * IN(2, b, s, m, d);
+            EACH(d, values) OUT(0, b, t, n, d) += p * IN(2, b, s, m, d);
         }
         OUT(1, b, t, n) = log(sum);
     }
+}
+static void naive_join(struct fixture *f) /* btnd */
+{
+    EACH(b, 0)
+    EACH(t, 1) EACH(n, 2) EACH(d, 3) OUT(0, b, t, n, d) =
+        d < f->size['y'] ? IN(0, b, t, 0, d) : IN(1, b, t, n, d - f->size['y']);
 }
 static void naive_residual(struct fixture *f)
 {
@@ -256,6 +268,10 @@ static void naive_gelu_erf(struct fixture *f)
 static void naive_relu(struct fixture *f)
 {
     EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = fmax(IN(0, b, t, i), 0);
+}
+static void naive_squared_relu(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = pow(fmax(IN(0, b, t, i), 0), 2);
 }
 static void naive_geglu(struct fixture *f)
 {
@@ -352,6 +368,28 @@ static const struct kernel_case cases[] = {
     { "gelu", KERNEL_GELU, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_gelu, 0 },
     { "gelu_erf", KERNEL_GELU_ERF, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_gelu_erf, 0 },
     { "relu", KERNEL_RELU, "btf", { "~btf" }, { 0 }, { "btf" }, 1, naive_relu, 0 },
+    { "squared_relu", KERNEL_SQUARED_RELU, "btf", { "~btf" }, { 0 }, { "btf" }, 1, naive_squared_relu, 0 },
+    { "join", KERNEL_JOIN, "btnd!", { "bt1y", "btnx" }, { 0 }, { "btnd" }, 3, naive_join, 0 },
+#ifndef CLEAVE_TEST_GPU
+    { "sliding_attention",
+      KERNEL_ATTENTION,
+      "bts~nd!",
+      { "btnd", "bsmd", "bsmd" },
+      { 0 },
+      { "btnd", "btn" },
+      7,
+      naive_attention,
+      0 },
+    { "latent_attention",
+      KERNEL_ATTENTION,
+      "bts~nd!w!",
+      { "btnd", "bsmd", "bsmw" },
+      { 0 },
+      { "btnw", "btn" },
+      7,
+      naive_attention,
+      0 },
+#endif
     { "geglu", KERNEL_GEGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_geglu, 0 },
     { "swiglu", KERNEL_SWIGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_swiglu, 0 },
     { "conv", KERNEL_CONV, "bth+!k+!g", { "bih" }, { "khg" }, { "btg" }, 1, naive_conv, 0 },

@@ -27,7 +27,7 @@ ASKED = {
     "llama-ring": ("bf16", "tp=1,pp=1,dp=8,zero=1,micro-batch=1,cp=2,cp-by=cp-ring,recompute=none", ""),
     "llama-group-a": ("bf16", "tp=1,pp=1,dp=16,zero=1,micro-batch=1,recompute=none", ""),
     "llama-group-b": ("bf16", "tp=4,pp=1,dp=4,zero=1,micro-batch=1,sp=true,recompute=none", ""),
-    "llama-nvl72": ("fp8", "tp=2,pp=2,dp=36,zero=1,micro-batch=1,sp=true,recompute=none", "squared relu as relu; nvfp4 as fp8"),
+    "llama-nvl72": ("fp8", "tp=2,pp=2,dp=36,zero=1,micro-batch=1,sp=true,recompute=none", "nvfp4 as fp8"),
     "moe-ep": ("bf16", "tp=1,pp=1,dp=8,zero=1,micro-batch=1,ep=4,recompute=none", "etp as tp"),
     "bloom-oom": ("bf16", "tp=1,pp=1,dp=8,zero=0,micro-batch=8," + LATE, "recompute not stated: none"),
     "bloom-omni": ("bf16", "tp=1,pp=1,dp=8,zero=0,micro-batch=2," + LATE, "recompute not stated: none"),
@@ -44,7 +44,7 @@ SKIPPED = {
     "llama-odd": "estimate refused: plan: schedule interleaved: expected the micro-batches to be a multiple of the 2 stages, found 5; the "
                  "nearest valid numbers are 4 and 6",
     "llama-nodes": "devices do not fill whole nodes", "llama-degrees": "tp*pp*cp*dp is not the number of devices",
-    "moe-ranks": "experts over ranks that are not data ranks (ep does not divide dp)", "moe-latent": "MLA attention",
+    "moe-ranks": "experts over ranks that are not data ranks (ep does not divide dp)", "moe-latent": "sparse attention",
     "g-mamba": "Mamba layers (hybrid model)", "g-batch": "row lacks global_batch",
 }
 # Devices that GPUs' names lead to, and the dtype of a row that says none or fp32.
@@ -237,6 +237,8 @@ def refused(folder):
     expect("perhaps", 2, "seq_par: expected yes, no or nothing, found 'perhaps'", *write(seq_par="perhaps"))
     expect("time runs back", 2, "step_time_s: expected a number of 0 or more", *write(step_time_s="-1"))
     expect("an unknown block", 0, "no feed-forward block of kind relu", *write(ffn_kind="relu"))
+    latent = run(*write(family="deepseek-v3"), "-o", "-").stdout
+    check("latent attention is asked for", '"kind"": ""latent_attention' in latent or '"latent_attention"' in latent)
     bad.write_text(lines[0] + "\n" + lines[1].rsplit(",", 1)[0] + "\n")
     expect("a field too few", 2, f"bad.csv:2: expected {len(names)} fields, as many as the first line names, found {len(names) - 1}", "validate", bad)
     bad.write_text(lines[0].replace("layers", "layer", 1) + "\n")

@@ -300,6 +300,9 @@ static void draw_wide_sizes(struct fixture *f, const struct kernel_case *c)
     f->size['m'] = draw_in(&f->random, 1, 2);
     f->size['n'] = f->size['m'] * (attends ? 2 : draw_in(&f->random, 3, 6));
     f->size['d'] = attends ? 8 * draw_in(&f->random, 1, real_gpu ? 4 : 2) : 2 * draw_in(&f->random, 33, 64);
+    f->size['w'] = f->size['d'] + 4;
+    f->size['y'] = f->size['d'] / 2;
+    f->size['x'] = f->size['d'] - f->size['y'];
     f->size['r'] = 32;
 }
 
@@ -327,6 +330,10 @@ static void wide_make(struct fixture *f, const struct kernel_case *c, uint64_t s
                                               .relative_distance = 100,
                                               .kv_heads = kernel_facts[c->kernel].attends ? f->size['m'] : 0,
                                               .valid = f->size['v'] - draw_in(&f->random, 0, 50) };
+    if (!strcmp(c->name, "sliding_attention")) {
+        s->arguments.causal = true;
+        s->arguments.sliding_window = f->size['t'] / 3;
+    }
     make_axes(f, c->axes, letters);
     make_ranges(f, whole);
     add_operands(f, ROLE_IN, c->in, s->in, &s->in_count, letters);
@@ -480,6 +487,7 @@ END_TEST
 /* Attention backward over several tiles of rows against one built from whole score matrices. */
 static void attention_gradients(struct fixture *f)
 {
+    const int values = f->segment.in[2].axis[3];
     double *gradient[3];
     for (int i = 0; i < 3; i++) {
         gradient[i] = f->tensor[ROLE_GRADIENT_IN][i].data;
@@ -489,30 +497,28 @@ static void attention_gradients(struct fixture *f)
     {
         int64_t m = n * f->segment.arguments.kv_heads / f->size['n'];
         double dot = 0;
-        EACH(d, 4) dot += AT(ROLE_GRADIENT_OUT, 0, b, t, n, d) * OUT(0, b, t, n, d);
-        EACH(s, 2) if (!f->segment.arguments.causal || s <= t)
+        EACH(d, values) dot += AT(ROLE_GRADIENT_OUT, 0, b, t, n, d) * OUT(0, b, t, n, d);
+        EACH(s, 2) if (attends_to(f, t, s))
         {
             double p = exp(score(f, b, t, s, n, m) - OUT(1, b, t, n)), dp = 0;
-            EACH(d, 4) dp += AT(ROLE_GRADIENT_OUT, 0, b, t, n, d) * IN(2, b, s, m, d);
+            EACH(d, values) dp += AT(ROLE_GRADIENT_OUT, 0, b, t, n, d) * IN(2, b, s, m, d);
             double ds = p * (dp - dot) * f->segment.arguments.scale;
             EACH(d, 4)
             {
                 AT(ROLE_GRADIENT_IN, 0, b, t, n, d) += ds * IN(1, b, s, m, d);
                 AT(ROLE_GRADIENT_IN, 1, b, s, m, d) += ds * IN(0, b, t, n, d);
-                AT(ROLE_GRADIENT_IN, 2, b, s, m, d) += p * AT(ROLE_GRADIENT_OUT, 0, b, t, n, d);
             }
+            EACH(d, values) AT(ROLE_GRADIENT_IN, 2, b, s, m, d) += p * AT(ROLE_GRADIENT_OUT, 0, b, t, n, d);
         }
     }
 }
 
 START_TEST(long_attention_gradients)
 {
-    const struct kernel_case *c = NULL;
-    for (int i = 0; i < CASE_COUNT; i++)
-        c = cases[i].kernel == KERNEL_ATTENTION ? &cases[i] : c;
+    const struct kernel_case *c = &cases[_i];
     const struct primitives *set;
     bool half;
-    for (int isa = 0; (set = set_at(isa, &half)); isa++)
+    for (int isa = 0; c->kernel == KERNEL_ATTENTION && (set = set_at(isa, &half)); isa++)
         for (uint64_t seed = 0; seed < LONG_SEEDS; seed++) {
             struct fixture f;
             fixture_make(&f, c, seed, true, true);
@@ -548,7 +554,7 @@ static Suite *kernels_suite(void)
     tcase_add_loop_test(cases_of_all, wide_rows_match_by_norm, 0, CASE_COUNT);
     suite_add_tcase(suite, cases_of_all);
     CHECK_ADD(suite, table_agrees_with_kernel_facts);
-    CHECK_ADD(suite, long_attention_gradients);
+    CHECK_ADD_LOOP(suite, long_attention_gradients, CASE_COUNT);
     return suite;
 }
 

@@ -64,7 +64,7 @@ static const struct {
     { HEAD "\"layers\":[@3]}", "layers[0]: expected a layer" },
     { HEAD "\"layers\":[@{}]}", "layers[0]: " },
     { HEAD "\"layers\":[{\"kind\":@\"atention\"}]}",
-      "layers[0].kind: expected one of embedding, attention, cross_attention, "
+      "layers[0].kind: expected one of embedding, attention, latent_attention, cross_attention, "
       "mlp, moe, norm, patches, conv, pool, add, concat, head, loss, opaque, found \"atention\"; did you mean "
       "\"attention\"?" },
     { HEAD "\"layers\":[@{\"kind\":\"embedding\"}]}",

@@ -485,9 +485,75 @@ START_TEST(the_builder_survives_short_memory)
 }
 END_TEST
 
+/* DeepSeek-V3 has 671,026,419,200 parameters with the routers' biases, 58 x 256, that nothing here has. Kimi K2 has
+ * 1,026,408,232,448 with 60 x 384. */
+START_TEST(latent_attention_has_the_published_size)
+{
+    static const struct {
+        int heads, dense, routed, experts;
+        int64_t vocab, parameters;
+    } published[] = { { 128, 3, 58, 256, 129280, 671026419200 - 58 * 256 },
+                      { 64, 1, 60, 384, 163840, 1026408232448 - 60 * 384 } };
+    for (int i = 0; i < 2; i++) {
+        char text[4096], attention[512];
+        struct model *model;
+        struct graph *graph;
+        struct error err = { 0 };
+        snprintf(
+            attention, sizeof attention,
+            "{\"kind\": \"latent_attention\", \"heads\": %d, \"query_rank\": 1536, \"kv_rank\": 512, \"plain_dim\": "
+            "128, \"rope_dim\": 64, \"value_dim\": 128, \"norm\": \"rms_norm\"}",
+            published[i].heads);
+        snprintf(text, sizeof text,
+                 "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"latent\", \"sequence\": 4096, \"hidden\": "
+                 "7168, "
+                 "\"vocab_size\": %lld, \"tied_embedding\": false, \"layers\": [{\"kind\": \"embedding\"}, "
+                 "{\"repeat\": %d, \"layers\": [%s, {\"kind\": \"mlp\", \"inner\": 18432, \"activation\": \"swiglu\", "
+                 "\"norm\": \"rms_norm\"}]}, {\"repeat\": %d, \"layers\": [%s, {\"kind\": \"moe\", \"experts\": %d, "
+                 "\"choices\": 8, \"inner\": 2048, \"shared_inner\": 2048, \"activation\": \"swiglu\", "
+                 "\"capacity_factor\": 1, "
+                 "\"norm\": \"rms_norm\"}]}, {\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}",
+                 (long long)published[i].vocab, published[i].dense, attention, published[i].routed, attention,
+                 published[i].experts);
+        ck_assert_msg(model_read(&model, "latent", text, strlen(text), NULL, &err), "%s", err.message);
+        ck_assert_msg(graph_build(&graph, model, 1, 0, 1, &err), "%s", err.message);
+        ck_assert_int_eq(graph_parameter_count(graph), published[i].parameters);
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
+/* Of 100 queries each sees itself and up to 29 keys before it; keys are 24 wide, values 16. */
+START_TEST(windows_and_narrow_values_take_what_is_seen)
+{
+    struct segment s = { .kernel = KERNEL_ATTENTION, .axis_count = 6, .in_count = 3, .out_count = 2 };
+    static const enum axis_tag tags[] = { TAG_BATCH, TAG_SEQUENCE, TAG_KEY, TAG_HEAD, TAG_HEAD_DIM, TAG_HEAD_DIM };
+    const int64_t extents[MAX_AXES] = { 2, 100, 100, 3, 24, 16 };
+    int64_t pairs = 0;
+    for (int i = 0; i < 6; i++)
+        s.axes[i] = (struct axis){ .tag = tags[i], .size = extents[i], .grain = 1 };
+    s.in[0] = s.out[0] = (struct operand){ .axis = { 0, 1, 3, 4, -1 } };
+    s.in[1] = (struct operand){ .axis = { 0, 2, 3, 4, -1 } };
+    s.in[2] = (struct operand){ .axis = { 0, 2, 3, 5, -1 } };
+    s.arguments.causal = true;
+    for (s.arguments.sliding_window = 0; s.arguments.sliding_window <= 120; s.arguments.sliding_window += 30) {
+        int64_t window = s.arguments.sliding_window;
+        pairs = 0;
+        for (int t = 0; t < 100; t++)
+            for (int k = 0; k <= t; k++)
+                pairs += !window || t - k < window;
+        ck_assert_int_eq(segment_flops(&s, PHASE_FORWARD, extents), 2 * 3 * pairs * 2 * (24 + 16));
+        ck_assert_int_eq(segment_flops(&s, PHASE_BACKWARD_INPUT, extents), 2 * 3 * pairs * 2 * (3 * 24 + 2 * 16));
+    }
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("models");
+    CHECK_ADD(s, latent_attention_has_the_published_size);
+    CHECK_ADD(s, windows_and_narrow_values_take_what_is_seen);
     CHECK_ADD(s, zoo_parameters_are_the_published_counts);
     CHECK_ADD(s, padding_is_seen_by_sizes_only);
     CHECK_ADD(s, blocks_are_of_two_classes);

@@ -149,17 +149,29 @@
     "{\"kind\": \"pool\", \"pool\": \"average\"}, "                                                                    \
     "{\"kind\": \"head\", \"norm\": \"none\", \"bias\": true}, {\"kind\": \"loss\"}]}"
 
+/* Latent attention, and attention over a sliding window. */
+#define TINY_LATENT                                                                                                    \
+    TINY_HEAD("latent", "false")                                                                                       \
+    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
+    "{\"kind\": \"latent_attention\", \"heads\": 4, \"query_rank\": 12, \"kv_rank\": 8, \"plain_dim\": 6, "            \
+    "\"rope_dim\": "                                                                                                   \
+    "4, \"value_dim\": 8, \"norm\": \"rms_norm\"}, "                                                                   \
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"sliding_window\": 3, \"rope_base\": 10000, \"norm\": " \
+    "\"rms_norm\"}, "                                                                                                  \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": \"rms_norm\"}]}, "                 \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
+
 enum {
     TINY_BATCH = 8,
     TINY_SEQUENCE = 8,
     TINY_VOCAB = 60,
     TINY_VOCAB_MULTIPLE = 64,
-    TINY_MODELS = 12,
+    TINY_MODELS = 13,
     TINY_CHAINS = 4,
     TINY_MIXTURE = 7,
     TINY_HALF_FROZEN = 8,
     TINY_ADAPTED = 9,
-    TINY_SEEING = 10 /* from here on they read images */
+    TINY_SEEING = 10 /* from here on processors alone run them: two read images, one has latent attention and windows */
 };
 static const char *const tiny_models[TINY_MODELS] = {
     TINY_GPT("tied-gpt", "true"),
@@ -174,6 +186,7 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_LORA,
     TINY_VIT,
     TINY_RESNET,
+    TINY_LATENT,
 };
 
 static inline struct model *tiny_model(const char *json)

@@ -457,8 +457,9 @@ static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
 bool gpu_computes(enum kernel kernel, enum phase phase)
 {
     bool of_images = kernel == KERNEL_CONV || kernel == KERNEL_GROUP_NORM || kernel == KERNEL_MAX_POOL ||
-                     kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN;
-    return !of_images && kernel_find(kernel, phase) != NULL;
+                     kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN,
+         other = kernel == KERNEL_SQUARED_RELU || kernel == KERNEL_JOIN;
+    return !of_images && !other && kernel_find(kernel, phase) != NULL;
 }
 
 bool gpu_issue(const struct gpu_call *g, struct error *err)
@@ -506,6 +507,8 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
         return gpu_issue_dispatch(g, phase, err);
     case KERNEL_COMBINE:
         return gpu_issue_combine(g, phase, err);
+    case KERNEL_SQUARED_RELU:
+    case KERNEL_JOIN:
     case KERNEL_CONV:
     case KERNEL_GROUP_NORM:
     case KERNEL_MAX_POOL:

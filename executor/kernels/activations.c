@@ -122,6 +122,36 @@ void ISA(relu_backward_input)(const struct kernel_call *call)
     backward(call, relu_gradient_row);
 }
 
+static void squared_relu_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict y = row->data[0];
+    const real *restrict x = row->data[1];
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = x[i] > 0 ? x[i] * x[i] : 0;
+}
+
+void ISA(squared_relu_forward)(const struct kernel_call *call)
+{
+    forward(call, squared_relu_row);
+}
+
+static void squared_relu_gradient_row(const struct row *row, const void *context)
+{
+    real *dx = row->data[0];
+    const real *x = row->data[1], *dy = row->data[2];
+    const bool *begin = context;
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        dx[i] = (*begin ? 0 : dx[i]) + (x[i] > 0 ? 2 * x[i] * dy[i] : 0);
+}
+
+void ISA(squared_relu_backward_input)(const struct kernel_call *call)
+{
+    backward(call, squared_relu_gradient_row);
+}
+
 static void swiglu_row(const struct row *row, const void *context)
 {
     (void)context;

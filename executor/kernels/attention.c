@@ -1,10 +1,11 @@
 /* Softmax attention in tiles of query rows, so that only a strip of scores exists (after Dao et al. 2022; a strip spans
- * all keys of the call, which fits the second-level cache at usual lengths). Keys above the diagonal are never computed
- * outside the diagonal tile. Rounds over keys fold by log-sum-exp.
+ * all keys of the call, which fits the second-level cache at usual lengths). Keys above the diagonal, or before the
+ * window of the tile's first row, are never computed outside of the tiles that they cross. Rounds over keys fold by
+ * log-sum-exp.
  *
- * q, o (b,t,n,d), log-sum-exp lse (b,t,n), k, v (b,s,kv,d): query head i reads key head i * kv_heads / heads; biases
- * (r,n). A tile is up to ATTENTION_TILE_ROWS rows of t of one (b,n): its scores, their gradients ds and probabilities p
- * are (rows,keys), its share of o is (rows,d). */
+ * q (b,t,n,d), o (b,t,n,w), log-sum-exp lse (b,t,n), k (b,s,kv,d), v (b,s,kv,w): query head i reads key head i *
+ * kv_heads / heads; biases (r,n). A tile is up to ATTENTION_TILE_ROWS rows of t of one (b,n): its scores, their
+ * gradients ds and probabilities p are (rows,keys), its share of o is (rows,w). */
 #include "base/num.h"
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
@@ -16,16 +17,17 @@ struct core {
     const struct kernel_call *call;
     int axis[4]; /* of b, t, n, d */
     int key_axis;
-    int64_t width; /* head dim */
+    int64_t width, value_width; /* d, w */
     int64_t t_low, t_high, s_low, s_high;
     int64_t ahead; /* of the first query before the first key, less t_low - s_low */
     real scale;
     int32_t *bucket; /* of key - query, from the smallest difference on; NULL: no biases */
 };
 
-/* One tile: rows of one sequence and head. Line strides are those of t and s. */
+/* One tile: rows of one sequence and head, and the keys from s on that any of them sees. Line strides are those of t
+ * and s. */
 struct tile {
-    int64_t b, t, n, kv, rows, keys;
+    int64_t b, t, n, kv, rows, s, keys;
 };
 
 static struct core core_of(const struct kernel_call *call)
@@ -35,17 +37,24 @@ static struct core core_of(const struct kernel_call *call)
     for (int dim = 0; dim < 4; dim++)
         core.axis[dim] = segment->in[0].axis[dim];
     core.width = call->high[core.axis[AXIS_D]] - call->low[core.axis[AXIS_D]];
+    const int value_axis = segment->in[2].axis[3];
+    core.value_width = call->high[value_axis] - call->low[value_axis];
     core.t_low = call->low[core.axis[AXIS_T]], core.t_high = call->high[core.axis[AXIS_T]];
     core.s_low = call->low[core.key_axis], core.s_high = call->high[core.key_axis];
     core.ahead = call->shift[core.axis[AXIS_T]] - call->shift[core.key_axis];
     return core;
 }
 
+static int64_t widest(const struct core *core)
+{
+    return core->width > core->value_width ? core->width : core->value_width;
+}
+
 /* The list of buckets lies behind the tiles in the workspace. */
 static void list_buckets(struct core *core)
 {
     int64_t keys = core->s_high - core->s_low;
-    core->bucket = (int32_t *)(core->call->scratch + 2 * ATTENTION_TILE_ROWS * (keys + core->width));
+    core->bucket = (int32_t *)(core->call->scratch + 2 * ATTENTION_TILE_ROWS * (keys + widest(core)));
     for (int64_t i = 0; i < keys + core->t_high - core->t_low - 1; i++)
         core->bucket[i] =
             (int32_t)relative_bucket(&core->call->segment->arguments, core->t_high - 1 + core->ahead, core->s_low + i);
@@ -63,6 +72,14 @@ static int64_t visible(const struct core *core, int64_t t)
     if (!core->call->segment->arguments.causal || seen > all)
         return all;
     return seen > 0 ? seen : 0;
+}
+
+/* And those before its window. */
+static int64_t forgotten(const struct core *core, int64_t t)
+{
+    int64_t window = core->call->segment->arguments.sliding_window, seen = t + core->ahead + 1 - core->s_low;
+    int64_t all = core->s_high - core->s_low, before = seen - window;
+    return window <= 0 || before < 0 ? 0 : before < all ? before : all;
 }
 
 /* Element (b, line, n, 0) of an operand whose dims are (b, line, n, d), or (b, line, n) for the log-sum-exp. */
@@ -115,23 +132,25 @@ static void each_tile(const struct core *core, tile_function *function)
                                      .n = n,
                                      .kv = kv_head(core, n),
                                      .rows = left < ATTENTION_TILE_ROWS ? left : ATTENTION_TILE_ROWS };
-                tile.keys = visible(core, t + tile.rows - 1);
+                tile.s = core->s_low + forgotten(core, t);
+                tile.keys = visible(core, t + tile.rows - 1) - (tile.s - core->s_low);
+                tile.keys = tile.keys > 0 ? tile.keys : 0;
                 function(core, &tile);
             }
 }
 
 /* out(rows, keys) = alpha * lines of `queries` times lines of `keys`, transposed: scores, and gradients of
  * probabilities. */
-static void line_products(const struct core *core, const struct tile *tile, const struct view *queries,
-                          const struct view *keys, real alpha, real *out)
+static void line_products(const struct tile *tile, const struct view *queries, const struct view *keys, int64_t width,
+                          real alpha, real *out)
 {
     gemm_run(&(struct gemm){ .m = tile->rows,
                              .n = tile->keys,
-                             .k = core->width,
+                             .k = width,
                              .a = place(queries, tile->b, tile->t, tile->n),
                              .a_m = line_stride(queries),
                              .a_k = 1,
-                             .b = place(keys, tile->b, core->s_low, tile->kv),
+                             .b = place(keys, tile->b, tile->s, tile->kv),
                              .b_k = 1,
                              .b_n = line_stride(keys),
                              .c = out,
@@ -141,16 +160,16 @@ static void line_products(const struct core *core, const struct tile *tile, cons
 }
 
 /* out(rows, width) = weights(rows, keys) times lines of `keys`. */
-static void weighted_lines(const struct core *core, const struct tile *tile, const real *weights,
-                           const struct view *keys, real alpha, real *out, int64_t out_stride, bool accumulate)
+static void weighted_lines(const struct tile *tile, const real *weights, const struct view *keys, int64_t width,
+                           real alpha, real *out, int64_t out_stride, bool accumulate)
 {
     gemm_run(&(struct gemm){ .m = tile->rows,
-                             .n = core->width,
+                             .n = width,
                              .k = tile->keys,
                              .a = weights,
                              .a_m = tile->keys,
                              .a_k = 1,
-                             .b = place(keys, tile->b, core->s_low, tile->kv),
+                             .b = place(keys, tile->b, tile->s, tile->kv),
                              .b_k = line_stride(keys),
                              .b_n = 1,
                              .c = out,
@@ -161,11 +180,11 @@ static void weighted_lines(const struct core *core, const struct tile *tile, con
 }
 
 /* Lines of a key-side gradient += weights(rows, keys), transposed, times lines of `queries`. */
-static void scatter_lines(const struct core *core, const struct tile *tile, const real *weights,
-                          const struct view *queries, real alpha, const struct view *gradient)
+static void scatter_lines(const struct tile *tile, const real *weights, const struct view *queries, int64_t width,
+                          real alpha, const struct view *gradient)
 {
     gemm_run(&(struct gemm){ .m = tile->keys,
-                             .n = core->width,
+                             .n = width,
                              .k = tile->rows,
                              .a = weights,
                              .a_m = 1,
@@ -173,18 +192,32 @@ static void scatter_lines(const struct core *core, const struct tile *tile, cons
                              .b = place(queries, tile->b, tile->t, tile->n),
                              .b_k = line_stride(queries),
                              .b_n = 1,
-                             .c = place(gradient, tile->b, core->s_low, tile->kv),
+                             .c = place(gradient, tile->b, tile->s, tile->kv),
                              .c_m = line_stride(gradient),
                              .c_n = 1,
                              .alpha = alpha,
                              .accumulate = true });
 }
 
-/* Hides the keys from `seen` on, up to a whole number of vectors (or the end of the row), so that loops over the result
- * have no scalar tail; what lies beyond becomes 0 at once. Returns where to stop. */
-static int64_t hide(real *row, int64_t seen, int64_t count)
+/* Keys of the tile that a row sees: those from `from` to `to`. */
+struct sight {
+    int64_t from, to;
+};
+
+static struct sight sight_of(const struct core *core, const struct tile *tile, int64_t row)
 {
-    int64_t stop = min_i64(round_up(seen, 16), count);
+    int64_t before = tile->s - core->s_low;
+    struct sight sight = { forgotten(core, tile->t + row) - before, visible(core, tile->t + row) - before };
+    return sight.from < sight.to ? sight : (struct sight){ 0, 0 };
+}
+
+/* Hides the keys that are not seen, up to a whole number of vectors (or the end of the row), so that loops over the
+ * result have no scalar tail; what lies beyond becomes 0 at once. Returns where to stop. */
+static int64_t hide(real *row, struct sight sight, int64_t count)
+{
+    int64_t seen = sight.to, stop = min_i64(round_up(seen, 16), count);
+    for (int64_t i = 0; i < sight.from; i++)
+        row[i] = -INFINITY;
     for (int64_t i = seen; i < stop; i++)
         row[i] = -INFINITY;
     memset(row + stop, 0, (size_t)(count - stop) * sizeof *row);
@@ -192,10 +225,10 @@ static int64_t hide(real *row, int64_t seen, int64_t count)
 }
 
 /* Turns a row of scores into exp(score - max), hidden keys into 0; gives the max and the sum. */
-static real soften(real *row, int64_t seen, int64_t count, real *max_out)
+static real soften(real *row, struct sight sight, int64_t count, real *max_out)
 {
     real max = -INFINITY, sum = 0;
-    int64_t stop = hide(row, seen, count);
+    int64_t stop = hide(row, sight, count);
 #pragma omp simd reduction(max : max)
     for (int64_t i = 0; i < stop; i++)
         max = row[i] > max ? row[i] : max;
@@ -239,14 +272,14 @@ static void forward_tile(const struct core *core, const struct tile *tile)
     const struct view *out = &call->operand[ROLE_OUT][0], *lse = &call->operand[ROLE_OUT][1];
     real *scores = call->scratch, *part = scores + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
     real max[ATTENTION_TILE_ROWS], sum[ATTENTION_TILE_ROWS];
-    line_products(core, tile, &call->operand[ROLE_IN][0], &call->operand[ROLE_IN][1], core->scale, scores);
+    line_products(tile, &call->operand[ROLE_IN][0], &call->operand[ROLE_IN][1], core->width, core->scale, scores);
     add_biases(core, tile, scores);
     for (int64_t row = 0; row < tile->rows; row++)
-        sum[row] = soften(scores + row * tile->keys, visible(core, tile->t + row), tile->keys, &max[row]);
-    weighted_lines(core, tile, scores, &call->operand[ROLE_IN][2], 1, part, core->width, false);
+        sum[row] = soften(scores + row * tile->keys, sight_of(core, tile, row), tile->keys, &max[row]);
+    weighted_lines(tile, scores, &call->operand[ROLE_IN][2], core->value_width, 1, part, core->value_width, false);
     for (int64_t row = 0; row < tile->rows; row++)
         fold_row(place(out, tile->b, tile->t + row, tile->n), place(lse, tile->b, tile->t + row, tile->n),
-                 part + row * core->width, core->width, sum[row], max[row], begins(call, ROLE_OUT, 0));
+                 part + row * core->value_width, core->value_width, sum[row], max[row], begins(call, ROLE_OUT, 0));
 }
 
 void ISA(attention_forward)(const struct kernel_call *call)
@@ -263,9 +296,9 @@ void ISA(biased_attention_forward)(const struct kernel_call *call)
 }
 
 /* p = exp(score - lse) and ds = p (dp - o.do), in place of scores and dp; hidden keys 0. */
-static void backward_row(real *restrict p, real *restrict ds, int64_t seen, int64_t count, real lse, real dot)
+static void backward_row(real *restrict p, real *restrict ds, struct sight sight, int64_t count, real lse, real dot)
 {
-    int64_t stop = hide(p, seen, count);
+    int64_t stop = hide(p, sight, count);
 #pragma omp simd
     for (int64_t i = 0; i < stop; i++) {
         p[i] = real_exp(p[i] - lse);
@@ -280,14 +313,14 @@ static void score_gradients(const struct core *core, const struct tile *tile, re
     const struct kernel_call *call = core->call;
     const struct view *in = call->operand[ROLE_IN], *out = call->operand[ROLE_OUT];
     const struct view *out_gradient = &call->operand[ROLE_GRADIENT_OUT][0];
-    line_products(core, tile, &in[0], &in[1], core->scale, p);
+    line_products(tile, &in[0], &in[1], core->width, core->scale, p);
     add_biases(core, tile, p);
-    line_products(core, tile, out_gradient, &in[2], 1, ds);
+    line_products(tile, out_gradient, &in[2], core->value_width, 1, ds);
     for (int64_t row = 0; row < tile->rows; row++) {
         int64_t t = tile->t + row;
-        real dot =
-            dot_product(place(out_gradient, tile->b, t, tile->n), place(&out[0], tile->b, t, tile->n), core->width);
-        backward_row(p + row * tile->keys, ds + row * tile->keys, visible(core, t), tile->keys,
+        real dot = dot_product(place(out_gradient, tile->b, t, tile->n), place(&out[0], tile->b, t, tile->n),
+                               core->value_width);
+        backward_row(p + row * tile->keys, ds + row * tile->keys, sight_of(core, tile, row), tile->keys,
                      *place(&out[1], tile->b, t, tile->n), dot);
     }
 }
@@ -300,12 +333,12 @@ static void backward_tile(const struct core *core, const struct tile *tile)
     real *p = call->scratch, *ds = p + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
     score_gradients(core, tile, p, ds);
     if (gradient[0].data)
-        weighted_lines(core, tile, ds, &in[1], core->scale, place(&gradient[0], tile->b, tile->t, tile->n),
+        weighted_lines(tile, ds, &in[1], core->width, core->scale, place(&gradient[0], tile->b, tile->t, tile->n),
                        line_stride(&gradient[0]), !begins(call, ROLE_GRADIENT_IN, 0));
     if (gradient[1].data)
-        scatter_lines(core, tile, ds, &in[0], core->scale, &gradient[1]);
+        scatter_lines(tile, ds, &in[0], core->width, core->scale, &gradient[1]);
     if (gradient[2].data)
-        scatter_lines(core, tile, p, out_gradient, 1, &gradient[2]);
+        scatter_lines(tile, p, out_gradient, core->value_width, 1, &gradient[2]);
 }
 
 /* The gradients of keys and values gather over query tiles and heads, so they are cleared once at the start. */
@@ -319,7 +352,7 @@ static void clear_keys(const struct core *core, int index)
     int64_t first = kv_head(core, n_low), heads = kv_head(core, n_high - 1) + 1 - first;
     for (int64_t b = call->low[core->axis[AXIS_B]]; b < call->high[core->axis[AXIS_B]]; b++)
         for (int64_t s = core->s_low; s < core->s_high; s++)
-            memset(place(view, b, s, first), 0, (size_t)(heads * core->width) * sizeof(real));
+            memset(place(view, b, s, first), 0, (size_t)(heads * view->count[3]) * sizeof(real));
 }
 
 static void backward_input(struct core *core)

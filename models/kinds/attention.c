@@ -21,6 +21,13 @@ static const struct json_field attention_fields[] = {
       .type = FIELD_BOOL,
       AT(causal),
       .doc = "A token sees only itself and earlier ones; true if absent." },
+    { .key = "sliding_window",
+      .type = FIELD_INT,
+      AT(sliding_window),
+      .min = 0,
+      .max = 1 << 27,
+      .doc = "A token sees only so many of the latest ones, itself among them (Jiang et al. 2023, Mistral 7B); 0 or "
+             "absent: all." },
     ATTENTION_BIAS_FIELDS,
     { .key = "rope_base",
       .type = FIELD_DOUBLE,
@@ -158,6 +165,8 @@ bool attention_check(const struct model *model, const void *fields, const struct
         return json_fail(json_at_key(at, "rope_dim"), err,
                          "expected an even number up to head_dim (%lld) beside a rope_base, found %lld",
                          (long long)f->head_dim, (long long)f->rope_dim);
+    if (f->sliding_window && (!f->causal || f->relative_table))
+        return json_fail(json_at_key(at, "sliding_window"), err, "expected causal attention without relative_table");
     return check_stretch(f, at, err) && check_relative(model, f, at, err);
 }
 

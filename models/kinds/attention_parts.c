@@ -61,6 +61,7 @@ static int core(struct graph_builder *builder, const struct attention_layer *f, 
         OPERANDS({ o, "btnd" }, { lse, "btn" }, { scores, scores < 0 ? NULL : "btns" }));
     segment->arguments.scale = f->score_scale > 0 ? f->score_scale : 1 / sqrt((double)f->head_dim);
     segment->arguments.causal = f->causal;
+    segment->arguments.sliding_window = f->sliding_window;
     segment->arguments.kv_heads = f->kv_heads;
     segment->arguments.relative_buckets = table < 0 ? 0 : f->relative_buckets;
     segment->arguments.relative_distance = table < 0 ? 0 : f->relative_distance;

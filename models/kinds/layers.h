@@ -5,7 +5,7 @@
 #include "models/layer_kind.h"
 
 enum norm { NORM_NONE, NORM_LAYER, NORM_RMS };
-enum activation { ACTIVATION_GELU, ACTIVATION_SWIGLU, ACTIVATION_GELU_ERF, ACTIVATION_RELU, ACTIVATION_GEGLU };
+enum activation { ACTIVATION_GELU, ACTIVATION_SWIGLU, ACTIVATION_GELU_ERF, ACTIVATION_RELU, ACTIVATION_GEGLU, ACTIVATION_SQUARED_RELU };
 
 enum stream { STREAM_TOKENS, STREAM_SOURCE };
 
@@ -28,12 +28,20 @@ struct lora {
 struct attention_layer {
     struct layer_head head;
     struct lora lora;
-    int64_t heads, kv_heads, head_dim;
+    int64_t heads, kv_heads, head_dim, sliding_window;
     bool causal, qkv_bias, output_bias, post_norm, residual, stored_scores;
     double rope_base, rope_factor, rope_low, rope_high, score_scale;
     int64_t rope_dim, rope_original;
     const char *relative_table;
     int64_t relative_buckets, relative_distance;
+    int norm; /* enum norm */
+    double norm_epsilon;
+};
+
+struct latent_attention_layer {
+    struct layer_head head;
+    int64_t heads, query_rank, kv_rank, plain_dim, rope_dim, value_dim;
+    double rope_base, score_scale;
     int norm; /* enum norm */
     double norm_epsilon;
 };
