@@ -411,7 +411,7 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
 int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
                                  const int64_t extents[MAX_AXES])
 {
-    if (segment->kernel == KERNEL_SUM_EXP && phase == PHASE_FORWARD && graph->keeping.loss_copies_logits)
+    if (segment->kernel == KERNEL_SUM_EXP && phase == PHASE_FORWARD && graph && graph->keeping.loss_copies_logits)
         return product(product(tag_extent(segment, extents, TAG_BATCH), tag_extent(segment, extents, TAG_SEQUENCE)),
                        tag_extent(segment, extents, TAG_VOCAB));
     if (segment->kernel == KERNEL_ROUTE && phase == PHASE_BACKWARD_INPUT) /* per expert: probability, its slope */
