@@ -146,17 +146,29 @@ static const char *bare_name(struct inputs *in, const char *path)
     return arena_strndup(&in->arena, name, strlen(name) - (is_json_path(name) ? strlen(".json") : 0));
 }
 
-bool inputs_framework(struct inputs *in, const char *name, struct error *err)
+static bool read_framework(struct inputs *in, const char *name, const struct framework *like, struct framework *out,
+                           struct error *err)
 {
     const char *path, *text;
     size_t length;
+    if (!named_file(in, &frameworks, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
+        !framework_read(out, &in->arena, path, text, length, like, err))
+        return false;
+    return strcmp(out->name, path) || (out->name = bare_name(in, path)) || fail_memory(err);
+}
+
+bool inputs_framework(struct inputs *in, const char *name, struct error *err)
+{
+    struct framework base = { 0 };
     if (!strcmp(name, "cleave"))
         return true;
-    if (!named_file(in, &frameworks, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
-        !framework_read(&in->framework, &in->arena, path, text, length, err))
+    if (!read_framework(in, name, NULL, &in->framework, err))
         return false;
-    if (!strcmp(in->framework.name, path) && !(in->framework.name = bare_name(in, path)))
-        return fail_memory(err);
+    if (in->framework.like && (!read_framework(in, in->framework.like, NULL, &base, err) ||
+                               !read_framework(in, name, &base, &in->framework, err)))
+        return false;
+    if (base.like)
+        return fail(err, "%s: \"like\" names %s, which itself is like %s; name that one", name, base.name, base.like);
     if (!model_keep(in->model, in->framework.stores_scores, in->framework.loss_keeps_fp32))
         return fail_memory(err);
     in->model->keeping = in->framework.keeping;

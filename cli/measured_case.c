@@ -53,14 +53,17 @@ static const struct {
 } sliding_families[] = { { "gpt-oss", 128 } };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
 /* Frameworks by the beginning of their names, by whether their attention is fused (any, where there is no answer), and
- * by what notes say. */
+ * by what notes or graphs say. */
 static const struct {
     const char *words;
     enum answer fused;
     const char *framework;
-    const char *notes; /* NULL: whatever they say */
+    const char *says; /* NULL: whatever they say */
 } frameworks[] = { { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed-blocking", "CUDA_LAUNCH_BLOCKING=1" },
                    { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed", NULL },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-graphs", "full_iteration" },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex", "deepep" },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex", "hybridep" },
                    { "Megatron-LM", ANSWER_NO, "megatron-lm", NULL },
                    { "Megatron-LM", ANSWER_NONE, "megatron-lm-te", NULL },
                    { "NeMo Megatron", ANSWER_NO, "megatron-lm", NULL },
@@ -80,6 +83,11 @@ static const char *const late_reducers[] = { "Megatron-LM", "Megatron-DeepSpeed"
 static bool begins_with(const char *text, const char *words)
 {
     return strncmp(text, words, strlen(words)) == 0;
+}
+
+static bool says(const struct measured_run *run, const char *words)
+{
+    return strstr(run->notes, words) || (!begins_with(run->cuda_graph, "none") && strstr(run->cuda_graph, words));
 }
 
 static bool is_one_of(const char *text, const char *const *words)
@@ -196,7 +204,7 @@ static void put_experts(struct json_writer *w, const struct measured_run *run, c
     json_put_string(w, "activation", b->activation);
     json_put_string(w, "norm", b->norm);
     json_put_int(w, "capacity_factor", 1);
-    json_put_bool(w, "dropless", true);
+    json_put_bool(w, "dropless", !says(run, "tokendrop;"));
     if (run->cp > 1) /* a sequence in pieces is routed by pieces, else it would be gathered */
         json_put_int(w, "group", run->seq_len / run->cp);
     if (run->shared_expert_ffn != BLANK)
@@ -361,12 +369,10 @@ static bool make_cluster(struct measured_case *out, struct mapping *m)
 
 static bool choose_dtype(struct measured_case *out, struct mapping *m)
 {
-    static const char *const fp8[] = { "fp8", "mxfp8", "fp8-rowwise", "nvfp4", NULL };
+    static const char *const fp8[] = { "fp8", "mxfp8", "fp8-rowwise", NULL };
     const char *dtype = m->run->dtype;
     if (!strcmp(dtype, "tf32"))
         return fail(m->why, "dtype tf32");
-    if (!strcmp(dtype, "nvfp4"))
-        stand_in(m, "nvfp4 as fp8");
     out->dtype = is_one_of(dtype, fp8) ? "fp8" : *dtype ? dtype : begins_with(m->device, "v100") ? "fp16" : "bf16";
     return true;
 }
@@ -436,7 +442,7 @@ static bool choose(struct measured_case *out, struct mapping *m)
     out->framework = m->framework ? m->framework : "cleave";
     for (size_t i = sizeof frameworks / sizeof *frameworks; i-- > 0 && !m->framework;)
         if (begins_with(run->framework, frameworks[i].words) &&
-            (!frameworks[i].notes || strstr(run->notes, frameworks[i].notes)) &&
+            (!frameworks[i].says || says(run, frameworks[i].says)) &&
             (frameworks[i].fused == ANSWER_NONE || frameworks[i].fused == (enum answer)run->flash_attn))
             out->framework = frameworks[i].framework;
     out->batch = run->global_batch;

@@ -80,9 +80,10 @@ static const struct json_field run_columns[] = {
     AMOUNT("peak_mem_gib", RUN(peak_mem_gib), "memory of the fullest GPU"),
     TEXT("mem_kind", RUN(mem_kind),
          "OOM: the run ended for want of memory; words with nvidia-smi: with context and libraries"),
+    TEXT("cuda_graph", RUN(cuda_graph), "full_iteration: a graph is the whole step; none:... and others: it is not"),
     TEXT("complete", RUN(complete), "yes or near: the step's error counts; no: too much had to be assumed (yes)"),
     TEXT("quality", RUN(quality), "begins with check or BAD: the row is skipped"),
-    TEXT("notes", RUN(notes), "of which CUDA_LAUNCH_BLOCKING=1 is known"),
+    TEXT("notes", RUN(notes), "of which some words are known: CUDA_LAUNCH_BLOCKING=1, tokendrop;, deepep, hybridep"),
 };
 
 /* A row of Megatron-LM's functional tests: its memory counts, a step of a toy model says nothing. */
@@ -296,7 +297,7 @@ static void complete_golden(struct golden_run *g)
     run->tied = g->untie_emb == ANSWER_YES ? ANSWER_NO : ANSWER_YES;
     run->peak_mem_gib = g->mem_max_allocated_bytes_last < 0 ? BLANK : g->mem_max_allocated_bytes_last / (1 << 30);
     run->complete = "no";
-    run->notes = "";
+    run->cuda_graph = run->notes = "";
 }
 
 /* The file's name without folders and its ending: whose rows they are where nothing else says it. */

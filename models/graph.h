@@ -119,7 +119,7 @@ struct kernel_arguments {
     /* Mixture of experts. Each group of `group` tokens gives each expert at most `slots` of its choices. */
     int64_t group, slots, experts, choices; /* route, dispatch, combine; choices: experts per token */
     bool gates_of_all;                      /* route: gates are a softmax over all experts, else over the chosen ones */
-    bool dropless;                          /* route: a choice that finds no slot is an error, else it is dropped */
+    bool dropless;                          /* likewise: a choice that finds no slot is an error, else it is dropped */
     bool evenly;                            /* route: experts in turn, whatever the logits: so their work is measured */
     double gate_scale;                      /* route: multiplies the gates */
     double balance;                         /* route: weight of each group's auxiliary loss in the step's loss */
@@ -281,7 +281,9 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
 
 /* fp8 is the type of the products of repeated blocks alone: their operands are converted before they run. Attention,
  * the head, norms, and all that is stored or sent stay in 16 bit (Micikevicius et al. 2022; Transformer Engine). */
-enum dtype { DTYPE_FP32, DTYPE_FP64, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_COUNT };
+enum dtype { DTYPE_FP32, DTYPE_FP64, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_NVFP4, DTYPE_COUNT };
+/* Whether only the products of blocks compute in it: what is stored and sent, and all else, stays in bf16. */
+bool dtype_is_of_products(enum dtype dtype);
 extern const char *const dtype_names[DTYPE_COUNT + 1]; /* NULL-terminated */
 int64_t element_bytes(enum dtype dtype, enum element element);
 /* Of a value, or of its gradient, which is as wide as what is stored. */

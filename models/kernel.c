@@ -138,7 +138,12 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
 };
 
 const char *const phase_names[PHASE_COUNT + 1] = { "forward", "backward_input", "backward_weight", "step", NULL };
-const char *const dtype_names[DTYPE_COUNT + 1] = { "fp32", "fp64", "bf16", "fp16", "fp8", NULL };
+const char *const dtype_names[DTYPE_COUNT + 1] = { "fp32", "fp64", "bf16", "fp16", "fp8", "nvfp4", NULL };
+
+bool dtype_is_of_products(enum dtype dtype)
+{
+    return dtype == DTYPE_FP8 || dtype == DTYPE_NVFP4;
+}
 
 int64_t weight_bytes_per_element(enum dtype dtype)
 {
@@ -149,7 +154,8 @@ int64_t weight_bytes_per_element(enum dtype dtype)
         return 4;
     case DTYPE_BF16:
     case DTYPE_FP16:
-    case DTYPE_FP8: /* what is stored and sent stays in 16 bit */
+    case DTYPE_FP8:
+    case DTYPE_NVFP4: /* what is stored and sent stays in 16 bit */
         return 2;
     case DTYPE_COUNT:
         break;
@@ -163,7 +169,7 @@ int64_t element_bytes(enum dtype dtype, enum element element)
     case ELEMENT_ACTIVATION:
         return weight_bytes_per_element(dtype);
     case ELEMENT_OPERAND:
-        return dtype == DTYPE_FP8 ? 1 : weight_bytes_per_element(dtype);
+        return dtype_is_of_products(dtype) ? 1 : weight_bytes_per_element(dtype);
     case ELEMENT_STATISTIC:
         return dtype == DTYPE_FP64 ? 8 : 4;
     case ELEMENT_INDEX:

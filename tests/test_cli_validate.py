@@ -27,7 +27,7 @@ ASKED = {
     "llama-ring": ("bf16", "tp=1,pp=1,dp=8,zero=1,micro-batch=1,cp=2,cp-by=cp-ring,recompute=none", ""),
     "llama-group-a": ("bf16", "tp=1,pp=1,dp=16,zero=1,micro-batch=1,recompute=none", ""),
     "llama-group-b": ("bf16", "tp=4,pp=1,dp=4,zero=1,micro-batch=1,sp=true,recompute=none", ""),
-    "llama-nvl72": ("fp8", "tp=2,pp=2,dp=36,zero=1,micro-batch=1,sp=true,recompute=none", "nvfp4 as fp8"),
+    "llama-nvl72": ("nvfp4", "tp=2,pp=2,dp=36,zero=1,micro-batch=1,sp=true,recompute=none", ""),
     "moe-ep": ("bf16", "tp=1,pp=1,dp=8,zero=1,micro-batch=1,ep=4,recompute=none", "etp as tp"),
     "bloom-oom": ("bf16", "tp=1,pp=1,dp=8,zero=0,micro-batch=8," + LATE, "recompute not stated: none"),
     "bloom-omni": ("bf16", "tp=1,pp=1,dp=8,zero=0,micro-batch=2," + LATE, "recompute not stated: none"),
@@ -187,6 +187,25 @@ def devices(folder):
         check(f"{gpu} {said}", not row["skipped"] and json.loads(value["--cluster"])["device"] == device and value["--dtype"] == dtype)
 
 
+def experts_of_megatron(folder):
+    """Which framework's prices a mixture of experts gets follows from what its row says of graphs and dispatchers."""
+    row = next(row for row in rows_of(RUNS) if row["id"] == "moe-ep")
+    cases = [("megatron-core", "", ""), ("megatron-core-graphs", "full_iteration", ""), ("megatron-core-graphs", "local:full_iteration", "hybridep"),
+             ("megatron-core", "none:full_iteration", ""), ("megatron-core-flex", "transformer_engine:['attn']", "dispatcher hybridep"),
+             ("megatron-core-flex", "", "dispatcher deepep"), ("megatron-core", "", "tokendrop; balanced")]
+    runs, told = folder / "experts.csv", folder / "told.csv"
+    with open(runs, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*row, "cuda_graph"])
+        writer.writeheader()
+        writer.writerows({**row, "id": f"run-{i}", "framework": "Megatron-Core (Megatron-Bridge)", "cuda_graph": graph, "notes": notes} for i, (_, graph, notes) in enumerate(cases))
+    check("mixtures of experts", run("validate", runs, "-o", told).returncode == 0)
+    for (framework, graph, notes), row in zip(cases, rows_of(told)):
+        words = shlex.split(row["command"])
+        check(f"{graph or 'no graph'}, {notes or 'no notes'}", words[words.index("--framework") + 1] == framework and
+              all(layer["dropless"] == (not notes.startswith("tokendrop;")) for part in json.loads(words[2])["layers"]
+                  for layer in part.get("layers", ()) if layer["kind"] == "moe"))
+
+
 def by_column(folder):
     """Errors by other columns, of the table or of the file alone."""
     for column, groups in (("framework", {"Megatron-DeepSpeed", "DeepSpeed ZeRO-3", "Megatron-Core", "torchtitan FSDP2"}), ("n_gpus", {"4", "8", "12", "16", "144"}),
@@ -252,4 +271,4 @@ def refused(folder):
     expect("nowhere to write", 1, "x.csv: cannot write", "validate", RUNS, "-o", folder / "none" / "x.csv")
 
 
-main(predictions, devices, by_column, refused)
+main(predictions, devices, experts_of_megatron, by_column, refused)

@@ -13,7 +13,7 @@ static struct framework framework_of(const char *members)
     static struct arena arena; /* of static texts */
     char text[512];
     snprintf(text, sizeof text, "{\"description\": \"d\", \"source\": \"s\"%s}", members);
-    ck_assert_msg(framework_read(&out, &arena, "toy", text, strlen(text), &err), "%s", err.message);
+    ck_assert_msg(framework_read(&out, &arena, "toy", text, strlen(text), NULL, &err), "%s", err.message);
     return out;
 }
 
@@ -24,12 +24,16 @@ struct job {
     struct program *program;
 };
 
-/* A plan of micro-batches of one sequence. */
-static struct job job_of(const struct framework *framework, union fixed u, enum dtype dtype)
+/* A plan of micro-batches of one sequence, of the model of the text; NULL: of a toy transformer. */
+static struct job job_of(const char *text, const struct framework *framework, union fixed u, enum dtype dtype)
 {
     struct job job = { .world = world_open("1x2:toy", 80000000000, 3) };
     struct error err = { 0 };
     struct space space = space_default(8, 0, dtype);
+    if (text) {
+        model_free(job.world.model);
+        ck_assert_msg(model_read(&job.world.model, "experts", text, strlen(text), NULL, &err), "%s", err.message);
+    }
     if (framework) {
         job.world.facts.framework = framework;
         ck_assert(model_keep(job.world.model, framework->stores_scores, framework->loss_keeps_fp32));
@@ -48,7 +52,7 @@ static struct job job_open(const struct framework *framework, int stages, int re
     union fixed u = fixed_none();
     u.stages = stages;
     u.recompute = recompute;
-    return job_of(framework, u, dtype);
+    return job_of(NULL, framework, u, dtype);
 }
 
 static void job_close(struct job *job)
@@ -76,7 +80,7 @@ static int64_t issue_sum_ns(const struct job *job)
 {
     int64_t sum = 0;
     for (int i = 0; i < job->program->stages[0].instr_count; i++)
-        sum += cost_issue_ns(&job->world.facts, &job->program->stages[0].instrs[i]);
+        sum += cost_issue(&job->world.facts, job->program, &job->program->stages[0].instrs[i]).ns;
     return sum;
 }
 
@@ -130,6 +134,98 @@ START_TEST(hosts_that_wait_for_messages_are_later)
     ck_assert_int_le(waits_ns, 2 * ahead_ns);
     job_close(&a);
     job_close(&w);
+}
+END_TEST
+
+#define EXPERTS(members)                                                                                               \
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"experts\", \"sequence\": 64, \"hidden\": 64, "         \
+    "\"vocab_size\": 500, \"layers\": [{\"kind\": \"embedding\"}, {\"repeat\": 3, \"layers\": [{\"kind\": "            \
+    "\"attention\", "                                                                                                  \
+    "\"heads\": 4, \"norm\": \"rms_norm\"}, {\"kind\": \"moe\", \"experts\": 8, \"choices\": 3, \"inner\": 64, "       \
+    "\"activation\": \"swiglu\", \"norm\": \"rms_norm\"" members "}]}, {\"kind\": \"head\", \"norm\": \"rms_norm\"}, " \
+    "{\"kind\": \"loss\"}]}"
+
+static struct job expert_job(const char *text, const struct framework *framework)
+{
+    union fixed u = fixed_none();
+    u.expert = 2;
+    u.recompute = RECOMPUTE_NONE;
+    return job_of(text, framework, u, DTYPE_BF16);
+}
+
+/* A host that reads how many tokens each expert gets lets the device idle while it issues what depends on it, once in
+ * each forward pass of such a layer: backward it knows, and is far ahead. Where tokens are dropped it need not know. */
+START_TEST(hosts_wait_for_routings)
+{
+    const int64_t issue_ns = 1000;
+    struct framework waits = framework_of(", \"issue_experts_ns\": 1000");
+    static const char *const models[] = { EXPERTS(", \"dropless\": true"), EXPERTS(", \"dropless\": false") };
+    for (int drops = 0; drops < 2; drops++) {
+        struct job plain = expert_job(models[drops], NULL), job = expert_job(models[drops], &waits);
+        int routings = 0;
+        for (int i = 0; i < job.program->stages[0].instr_count; i++) {
+            const struct instr *instr = &job.program->stages[0].instrs[i];
+            routings += instr->op == OP_COMPUTE && instr->phase == PHASE_FORWARD &&
+                        job.graph->segments[instr->segment].kernel == KERNEL_ROUTE;
+        }
+        ck_assert_int_eq(routings, 3 * job.plan->micro_batch_count);
+        ck_assert_int_eq(step_ns(&job, NULL) - step_ns(&plain, NULL), drops ? 0 : routings * issue_ns);
+        job_close(&plain);
+        job_close(&job);
+    }
+}
+END_TEST
+
+/* Of 3 random experts on 2 ranks, both have one but where all are on one rank: 2 (1 - 1/8) of 3 copies are sent. */
+START_TEST(tokens_are_sent_once_to_a_rank)
+{
+    struct framework once = framework_of(", \"dispatches_once\": true");
+    struct job plain = expert_job(EXPERTS(""), NULL), job = expert_job(EXPERTS(""), &once);
+    int exchanges = 0;
+    ck_assert_int_eq(job.program->stages[0].instr_count, plain.program->stages[0].instr_count);
+    for (int i = 0; i < job.program->stages[0].instr_count; i++) {
+        const struct instr *instr = &job.program->stages[0].instrs[i];
+        int64_t latency_ns = cost_latency_ns(&job.world.facts, job.program, 0, instr),
+                ns = cost_instr_ns(&job.world.facts, job.program, 0, instr),
+                plain_ns = cost_instr_ns(&plain.world.facts, plain.program, 0, &plain.program->stages[0].instrs[i]);
+        if (instr->op != OP_ALL_TO_ALL) {
+            ck_assert_int_eq(ns, plain_ns);
+            continue;
+        }
+        double expected_ns = (double)(plain_ns - latency_ns) * 2 * (1 - 1.0 / 8) / 3;
+        ck_assert_double_eq_tol((double)(ns - latency_ns), expected_ns, 2);
+        exchanges++;
+    }
+    ck_assert_int_gt(exchanges, 0);
+    job_close(&plain);
+    job_close(&job);
+}
+END_TEST
+
+/* What a file does not say is as of the one that it names, and what nobody says is nothing. */
+START_TEST(files_take_numbers_of_another)
+{
+    static const char text[] =
+        "{\"description\": \"d\", \"source\": \"s\", \"like\": \"base\", \"issue_kernel_ns\": 0}";
+    struct framework base = framework_of(", \"issue_kernel_ns\": 7, \"issue_transfer_ns\": 8, \"passes\": 3, "
+                                         "\"from_memory\": \"m\", \"host_waits_for\": \"all\""),
+                     out = { 0 };
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    ck_assert(framework_read(&out, &arena, "derived", text, strlen(text), &base, &err));
+    ck_assert_str_eq(out.name, "derived");
+    ck_assert_str_eq(out.like, "base");
+    ck_assert_ptr_null(out.from_memory); /* another file's numbers */
+    ck_assert_int_eq(out.issue_kernel_ns, 0);
+    ck_assert_int_eq(out.issue_transfer_ns, 8);
+    ck_assert_int_eq(out.host_waits, HOST_WAITS_FOR_ALL);
+    ck_assert_double_eq(out.passes, 3);
+    ck_assert_uint_ne(out.hash, base.hash);
+    base.hash++; /* its numbers decide, too */
+    struct framework again = { 0 };
+    ck_assert(framework_read(&again, &arena, "derived", text, strlen(text), &base, &err));
+    ck_assert_uint_ne(out.hash, again.hash);
+    arena_free(&arena);
 }
 END_TEST
 
@@ -251,7 +347,7 @@ START_TEST(gathered_inputs_are_gathered_again)
     int64_t gathers[2] = { 0 };
     u.tensor = (int)degree;
     u.sequence_parallel = 1;
-    struct job jobs[2] = { job_of(NULL, u, DTYPE_BF16), job_of(&again, u, DTYPE_BF16) };
+    struct job jobs[2] = { job_of(NULL, NULL, u, DTYPE_BF16), job_of(NULL, &again, u, DTYPE_BF16) };
     ck_assert_int_eq(kept_bytes(&jobs[0]), blocks * elements * (28 / degree + 2 * 2));
     ck_assert_int_eq(kept_bytes(&jobs[1]), blocks * elements * 32 / degree);
     ck_assert_int_lt(jobs[1].program->stages[0].arena_bytes, jobs[0].program->stages[0].arena_bytes);
@@ -363,6 +459,9 @@ static Suite *framework_suite(void)
     Suite *suite = suite_create("framework");
     CHECK_ADD(suite, host_issues_one_after_another);
     CHECK_ADD(suite, hosts_that_wait_for_messages_are_later);
+    CHECK_ADD(suite, hosts_wait_for_routings);
+    CHECK_ADD(suite, tokens_are_sent_once_to_a_rank);
+    CHECK_ADD(suite, files_take_numbers_of_another);
     CHECK_ADD(suite, scores_and_probabilities_are_kept);
     CHECK_ADD(suite, blocks_are_recomputed_whole);
     CHECK_ADD(suite, gathered_inputs_are_gathered_again);

@@ -397,9 +397,8 @@ END_TEST
 
 START_TEST(bytes_per_element)
 {
-    static const int want[DTYPE_COUNT][4] = {
-        { 4, 4, 8, 4 }, { 8, 8, 16, 8 }, { 2, 4, 12, 2 }, { 2, 4, 12, 2 }, { 2, 4, 12, 2 }
-    };
+    static const int want[DTYPE_COUNT][4] = { { 4, 4, 8, 4 },  { 8, 8, 16, 8 }, { 2, 4, 12, 2 },
+                                              { 2, 4, 12, 2 }, { 2, 4, 12, 2 }, { 2, 4, 12, 2 } };
     for (int i = 0; i < DTYPE_COUNT; i++) {
         enum dtype dtype = (enum dtype)i;
         ck_assert_int_eq(weight_bytes_per_element(dtype), want[i][0]);

@@ -16,6 +16,7 @@ struct random_times {
     double compute, other;  /* slow-downs */
     bool shares;            /* links */
     int issue;              /* the host takes less than this for each; 0: it is never waited for */
+    enum host_waits waits;  /* of most */
     struct link_uses *uses; /* (LINK_KINDS) */
 };
 enum { LINK_KINDS = 16, LINKS = 6 };
@@ -42,10 +43,15 @@ static const struct link_uses *random_uses(const void *self, const struct progra
     return instr_moves_data(instr) ? &t->uses[kind_of(t, stage, instr) >> 32 & (LINK_KINDS - 1)] : NULL;
 }
 
-static int64_t random_issue_ns(const void *self, const struct instr *instr)
+static struct host_issue random_issue(const void *self, const struct program *program, const struct instr *instr)
 {
     const struct random_times *t = self;
-    return (int64_t)(kind_of(t, LINKS, instr) % (uint64_t)t->issue);
+    uint64_t kind = kind_of(t, LINKS, instr);
+    (void)program;
+    return (struct host_issue){ (int64_t)(kind % (uint64_t)t->issue),
+                                kind >> 40 & 15
+                                    ? t->waits
+                                    : (enum host_waits)(kind >> 44 & 1 ? HOST_WAITS_FOR_ALL : HOST_WAITS_FOR_NOTHING) };
 }
 
 static struct random_times draw_times(uint64_t *seed, struct link_uses *uses)
@@ -137,8 +143,8 @@ static bool check_case(const struct world *world, uint64_t seed, int schedule)
                                    .communication_under_compute = times.other,
                                    .links = times.shares ? random_uses : NULL,
                                    .link_count = LINKS,
-                                   .issue_ns = times.issue ? random_issue_ns : NULL,
-                                   .host_waits = (enum host_waits)random_below(&seed, HOST_WAITS_FOR_ALL + 1) };
+                                   .issue = times.issue ? random_issue : NULL };
+    times.waits = (enum host_waits)random_below(&seed, HOST_WAITS_FOR_ALL + 1);
     int unit = estimate_micro_batch_unit(plan),
         few = estimate_settled_micro_batches(plan) + unit * (4 + (int)random_below(&seed, 8)),
         left_out = unit * (1 + (int)random_below(&seed, 24));

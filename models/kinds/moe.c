@@ -124,6 +124,7 @@ static void set_groups(struct segment *segment, const struct moe_layer *f, const
     segment->arguments.slots = r->slot_count;
     segment->arguments.experts = f->experts;
     segment->arguments.choices = f->choices;
+    segment->arguments.dropless = f->dropless;
     for (int i = 0; i < segment->axis_count; i++)
         if (segment->axes[i].tag == TAG_SEQUENCE)
             segment->axes[i].grain = r->group;
@@ -153,7 +154,6 @@ static struct routing route(struct graph_builder *builder, const struct moe_laye
     segment->arguments.gates_of_all = f->gates == GATES_OF_ALL;
     segment->arguments.gate_scale = f->gate_scale;
     segment->arguments.balance = f->balance / ((double)builder->graph->batch * (double)groups);
-    segment->arguments.dropless = f->dropless;
     set_groups(segment, f, &r);
     return r;
 }

@@ -4,6 +4,7 @@
 #include "planner/cost/cost_group.h"
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
+#include <math.h>
 #include <string.h>
 
 /* ---- COMPUTE: bytes of its operands ---- */
@@ -77,11 +78,11 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
     return sum;
 }
 
-/* What one call of the segment computes in, where the plan says fp8. */
+/* What one call of the segment computes in. */
 static enum dtype dtype_of(const struct program *program, const struct segment *segment)
 {
     bool product = segment->kernel == KERNEL_MATMUL && program->graph->layers[segment->layer].block >= 0;
-    return program->plan->dtype == DTYPE_FP8 && !product ? DTYPE_BF16 : program->plan->dtype;
+    return dtype_is_of_products(program->plan->dtype) && !product ? DTYPE_BF16 : program->plan->dtype;
 }
 
 static struct cost compute_cost(const struct facts *facts, const struct program *program, int stage,
@@ -231,9 +232,32 @@ struct load {
     int64_t wire_bytes, curve_bytes;
 };
 
-static struct load load_of(const struct program *program, int stage, const struct instr *instr)
+/* Of the bytes that go to experts by an all-to-all, those that are sent: a token whose experts live on the same rank
+ * goes there once, where the framework says so, so that it goes to r (1 - (1 - 1/r)^k) of r ranks for k random experts.
+ */
+static double dispatched_share(const struct facts *facts, const struct program *program, int stage,
+                               const struct instr *instr)
 {
-    return (struct load){ instr_wire_bytes(program, stage, instr), curve_bytes(program, instr) };
+    const struct graph *graph = program->graph;
+    bool once =
+        facts->framework && facts->framework->dispatches_once && instr->op == OP_ALL_TO_ALL && instr->layer >= 0;
+    const struct graph_layer *layer = once ? &graph->layers[instr->layer] : NULL;
+    for (int s = 0; once && s < layer->segment_count; s++) {
+        const struct segment *segment = &graph->segments[layer->first_segment + s];
+        double ranks = geometry_group_size(program->plan, stage, instr->atoms),
+               choices = (double)segment->arguments.choices;
+        if (segment->kernel == KERNEL_DISPATCH)
+            return ranks * (1 - pow(1 - 1 / ranks, choices)) / choices;
+    }
+    return 1;
+}
+
+static struct load load_of(const struct facts *facts, const struct program *program, int stage,
+                           const struct instr *instr)
+{
+    double share = dispatched_share(facts, program, stage, instr);
+    return (struct load){ (int64_t)(share * (double)instr_wire_bytes(program, stage, instr)),
+                          (int64_t)(share * (double)curve_bytes(program, instr)) };
 }
 
 static struct cost group_cost(const struct facts *facts, const struct program *program, int stage,
@@ -245,11 +269,12 @@ static struct cost group_cost(const struct facts *facts, const struct program *p
     return cost_of_group(facts, instr->op, load.curve_bytes, load.wire_bytes, &group);
 }
 
-uint64_t cost_collective_key(const struct program *program, int stage, const struct instr *instr)
+uint64_t cost_collective_key(const struct facts *facts, const struct program *program, int stage,
+                             const struct instr *instr)
 {
     if (!op_info[instr->op].collective || instr->op == OP_NORM_REDUCE)
         return 0;
-    struct load load = load_of(program, stage, instr);
+    struct load load = load_of(facts, program, stage, instr);
     const int64_t words[] = { instr->op, instr->atoms, load.wire_bytes, load.curve_bytes };
     return hash_words(HASH_START, words, sizeof words / sizeof *words) | 1;
 }
@@ -359,7 +384,7 @@ static struct cost cost_on(const struct facts *facts, const struct program *prog
     case TRAFFIC_SHIFT:
         break;
     }
-    return group_cost(facts, program, stage, instr, load_of(program, stage, instr));
+    return group_cost(facts, program, stage, instr, load_of(facts, program, stage, instr));
 }
 
 unsigned cost_stage_types(const struct facts *facts, const struct plan *plan, int stage)
@@ -400,12 +425,18 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
     return cost_instr(facts, program, stage, instr).ns;
 }
 
-int64_t cost_issue_ns(const struct facts *facts, const struct instr *instr)
+struct host_issue cost_issue(const struct facts *facts, const struct program *program, const struct instr *instr)
 {
     const struct framework *framework = facts->framework;
     if (!framework)
-        return 0;
-    return instr->lane == LANE_COMPUTE ? framework->issue_kernel_ns : framework->issue_transfer_ns;
+        return (struct host_issue){ 0, HOST_WAITS_FOR_NOTHING };
+    struct host_issue issue = { instr->lane == LANE_COMPUTE ? framework->issue_kernel_ns : framework->issue_transfer_ns,
+                                framework->host_waits };
+    const struct segment *segment = instr->segment >= 0 ? &program->graph->segments[instr->segment] : NULL;
+    if (framework->issue_experts_ns > 0 && segment && segment->kernel == KERNEL_DISPATCH && segment->arguments.dropless)
+        issue = (struct host_issue){ framework->issue_experts_ns,
+                                     instr->phase == PHASE_FORWARD ? HOST_WAITS_FOR_ALL : issue.waits };
+    return issue;
 }
 
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)

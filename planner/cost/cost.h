@@ -16,10 +16,11 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* Of the host, to issue the instruction; 0: the device never waits for it. Where the host is slower than the device,
  * the device idles. */
-int64_t cost_issue_ns(const struct facts *facts, const struct instr *instr);
+struct host_issue cost_issue(const struct facts *facts, const struct program *program, const struct instr *instr);
 /* A number of all that a collective of a stage's ranks costs by, beside the facts and who these ranks are; of all else
  * 0. */
-uint64_t cost_collective_key(const struct program *program, int stage, const struct instr *instr);
+uint64_t cost_collective_key(const struct facts *facts, const struct program *program, int stage,
+                             const struct instr *instr);
 /* The part of it that a transfer takes however few its bytes: the duration of an empty one. */
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* The part of a norm or an update that does not depend on its bytes, wherever its results lie; 0: of all else. */

@@ -65,9 +65,11 @@ static double score_bytes(const struct segment *segment, enum phase phase, enum 
 static double flops_rate(const struct device_type *device, const struct segment *segment, enum phase phase,
                          enum dtype dtype, const int64_t extents[MAX_AXES])
 {
-    double peak = device->matmul_flops_per_s[dtype], fp8 = device->fp8_matmul_efficiency;
-    if (dtype == DTYPE_FP8 && fp8 > 0) /* products alone are in fp8 */
-        peak *= fp8 / device->matmul_efficiency;
+    double peak = device->matmul_flops_per_s[dtype], own = dtype == DTYPE_FP8     ? device->fp8_matmul_efficiency
+                                                           : dtype == DTYPE_NVFP4 ? device->nvfp4_matmul_efficiency
+                                                                                  : 0;
+    if (own > 0) /* products alone come here in these dtypes */
+        peak *= own / device->matmul_efficiency;
     if (kernel_facts[segment->kernel].multiplies) {
         struct shape s = matmul_shape(segment, phase, extents);
         return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);
@@ -92,13 +94,13 @@ static bool corrects(double *stretch, bool *outside, const struct device_type *d
     return cost_matmul_stretch(stretch, outside, device, dtype, phase, s.rows, s.columns, s.fold);
 }
 
-/* A product in fp8 wants the gradient of its output as such, once by rows and once by columns; its input comes from the
- * kernel before it, which writes it so. */
+/* A product in such a dtype wants the gradient of its output as such, once by rows and once by columns; its input comes
+ * from the kernel before it, which writes it so. */
 static double cast_bytes(const struct segment *segment, enum phase phase, enum dtype dtype,
                          const int64_t extents[MAX_AXES])
 {
     struct shape s = { 0 };
-    if (dtype == DTYPE_FP8 && phase == PHASE_BACKWARD_INPUT && segment->kernel == KERNEL_MATMUL)
+    if (dtype_is_of_products(dtype) && phase == PHASE_BACKWARD_INPUT && segment->kernel == KERNEL_MATMUL)
         s = matmul_shape(segment, PHASE_FORWARD, extents);
     return 4 * s.rows * s.columns * s.batch;
 }

@@ -27,8 +27,8 @@ struct device_type {
     const char *name, *description, *source;
     const char *from_memory;                /* which of the numbers were not seen in a source; NULL: none */
     double matmul_flops_per_s[DTYPE_COUNT]; /* dense peak; 0: unsupported */
-    double matmul_efficiency;     /* of the peak that large matmuls reach without a profile; with its source */
-    double fp8_matmul_efficiency; /* of its own peak; 0: the same */
+    double matmul_efficiency; /* of the peak that large matmuls reach without a profile; with its source */
+    double fp8_matmul_efficiency, nvfp4_matmul_efficiency;              /* of their own peaks; 0: the same */
     double attention_forward_efficiency, attention_backward_efficiency; /* of the same peak */
     int matmul_tile, compute_units; /* output tile edge; units that each work on one tile (SMs). 0 units: unknown */
     double vector_flops_per_s;

@@ -30,6 +30,8 @@ static const struct json_field device_table[] = {
       .doc = "share of the peak that large matmuls reach" },
     { "fp8_matmul_efficiency", FIELD_DOUBLE, DEVICE_AT(fp8_matmul_efficiency), FRACTION,
       .doc = "the same of products in fp8; absent: as of all" },
+    { "nvfp4_matmul_efficiency", FIELD_DOUBLE, DEVICE_AT(nvfp4_matmul_efficiency), FRACTION,
+      .doc = "likewise, of products in nvfp4" },
     { "attention_forward_efficiency", FIELD_DOUBLE, DEVICE_AT(attention_forward_efficiency), .required = true, FRACTION,
       .doc = "share of the peak that attention reaches forward" },
     { "attention_backward_efficiency", FIELD_DOUBLE, DEVICE_AT(attention_backward_efficiency), .required = true,
@@ -121,6 +123,7 @@ static const struct json_field peak_table[] = {
     { "bf16", FIELD_DOUBLE, PEAK_AT(DTYPE_BF16), RATE, .doc = "floating-point operations per second" },
     { "fp16", FIELD_DOUBLE, PEAK_AT(DTYPE_FP16), RATE, .doc = "floating-point operations per second" },
     { "fp8", FIELD_DOUBLE, PEAK_AT(DTYPE_FP8), RATE, .doc = "floating-point operations per second" },
+    { "nvfp4", FIELD_DOUBLE, PEAK_AT(DTYPE_NVFP4), RATE, .doc = "floating-point operations per second" },
 };
 
 #define LEVEL_AT(member) offsetof(struct level_text, level.member)

@@ -13,11 +13,19 @@ static const struct json_field table[] = {
     { "name", FIELD_STRING, AT(name), .doc = "the framework's name; the file's name when absent" },
     { "description", FIELD_STRING, AT(description), .required = true, .doc = "what it is, for people" },
     { "source", FIELD_STRING, AT(source), .required = true, .doc = "where each number comes from" },
+    { "like", FIELD_STRING, AT(like),
+      .doc = "the framework whose numbers hold where this file has none; that one may not name another" },
     { "from_memory", FIELD_STRING, AT(from_memory), .doc = "the numbers that were not seen in a source" },
     { "issue_kernel_ns", FIELD_INT, AT(issue_kernel_ns), ISSUE_NS,
       .doc = "time of the host to issue one computation, with all kernels that it is made of; a device that is faster "
              "waits. Absent: the device never waits for the host" },
     { "issue_transfer_ns", FIELD_INT, AT(issue_transfer_ns), ISSUE_NS, .doc = "likewise, one transfer" },
+    { "issue_experts_ns", FIELD_INT, AT(issue_experts_ns), ISSUE_NS,
+      .doc =
+          "likewise, the dispatch of tokens to experts with all that depends on how many each of them gets; forward, "
+          "the host waits until it knows. Absent: as any computation, and it does not wait" },
+    { "dispatches_once", FIELD_BOOL, AT(dispatches_once),
+      .doc = "a token is sent once to each rank that has one of its experts; absent: once for each expert" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
@@ -55,10 +63,15 @@ const struct json_field *framework_fields(size_t *count)
 }
 
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
-                    struct error *err)
+                    const struct framework *like, struct error *err)
 {
-    struct framework framework = { .name = name, .passes = 1, .hash = hash_bytes(HASH_START, text, length) };
+    struct framework framework = { .passes = 1, .hash = HASH_START };
     struct json_doc *doc;
+    if (like)
+        framework = *like;
+    framework.name = name;
+    framework.like = framework.from_memory = NULL;
+    framework.hash = hash_bytes(framework.hash, text, length);
     if (!json_parse(&doc, name, text, length, err))
         return false;
     bool good = json_read_fields(json_root(doc), table, sizeof table / sizeof *table, &framework, arena, err);

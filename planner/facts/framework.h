@@ -10,12 +10,21 @@
 /* What the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
  * instruction but those of messages. */
 enum host_waits { HOST_WAITS_FOR_NOTHING, HOST_WAITS_FOR_MESSAGES, HOST_WAITS_FOR_ALL };
+/* One instruction, as the host sees it. */
+struct host_issue {
+    int64_t ns;
+    enum host_waits waits;
+};
 
 struct framework {
     const char *name, *description, *source;
+    const char *like;             /* the framework whose numbers hold where this one has none; NULL: none */
     const char *from_memory;      /* which of the numbers were not seen in a source; NULL: none */
     int64_t issue_kernel_ns;      /* of the host, to issue one instruction of the compute lane */
     int64_t issue_transfer_ns;    /* and one of any other lane: a collective, a message, a copy */
+    int64_t issue_experts_ns;     /* in place of issue_kernel_ns, for the dispatch of tokens to experts, with all that
+                                     is issued anew for every routing; forward, the host waits for the routing */
+    bool dispatches_once;         /* a token is sent once to a rank, however many of its experts live there */
     int host_waits;               /* enum host_waits */
     double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
     double passes;                /* over memory for one of a fused element-wise kernel; at least 1 */
@@ -27,9 +36,10 @@ struct framework {
     int64_t buffers_bytes; /* of each device, that it keeps beside tensors: buckets, staging */
     uint64_t hash;
 };
-/* Strings are kept in the arena. The name is the file's without its ending. */
+/* Strings are kept in the arena. The name is the file's without its ending. Members that the text lacks are those of
+ * `like`, the framework that it names; NULL: as of one that names none. */
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
-                    struct error *err);
+                    const struct framework *like, struct error *err);
 /* The field table of such a file, for `cleave schema`. */
 struct json_field;
 const struct json_field *framework_fields(size_t *count);

@@ -465,21 +465,21 @@ static void settle_copies(struct sample *s)
     }
 }
 
-static int64_t beside_host(const struct framework *framework, int64_t device_ns, int64_t host_ns)
+/* The device waits for the host where that is slower: a pass takes at least as long as its instructions are issued, and
+ * what is issued behind a wait for the device comes on top. What a stage would win since layers differ is left to the
+ * simulator. */
+static int64_t beside_host(int64_t device_ns, const struct issued *host)
 {
-    return framework->host_waits == HOST_WAITS_FOR_ALL ? device_ns + host_ns : max_i64(device_ns, host_ns);
+    return host->waited_ns + max_i64(device_ns, host->ns - host->waited_ns);
 }
 
-/* The device waits for the host where that is slower: a pass takes at least as long as its instructions are issued, or
- * as both together where the host waits for each. What a stage would win since layers differ is left to the simulator.
- */
-static void settle_issue(struct sample *s, const struct framework *framework)
+static void settle_issue(struct sample *s)
 {
-    for (int l = 0; framework && l < s->graph->layer_count; l++) {
+    for (int l = 0; l < s->graph->layer_count; l++) {
         struct layer_price *price = &s->by_layer[l];
-        price->forward_ns = beside_host(framework, price->forward_ns, s->copies[l].issue_forward_ns);
-        price->backward_ns = beside_host(framework, price->backward_ns, s->copies[l].issue_backward_ns);
-        price->step_ns = beside_host(framework, price->step_ns, s->copies[l].issue_step_ns);
+        price->forward_ns = beside_host(price->forward_ns, &s->copies[l].forward);
+        price->backward_ns = beside_host(price->backward_ns, &s->copies[l].backward);
+        price->step_ns = beside_host(price->step_ns, &s->copies[l].step);
     }
 }
 
@@ -507,9 +507,10 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
         const struct instr *instr = &list->instrs[i];
         struct copies *copies = &s->copies[sample_layer_of(s, instr)];
         bool out = instr->lane == LANE_COPY_OUT, step = instr->phase == PHASE_STEP || instr->micro < 0;
-        *(step                      ? &copies->issue_step_ns
-          : instr_is_forward(instr) ? &copies->issue_forward_ns
-                                    : &copies->issue_backward_ns) += cost_issue_ns(facts, instr);
+        struct issued *issued = step ? &copies->step : instr_is_forward(instr) ? &copies->forward : &copies->backward;
+        struct host_issue host = cost_issue(facts, s->program, instr);
+        issued->ns += host.ns;
+        issued->waited_ns += host.waits == HOST_WAITS_FOR_ALL ? host.ns : 0;
         if (instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN) {
             if (instr->phase == PHASE_STEP)
                 *(out ? &copies->step_out_ns : &copies->step_in_ns) += s->duration[i];
@@ -526,7 +527,7 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
     settle_copies(s);
     if (path_only)
         return;
-    settle_issue(s, facts->framework);
+    settle_issue(s);
     sample_price_links(s, facts);
 }
 

@@ -38,8 +38,9 @@ static uint64_t kernel_of(const struct sample *s, const struct instr *instr)
 {
     const struct graph_layer *layer = &s->graph->layers[s->graph->segments[instr->segment].layer];
     const struct assignment *split = &s->program->assignments[instr->segment];
-    const int64_t words[] = { layer->class_index, instr->segment - layer->first_segment, instr->phase,
-                              instr->define,      instr->operands,                       staying(s->program, instr) };
+    const int64_t words[] = { layer->class_index, instr->segment - layer->first_segment,
+                              instr->phase,       instr->define,
+                              instr->operands,    staying(s->program, instr) };
     return hash_bytes(hash_words(HASH_START, words, sizeof words / sizeof *words), split, sizeof *split) | 1;
 }
 
@@ -121,7 +122,7 @@ static int64_t known_ns(const struct sample *s, const struct facts *facts, struc
 static int64_t instr_ns(const struct sample *s, const struct facts *facts, struct kernel_costs *known, int index)
 {
     const struct instr *instr = &s->program->stages[0].instrs[index];
-    uint64_t key = s->kernel[index] ? s->kernel[index] : cost_collective_key(s->program, 0, instr);
+    uint64_t key = s->kernel[index] ? s->kernel[index] : cost_collective_key(facts, s->program, 0, instr);
     return known_ns(s, facts, known, key, instr);
 }
 

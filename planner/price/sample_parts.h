@@ -8,11 +8,16 @@ struct tie {
     int buffer, layer;
 }; /* the layer uses a weight that an earlier one holds, or keeps gathered for both */
 
+/* By the host, of a pass. */
+struct issued {
+    int64_t ns, waited_ns; /* of it, while the device idles, since the host waited for it */
+};
+
 /* What the host does for one layer: copies on the lanes to and from its memory, and issuing instructions. */
 struct copies {
     int64_t out_ns, in_ns;           /* every micro-batch */
     int64_t step_out_ns, step_in_ns; /* once */
-    int64_t issue_forward_ns, issue_backward_ns, issue_step_ns;
+    struct issued forward, backward, step;
 };
 
 /* One layer's pass: its gathers, as far as the list has come, and what the path sends. */

@@ -317,18 +317,19 @@ static bool is_issued(struct sim_rank *rank, int index)
     const struct stage_program *list = &rank->sim->program->stages[rank->machine.stage];
     for (int at; rank->issued && (at = rank->issued_count) <= index; rank->issued_count++) {
         const struct instr *instr = &list->instrs[at];
+        struct host_issue issue = d->issue(d->self, rank->sim->program, instr);
         for (int i = at > 0 ? -1 : 0; i < instr->wait_count; i++) {
             int other = i < 0 ? at - 1 : list->waits[instr->wait_first + i];
             enum op op = list->instrs[other].op;
-            if (i < 0 ? d->host_waits != HOST_WAITS_FOR_ALL || op_info[op].traffic == TRAFFIC_MESSAGE
-                      : d->host_waits == HOST_WAITS_FOR_NOTHING || op != OP_RECEIVE)
+            if (i < 0 ? issue.waits != HOST_WAITS_FOR_ALL || op_info[op].traffic == TRAFFIC_MESSAGE
+                      : issue.waits == HOST_WAITS_FOR_NOTHING || op != OP_RECEIVE)
                 continue;
             if (rank->state[other] != STATE_KNOWN)
                 return false;
             if (rank->spans[other].finish_ns > rank->host.finish_ns)
                 rank->host = (struct span){ rank->spans[other].finish_ns, rank->spans[other].finish_ns };
         }
-        rank->host.finish_ns += d->issue_ns(d->self, instr);
+        rank->host.finish_ns += issue.ns;
         rank->issued[at] = rank->host;
     }
     return true;
@@ -360,8 +361,7 @@ static const struct machine_device virtual_device = { .name = "virtual", .issue 
 /* What only the first step does stands done. */
 static void skip_opening(struct sim_rank *rank, int64_t begin_ns)
 {
-    const struct machine *machine = &rank->machine;
-    int opening = program_opening_count(&machine->program->stages[machine->stage]);
+    int opening = program_opening_count(&rank->sim->program->stages[rank->machine.stage]);
     if (opening == 0)
         return;
     machine_skip_opening(&rank->machine);
@@ -423,9 +423,9 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
         }
         rank->state = arena_alloc(&sim->arena, (size_t)count, sizeof *rank->state);
         rank->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->spans);
-        if (d->issue_ns)
+        if (d->issue)
             rank->issued = arena_alloc(&timeline->arena, (size_t)count, sizeof *rank->issued);
-        if (!rank->state || !rank->spans || (d->issue_ns && !rank->issued))
+        if (!rank->state || !rank->spans || (d->issue && !rank->issued))
             return false;
         rank->host = (struct span){ begin_ns[s], begin_ns[s] };
         skip_opening(rank, begin_ns[s]);

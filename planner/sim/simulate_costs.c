@@ -81,9 +81,9 @@ static const struct link_uses *cost_uses(const void *self, const struct program 
     return work_of(self, program, stage, instr)->uses;
 }
 
-static int64_t cost_issue(const void *self, const struct instr *instr)
+static struct host_issue issue_of(const void *self, const struct program *program, const struct instr *instr)
 {
-    return cost_issue_ns(((const struct priced *)self)->facts, instr);
+    return cost_issue(((const struct priced *)self)->facts, program, instr);
 }
 
 /* Of the types that the stage lives on, the slowest decides. */
@@ -114,9 +114,7 @@ bool durations_open(struct durations *out, const struct facts *facts, const stru
                                .links = cost_uses,
                                .link_count = cost_link_count(facts->cluster, program->plan->rank_count),
                                .slow_down = cost_slow_down,
-                               .issue_ns = facts->framework ? cost_issue : NULL,
-                               .host_waits = facts->framework ? (enum host_waits)facts->framework->host_waits
-                                                              : HOST_WAITS_FOR_NOTHING };
+                               .issue = facts->framework ? issue_of : NULL };
     if (cost_check_host(facts->cluster, program->plan, err) && price_all(priced, program, err) &&
         pairing_build(&priced->pairing, program, err))
         return true;
