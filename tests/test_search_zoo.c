@@ -1,5 +1,6 @@
 /* Searches of real models: what they cost in work that does not depend on the machine, and that no restriction finds a
  * shorter step than the free search. */
+#include "planner/estimate/effort.h"
 #include "tests/simulated_step.h"
 #include "tests/zoo_search.h"
 
@@ -48,6 +49,25 @@ START_TEST(work_is_bounded)
     ck_assert_msg(got->knapsacks <= c->knapsacks && got->nodes <= c->nodes && got->judged <= c->judged,
                   "%s on %s: %lld knapsacks, %lld nodes, %lld judged", c->model, c->cluster, (long long)got->knapsacks,
                   (long long)got->nodes, (long long)got->judged);
+    search_result_free(result);
+}
+END_TEST
+
+/* Many stages of like layers, each of which hardly fits what it may take: the proof ends by its own budget, with a
+ * bound that holds. */
+START_TEST(hard_proofs_end)
+{
+    if (small_share())
+        return;
+    struct space space = space_default(32, 0, DTYPE_BF16);
+    space.stages = allowed_only(2);
+    struct search_result *result = search_zoo("vgg-16", "4x8:a100-sxm-40", &space);
+    ck_assert_ptr_nonnull(result);
+    const struct certificate *got = &result->certificate;
+    ck_assert(result->feasible && got->complete && got->left == 0);
+    ck_assert_int_gt(got->nodes, PROOF_NODES); /* else this says nothing */
+    ck_assert_int_le(got->nodes, WAVE * (PROOF_NODES + MANY_NODES) + PROOF_NODES);
+    ck_assert(got->bound_ns > 0 && got->bound_ns < got->best_ns && got->best_ns <= got->formula_ns);
     search_result_free(result);
 }
 END_TEST
@@ -202,6 +222,7 @@ static Suite *search_zoo_suite(void)
     tcase_set_timeout(tcase, 0);
     tcase_add_test(tcase, later_micro_batches_add_to_gradients);
     tcase_add_loop_test(tcase, work_is_bounded, 0, WORK_CASES);
+    tcase_add_test(tcase, hard_proofs_end);
     tcase_add_loop_test(tcase, no_restriction_is_shorter, 0, RESTRICTED_CASES);
     tcase_add_loop_test(tcase, no_schedule_alone_is_shorter, 0, 2);
     tcase_add_loop_test(tcase, what_fits_also_fits_with_more_memory, 0, NARROW_MEMORIES);

@@ -56,8 +56,9 @@ static bool prepare_job(struct run *run, struct job *job, int64_t below_ns, int6
     if (job->to_the_end)
         job->problem.below_ns = min_i64(below_ns, run->best_ns);
     if (job->to_the_end || run->options->keep_all) {
+        int64_t left = PROOF_NODES - run->result->certificate.nodes;
         job->problem.node_limit = MANY_NODES;
-        job->problem.most_nodes = 0;
+        job->problem.most_nodes = run->options->keep_all ? 0 : max_i64(left, 1);
     }
     job->problem.enough_ns = job->enough_ns;
     job->problem.bound_only = job->bound_only;
