@@ -68,7 +68,7 @@ static uint64_t hash_double(uint64_t hash, double value)
 static uint64_t hash_device(uint64_t hash, const struct device_type *d)
 {
     hash = hash_string(hash, d->name);
-    for (int i = 0; i < DTYPE_COUNT; i++)
+    for (int i = 0; i < DTYPE_NVFP4; i++)
         hash = hash_double(hash, d->matmul_flops_per_s[i]);
     const double numbers[] = { d->matmul_efficiency,
                                d->attention_forward_efficiency,
@@ -86,6 +86,11 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
                                  d->collective_launch_ns, d->shared_host,   d->link_latency_ns, d->nic_latency_ns };
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         hash = hash_i64(hash, integers[i]);
+    /* What came to devices later has a say where it is given, so that plans for others stay as they are. */
+    const double later[] = { d->matmul_flops_per_s[DTYPE_NVFP4], d->fp8_matmul_efficiency, d->nvfp4_matmul_efficiency };
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        if (later[i] > 0)
+            hash = hash_double(hash_i64(hash, (int64_t)i), later[i]);
     if (d->host_bytes_per_s > 0) /* without it nothing is offloaded, and the rest has no say */
         hash = hash_i64(hash_i64(hash_double(hash, d->host_bytes_per_s), d->host_latency_ns), d->host_memory_bytes);
     return matmul_surfaces_hash(hash, d->surfaces, d->surface_count);
