@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/program/access.h"
+#include "planner/program/by_stage.h"
 #include "planner/layout/lives.h"
 #include "planner/cost/cost.h"
 #include "planner/estimate/estimate.h"
@@ -85,13 +86,15 @@ static struct life alive(const struct life *life)
 }
 
 /* The instruction at which most bytes of the stage's temporary buffers live. change: (instructions + 1), zeroes. */
-static int fullest_moment(const struct program *program, int stage, const struct life *lives, int64_t *change)
+static int fullest_moment(const struct program *program, int stage, const struct by_stage *of, const struct life *lives,
+                          int64_t *change)
 {
     int64_t now = 0, most = -1;
     int moment = 0;
-    for (int b = 0; b < program->buffer_count; b++) {
+    for (int at = of->first[stage]; at < of->first[stage + 1]; at++) {
+        int b = of->buffer[at];
         const struct buffer *buffer = &program->buffers[b];
-        if (buffer->stage != stage || buffer->persistent || buffer->host)
+        if (buffer->persistent || buffer->host)
             continue;
         struct life life = alive(&lives[b]);
         if (life.held < life.since)
@@ -128,8 +131,8 @@ static void mark_gathered(const struct program *program, bool *gathered)
         }
 }
 
-static void fill_stage(const struct program *program, int stage, const struct life *lives, int moment, bool *seen,
-                       const bool *gathered, struct stage_memory *out)
+static void fill_stage(const struct program *program, int stage, const struct by_stage *of, const struct life *lives,
+                       int moment, bool *seen, const bool *gathered, struct stage_memory *out)
 {
     const struct stage_program *list = &program->stages[stage];
     int64_t sum = round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES);
@@ -137,11 +140,11 @@ static void fill_stage(const struct program *program, int stage, const struct li
     out->bytes[MEMORY_WORKSPACE] = sum;
     if (list->instr_count > 0)
         out->peak_layer = list->instrs[moment].layer;
-    for (int b = 0; b < program->buffer_count; b++) {
+    for (int at = of->first[stage]; at < of->first[stage + 1]; at++) {
+        int b = of->buffer[at];
         const struct buffer *buffer = &program->buffers[b];
         struct life life = alive(&lives[b]);
-        if (buffer->stage != stage || buffer->host ||
-            (!buffer->persistent && (moment < life.since || moment > life.held)))
+        if (buffer->host || (!buffer->persistent && (moment < life.since || moment > life.held)))
             continue;
         out->bytes[kind_of(program, buffer, gathered[b])] += taken_bytes(buffer);
         sum += taken_bytes(buffer);
@@ -150,14 +153,14 @@ static void fill_stage(const struct program *program, int stage, const struct li
     out->bytes[MEMORY_GAPS] = list->arena_bytes - sum;
 }
 
-static bool stage_memory(const struct program *program, int stage, const struct life *lives, const bool *gathered,
-                         struct stage_memory *out)
+static bool stage_memory(const struct program *program, int stage, const struct by_stage *of, const struct life *lives,
+                         const bool *gathered, struct stage_memory *out)
 {
     int64_t *change = calloc((size_t)program->stages[stage].instr_count + 2, sizeof *change);
     bool *seen = calloc((size_t)program->plan->micro_batch_count + 1, sizeof *seen);
     bool ok = change && seen;
     if (ok)
-        fill_stage(program, stage, lives, fullest_moment(program, stage, lives, change), seen, gathered, out);
+        fill_stage(program, stage, of, lives, fullest_moment(program, stage, of, lives, change), seen, gathered, out);
     free(change);
     free(seen);
     return ok;
@@ -167,15 +170,19 @@ bool account_program_memory(const struct program *program, struct stage_memory *
 {
     struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
     bool *gathered = calloc((size_t)program->buffer_count + 1, sizeof *gathered);
-    bool ok = lives && gathered && lives_find(program, lives, err);
-    if (!lives || !gathered)
+    struct arena scratch = { 0 };
+    struct by_stage of;
+    bool enough = lives && gathered && by_stage_build(&of, &scratch, program);
+    bool ok = enough && lives_find(program, lives, err);
+    if (!enough)
         fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory for %d buffers", program->buffer_count);
     if (ok)
         mark_gathered(program, gathered);
     for (int s = 0; ok && s < program->stage_count; s++) {
         hand_over(program, s, lives);
-        ok = stage_memory(program, s, lives, gathered, &stages[s]) || fail_memory(err);
+        ok = stage_memory(program, s, &of, lives, gathered, &stages[s]) || fail_memory(err);
     }
+    arena_free(&scratch);
     free(lives);
     free(gathered);
     return ok;
