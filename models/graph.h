@@ -37,7 +37,7 @@ enum element {
     ELEMENT_ACTIVATION, /* the plan's dtype */
     ELEMENT_STATISTIC,  /* fp32 (fp64 under fp64): norms' statistics, log-sum-exp, losses */
     ELEMENT_INDEX,      /* int32: tokens, labels */
-    ELEMENT_OPERAND,    /* the same, of products alone: in fp8 where the plan's dtype is */
+    ELEMENT_OPERAND,    /* the same, of products alone: one byte where these compute in fp8 or nvfp4 */
     ELEMENT_SCORES /* of attention that keeps its scores: softmax, the same with dropout, and the dropout's mask in a
                       byte (Korthikanti et al. 2022, section 4.1) */
 };
@@ -107,8 +107,8 @@ struct kernel_arguments {
     /* Stretched rotation (Llama 3.1): frequencies whose wave is longer than original / low are divided by the factor,
      * those of waves shorter than original / high stay, in between linearly in original / wave. factor 0: none. */
     double rope_factor, rope_low, rope_high, rope_original;
-    double scale; /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
-    bool causal;  /* attention */
+    double scale;           /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
+    bool causal;            /* attention */
     int64_t sliding_window; /* attention: keys that a query sees, itself and those right before it; 0: all */
     /* attention: where ranks share out the sequence, each holds an early and a late part of it, so that all see as many
      * keys (executor/kernels/token_order.h) */

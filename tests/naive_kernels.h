@@ -240,8 +240,8 @@ static void naive_attention(struct fixture *f) /* bts~nd, or bts~ndw */
 static void naive_join(struct fixture *f) /* btnd */
 {
     EACH(b, 0)
-    EACH(t, 1) EACH(n, 2) EACH(d, 3) OUT(0, b, t, n, d) =
-        d < f->size['y'] ? IN(0, b, t, 0, d) : IN(1, b, t, n, d - f->size['y']);
+    EACH(t, 1)
+    EACH(n, 2) EACH(d, 3) OUT(0, b, t, n, d) = d < f->size['y'] ? IN(0, b, t, 0, d) : IN(1, b, t, n, d - f->size['y']);
 }
 static void naive_residual(struct fixture *f)
 {

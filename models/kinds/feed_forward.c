@@ -5,8 +5,8 @@ const char *const activation_names[] = { "gelu", "swiglu", "gelu_erf", "relu", "
 const char activation_doc[] = "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, "
                               "silu(gate) * up; geglu: gelu(gate) * up; squared_relu.";
 /* The kernel of each enum activation. */
-static const enum kernel activation_kernels[] = { KERNEL_GELU, KERNEL_SWIGLU, KERNEL_GELU_ERF, KERNEL_RELU,
-                                                  KERNEL_GEGLU, KERNEL_SQUARED_RELU };
+static const enum kernel activation_kernels[] = { KERNEL_GELU, KERNEL_SWIGLU, KERNEL_GELU_ERF,
+                                                  KERNEL_RELU, KERNEL_GEGLU,  KERNEL_SQUARED_RELU };
 
 const char *const feed_forward_matrix_names[] = { "gate_proj", "up_proj", "down_proj", NULL };
 

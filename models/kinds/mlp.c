@@ -68,7 +68,8 @@ const struct layer_kind mlp_kind = {
     .place = CHAIN_BODY,
     .min_inputs = 1,
     .max_inputs = 1,
-    .doc = "Norm, feed-forward network with GELU, ReLU or its square, SwiGLU or GEGLU, residual sum (Vaswani et al. 2017; Shazeer "
+    .doc = "Norm, feed-forward network with GELU, ReLU or its square, SwiGLU or GEGLU, residual sum (Vaswani et al. "
+           "2017; Shazeer "
            "2020).",
     .fields = mlp_fields,
     .field_count = sizeof mlp_fields / sizeof *mlp_fields,
