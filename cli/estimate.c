@@ -36,7 +36,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
-    struct memory_account account;
     size_t length = 0;
     (void)operand_count;
     heap_expect_much();
@@ -45,8 +44,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     in.context.cleave = CLEAVE_VERSION;
     bool tells = !a->json && !inputs_is_stdout(a->output);
-    if ((tells || !estimate->prediction.fits) && !memory_account_of(&account, &in, plan, &estimate->prediction, err))
-        goto cleanup;
     if (a->output || a->json) {
         char *text = plan_json_write(plan, &estimate->prediction, &in.context, &length);
         bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) &&
@@ -59,12 +56,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         print_plan(cli, plan, in.graph);
         print_placement(cli, plan, in.cluster);
         print_prediction(cli, &estimate->prediction, in.graph);
-        memory_account_print(cli, &account, true);
+        memory_account_print(&in, &estimate->prediction, true);
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
     }
     if (!estimate->prediction.fits)
-        memory_account_fail(&account, err);
+        memory_account_fail(&estimate->prediction, err);
 cleanup:
     estimate_free(estimate);
     plan_free(plan);

@@ -303,10 +303,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     print_plan(cli, best->plan, in->graph);
     print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction, in->graph);
-    struct memory_account account;
-    if (!memory_account_of(&account, in, best->plan, &best->estimate->prediction, err))
-        return false;
-    memory_account_print(cli, &account, false);
+    memory_account_print(in, &best->estimate->prediction, false);
     print_certificate(cli, &answer->certificate);
     if (!print_others(cli, answer, err))
         return false;

@@ -254,6 +254,8 @@ def plans(folder):
     check("plan --json", answer.returncode == 0 and {"decisions", "predicted", "certificate", "context"} <= json.loads(answer.stdout).keys(), answer)
     predicted = json.loads(answer.stdout)["predicted"]
     check("breakdown sums to the step", abs(sum(predicted["breakdown_s"].values()) - predicted["step_s"]) < 1e-8)
+    check("bytes of the fullest stage by kind sum to its peak",
+          sum(predicted["fullest_stage_bytes"].values()) == predicted["peak_bytes"][predicted["fullest_stage"]], predicted)
     expect("show", 0, "tiny-gpt", "show", plan)
     expect("simulate", 0, "step", "simulate", plan, "--trace", folder / "trace.json")
     check("trace", json.loads((folder / "trace.json").read_text())["traceEvents"])

@@ -200,7 +200,8 @@ static bool measure(struct estimate *estimate, const struct program *program, co
                     const struct durations *durations, const struct judging *judging, struct error *err)
 {
     struct timeline *timeline = NULL;
-    estimate_fill_memory(&estimate->prediction, program, facts, judging);
+    if (!estimate_fill_memory(estimate, program, facts, judging, err))
+        return false;
     if (!judging->always && !estimate->prediction.fits)
         return true;
     if (!simulate_with(&timeline, durations, program, err))
@@ -219,7 +220,7 @@ struct fitting {
 static bool fits(void *self, const struct program *program)
 {
     const struct fitting *f = self;
-    estimate_fill_memory(f->prediction, program, f->facts, f->judging);
+    estimate_fill_bytes(f->prediction, program, f->facts, f->judging);
     return f->prediction->fits;
 }
 

@@ -358,9 +358,8 @@ static bool measure_paced(struct estimate *estimate, struct pace *pace, const st
     struct prediction *p = &estimate->prediction;
     struct paced_step step;
     struct judging judging = estimate_judging_paced(pace);
-    if (!pace_lay_out(pace, err))
+    if (!pace_lay_out(pace, err) || !estimate_fill_memory(estimate, pace->few.program, facts, &judging, err))
         return false;
-    estimate_fill_memory(p, pace->few.program, facts, &judging);
     if (!p->fits)
         return true;
     if (!pace_time(pace, facts, apart, &estimate->arena, &step, err))

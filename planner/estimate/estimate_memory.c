@@ -3,11 +3,13 @@
 #include "planner/cut/partition.h"
 #include "planner/estimate/estimate_parts.h"
 #include "base/num.h"
+#include "planner/layout/contents.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/lives.h"
 #include "planner/lower/lower.h"
 #include "planner/program/clock.h"
 #include "planner/program/schedule.h"
+#include <string.h>
 
 /* Where places repeat with every step, what a round of them leaves over moves the rest about. */
 static int usual_rooms(const struct plan *plan)
@@ -62,8 +64,8 @@ static void fill_host(struct prediction *p, const struct program *program, const
     p->host_bytes = most > 0 ? p->host_bytes : NULL;
 }
 
-void estimate_fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
-                          const struct judging *judging)
+void estimate_fill_bytes(struct prediction *p, const struct program *program, const struct facts *facts,
+                         const struct judging *judging)
 {
     p->fits = true;
     for (int s = 0; s < program->stage_count; s++) {
@@ -72,6 +74,36 @@ void estimate_fill_memory(struct prediction *p, const struct program *program, c
         p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
     fill_host(p, program, facts, judging->rooms);
+}
+
+/* What the fullest stage holds. */
+static bool fill_contents(struct prediction *p, struct arena *arena, const struct program *program, struct error *err)
+{
+    struct stage_memory memory;
+    struct contents contents;
+    int full = 0;
+    for (int s = 1; s < p->stage_count; s++)
+        if (p->available_bytes[s] - p->peak_bytes[s] < p->available_bytes[full] - p->peak_bytes[full])
+            full = s;
+    p->memory_bytes = arena_alloc(arena, MEMORY_KIND_COUNT, sizeof *p->memory_bytes);
+    bool good = contents_open(&contents, program, err) && (p->memory_bytes || fail_memory(err)) &&
+                contents_find(&memory, &contents, full, err);
+    contents_close(&contents);
+    if (!good)
+        return false;
+    contents_promise(&memory, p->peak_bytes[full]);
+    memcpy(p->memory_bytes, memory.bytes, sizeof memory.bytes);
+    p->memory_names = memory_kind_names;
+    p->memory_count = MEMORY_KIND_COUNT;
+    p->fullest_stage = full;
+    return true;
+}
+
+bool estimate_fill_memory(struct estimate *estimate, const struct program *program, const struct facts *facts,
+                          const struct judging *judging, struct error *err)
+{
+    estimate_fill_bytes(&estimate->prediction, program, facts, judging);
+    return fill_contents(&estimate->prediction, &estimate->arena, program, err);
 }
 
 static struct judging judging_of(const struct plan *plan, int micro_batches)
@@ -150,9 +182,8 @@ bool estimate_settle(struct estimate *estimate, const struct model *model, const
     int more = settling_micro_batches(plan, estimate->program_instrs, estimate->micro_batches_simulated);
     if (more == 0)
         return true;
-    bool good = lay_out(&l, model, plan, more, err);
-    if (good)
-        estimate_fill_memory(&estimate->prediction, l.program, facts, &l.judging);
+    bool good =
+        lay_out(&l, model, plan, more, err) && estimate_fill_memory(estimate, l.program, facts, &l.judging, err);
     layouts_free(&l);
     return good;
 }
@@ -182,13 +213,12 @@ bool estimate_fill_repeating(struct estimate *estimate, struct program *program,
     if (!content && !whole)
         judging = judging_of(plan, micro_batches);
     if (content || !whole) {
-        estimate_fill_memory(&estimate->prediction, program, facts, &judging);
-        return content || estimate_settle(estimate, model, plan, facts, err);
+        return estimate_fill_memory(estimate, program, facts, &judging, err) &&
+               (content || estimate_settle(estimate, model, plan, facts, err));
     }
     struct layouts l;
-    bool good = lay_out(&l, model, plan, plan->micro_batch_count, err);
-    if (good)
-        estimate_fill_memory(&estimate->prediction, l.program, facts, &l.judging);
+    bool good = lay_out(&l, model, plan, plan->micro_batch_count, err) &&
+                estimate_fill_memory(estimate, l.program, facts, &l.judging, err);
     layouts_free(&l);
     return good;
 }

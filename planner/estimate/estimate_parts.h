@@ -37,8 +37,11 @@ struct judging estimate_judging_paced(const struct pace *pace);
 /* What the program's arena promises of the stage's memory. */
 int64_t estimate_stage_bytes(const struct program *program, int stage, const struct judging *judging);
 /* The bytes of a program that is laid out, against the devices'. */
-void estimate_fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
-                          const struct judging *judging);
+void estimate_fill_bytes(struct prediction *p, const struct program *program, const struct facts *facts,
+                         const struct judging *judging);
+/* The same, and what they are on the fullest stage. Fails for want of memory. */
+bool estimate_fill_memory(struct estimate *estimate, const struct program *program, const struct facts *facts,
+                          const struct judging *judging, struct error *err);
 /**
  * The bytes of the plan by a program of fewer micro-batches, whose lifetimes are split and whose middle repeats
  * (planner/sim/period.h): no more live at once in the plan's, and where the search for a layout is content here it is

@@ -1,192 +1,9 @@
 #include "planner/explain/explain_account.h"
 #include "base/num.h"
-#include "models/model.h"
-#include "planner/program/access.h"
 #include "planner/program/by_stage.h"
-#include "planner/layout/lives.h"
 #include "planner/cost/cost.h"
 #include "planner/estimate/estimate.h"
 #include <stdlib.h>
-
-const char *const memory_kind_names[MEMORY_KIND_COUNT + 1] = {
-    [MEMORY_WEIGHTS] = "weights",         [MEMORY_OPTIMIZER] = "optimizer", [MEMORY_GRADIENTS] = "gradients",
-    [MEMORY_ACTIVATIONS] = "activations", [MEMORY_LOGITS] = "logits",       [MEMORY_GATHERED] = "gathered",
-    [MEMORY_TRANSIENT] = "transient",     [MEMORY_WORKSPACE] = "workspace", [MEMORY_GAPS] = "gaps",
-};
-
-static bool is_of_vocabulary(const struct program *program, const struct buffer *buffer)
-{
-    const struct value *value = buffer->is_weight || buffer->id < 0 ? NULL : &program->graph->values[buffer->id];
-    for (int i = 0; value && i < value->dim_count; i++)
-        if (value->tag[i] == TAG_VOCAB)
-            return true;
-    return false;
-}
-
-/* gathered: whether ranks gathered it. */
-static enum memory_kind kind_of(const struct program *program, const struct buffer *buffer, bool gathered)
-{
-    if (is_of_vocabulary(program, buffer))
-        return MEMORY_LOGITS;
-    if (gathered && buffer->kind == BUFFER_VALUE)
-        return MEMORY_GATHERED;
-    switch (buffer->kind) {
-    case BUFFER_WEIGHT:
-        return MEMORY_WEIGHTS;
-    case BUFFER_STATE:
-    case BUFFER_STATE_USE:
-    case BUFFER_SCALAR:
-        return MEMORY_OPTIMIZER;
-    case BUFFER_WEIGHT_GRADIENT:
-    case BUFFER_GRADIENT:
-        return MEMORY_GRADIENTS;
-    case BUFFER_VALUE:
-        return MEMORY_ACTIVATIONS;
-    case BUFFER_WEIGHT_USE:
-        return MEMORY_GATHERED;
-    case BUFFER_VALUE_GRADIENT:
-    case BUFFER_TEMPORARY:
-    case BUFFER_KIND_COUNT:
-        break;
-    }
-    return MEMORY_TRANSIENT;
-}
-
-/* Bytes that a buffer takes in its arena: up to where the next one may begin. */
-static int64_t taken_bytes(const struct buffer *buffer)
-{
-    return round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
-}
-
-/* ---- when each buffer has its bytes to itself ---- */
-
-/* What works in place hands bytes over: the source has them until just before, the destination from there on. */
-static void hand_over(const struct program *program, int stage, struct life *lives)
-{
-    const struct stage_program *list = &program->stages[stage];
-    for (int i = 0; i < list->instr_count; i++) {
-        const struct instr *instr = &list->instrs[i];
-        for (int slot = 0; slot < access_slots(instr); slot++) {
-            int from = lives_taken_over(program, lives, stage, i, slot);
-            struct access into;
-            if (from < 0 || !access_at(program, instr, slot, &into) ||
-                program->buffers[from].offset != program->buffers[into.buffer].offset)
-                continue;
-            struct life *source = &lives[from], *destination = &lives[into.buffer];
-            destination->held = source->held > destination->held ? source->held : destination->held;
-            source->held = i - 1;
-        }
-    }
-}
-
-/* What nobody touches has a place at the first moment. */
-static struct life alive(const struct life *life)
-{
-    return life->first < 0 ? (struct life){ 0, 0, 0, 0 } : *life;
-}
-
-/* The instruction at which most bytes of the stage's temporary buffers live. change: (instructions + 1), zeroes. */
-static int fullest_moment(const struct program *program, int stage, const struct by_stage *of, const struct life *lives,
-                          int64_t *change)
-{
-    int64_t now = 0, most = -1;
-    int moment = 0;
-    for (int at = of->first[stage]; at < of->first[stage + 1]; at++) {
-        int b = of->buffer[at];
-        const struct buffer *buffer = &program->buffers[b];
-        if (buffer->persistent || buffer->host)
-            continue;
-        struct life life = alive(&lives[b]);
-        if (life.held < life.since)
-            continue; /* handed over where it began */
-        change[life.since] += taken_bytes(buffer);
-        change[life.held + 1] -= taken_bytes(buffer);
-    }
-    for (int i = 0; i < program->stages[stage].instr_count; i++) {
-        now += change[i];
-        if (now > most) {
-            most = now;
-            moment = i;
-        }
-    }
-    return moment;
-}
-
-/* The number of different micro-batches among the activations of the moment; seen: (micro-batches), zeroes. */
-static bool count_micro(const struct buffer *buffer, bool *seen)
-{
-    if (buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0 || seen[buffer->micro])
-        return false;
-    return seen[buffer->micro] = true;
-}
-
-/* gathered: (buffers), false. */
-static void mark_gathered(const struct program *program, bool *gathered)
-{
-    for (int s = 0; s < program->stage_count; s++)
-        for (int i = 0; i < program->stages[s].instr_count; i++) {
-            const struct instr *instr = &program->stages[s].instrs[i];
-            for (int k = 0; instr->op == OP_ALL_GATHER && k < instr->pair_count; k++)
-                gathered[program->pairs[instr->pair_first + k].destination] = true;
-        }
-}
-
-static void fill_stage(const struct program *program, int stage, const struct by_stage *of, const struct life *lives,
-                       int moment, bool *seen, const bool *gathered, struct stage_memory *out)
-{
-    const struct stage_program *list = &program->stages[stage];
-    int64_t sum = round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES);
-    *out = (struct stage_memory){ .peak_bytes = list->arena_bytes, .peak_instr = moment, .peak_layer = -1 };
-    out->bytes[MEMORY_WORKSPACE] = sum;
-    if (list->instr_count > 0)
-        out->peak_layer = list->instrs[moment].layer;
-    for (int at = of->first[stage]; at < of->first[stage + 1]; at++) {
-        int b = of->buffer[at];
-        const struct buffer *buffer = &program->buffers[b];
-        struct life life = alive(&lives[b]);
-        if (buffer->host || (!buffer->persistent && (moment < life.since || moment > life.held)))
-            continue;
-        out->bytes[kind_of(program, buffer, gathered[b])] += taken_bytes(buffer);
-        sum += taken_bytes(buffer);
-        out->in_flight += count_micro(buffer, seen);
-    }
-    out->bytes[MEMORY_GAPS] = list->arena_bytes - sum;
-}
-
-static bool stage_memory(const struct program *program, int stage, const struct by_stage *of, const struct life *lives,
-                         const bool *gathered, struct stage_memory *out)
-{
-    int64_t *change = calloc((size_t)program->stages[stage].instr_count + 2, sizeof *change);
-    bool *seen = calloc((size_t)program->plan->micro_batch_count + 1, sizeof *seen);
-    bool ok = change && seen;
-    if (ok)
-        fill_stage(program, stage, of, lives, fullest_moment(program, stage, of, lives, change), seen, gathered, out);
-    free(change);
-    free(seen);
-    return ok;
-}
-
-bool account_program_memory(const struct program *program, struct stage_memory *stages, struct error *err)
-{
-    struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
-    bool *gathered = calloc((size_t)program->buffer_count + 1, sizeof *gathered);
-    struct arena scratch = { 0 };
-    struct by_stage of;
-    bool enough = lives && gathered && by_stage_build(&of, &scratch, program);
-    bool ok = enough && lives_find(program, lives, err);
-    if (!enough)
-        fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory for %d buffers", program->buffer_count);
-    if (ok)
-        mark_gathered(program, gathered);
-    for (int s = 0; ok && s < program->stage_count; s++) {
-        hand_over(program, s, lives);
-        ok = stage_memory(program, s, &of, lives, gathered, &stages[s]) || fail_memory(err);
-    }
-    arena_free(&scratch);
-    free(lives);
-    free(gathered);
-    return ok;
-}
 
 /* ---- one plan ---- */
 
@@ -204,17 +21,16 @@ void explained_free(struct explained *explained)
 /* What fills the laid out program's arenas, and what the plan's further micro-batches need. */
 static bool measure(struct explained *e, struct error *err)
 {
-    struct arena scratch = { 0 };
+    struct contents contents;
     const struct program *program = e->pace->pace.few.program;
-    int64_t *bytes = arena_alloc(&scratch, (size_t)e->plan->stage_count, sizeof *bytes);
-    bool good = bytes || fail_memory(err);
-    good = good && account_program_memory(program, e->memory, err) &&
-           estimate_program_bytes(bytes, program, e->model, e->plan, err);
+    bool good = contents_open(&contents, program, err);
+    int64_t *bytes = good ? arena_alloc(&contents.arena, (size_t)e->plan->stage_count, sizeof *bytes) : NULL;
+    good = good && (bytes || fail_memory(err)) && estimate_program_bytes(bytes, program, e->model, e->plan, err);
     for (int s = 0; good && s < e->plan->stage_count; s++) {
-        e->memory[s].bytes[MEMORY_GAPS] += bytes[s] - e->memory[s].peak_bytes;
-        e->memory[s].peak_bytes = bytes[s];
+        good = contents_find(&e->memory[s], &contents, s, err);
+        contents_promise(&e->memory[s], bytes[s]);
     }
-    arena_free(&scratch);
+    contents_close(&contents);
     e->measured = good;
     return good;
 }

@@ -3,35 +3,11 @@
 #define CLEAVE_EXPLAIN_EXPLAIN_ACCOUNT_H
 #include "planner/estimate/pace_shelf.h"
 #include "planner/facts/profile.h"
+#include "planner/layout/contents.h"
 #include "planner/program/program.h"
 #include "planner/sim/timeline.h"
 
 struct model;
-
-enum memory_kind {
-    MEMORY_WEIGHTS,     /* stored weights */
-    MEMORY_OPTIMIZER,   /* its states */
-    MEMORY_GRADIENTS,   /* accumulators, what backward has just written, what was reduced */
-    MEMORY_ACTIVATIONS, /* forward values: kept for backward, or in use */
-    MEMORY_LOGITS,      /* with their gradients and probabilities: all values over the vocabulary */
-    MEMORY_GATHERED,    /* weights and values that ranks have gathered for use */
-    MEMORY_TRANSIENT,   /* gradients of values, and what lies between the steps of a conversion */
-    MEMORY_WORKSPACE,   /* of the kernels */
-    MEMORY_GAPS,        /* what the layout could not fill at that moment */
-    MEMORY_KIND_COUNT
-};
-extern const char *const memory_kind_names[MEMORY_KIND_COUNT + 1];
-
-struct stage_memory {
-    int64_t bytes[MEMORY_KIND_COUNT]; /* of one rank at the moment when most lives; add up to peak_bytes */
-    int64_t peak_bytes;               /* the arena */
-    int peak_instr;                   /* the instruction at that moment */
-    int peak_layer;                   /* its graph layer, -1 none */
-    int in_flight;                    /* micro-batches that have activations at that moment */
-};
-/* What fills each stage's arena; stages has stage_count entries. The program must be laid out. Fails for want of
- * memory. */
-bool account_program_memory(const struct program *program, struct stage_memory *stages, struct error *err);
 
 /* A plan taken apart. Its program, laid out, can be timed under any facts, since what it does depends on none. */
 struct explained {

@@ -245,26 +245,42 @@ static void stage_lives(const struct program *program, int stage, const struct s
     }
 }
 
-bool lives_find(const struct program *program, struct life *lives, struct error *err)
+/* lives: -1 where the stage's buffers are. */
+static bool find_stage(const struct program *program, int stage, struct life *lives, struct error *err)
 {
-    int most = 0;
-    for (int s = 0; s < program->stage_count; s++)
-        most = program->stages[s].instr_count > most ? program->stages[s].instr_count : most;
-    int *room = malloc(3 * ((size_t)most + 1) * sizeof *room);
+    const struct stage_program *list = &program->stages[stage];
+    size_t instrs = (size_t)list->instr_count + 1;
+    int *room = malloc(3 * instrs * sizeof *room);
     if (!room)
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
                          program->buffer_count);
-    struct spans spans = { room, &room[most + 1], &room[2 * (most + 1)] };
-    for (int b = 0; b < program->buffer_count; b++)
-        lives[b] = (struct life){ -1, -1, -1, -1 };
-    for (int s = 0; s < program->stage_count; s++) {
-        find_begins(&program->stages[s], spans.begin);
-        find_ends(&program->stages[s], true, spans.visit_end);
-        find_ends(&program->stages[s], false, spans.pass_end);
-        stage_lives(program, s, &spans, lives);
-    }
+    struct spans spans = { room, &room[instrs], &room[2 * instrs] };
+    find_begins(list, spans.begin);
+    find_ends(list, true, spans.visit_end);
+    find_ends(list, false, spans.pass_end);
+    stage_lives(program, stage, &spans, lives);
     free(room);
     return true;
+}
+
+static const struct life never = { -1, -1, -1, -1 };
+
+bool lives_find(const struct program *program, struct life *lives, struct error *err)
+{
+    bool good = true;
+    for (int b = 0; b < program->buffer_count; b++)
+        lives[b] = never;
+    for (int s = 0; s < program->stage_count && good; s++)
+        good = find_stage(program, s, lives, err);
+    return good;
+}
+
+bool lives_find_stage(const struct program *program, int stage, const struct by_stage *of, struct life *lives,
+                      struct error *err)
+{
+    for (int at = of->first[stage]; at < of->first[stage + 1]; at++)
+        lives[of->buffer[at]] = never;
+    return find_stage(program, stage, lives, err);
 }
 
 int lives_taken_over(const struct program *program, const struct life *lives, int stage, int index, int slot)

@@ -1,6 +1,7 @@
 /* One lifetime, one buffer. */
 #ifndef CLEAVE_LAYOUT_LIVES_H
 #define CLEAVE_LAYOUT_LIVES_H
+#include "planner/program/by_stage.h"
 #include "planner/program/program.h"
 
 /**
@@ -29,6 +30,9 @@ struct life {
  * Fails for want of memory.
  */
 bool lives_find(const struct program *program, struct life *lives, struct error *err);
+/* Of one stage's buffers alone. */
+bool lives_find_stage(const struct program *program, int stage, const struct by_stage *of, struct life *lives,
+                      struct error *err);
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one
  * micro-batch. */
 bool lives_same_visit(const struct instr *a, const struct instr *b);

@@ -145,6 +145,19 @@ static void write_host(struct json_writer *w, const struct prediction *p)
         json_put_int(w, "host_available_bytes", p->host_available_bytes);
 }
 
+/* What the bytes of the fullest stage are. */
+static void write_memory(struct json_writer *w, const struct prediction *p)
+{
+    if (!p->memory_bytes)
+        return;
+    json_put_int(w, "fullest_stage", p->fullest_stage);
+    json_write_key(w, "fullest_stage_bytes");
+    json_begin_object(w);
+    for (int i = 0; i < p->memory_count; i++)
+        json_put_int(w, p->memory_names[i], p->memory_bytes[i]);
+    json_end_object(w);
+}
+
 static void write_accuracy(struct json_writer *w, const struct prediction *p)
 {
     if (!p->accuracy.words)
@@ -176,6 +189,7 @@ static void write_predicted(struct json_writer *w, const struct prediction *p)
     json_end_array(w);
     write_available(w, p);
     write_host(w, p);
+    write_memory(w, p);
     if (p->micro_batches_simulated > 0)
         json_put_int(w, "micro_batches_simulated", p->micro_batches_simulated);
     json_write_key(w, "breakdown_s");

@@ -32,7 +32,12 @@ struct prediction {
     int64_t *available_bytes;     /* (stage_count) usable per device */
     int64_t *host_bytes;          /* (stage_count) that one rank keeps in host memory; NULL: none does */
     int64_t host_available_bytes; /* the least of all stages; INT64_MAX: not known */
-    int micro_batches_simulated;  /* the others go on at their pace; 0: all were */
+    int fullest_stage;            /* that has least memory left; and what its bytes are when most live, by kind, which
+                                     sums to its peak: (memory_count); NULL: nobody asked */
+    int memory_count;
+    const char *const *memory_names;
+    int64_t *memory_bytes;
+    int micro_batches_simulated; /* the others go on at their pace; 0: all were */
     int breakdown_count;
     const char *const *breakdown_names;
     int64_t *breakdown_ns;                 /* (breakdown_count) sums to step_ns, of the rank that ends last */
