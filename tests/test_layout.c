@@ -61,7 +61,8 @@ START_TEST(random_items_stay_apart)
             items[i].last = items[i].first + (int)random_below(&state, 100 - items[i].first);
             items[i].bytes = 64 * random_below(&state, 20);
         }
-        ck_assert(place_items(items, count, &one_thing, &total, NULL) && place_bound(items, count, &bound, NULL));
+        ck_assert(place_items(items, count, &one_thing, PLACE_LOOKS, &total, NULL) &&
+                  place_bound(items, count, &bound, NULL));
         ck_assert_int_eq(bound, twin_bound(items, count, 100));
         ck_assert_int_ge(total, bound);
         check_apart(items, count, total);
@@ -134,7 +135,7 @@ START_TEST(nested_lifetimes_pack_perfectly)
     int64_t total, bound;
     for (int i = 0; i < 50; i++)
         items[i] = (struct place_item){ .bytes = 64 * (1 + i % 7), .first = i, .last = 99 - i };
-    ck_assert(place_items(items, 50, &one_thing, &total, NULL) && place_bound(items, 50, &bound, NULL));
+    ck_assert(place_items(items, 50, &one_thing, PLACE_LOOKS, &total, NULL) && place_bound(items, 50, &bound, NULL));
     ck_assert_int_eq(total, bound);
 }
 END_TEST
@@ -150,7 +151,8 @@ START_TEST(long_lists_are_placed_in_time)
         items[i].last = i + 1 + (int)random_below(&state, i % 10 ? 10 : 400);
         items[i].bytes = 64 * (1 + random_below(&state, 8));
     }
-    ck_assert(place_items(items, MANY, &one_thing, &total, NULL) && place_bound(items, MANY, &bound, NULL));
+    ck_assert(place_items(items, MANY, &one_thing, PLACE_LOOKS, &total, NULL) &&
+              place_bound(items, MANY, &bound, NULL));
     ck_assert_int_le(total, bound + bound / 10);
     free(items);
 }
@@ -161,7 +163,7 @@ START_TEST(sizes_beyond_63_bits_are_refused)
     struct place_item items[2] = { { .bytes = INT64_MAX - 63 }, { .bytes = INT64_MAX - 63, .first = 1, .last = 1 } };
     struct error err = { 0 };
     int64_t total = 5;
-    ck_assert(!place_items(items, 2, &one_thing, &total, &err));
+    ck_assert(!place_items(items, 2, &one_thing, PLACE_LOOKS, &total, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "63 bits"));
     ck_assert_int_eq(total, 5);
 }
@@ -228,7 +230,7 @@ START_TEST(bounds_of_arenas_are_below_them)
                    refused = lowered_program(&strategies[_i]);
     struct error err = { 0 };
     struct asked asked = { calloc((size_t)l.program->stage_count, sizeof *asked.stages), false };
-    const struct layout_ask ask = { note_arenas, &asked };
+    const struct layout_ask ask = { .fits = note_arenas, .self = &asked };
     bool placed = true;
     ck_assert_msg(layout_program(l.program, &err), "%s", err.message);
     ck_assert(lives_split(refused.program, &err) && lives_split(bound.program, &err));

@@ -229,7 +229,7 @@ static bool lay_out_and_measure(struct estimate *estimate, struct program *progr
                                 const struct durations *durations, const struct judging *judging, struct error *err)
 {
     struct fitting fitting = { &estimate->prediction, facts, judging };
-    const struct layout_ask ask = { fits, &fitting };
+    const struct layout_ask ask = { .fits = fits, .self = &fitting };
     bool placed = false;
     return lives_split(program, err) && layout_place_and_order(program, judging->always ? NULL : &ask, &placed, err) &&
            (!placed || measure(estimate, program, facts, durations, judging, err));

@@ -70,7 +70,8 @@ bool pace_bound(struct pace *pace, struct error *err)
 bool pace_lay_out(struct pace *pace, struct error *err)
 {
     pace->laid_out =
-        pace->laid_out || (pace_bound(pace, err) && layout_place_and_order(pace->few.program, NULL, NULL, err));
+        pace->laid_out || (pace_bound(pace, err) &&
+                           layout_place_and_order(pace->few.program, &(struct layout_ask){ .brief = true }, NULL, err));
     return pace->laid_out;
 }
 

@@ -50,6 +50,7 @@ struct lifetimes {
     int *item_of;              /* (buffers) the item that holds it */
     int (*asked)[PHASE_COUNT]; /* scratch_of() */
     bool bound_only;           /* no offsets, but the fewest bytes that any would take */
+    int64_t looks;             /* of place_items() */
     struct by_stage by_stage;
 };
 
@@ -210,7 +211,7 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
         return false;
     *total = *live;
     if (!t->bound_only) {
-        if (!place_items(t->items, count, &things, total, err))
+        if (!place_items(t->items, count, &things, t->looks, total, err))
             return false;
         give_offsets(program, stage, host, t, top);
     }
@@ -224,7 +225,7 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
         *total = min_i64(*total, bound);
         return true;
     }
-    if (bound < *total && !place_items(t->items, count, &things, &apart, err))
+    if (bound < *total && !place_items(t->items, count, &things, t->looks, &apart, err))
         return false;
     if (bound < *total && apart < *total) {
         *total = apart;
@@ -281,7 +282,8 @@ bool layout_place(struct program *program, const struct layout_ask *ask, bool *p
                            .transfers = malloc(count * sizeof *t.transfers),
                            .items = malloc(count * sizeof *t.items),
                            .item_of = malloc(count * sizeof *t.item_of),
-                           .bound_only = ask };
+                           .looks = ask && ask->brief ? PLACE_FEW_LOOKS : PLACE_LOOKS,
+                           .bound_only = ask && ask->fits };
     t.asked = arena_alloc(&scratch, (size_t)program->graph->segment_count, sizeof *t.asked);
     bool ok = (t.lives && t.all && t.transfers && t.items && t.item_of && t.asked &&
                by_stage_build(&t.by_stage, &scratch, program)) ||
@@ -290,8 +292,8 @@ bool layout_place(struct program *program, const struct layout_ask *ask, bool *p
     if (ok)
         join_in_place(program, t.lives, t.all, t.transfers);
     ok = ok && place_stages(program, &t, err);
-    bool wanted = !ask || (ok && ask->fits(ask->self, program));
-    if (ok && ask && wanted) {
+    bool asks = t.bound_only, wanted = !asks || (ok && ask->fits(ask->self, program));
+    if (ok && asks && wanted) {
         t.bound_only = false;
         ok = place_stages(program, &t, err);
     }
@@ -453,7 +455,7 @@ static bool never(void *self, const struct program *program)
 
 bool layout_bound_bytes(struct program *program, struct error *err)
 {
-    return layout_place(program, &(struct layout_ask){ never, NULL }, NULL, err);
+    return layout_place(program, &(struct layout_ask){ .fits = never }, NULL, err);
 }
 
 /* ---- the waits of any layout ---- */

@@ -16,11 +16,13 @@
  * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
  * set. */
 bool layout_program(struct program *program, struct error *err);
-/* Asked before anything is placed, while the stages' arenas are the fewest bytes that they could have, whatever the
- * offsets: soon known, and with them what cannot fit. */
+/* fits: asked before anything is placed, while the stages' arenas are the fewest bytes that they could have, whatever
+ * the offsets: soon known, and with them what cannot fit; NULL: nobody asks. brief: a search for offsets that is soon
+ * over, for whoever compares many plans. */
 struct layout_ask {
     bool (*fits)(void *self, const struct program *program);
     void *self;
+    bool brief;
 };
 /* The same of a program whose lifetimes are split already (lives.h), unless it is told not to fit: *placed says. ask,
  * placed: may be NULL. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 enum {
-    LOOK_LIMIT = 100000000, /* looks at a placed item that the orders other than the sweep in time may take */
     GOOD_ENOUGH = 200,      /* the search ends at 1/200 above the bound */
     FAIR = 50,              /* above 1/50, a step too long for orders gives what comes again the bytes that it had */
     WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
@@ -150,7 +149,7 @@ int64_t place_good_bytes(int64_t live_bytes)
     return live_bytes + live_bytes / GOOD_ENOUGH;
 }
 
-static int64_t search_orders(struct place_work *w, int64_t bound)
+static int64_t search_orders(struct place_work *w, int64_t bound, int64_t most_looks)
 {
     int64_t pairs = place_count_pairs(w), looks, spent = 0, best = INT64_MAX, good = place_good_bytes(bound);
     int64_t square = (int64_t)w->count * w->count;
@@ -161,14 +160,14 @@ static int64_t search_orders(struct place_work *w, int64_t bound)
             continue; /* the one by area */
         bool in_time = kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW;
         in_time = in_time && !w->any_again; /* an allocator gives bytes back once */
-        if (!in_time && (spent += looks) > LOOK_LIMIT && best < INT64_MAX)
+        if (!in_time && (spent += looks) > most_looks && best < INT64_MAX)
             break;
         sort_items(w, (enum order_kind)kind);
         keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense, best - 1), &best);
     }
     if (best > good)
         repair(w, dense, looks, good, &best);
-    if (!w->any_again && looks > LOOK_LIMIT && pairs <= LOOK_LIMIT) {
+    if (!w->any_again && looks > PLACE_LOOKS && pairs <= PLACE_LOOKS) {
         /* Of a step so long that the sweep in time alone was tried: of shorter ones the orders pack no worse, in a
          * fifth of the time (of 160 stages of the golden jobs one would have gained by this). Bytes that are used again
          * at once make whoever comes next wait, so only where that gains something. */
@@ -210,7 +209,7 @@ bool place_bound(const struct place_item *items, int count, int64_t *bound, stru
     return true;
 }
 
-bool place_items(struct place_item *items, int count, const struct place_things *things, int64_t *total,
+bool place_items(struct place_item *items, int count, const struct place_things *things, int64_t looks, int64_t *total,
                  struct error *err)
 {
     int64_t bound = 0, best = 0, sum = 0;
@@ -226,7 +225,7 @@ bool place_items(struct place_item *items, int count, const struct place_things 
     }
     w.things = things;
     if (count > 0)
-        best = search_orders(&w, bound);
+        best = search_orders(&w, bound, looks);
     for (int i = 0; i < count; i++)
         items[i].offset = w.best[i];
     bool failed = w.failed;

@@ -24,12 +24,12 @@ struct place_things {
  * greedy orders of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference"), and the lowest
  * total wins; so are orders in which what comes again gets the bytes that it had. The search ends close to the most
  * bytes that live at once, below which no total can be. Orders that would look at too many pairs of contemporaries are
- * skipped in favour of a sweep in time. things are asked for only where packing is bad. Deterministic.
+ * skipped in favour of a sweep in time. things are asked for only where packing is bad. looks: how many pairs all
+ * orders together may look at. Deterministic.
  */
-bool place_items(struct place_item *items, int count, const struct place_things *things, int64_t *total,
+bool place_items(struct place_item *items, int count, const struct place_things *things, int64_t looks, int64_t *total,
                  struct error *err);
-/* With how many bytes the search for offsets is content where so many live at once. */
-int64_t place_good_bytes(int64_t live_bytes);
-/* The most bytes that live at once: no assignment is lower. */
-bool place_bound(const struct place_item *items, int count, int64_t *bound, struct error *err);
+/* Looks of a search for offsets with which a plan is told, and of one that only compares plans: `explain` of 70 billion
+ * parameters takes 7.5 s of processor with the latter, 9.7 with the former, and its stages have 0.3 % more bytes. */
+enum { PLACE_LOOKS = 100000000, PLACE_FEW_LOOKS = 15000000 };
 #endif
