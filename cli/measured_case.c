@@ -7,7 +7,7 @@
 static const struct {
     const char *words, *device;
 } devices[] = {
-    { "A100-40GB-PCIe", NULL },
+    { "A100-40GB-PCIe", "a100-pcie-40" },
     { "A100-80GB-PCIe", "a100-pcie-80" },
     { "A100-PCIe", "a100-pcie-80" },
     { "A100-40GB", "a100-sxm-40" },

@@ -269,6 +269,7 @@ static const struct known_gpu {
     { "A100-SXM4-80GB", 0x20b2, "a100-sxm-80" },
     { "A100-SXM4-40GB", 0x20b0, "a100-sxm-40" },
     { "A100 80GB PCIe", 0x20b5, "a100-pcie-80" },
+    { "A100-PCIE-40GB", 0x20f1, "a100-pcie-40" },
     { "A10", 0x2236, "a10" },
     { "A10G", 0x2237, "a10g" },
     { "L4", 0x27b8, "l4" },

@@ -427,7 +427,7 @@ def discovers(folder):
     check("discover a driver's GPUs: pairs", [(level["fanout"], level["shared"]) for level in here["levels"]] == [(2, False), (2, True)])
     expect("discover unknown GPUs", 2, "--device NAME .* for NVIDIA H100 96GB, found none; nearest: .*h100-sxm", "discover", env={**driver, "CLEAVE_NVML_NAME": "NVIDIA H100 96GB"})
     expect("discover without a driver behind the library", 1, "cannot read the driver: Driver Not Loaded", "discover", env=driver)
-    expect("discover for no device", 2, 'did you mean "a100-pcie-80"\\?', *pairs[:3], "--device", "a100-pcie")
+    expect("discover for no device", 2, 'did you mean "a100-pcie-40", "a100-pcie-80"\\?', *pairs[:3], "--device", "a100-pcie")
     measured, entry = folder / "measured.json", folder / "entry.json"
     # meson lets tests find the double of the driver's library: then GPUs would be asked for
     alone = {"LD_LIBRARY_PATH": ":".join(p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p and pathlib.Path(p).name != "tests")}

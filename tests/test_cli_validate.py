@@ -40,7 +40,7 @@ ASKED = {
 # What is measured beside tensors: DeepSpeed's buckets; by nvidia-smi all that plans have to leave free, too.
 BESIDE = {"gpt-zero": 2 * 10**9, "bloom-omni": 3 * 2**30}
 SKIPPED = {
-    "gpt-cards": "no device A100-40GB-PCIe in the catalogue", "gpt-bad": "quality check or BAD", "gpt-unmeasured": "row lacks a measurement",
+    "gpt-cards": "no device RTX-5090-32GB in the catalogue", "gpt-bad": "quality check or BAD", "gpt-unmeasured": "row lacks a measurement",
     "llama-odd": "estimate refused: plan: schedule interleaved: expected the micro-batches to be a multiple of the 2 stages, found 5; the "
                  "nearest valid numbers are 4 and 6",
     "llama-nodes": "devices do not fill whole nodes", "llama-degrees": "tp*pp*cp*dp is not the number of devices",
@@ -48,7 +48,7 @@ SKIPPED = {
     "g-mamba": "Mamba layers (hybrid model)", "g-batch": "row lacks global_batch",
 }
 # Devices that GPUs' names lead to, and the dtype of a row that says none or fp32.
-DEVICES = [("A100-80GB-PCIe", "a100-pcie-80", "", "bf16"), ("A100-PCIe-80GB", "a100-pcie-80", "", "bf16"), ("H100-80GB-PCIe", "h100-pcie", "", "bf16"),
+DEVICES = [("A100-40GB-PCIe", "a100-pcie-40", "", "bf16"), ("A100-80GB-PCIe", "a100-pcie-80", "", "bf16"), ("A100-PCIe-80GB", "a100-pcie-80", "", "bf16"), ("H100-80GB-PCIe", "h100-pcie", "", "bf16"),
            ("H100-PCIe", "h100-pcie", "", "bf16"), ("A100-40GB-SXM", "a100-sxm-40", "", "bf16"), ("A100-80GB-SXM", "a100-sxm-80", "", "bf16"), ("H100-96GB", "h100-grand-teton", "", "bf16"),
            ("H100-94/95GB", "h100-grand-teton", "", "bf16"), ("H100-80GB", "h100-sxm", "", "bf16"), ("H200-141GB", "h200-sxm", "fp32", "fp32"),
            ("B200", "b200-sxm", "", "bf16"), ("B300", "b300-sxm", "", "bf16"), ("GB200 (NVL72)", "gb200", "", "bf16"), ("GB300 (NVL72)", "gb300", "", "bf16"),

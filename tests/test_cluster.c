@@ -346,7 +346,7 @@ static const struct {
     { "2x8:h100-sxm+", "--cluster:1:14: expected a number of nodes" },
     { "2x8:h100-sxm+4x8", "--cluster:1:17: expected ':' and a device, found the end" },
     { "2x8:h100-sxm+4x8:a100", "--cluster:1:18: expected a device of `cleave devices`, found \"a100\", did you mean "
-                               "\"a100-pcie-80\", \"a100-sxm-40\", \"a100-sxm-80\"?" },
+                               "\"a100-pcie-40\", \"a100-pcie-80\", \"a100-sxm-40\", \"a100-sxm-80\"?" },
     { "2x8:cpu@inter=1e9+4x8:a100-sxm-80@reserve=1e14", "--cluster:1:43: expected a reserve below" },
     { "1048576x1:cpu+1x1:cpu", "--cluster:1:17: expected at most 1048576 devices" },
     { "2x8:cpu4x8:cpu", "--cluster:1:5: expected a device of `cleave devices`, found \"cpu4x8:cpu\"" },
