@@ -1,4 +1,5 @@
 /* What a framework changes: the clock against sums over the list, bytes and operations against closed forms. */
+#include "planner/cost/cost_group.h"
 #include "tests/fixed_choices.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
@@ -199,6 +200,28 @@ START_TEST(tokens_are_sent_once_to_a_rank)
     ck_assert_int_gt(exchanges, 0);
     job_close(&plain);
     job_close(&job);
+}
+END_TEST
+
+/* Of 3 random experts on 2 nodes of 2 ranks a token goes to 2 (1 - 1/8) nodes, half of which are other ones, and to
+ * 4 (1 - (3/4)^3) ranks, half of which are others than the one that has it on that node. */
+START_TEST(tokens_are_sent_once_to_a_node)
+{
+    struct link_level levels[] = { { .fanout = 2, .bytes_per_s = 4e9, .efficiency = 1 },
+                                   { .fanout = 2, .bytes_per_s = 1e9, .efficiency = 1 } };
+    struct node_type type = { .levels = levels };
+    struct cluster cluster = { .device_count = 4, .type_count = 1, .types = &type, .level_count = 2 };
+    struct group group = { .ranks = 4, .level = 1, .part_count = 1, .choices = 3 };
+    group.part[0] = (struct group_part){ .ranks = 4, .units = { 2, 1 }, .concurrent = 1 };
+    const double token_bytes = 1e6, wire_bytes = 3 * token_bytes * 3 / 4; /* all copies but those to itself */
+    double nodes = 2 * (1 - 1.0 / 8), ranks = 4 * (1 - 27.0 / 64);
+    ck_assert_double_eq_tol(group_level_ns(&cluster, OP_ALL_TO_ALL, wire_bytes, &group, &group.part[0], 1),
+                            token_bytes * nodes / 2 / 1e9 * 1e9, 1e-6);
+    ck_assert_double_eq_tol(group_level_ns(&cluster, OP_ALL_TO_ALL, wire_bytes, &group, &group.part[0], 0),
+                            token_bytes * ranks / 2 / 4e9 * 1e9, 1e-6);
+    group.choices = 0;
+    ck_assert_double_eq_tol(group_level_ns(&cluster, OP_ALL_TO_ALL, wire_bytes, &group, &group.part[0], 1),
+                            wire_bytes * 2 / 3 / 1e9 * 1e9, 1e-6);
 }
 END_TEST
 
@@ -461,6 +484,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, hosts_that_wait_for_messages_are_later);
     CHECK_ADD(suite, hosts_wait_for_routings);
     CHECK_ADD(suite, tokens_are_sent_once_to_a_rank);
+    CHECK_ADD(suite, tokens_are_sent_once_to_a_node);
     CHECK_ADD(suite, files_take_numbers_of_another);
     CHECK_ADD(suite, scores_and_probabilities_are_kept);
     CHECK_ADD(suite, blocks_are_recomputed_whole);

@@ -227,16 +227,13 @@ static int64_t curve_bytes(const struct program *program, const struct instr *in
     return sum;
 }
 
-/* What one rank moves, and under which bytes curves hold it. */
+/* What one rank moves, under which bytes curves hold it, and the group's choices. */
 struct load {
     int64_t wire_bytes, curve_bytes;
+    int choices;
 };
 
-/* Of the bytes that go to experts by an all-to-all, those that are sent: a token whose experts live on the same rank
- * goes there once, where the framework says so, so that it goes to r (1 - (1 - 1/r)^k) of r ranks for k random experts.
- */
-static double dispatched_share(const struct facts *facts, const struct program *program, int stage,
-                               const struct instr *instr)
+int cost_dispatch_choices(const struct facts *facts, const struct program *program, const struct instr *instr)
 {
     const struct graph *graph = program->graph;
     bool once =
@@ -244,20 +241,21 @@ static double dispatched_share(const struct facts *facts, const struct program *
     const struct graph_layer *layer = once ? &graph->layers[instr->layer] : NULL;
     for (int s = 0; once && s < layer->segment_count; s++) {
         const struct segment *segment = &graph->segments[layer->first_segment + s];
-        double ranks = geometry_group_size(program->plan, stage, instr->atoms),
-               choices = (double)segment->arguments.choices;
         if (segment->kernel == KERNEL_DISPATCH)
-            return ranks * (1 - pow(1 - 1 / ranks, choices)) / choices;
+            return (int)segment->arguments.choices;
     }
-    return 1;
+    return 0;
 }
 
 static struct load load_of(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr)
 {
-    double share = dispatched_share(facts, program, stage, instr);
-    return (struct load){ (int64_t)(share * (double)instr_wire_bytes(program, stage, instr)),
-                          (int64_t)(share * (double)curve_bytes(program, instr)) };
+    struct load load = { instr_wire_bytes(program, stage, instr), curve_bytes(program, instr),
+                         cost_dispatch_choices(facts, program, instr) };
+    double ranks = load.choices > 0 ? geometry_group_size(program->plan, stage, instr->atoms) : 1;
+    if (load.choices > 0)
+        load.curve_bytes = (int64_t)((double)load.curve_bytes * cost_units_chosen(ranks, load.choices) / load.choices);
+    return load;
 }
 
 static struct cost group_cost(const struct facts *facts, const struct program *program, int stage,
@@ -266,6 +264,7 @@ static struct cost group_cost(const struct facts *facts, const struct program *p
     const struct plan *plan = program->plan;
     struct group group = instr->op == OP_NORM_REDUCE ? group_regular(facts->cluster, plan->rank_count, 0, 1, 1)
                                                      : group_of_stage(facts->cluster, plan, stage, instr->atoms);
+    group.choices = load.choices;
     return cost_of_group(facts, instr->op, load.curve_bytes, load.wire_bytes, &group);
 }
 
@@ -275,7 +274,7 @@ uint64_t cost_collective_key(const struct facts *facts, const struct program *pr
     if (!op_info[instr->op].collective || instr->op == OP_NORM_REDUCE)
         return 0;
     struct load load = load_of(facts, program, stage, instr);
-    const int64_t words[] = { instr->op, instr->atoms, load.wire_bytes, load.curve_bytes };
+    const int64_t words[] = { instr->op, instr->atoms, load.wire_bytes, load.curve_bytes, load.choices };
     return hash_words(HASH_START, words, sizeof words / sizeof *words) | 1;
 }
 
@@ -441,7 +440,7 @@ struct host_issue cost_issue(const struct facts *facts, const struct program *pr
 
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
 {
-    const struct load nothing = { 0, 0 };
+    const struct load nothing = { 0 };
     if (op_info[instr->op].traffic == TRAFFIC_MESSAGE)
         return transfer_cost(facts, program, stage, instr, 0).ns;
     return op_info[instr->op].collective ? group_cost(facts, program, stage, instr, nothing).ns : 0;

@@ -17,6 +17,9 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
 /* Of the host, to issue the instruction; 0: the device never waits for it. Where the host is slower than the device,
  * the device idles. */
 struct host_issue cost_issue(const struct facts *facts, const struct program *program, const struct instr *instr);
+/* Experts of a token where the instruction is an all-to-all that brings it to them, and the framework sends it once to
+ * a unit that has any; else 0. */
+int cost_dispatch_choices(const struct facts *facts, const struct program *program, const struct instr *instr);
 /* A number of all that a collective of a stage's ranks costs by, beside the facts and who these ranks are; of all else
  * 0. */
 uint64_t cost_collective_key(const struct facts *facts, const struct program *program, int stage,

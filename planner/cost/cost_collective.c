@@ -152,13 +152,34 @@ static double all_reduce_ns(const struct cluster *cluster, double wire_bytes, co
     return fmin(fmin(ring, tree), switch_ns(cluster, wire_ns, group));
 }
 
-/* The share of the peers behind a level is that of the bytes, through the member's own link. */
+double cost_units_chosen(double units, double choices)
+{
+    return units * (1 - pow(1 - 1 / units, choices));
+}
+
+/* The share of a member's bytes that passes its links at the level: that of the peers behind it; or of the copies that
+ * a token has, what comes to its unit of the level below from another one. */
+static double exchange_share(const struct group *group, const struct group_part *part, int level)
+{
+    double inside = level < group->level ? members_inside(part, level) : group->ranks; /* with those of other types */
+    if (group->choices == 0)
+        return (inside - members_below(part, level)) / (group->ranks - 1);
+    double units = 0, above = 0;
+    for (int i = 0; i < group->part_count; i++) {
+        units += units_below(&group->part[i], level);
+        above += level < group->level ? group->part[i].units[level] : 0;
+    }
+    above = level < group->level ? above : 1;
+    return cost_units_chosen(units, group->choices) / group->choices * (1 - above / units) * group->ranks /
+           (group->ranks - 1);
+}
+
+/* Through the member's own link. */
 static double exchange_level_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
                                 const struct group_part *part, int level)
 {
     const struct link_level *link = link_at(cluster, part, level);
-    double inside = level < group->level ? members_inside(part, level) : group->ranks; /* with those of other types */
-    double share = (inside - members_below(part, level)) / (group->ranks - 1);
+    double share = exchange_share(group, part, level);
     double rate = cost_link_bytes_per_s(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1);
     return wire_bytes * share / rate * 1e9;
 }
@@ -301,6 +322,7 @@ static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes
     double ns = (double)collective_curve_ns(curve, buffer_bytes, &outside);
     if (!exact) {
         struct group near = resized(group, curve->ranks, curve->concurrent);
+        near.choices = 0; /* buffer_bytes are those that go to ranks */
         double there = analytic_ns(facts->cluster, op, (double)op_wire_bytes(op, buffer_bytes, near.ranks), &near);
         ns = there > 0 ? ns * analytic_ns(facts->cluster, op, wire_bytes, group) / there : ns;
     }

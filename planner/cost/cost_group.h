@@ -14,6 +14,8 @@ struct group {
     int ranks; /* members */
     int level; /* innermost level that holds them all */
     int part_count;
+    int choices; /* of an exchange that brings each token to so many random members: it goes once to a unit that has any
+                    and is passed on there; 0: each member gets its own */
     struct group_part part[MAX_TYPES]; /* by type */
 };
 /* Members first, first + stride, ... */
@@ -24,6 +26,8 @@ struct group group_of_stage(const struct cluster *cluster, const struct plan *pl
 /* The stage's ranks of the type that share one of its links at the level. 1 where it shares nothing there. */
 int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);
 
+/* Of so many units those that have one of so many random choices at least, in the mean. */
+double cost_units_chosen(double units, double choices);
 /* What a level's link carries of large buffers. */
 double cost_link_bytes_per_s(const struct link_level *level);
 /* Whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */

@@ -74,6 +74,7 @@ static void group_needs(struct needs *needs, const struct facts *facts, const st
     const struct cluster *cluster = facts->cluster;
     const struct plan *plan = program->plan;
     struct group group = group_of_stage(cluster, plan, stage, instr->atoms);
+    group.choices = cost_dispatch_choices(facts, program, instr);
     int first = plan->stages[stage].first_rank, last = first + plan_stage_rank_count(plan, stage) - 1;
     for (int end = 0; end < 2 && group.ranks > 1; end++)
         for (int p = 0; p < group.part_count; p++)

@@ -25,7 +25,8 @@ static const struct json_field table[] = {
           "likewise, the dispatch of tokens to experts with all that depends on how many each of them gets; forward, "
           "the host waits until it knows. Absent: as any computation, and it does not wait" },
     { "dispatches_once", FIELD_BOOL, AT(dispatches_once),
-      .doc = "a token is sent once to each rank that has one of its experts; absent: once for each expert" },
+      .doc = "a token is sent once to each node, and there once to each rank, that has one of its experts; absent: "
+             "once for each expert" },
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,

@@ -18,14 +18,15 @@ struct host_issue {
 
 struct framework {
     const char *name, *description, *source;
-    const char *like;             /* the framework whose numbers hold where this one has none; NULL: none */
-    const char *from_memory;      /* which of the numbers were not seen in a source; NULL: none */
-    int64_t issue_kernel_ns;      /* of the host, to issue one instruction of the compute lane */
-    int64_t issue_transfer_ns;    /* and one of any other lane: a collective, a message, a copy */
-    int64_t issue_experts_ns;     /* in place of issue_kernel_ns, for the dispatch of tokens to experts, with all that
-                                     is issued anew for every routing; forward, the host waits for the routing */
-    bool dispatches_once;         /* a token is sent once to a rank, however many of its experts live there */
-    int host_waits;               /* enum host_waits */
+    const char *like;          /* the framework whose numbers hold where this one has none; NULL: none */
+    const char *from_memory;   /* which of the numbers were not seen in a source; NULL: none */
+    int64_t issue_kernel_ns;   /* of the host, to issue one instruction of the compute lane */
+    int64_t issue_transfer_ns; /* and one of any other lane: a collective, a message, a copy */
+    int64_t issue_experts_ns;  /* in place of issue_kernel_ns, for the dispatch of tokens to experts, with all that
+                                  is issued anew for every routing; forward, the host waits for the routing */
+    bool dispatches_once; /* a token is sent once to a node and there once to a rank, however many of its experts live
+                             there */
+    int host_waits;       /* enum host_waits */
     double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
     double passes;                /* over memory for one of a fused element-wise kernel; at least 1 */
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
