@@ -58,7 +58,7 @@ static void write_json(const struct cli *cli, const struct facts *facts, const s
     const struct cluster *cluster = facts->cluster;
     struct json_writer w = { 0 };
     json_begin_format(&w, "cleave-simulation", 1);
-    json_put_double(&w, "step_s", (double)timeline->step_ns * 1e-9);
+    json_put_double(&w, "step_s", (double)timeline->step_ns / 1e9);
     json_write_key(&w, "stages");
     json_begin_array(&w);
     for (int r = 0; r < timeline->rank_count; r++) {
@@ -75,7 +75,7 @@ static void write_json(const struct cli *cli, const struct facts *facts, const s
         json_write_key(&w, "breakdown_s");
         json_begin_object(&w);
         for (int k = 0; k < TIME_KIND_COUNT; k++) {
-            json_put_double(&w, time_kind_names[k], (double)ns[k] * 1e-9);
+            json_put_double(&w, time_kind_names[k], (double)ns[k] / 1e9);
         }
         json_end_object(&w);
         json_end_object(&w);
