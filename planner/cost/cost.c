@@ -431,6 +431,9 @@ struct host_issue cost_issue(const struct facts *facts, const struct program *pr
         return (struct host_issue){ 0, HOST_WAITS_FOR_NOTHING };
     struct host_issue issue = { instr->lane == LANE_COMPUTE ? framework->issue_kernel_ns : framework->issue_transfer_ns,
                                 framework->host_waits };
+    /* These come in a few kernels over all tensors: apex's multi_tensor_apply, PyTorch's foreach, flat buffers. */
+    if (instr->op == OP_UPDATE || instr->op == OP_NORM || instr->op == OP_ZERO)
+        issue.ns = 0;
     const struct segment *segment = instr->segment >= 0 ? &program->graph->segments[instr->segment] : NULL;
     if (framework->issue_experts_ns > 0 && segment && segment->kernel == KERNEL_DISPATCH && segment->arguments.dropless)
         issue = (struct host_issue){ framework->issue_experts_ns,
