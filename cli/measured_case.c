@@ -11,6 +11,7 @@ static const struct {
     { "A100-80GB-PCIe", "a100-pcie-80" },
     { "A100-PCIe", "a100-pcie-80" },
     { "A100-40GB", "a100-sxm-40" },
+    { "A100-SXM (DGX-A100)", "a100-sxm-40" }, /* as first sold: devices of 80 GB came in November 2020 */
     { "A100", "a100-sxm-80" },
     { "H100-96GB", "h100-grand-teton" },
     { "H100-94/95GB", "h100-grand-teton" },
