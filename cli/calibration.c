@@ -166,6 +166,7 @@ static void scale_type(struct node_type *type, int level_count, const struct cor
     device->attention_backward_efficiency *= by->speed[MECHANISM_ATTENTION];
     device->memory_efficiency *= by->speed[MECHANISM_ELEMENTWISE];
     device->link_efficiency *= by->speed[MECHANISM_LINKS];
+    device->link_pass_bytes_per_s *= by->speed[MECHANISM_LINKS];
     device->nic_efficiency *= by->speed[MECHANISM_NETWORK];
     for (int i = 0; i < level_count; i++)
         type->levels[i].efficiency *= by->speed[i > 0 ? MECHANISM_NETWORK : MECHANISM_LINKS];

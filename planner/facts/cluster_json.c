@@ -61,6 +61,9 @@ static const struct json_field device_table[] = {
       .doc = "inside a node, per device and direction" },
     { "link_efficiency", FIELD_DOUBLE, DEVICE_AT(link_efficiency), FRACTION,
       .doc = "share of it that large collectives reach" },
+    { "link_pass_bytes_per_s", FIELD_DOUBLE, DEVICE_AT(link_pass_bytes_per_s), RATE,
+      .doc = "at which what collectives move inside a node passes each device's memory, beside its links; absent: that "
+             "takes no time of its own" },
     { "link_latency_ns", FIELD_INT, DEVICE_AT(link_latency_ns), .required = true, STEP_NS,
       .doc = "of one step inside a node" },
     { "link_shared", FIELD_BOOL, DEVICE_AT(link_shared),
