@@ -388,13 +388,58 @@ static void choose_offload(struct text *fix, const struct mapping *m)
         text_printf(fix, ",layer[1-%ld].offload=activations", 2 * layers);
 }
 
+/* Adds the operators that one of Megatron-Core's recompute_modules forgets (megatron/core/transformer/
+ * transformer_config.py, and where each is checkpointed). What a module makes last nothing reads backward. */
+static bool add_module(struct text *operators, const char *name, int length)
+{
+    static const struct {
+        const char *name, *operators;
+    } modules[] = {
+        { "core_attn", "core" },
+        { "layernorm", "norm" },
+        { "mla_up_proj", "q+k+v+rope_q+join_k" },
+        { "mlp", "gate+up+act" },
+        { "moe_act", "expert_act" },
+        { "shared_experts", "shared_gate+shared_up+shared_act" },
+        { "moe", "dispatch+expert_gate+expert_up+expert_act+expert_down+shared_gate+shared_up+shared_act" },
+    };
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if ((int)strlen(modules[i].name) == length && !strncmp(modules[i].name, name, (size_t)length)) {
+            text_printf(operators, "%s%s", operators->length > 0 ? "+" : "", modules[i].operators);
+            return true;
+        }
+    return false;
+}
+
+/* Modules joined by +. */
+static bool choose_modules(struct text *fix, const char *modules)
+{
+    struct text operators = { 0 };
+    bool known = true;
+    while (known && *modules) {
+        int length = (int)strcspn(modules, "+");
+        known = add_module(&operators, modules, length);
+        modules += length + (modules[length] == '+');
+    }
+    if (known)
+        text_printf(fix, ",recompute-except=%s", operators.data);
+    text_free(&operators);
+    return known;
+}
+
 static void choose_recomputation(struct text *fix, struct mapping *m)
 {
     static const char *const choices[] = { "none", "full", "selective", NULL };
     const char *recompute = m->run->recompute;
     char words[128];
     int kind = (int)strcspn(recompute, ":");
-    if (is_one_of(recompute, choices))
+    if (begins_with(recompute, "selective:") && choose_modules(fix, recompute + kind + 1))
+        return;
+    if (begins_with(m->run->framework, "torchtitan") && !strcmp(recompute, "selective"))
+        /* all of a block again but attention and every other product, of those in the order in which it runs them
+         * (torchtitan, distributed/activation_checkpoint.py) */
+        text_add(fix, ",recompute=block,recompute-except=q+v+core+gate+down");
+    else if (is_one_of(recompute, choices))
         text_printf(fix, ",recompute=%s", recompute);
     else if (begins_with(recompute, "full:"))
         text_add(fix, ",recompute=full");

@@ -113,9 +113,12 @@ static void describe_layer(struct text *out, const struct plan *plan, const stru
             text_printf(out, " %s %d", dimensions[l->dim[a]]->name, stage->atom[a]);
     int zero = plan_zero_on(plan, stage, layer);
     text_printf(out, "  ZeRO %d  recompute %s", zero, recompute_names[l->recompute]);
+    uint64_t operators = graph_layer_operators(graph, layer);
+    if (l->excepted & operators)
+        text_printf(out, " except %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, l->excepted & operators));
     if (keeps_gathered(plan, stage, layer))
         text_printf(out, "  reshard false");
-    uint32_t replicated = zero > 0 ? l->replicate & graph_layer_operators(graph, layer) : 0;
+    uint64_t replicated = zero > 0 ? l->replicate & operators : 0;
     if (replicated)
         text_printf(out, "  replicate %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, replicated));
     if (l->offload != OFFLOAD_NONE)

@@ -6,6 +6,19 @@
 #include "planner/program/access.h"
 #include <string.h>
 
+bool device_weights_behind(const struct program *program, struct error *err)
+{
+    for (int s = 0; s < program->graph->segment_count; s++) {
+        const struct segment *segment = &program->graph->segments[s];
+        if (segment_input_reads_in(program->graph, segment) != kernel_facts[segment->kernel].input_reads_in)
+            return fail_kind(err, ERROR_INPUT,
+                             "layer %s: the plan's framework weights what experts give before their last product, and "
+                             "no device does so yet: plan with --framework cleave, or use --backend timed",
+                             program->graph->layers[segment->layer].name);
+    }
+    return true;
+}
+
 static bool check(const struct program *program, struct error *err)
 {
     enum dtype wanted = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
@@ -14,6 +27,8 @@ static bool check(const struct program *program, struct error *err)
                          "the cpu device computes in %s, found a plan in %s: plan with --dtype %s, or use "
                          "--backend timed",
                          dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
+    if (!device_weights_behind(program, err))
+        return false;
     for (int s = 0; s < program->graph->segment_count; s++)
         if (!kernel_find(program->graph->segments[s].kernel, PHASE_FORWARD))
             return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",

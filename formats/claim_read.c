@@ -203,16 +203,21 @@ static bool read_retired(const struct json *at, int *count, struct error *err)
 static bool read_space(const struct json *at, struct space *out, struct error *err)
 {
     const struct json *rules;
-    int retired = 0;
+    int retired = 0, unsaid = 0;
     for (int choice = 0; choice < CHOICE_COUNT; choice++) {
         const struct json *values;
+        if (choice == CHOICE_EXCEPT && json_type(at) == JSON_OBJECT && !json_member(at, choice_facts[choice].name)) {
+            out->range[choice] = choice_facts[choice].by_default; /* made before there was such a choice */
+            unsaid++;
+            continue;
+        }
         if (!json_require(at, choice_facts[choice].name, &values, err) ||
             !read_choice(values, (enum space_choice)choice, &out->range[choice], err))
             return false;
     }
     if (!read_retired(at, &retired, err))
         return false;
-    if (json_count(at) != CHOICE_COUNT + 1 + retired)
+    if (json_count(at) != CHOICE_COUNT + 1 - unsaid + retired)
         return json_fail(at, err, "expected %d choices, found %d", CHOICE_COUNT + 1, json_count(at) - retired);
     return json_require(at, "layers", &rules, err) && read_rules(rules, out, err);
 }

@@ -61,10 +61,10 @@ bool graph_needs_gradient(const struct graph *graph, int value)
     return graph->needs_gradient[value];
 }
 
-uint32_t graph_layer_operators(const struct graph *graph, int layer)
+uint64_t graph_layer_operators(const struct graph *graph, int layer)
 {
     const struct graph_layer *l = &graph->layers[layer];
-    uint32_t set = 0;
+    uint64_t set = 0;
     for (int i = 0; i < l->segment_count; i++)
         set |= graph->segments[l->first_segment + i].operators;
     return set;

@@ -131,7 +131,7 @@ struct kernel_arguments {
 struct segment {
     const char *name; /* "q", "core"; unique inside its layer */
     enum kernel kernel;
-    uint32_t operators; /* the set of itself, if it is one (models/operators.h); else empty */
+    uint64_t operators; /* the set of itself, if it is one (models/operators.h); else empty */
     int layer;
     int axis_count, in_count, out_count, weight_count;
     struct axis axes[MAX_AXES];
@@ -184,6 +184,7 @@ struct keeping {
     bool gathers_again;      /* what ranks gathered of a value is dropped after forward, and gathered again backward */
     bool keeps_fp8;          /* what products alone read is written, gathered and kept in fp8, where they are in fp8 */
     bool loss_copies_logits; /* the loss has an fp32 copy of the logits beside it forward */
+    bool gates_inside;       /* gates multiply what experts' last product reads: what it makes is not read backward */
     int narrow_gradients;    /* enum narrow_gradients */
 };
 
@@ -235,7 +236,7 @@ bool graph_reorder(struct graph *graph, const int *order, struct error *err);
 /* Tells whether it has parameters, shared ones included. */
 bool graph_layer_has_weights(const struct graph *graph, int layer);
 /* The set of its operators: models/operators.h. */
-uint32_t graph_layer_operators(const struct graph *graph, int layer);
+uint64_t graph_layer_operators(const struct graph *graph, int layer);
 
 /* Tells whether each layer reads the one before it, and nothing else. */
 bool graph_is_chain(const struct graph *graph);
@@ -256,6 +257,8 @@ bool graph_needs_gradient(const struct graph *graph, int value);
  * has it): half of the buckets for distances one by one, the rest in ever wider steps up to relative_distance; half of
  * all for keys behind the query where attention is not causal. */
 int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query, int64_t key);
+/* Of the inputs those that BWD_INPUT reads: the kernel's, as far as what runs the model keeps them. */
+uint8_t segment_input_reads_in(const struct graph *graph, const struct segment *segment);
 /* Floating-point operations of one phase (multiply and add are two). A causal core counts the lower triangle when the
  * query and key extents are whole. Sources stand at each kernel in models/kernel.c. */
 int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);

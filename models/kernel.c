@@ -414,6 +414,12 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     return 0;
 }
 
+uint8_t segment_input_reads_in(const struct graph *graph, const struct segment *segment)
+{
+    uint8_t reads = kernel_facts[segment->kernel].input_reads_in;
+    return segment->kernel == KERNEL_COMBINE && graph->keeping.gates_inside ? reads & (uint8_t)~IN0 : reads;
+}
+
 int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
                                  const int64_t extents[MAX_AXES])
 {

@@ -2,29 +2,30 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const operator_names[OPERATOR_COUNT + 1] = {
-#define OPERATOR(name) #name,
+const char *const operator_names[OPERATOR_NAMES + 1] = {
+#define OPERATOR(name) [OPERATOR_##name] = #name,
+#define WEIGHTLESS(name) OPERATOR(name)
 #include "models/operators.def"
 #undef OPERATOR
-    NULL
+#undef WEIGHTLESS
 };
 
-uint32_t operator_set(const char *name, int length)
+uint64_t operator_set(const char *name, int length)
 {
-    for (int i = 0; i < OPERATOR_COUNT; i++)
+    for (int i = 0; i < OPERATOR_NAMES; i++)
         if ((int)strlen(operator_names[i]) == length && strncmp(operator_names[i], name, (size_t)length) == 0)
-            return UINT32_C(1) << i;
+            return UINT64_C(1) << i;
     return 0;
 }
 
-bool operators_read(uint32_t *out, const char *text)
+bool operators_read(uint64_t *out, const char *text)
 {
     *out = 0;
     if (strcmp(text, "none") == 0)
         return true;
     for (;;) {
         int length = (int)strcspn(text, "+");
-        uint32_t one = operator_set(text, length);
+        uint64_t one = operator_set(text, length);
         if (!one || *out & one)
             return false;
         *out |= one;
@@ -34,11 +35,11 @@ bool operators_read(uint32_t *out, const char *text)
     }
 }
 
-const char *operators_text(char out[OPERATORS_TEXT_BYTES], uint32_t set)
+const char *operators_text(char out[OPERATORS_TEXT_BYTES], uint64_t set)
 {
     size_t length = 0;
     out[0] = 0;
-    for (int i = 0; i < OPERATOR_COUNT; i++)
+    for (int i = 0; i < OPERATOR_NAMES; i++)
         if (set >> i & 1)
             length += (size_t)snprintf(out + length, OPERATORS_TEXT_BYTES - length, "%s%s", length ? "+" : "",
                                        operator_names[i]);

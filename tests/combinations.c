@@ -7,6 +7,7 @@
 
 enum { LEAST_RANKS = 2, MOST_RANKS = 8, ATOM_RANKS = 2, MOST_MICROS = 4, LOSS_CHUNKS = 4 };
 enum { EVERY_OTHER = OPERATORS_ALL & 0x55555555 };
+#define EXCEPTED ((uint64_t)OPERATORS_EVERY & UINT64_C(0xcccccccccccccccc))
 enum { RANDOM_TRIES = 4000, CANDIDATES = 12 };
 enum replicas { REPLICAS_EQUAL, REPLICAS_TURNS, REPLICAS_UNEVEN, REPLICAS_COUNT };
 static const int stage_counts[] = { 1, 2, 4 };
@@ -27,6 +28,7 @@ static const struct {
     [COLUMN_OFFLOAD] = { "offload", "offload" },
     [COLUMN_RESHARD] = { "resharding", "reshard" },
     [COLUMN_REPLICATE] = { "replicated operators", "replicate" },
+    [COLUMN_EXCEPT] = { "exceptions", "recompute_except" },
     [COLUMN_STAGES] = { "stages", "stages" },
     [COLUMN_REPLICAS] = { "replicas", "replicas" },
     [COLUMN_SLICES] = { "slices", "slices" },
@@ -69,6 +71,7 @@ int row_count(enum column column)
     case COLUMN_REPLICAS:
         return REPLICAS_COUNT;
     case COLUMN_REPLICATE:
+    case COLUMN_EXCEPT:
     case COLUMN_SLICES:
     case COLUMN_BUCKETS:
     case COLUMN_PREFETCH:
@@ -111,6 +114,9 @@ void row_name(const struct combination_graphs *graphs, enum column column, int r
         break;
     case COLUMN_REPLICATE:
         snprintf(name, ROW_NAME_BYTES, row ? "operators apart" : "operators alike");
+        break;
+    case COLUMN_EXCEPT:
+        snprintf(name, ROW_NAME_BYTES, row ? "operators recomputed otherwise" : "operators recomputed alike");
         break;
     case COLUMN_STAGES:
         snprintf(name, ROW_NAME_BYTES, "%d stage%s", stage_counts[row], row > 0 ? "s" : "");
@@ -217,6 +223,7 @@ struct plan *combination_plan(const struct combination_graphs *graphs, const str
                                   .offload = row[COLUMN_OFFLOAD],
                                   .reshard = row[COLUMN_RESHARD],
                                   .replicate = row[COLUMN_REPLICATE] ? EVERY_OTHER : 0,
+                                  .excepted = row[COLUMN_EXCEPT] ? EXCEPTED : 0,
                                   .schedule = row[COLUMN_SCHEDULE],
                                   .micro = micro_batches(c),
                                   .bucket = row[COLUMN_BUCKETS] ? 4096 : 0,

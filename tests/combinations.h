@@ -17,6 +17,7 @@ enum column {
     COLUMN_OFFLOAD,   /* enum offload */
     COLUMN_RESHARD,   /* enum reshard */
     COLUMN_REPLICATE, /* none, or every other operator */
+    COLUMN_EXCEPT,    /* none, or every other operator is recomputed otherwise */
     COLUMN_STAGES,    /* 1, 2, 4 */
     COLUMN_REPLICAS,  /* equal stages, replicas that take turns, meshes that differ by stage */
     COLUMN_SLICES,    /* 1, 2 */

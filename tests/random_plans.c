@@ -49,6 +49,8 @@ static void draw_further(struct plan *plan, uint64_t seed)
         plan->layers[l].offload = (int8_t)(mix64(seed * 4099 + (uint64_t)l) % OFFLOAD_COUNT);
         plan->layers[l].reshard = (int8_t)(mix64(seed * 4111 + (uint64_t)l) % RESHARD_COUNT);
         uint64_t apart = mix64(seed * 4127 + (uint64_t)l);
+        uint64_t otherwise = mix64(seed * 4139 + (uint64_t)l);
+        plan->layers[l].excepted = otherwise % 3 ? 0 : (otherwise >> 8) & (uint64_t)OPERATORS_EVERY;
         plan->layers[l].replicate = apart % 2 ? (uint32_t)(apart >> 8) & OPERATORS_ALL : 0;
     }
 }

@@ -230,6 +230,18 @@ static inline void draw_replicates(struct random_world *w)
         w->space.recompute.count = w->space.offload.count = 1;
 }
 
+/* Of a quarter of the worlds in which nothing else was decided apart some operators recomputed otherwise; likewise. */
+static inline void draw_exceptions(struct random_world *w)
+{
+    struct random_world own = { .state = mix64(w->state + 6), .full = w->full };
+    if (w->space.reshard.count > 1 || w->space.replicate.count > 1 || world_draw(&own, 4) > 0)
+        return;
+    int64_t some = (int64_t)(mix64(own.state) & (uint64_t)OPERATORS_EVERY);
+    w->space.excepted = world_draw(&own, 3) ? (struct allowed){ 2, { 0, some } } : (struct allowed){ 1, { some } };
+    if (w->space.excepted.count > 1)
+        w->space.recompute.count = w->space.offload.count = 1;
+}
+
 /* Of half of the worlds no buckets, or others than usual, of some those as well; and of every third deferred sums;
  * likewise. */
 static inline void draw_unusual(struct random_world *w)
@@ -253,6 +265,7 @@ static inline void draw_space(struct random_world *w)
     draw_offloads(w);
     draw_reshards(w);
     draw_replicates(w);
+    draw_exceptions(w);
     if (!w->full && world_draw(w, 2))
         w->space.prefetch = draw_allowed(w, 2, 1);
     if (world_draw(w, 2))

@@ -404,6 +404,54 @@ START_TEST(gathered_inputs_are_gathered_again)
 }
 END_TEST
 
+static struct job job_except(int recompute, int excepted)
+{
+    union fixed u = fixed_none();
+    u.recompute = recompute;
+    u.excepted = excepted;
+    return job_of(NULL, NULL, u, DTYPE_BF16);
+}
+
+/* Of the 32 bytes of an element above both norms make 2 each and the activation 8. Of a block that runs again its
+ * input is kept, 2 bytes, and what is excepted: queries and what attention makes 2 each, what the first product of the
+ * feed-forward network makes 8 and the second, which is added to the block's sum again, 2; none of these is computed
+ * again. */
+START_TEST(operators_are_recomputed_apart)
+{
+    enum { NORM = 1 << OPERATOR_norm, ACT = 1 << OPERATOR_act, SOME = 1 << OPERATOR_core | 1 << OPERATOR_q };
+    enum { UP = 1 << OPERATOR_up, OUT = 1 << OPERATOR_down };
+    static const struct {
+        int recompute, excepted, bytes, again; /* of an element; calls of a block */
+    } cases[] = { { RECOMPUTE_NONE, 0, 32, 0 },
+                  { RECOMPUTE_NONE, NORM, 28, 2 },
+                  { RECOMPUTE_NONE, NORM | ACT, 20, 3 },
+                  { RECOMPUTE_NONE, OUT, 32, 0 },
+                  { RECOMPUTE_BLOCK, 0, 2, 12 },
+                  { RECOMPUTE_BLOCK, SOME, 6, 10 },
+                  { RECOMPUTE_BLOCK, SOME | UP | OUT, 16, 8 } };
+    const int64_t elements = 64 * 64, blocks = 3;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct job job = job_except(cases[i].recompute, cases[i].excepted);
+        ck_assert_int_eq(kept_bytes(&job), blocks * elements * cases[i].bytes);
+        ck_assert_int_eq(calls(&job, true), blocks * cases[i].again);
+        job_close(&job);
+    }
+}
+END_TEST
+
+/* What the experts' last product makes is not kept where gates multiply what it reads: 2 bytes for each element of
+ * the slots, 1.25 times as many as there are choices. */
+START_TEST(gates_inside_keep_no_outputs_of_experts)
+{
+    struct framework inside = framework_of(", \"gates_inside\": true");
+    struct job plain = expert_job(EXPERTS(""), NULL), job = expert_job(EXPERTS(""), &inside);
+    const int64_t blocks = 3, slots = 64 * 3 * 5 / 4, hidden = 64;
+    ck_assert_int_eq(kept_bytes(&plain) - kept_bytes(&job), blocks * slots * hidden * 2);
+    job_close(&plain);
+    job_close(&job);
+}
+END_TEST
+
 /* Of the 32 bytes of an element above, what both norms (2 each) and the activation (8) make is read by products alone:
  * half of it is kept in fp8, and their gradients stay in 16 bit. In bf16 nothing changes. */
 START_TEST(inputs_of_products_stay_in_fp8)
@@ -507,6 +555,8 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, blocks_are_recomputed_whole);
     CHECK_ADD(suite, gathered_inputs_are_gathered_again);
     CHECK_ADD(suite, inputs_of_products_stay_in_fp8);
+    CHECK_ADD(suite, operators_are_recomputed_apart);
+    CHECK_ADD(suite, gates_inside_keep_no_outputs_of_experts);
     CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
     CHECK_ADD(suite, fp8_is_of_the_products_of_blocks);
     return suite;

@@ -194,7 +194,7 @@ START_TEST(groups_of_shards_agree)
 }
 END_TEST
 
-/* ---- operators of a layer that are not sharded as it is ---- */
+/* ---- operators of a layer that are not sharded, or not computed again, as it is ---- */
 /* Any of them, beside the same as above. */
 START_TEST(operators_apart_agree)
 {
@@ -214,8 +214,10 @@ START_TEST(operators_apart_agree)
                                  .slices = n % 7 == 3 ? 2 : 1,
                                  .clip = 1 };
         struct plan *plan = tiny_plan(r.graph, &c);
-        for (int l = 0; l < plan->layer_count; l++)
+        for (int l = 0; l < plan->layer_count; l++) {
             plan->layers[l].replicate = (uint32_t)mix64((uint64_t)(n * 64 + l)) & OPERATORS_ALL;
+            plan->layers[l].excepted = n % 2 ? mix64((uint64_t)(n * 65 + l)) & (uint64_t)OPERATORS_EVERY : 0;
+        }
         check_plan(&r, plan, (uint64_t)(97000 + n));
         plan_free(plan);
     }

@@ -160,6 +160,7 @@ START_TEST(file_round_trip_random)
             plan->layers[l].slices = (int16_t)(1 + mix64(seed++) % 3);
             plan->layers[l].reshard = (int8_t)(mix64(seed++) % RESHARD_COUNT);
             plan->layers[l].replicate = (uint32_t)mix64(seed++) & OPERATORS_ALL;
+            plan->layers[l].excepted = mix64(seed++) & (uint64_t)OPERATORS_EVERY;
         }
         size_t length = 0;
         struct error err = { 0 };

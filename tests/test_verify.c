@@ -339,6 +339,7 @@ START_TEST(random_plans_are_accepted)
         layer->offload = (int8_t)(mix64(state + 1) % OFFLOAD_COUNT);
         layer->reshard = (int8_t)(mix64(state + 2) % RESHARD_COUNT);
         layer->replicate = (uint32_t)mix64(state + 3) & OPERATORS_ALL;
+        layer->excepted = mix64(state + 4) & (uint64_t)OPERATORS_EVERY;
     }
     if (plan_check(l.plan, l.graph, &err)) {
         ck_assert_msg(lower_program(&l.program, l.graph, l.plan, &err), "%d: %s", _i, err.message);

@@ -238,6 +238,7 @@ static inline struct program *tiny_lower(const struct graph *graph, const struct
 struct tiny_choice {
     int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices, offload, reshard;
     uint32_t replicate; /* operators */
+    uint64_t excepted;  /* likewise */
     double clip;
     const char *named;                        /* a schedule, instead of its number */
     int chunks, turns[4], outer[4], inner[4]; /* by stage; 0: one chunk, one replica, dp, tp */
@@ -271,6 +272,7 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
                                                .offload = (int8_t)c->offload,
                                                .reshard = (int8_t)c->reshard,
                                                .replicate = c->replicate,
+                                               .excepted = c->excepted,
                                                .slices = (int16_t)(c->slices > 0 ? c->slices : 1) };
     return plan;
 }

@@ -27,6 +27,8 @@ bool gpu_device_check(const struct program *program, struct error *err)
         return fail_kind(err, ERROR_INPUT,
                          "GPUs add up gradients in fp32, and the plan's framework does in 16 bit: "
                          "plan with --framework cleave");
+    if (!device_weights_behind(program, err))
+        return false;
     for (int s = 0; s < program->graph->segment_count; s++) {
         const struct segment *segment = &program->graph->segments[s];
         const char *layer = program->graph->layers[segment->layer].name;

@@ -29,6 +29,7 @@ static struct space thrifty(const struct space *space)
     for (int i = 0; i < s.micro.count; i++)
         least = min_i64(least, s.micro.values[i]);
     narrow(&s.recompute, RECOMPUTE_FULL);
+    narrow(&s.excepted, 0);
     narrow(&s.offload, OFFLOAD_BOTH);
     narrow(&s.reshard, RESHARD_EACH_PASS);
     narrow(&s.replicate, 0);

@@ -49,6 +49,9 @@ static const struct json_field table[] = {
           "none, they are in fp32" },
     { "loss_copies_logits", FIELD_BOOL, AT(keeping.loss_copies_logits),
       .doc = "forward the loss has a copy of the logits in fp32 beside what it keeps; absent: it has none" },
+    { "gates_inside", FIELD_BOOL, AT(keeping.gates_inside),
+      .doc = "what experts give is weighted before their last product, whose outputs are not kept then; absent: behind "
+             "it" },
     { "keeps_fp8", FIELD_BOOL, AT(keeping.keeps_fp8),
       .doc = "under fp8, what products alone read is written, gathered and kept in fp8 until backward; absent: in 16 "
              "bit" },

@@ -214,7 +214,7 @@ static void input_phase(struct backward *b)
     struct lowering *l = b->l;
     const struct kernel_facts *k = &kernel_facts[b->s->kernel];
     b->site.phase = PHASE_BACKWARD_INPUT;
-    read_values(b, k->input_reads_in, k->input_reads_out);
+    read_values(b, segment_input_reads_in(l->graph, b->s), k->input_reads_out);
     open_gradients(b);
     open_twins(b);
     open_travelling(b);

@@ -244,13 +244,22 @@ static bool stays_in_block(const struct lowering *l, int layer, int value)
     return read;
 }
 
+/* Whether the layer's mode does not hold for the segment. Where there is no block to compute again all is kept. */
+static bool is_excepted(const struct lowering *l, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    const struct plan_layer *layer = &l->plan->layers[s->layer];
+    return layer->excepted & s->operators && mode_of(l, s->layer) == (enum recompute)layer->recompute;
+}
+
 static bool forgotten(const struct lowering *l, int segment, int value)
 {
     const struct segment *s = &l->graph->segments[segment];
     enum recompute mode = mode_of(l, s->layer);
+    bool excepted = is_excepted(l, segment);
     if (value_leaves(l, value))
-        return mode == RECOMPUTE_BLOCK && stays_in_block(l, s->layer, value);
-    return mode >= RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap);
+        return !excepted && mode == RECOMPUTE_BLOCK && stays_in_block(l, s->layer, value);
+    return (mode >= RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap)) != excepted;
 }
 
 bool lower_is_put_off(const struct lowering *l, int segment)
@@ -317,6 +326,24 @@ void lower_forget_values(struct lowering *l, const struct action *action)
     }
 }
 
+/* Of a layer that runs again the first segment that does so since what it makes was forgotten; -1: none was. */
+static int first_again(const struct lowering *l, int layer)
+{
+    const struct graph_layer *own = &l->graph->layers[layer];
+    for (int i = own->first_segment; i < own->first_segment + own->segment_count; i++)
+        if (!is_excepted(l, i) && forgotten(l, i, l->graph->segments[i].out[0].id))
+            return i;
+    return -1;
+}
+
+/* Whether what the segment makes is at hand. */
+static bool lives(const struct lowering *l, int segment, int micro)
+{
+    int value = l->graph->segments[segment].out[0].id;
+    struct layout base = lower_base_layouts(l, value).forward;
+    return lower_find_version(l, false, value, micro, &base) >= 0;
+}
+
 void lower_forward_again(struct lowering *l, int layer, int micro)
 {
     const struct graph_layer *layers = l->graph->layers;
@@ -327,13 +354,12 @@ void lower_forward_again(struct lowering *l, int layer, int micro)
            lower_chunk_of(l, layers[first - 1].first_segment) == chunk)
         first--;
     for (; first <= layer && !l->failed; first++) {
-        const struct graph_layer *again = &layers[first];
-        int value = l->graph->segments[again->first_segment].out[0].id;
-        struct layout base = lower_base_layouts(l, value).forward;
-        bool made = lower_find_version(l, false, value, micro, &base) >= 0; /* with a later layer of the block */
         struct site site = { .phase = PHASE_FORWARD, .layer = first, .micro = micro, .again = true };
-        for (int i = 0; i < again->segment_count && !made; i++)
-            lower_forward_segment(l, again->first_segment + i, &site);
+        int probe = first_again(l, first), end = layers[first].first_segment + layers[first].segment_count;
+        if (probe >= 0 && !lives(l, probe, micro)) /* else with a later layer of the block */
+            for (int segment = layers[first].first_segment; segment < end; segment++)
+                if (!is_excepted(l, segment))
+                    lower_forward_segment(l, segment, &site);
     }
 }
 
@@ -355,7 +381,7 @@ static void need_backward(const struct lowering *l, bool *needed, int segment, e
         return;
     }
     if (pass == RECOMPUTED_FOR_INPUT && lower_has_input_phase(l, segment)) {
-        need(l, needed, s->in, s->in_count, k->input_reads_in);
+        need(l, needed, s->in, s->in_count, segment_input_reads_in(l->graph, s));
         need(l, needed, s->out, s->out_count, k->input_reads_out);
     }
     if (pass == RECOMPUTED_FOR_WEIGHT && lower_has_weight_phase(l, segment)) {
@@ -368,7 +394,8 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
 {
     const struct segment *s = &l->graph->segments[segment];
     uint8_t *recomputed = &l->known.recomputed[segment];
-    bool again = pass == RECOMPUTED_FOR_INPUT && recomputes_block(l, s->layer) &&
+    bool again = pass == RECOMPUTED_FOR_INPUT && recomputes_block(l, s->layer) && !is_excepted(l, segment) &&
+                 first_again(l, s->layer) >= 0 &&
                  graph_needs_gradient(l->graph, l->graph->layers[s->layer].output_value);
     for (int o = 0; o < s->out_count; o++)
         again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);

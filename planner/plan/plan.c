@@ -204,7 +204,9 @@ bool plan_split_atoms(struct plan *plan, int atom_count, const int *size)
 
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
 {
-    _Static_assert(sizeof *a == MAX_ATOMS + 4 * sizeof a->zero + sizeof a->replicate + sizeof a->slices, "no padding");
+    _Static_assert(sizeof *a ==
+                       MAX_ATOMS + 4 * sizeof a->zero + sizeof a->replicate + sizeof a->slices + sizeof a->excepted,
+                   "no padding");
     return memcmp(a, b, sizeof *a) == 0;
 }
 
@@ -363,6 +365,8 @@ uint64_t plan_hash(const struct plan *plan)
             hash = hash_i64(hash_string(hash, "reshard"), layer->reshard);
         if (layer->replicate != 0)
             hash = hash_i64(hash_string(hash, "replicate"), layer->replicate);
+        if (layer->excepted != 0)
+            hash = hash_i64(hash_string(hash, "recompute_except"), (int64_t)layer->excepted);
     }
     for (int p = 0; plan->order && p < plan->layer_count; p++)
         hash = hash_i64(hash, plan->order[p]);

@@ -68,6 +68,9 @@ struct plan_layer {
     int8_t reshard;        /* enum reshard; without shards of ZeRO-3 it has no effect */
     uint32_t replicate;    /* operators (models/operators.h) that are not sharded though the layer is */
     int slices;            /* rounds in which the layer's sliceable operators run; 1: whole */
+    uint64_t excepted;     /* operators whose outputs are kept though the layer's would be forgotten, and forgotten
+                              though they would be kept (Megatron-Core's recompute_modules; PyTorch's selective
+                              checkpoints) */
 };
 
 struct plan {

@@ -63,6 +63,8 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
         json_end_array(w);
         json_put_int(w, "zero", layer->zero);
         json_put_string(w, "recompute", recompute_names[layer->recompute]);
+        if (layer->excepted != 0)
+            json_put_string(w, "recompute_except", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, layer->excepted));
         if (layer->offload != OFFLOAD_NONE)
             json_put_string(w, "offload", offload_names[layer->offload]);
         if (layer->reshard != RESHARD_EACH_PASS)

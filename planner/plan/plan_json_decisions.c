@@ -62,12 +62,15 @@ static const struct json_field decision_fields[] = {
                  "Layers of the model's file in the order of the plan, as \"0-3,8-11,4-7,12\": a topological order of "
                  "which stages are intervals; \"layers\" below count places in it. The file's order when absent."),
     DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank, turns}]."),
-    DECISION(layers, FIELD_NODE, .required = true,
-             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, offload, reshard, replicate, slices}]."),
+    DECISION(
+        layers, FIELD_NODE, .required = true,
+        .doc =
+            "Per run of equal layers: [{layers, dims, zero, recompute, recompute_except, offload, reshard, replicate, "
+            "slices}]."),
 };
 
 struct run_fields {
-    const char *layers, *replicate;
+    const char *layers, *replicate, *excepted;
     const struct json *atoms, *dims;
     int64_t zero, slices, first_rank, turns;
     int recompute, offload;
@@ -120,6 +123,11 @@ static const struct json_field layer_fields[] = {
       .offset = offsetof(struct run_fields, recompute),
       .names = recompute_names,
       .doc = "What backward computes again." },
+    { .key = "recompute_except",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct run_fields, excepted),
+      .doc = "Operators of the layer that are kept where recompute forgets what the layer makes, and computed again "
+             "where it keeps that, as \"q+k+v\"; those that it has not got are passed over. none when absent." },
     { .key = "offload",
       .type = FIELD_ENUM,
       .offset = offsetof(struct run_fields, offload),
@@ -339,6 +347,14 @@ static bool read_dims(const struct json *dims, const struct plan *plan, struct p
     return true;
 }
 
+/* Of those that may stand there; NULL: none. */
+static bool read_operators(uint64_t *out, const struct json *at, const char *key, const char *text, int64_t possible,
+                           struct error *err)
+{
+    return !text || (operators_read(out, text) && !(*out & ~(uint64_t)possible)) ||
+           json_fail(json_member(at, key), err, "expected operators joined by +, such as q+k+v, found \"%s\"", text);
+}
+
 static bool read_layers(const struct json *layers, struct reading *r, struct error *err)
 {
     struct plan *plan = r->plan;
@@ -358,9 +374,11 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
         layer.offload = (int8_t)run.offload;
         layer.reshard = run.reshard ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
         layer.slices = (int)run.slices;
-        if (run.replicate && !operators_read(&layer.replicate, run.replicate))
-            return json_fail(json_member(at, "replicate"), err,
-                             "expected operators joined by +, such as q+k+v, found \"%s\"", run.replicate);
+        uint64_t replicate = 0;
+        if (!read_operators(&replicate, at, "replicate", run.replicate, OPERATORS_ALL, err) ||
+            !read_operators(&layer.excepted, at, "recompute_except", run.excepted, OPERATORS_EVERY, err))
+            return false;
+        layer.replicate = (uint32_t)replicate;
         for (int l = first; l < next; l++)
             plan->layers[l] = layer;
     }

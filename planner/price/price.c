@@ -435,9 +435,10 @@ static bool keep_times_of(struct price_table *table, int strategy, struct price_
     struct strategy plain = table->strategies[strategy];
     struct arena scratch = { 0 };
     struct price_table other, *from = table;
-    if (plain.layer.recompute == RECOMPUTE_NONE || part_of(key) != SAMPLE_WHOLE)
+    if ((plain.layer.recompute == RECOMPUTE_NONE && !plain.layer.excepted) || part_of(key) != SAMPLE_WHOLE)
         return true;
     plain.layer.recompute = RECOMPUTE_NONE;
+    plain.layer.excepted = 0;
     int like = price_strategy(table, &plain.layer);
     bool good = true;
     if (like < 0 || like > strategy) {

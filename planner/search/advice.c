@@ -35,6 +35,7 @@ static struct search_options narrow_options(const struct search_options *options
     narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);
     narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
+    narrow(&narrowed.space.excepted, 0);
     narrow(&narrowed.space.offload, OFFLOAD_BOTH);
     narrow(&narrowed.space.reshard, RESHARD_EACH_PASS);
     narrow(&narrowed.space.replicate, 0);

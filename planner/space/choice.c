@@ -101,14 +101,14 @@ const char *choice_value_name(char out[CHOICE_VALUE_BYTES], enum space_choice ch
     const struct choice_facts *facts = &choice_facts[choice];
     if (choice_is_number(choice) || value < facts->least || value > facts->most)
         return NULL;
-    return facts->kind == KIND_OPERATORS ? operators_text(out, (uint32_t)value) : name_at(choice, (int)value);
+    return facts->kind == KIND_OPERATORS ? operators_text(out, (uint64_t)value) : name_at(choice, (int)value);
 }
 
 bool choice_value_named(int64_t *out, enum space_choice choice, const char *name)
 {
     const struct choice_facts *facts = &choice_facts[choice];
     char text[CHOICE_VALUE_BYTES];
-    uint32_t set;
+    uint64_t set;
     if (facts->kind == KIND_FLAG || facts->kind == KIND_TRUTH) {
         bool yes = !strcmp(name, "true") || !strcmp(name, "1"), no = !strcmp(name, "false") || !strcmp(name, "0");
         *out = facts->kind == KIND_FLAG ? yes : no; /* the first of two names is "true" */
@@ -116,8 +116,8 @@ bool choice_value_named(int64_t *out, enum space_choice choice, const char *name
     }
     if (facts->kind == KIND_OPERATORS) {
         bool known = operators_read(&set, name);
-        *out = set;
-        return known;
+        *out = (int64_t)set;
+        return known && *out <= facts->most;
     }
     for (*out = facts->least; *out <= facts->most && facts->kind == KIND_NAME; ++*out) {
         const char *found = choice_value_name(text, choice, *out);

@@ -77,6 +77,8 @@ int64_t rules_layer_value(const struct plan_layer *layer, enum space_choice choi
         return layer->zero;
     case CHOICE_RECOMPUTE:
         return layer->recompute;
+    case CHOICE_EXCEPT:
+        return (int64_t)layer->excepted;
     case CHOICE_OFFLOAD:
         return layer->offload;
     case CHOICE_RESHARD:
@@ -95,6 +97,9 @@ void rules_layer_set(struct plan_layer *layer, enum space_choice choice, int64_t
         break;
     case CHOICE_RECOMPUTE:
         layer->recompute = (int8_t)value;
+        break;
+    case CHOICE_EXCEPT:
+        layer->excepted = (uint64_t)value;
         break;
     case CHOICE_OFFLOAD:
         layer->offload = (int8_t)value;
