@@ -69,7 +69,7 @@ static const struct {
                    { "Megatron-LM", ANSWER_NONE, "megatron-lm-te", NULL },
                    { "NeMo Megatron", ANSWER_NO, "megatron-lm", NULL },
                    { "NeMo", ANSWER_NONE, "megatron-core", NULL },
-                   { "Megatron-Core", ANSWER_NO, "megatron-lm", NULL },
+                   { "Megatron-Core", ANSWER_NO, "megatron-lm-unfused", NULL },
                    { "Megatron-Core (Megatron-Bridge", ANSWER_NONE, "megatron-core", NULL },
                    { "Megatron-Core", ANSWER_NONE, "megatron-lm-te", NULL },
                    { "DeepSpeed", ANSWER_NONE, "deepspeed", NULL },
@@ -471,6 +471,8 @@ static bool choose(struct measured_case *out, struct mapping *m)
         text_printf(&fix, ",cp=%lld,cp-by=cp-ring", (long long)run->cp);
     if (experts)
         text_printf(&fix, ",ep=%lld", (long long)run->ep);
+    if (says(run, "multi_dist_optimizer_instances") && run->dp % 4 == 0) /* Megatron-LM's tests have two */
+        text_printf(&fix, ",hsdp=%lld", (long long)run->dp / 2);
     if (experts && run->etp != BLANK && run->etp != run->tp)
         stand_in(m, "etp as tp");
     if (experts && run->etp == BLANK && tensor)

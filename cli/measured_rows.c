@@ -92,6 +92,13 @@ static int64_t beside_bytes(const struct facts *facts, const struct measured_run
     return strstr(run->mem_kind, "nvidia-smi") ? all : facts_buffers_bytes(facts);
 }
 
+/* Of the fullest stage, or of the one whose memory was measured. */
+static int64_t measured_peak_bytes(const struct prediction *prediction, const struct measured_run *run)
+{
+    bool last = !strcmp(run->mem_kind, MEASURED_ON_LAST_RANK);
+    return last ? prediction->peak_bytes[prediction->stage_count - 1] : estimate_peak_bytes(prediction);
+}
+
 bool measured_row_price(struct row_price *out, struct measured_rows *m, const struct validated_row *row,
                         const struct calibration *trial, struct error *err)
 {
@@ -119,7 +126,8 @@ bool measured_row_price(struct row_price *out, struct measured_rows *m, const st
            given_estimate(&estimate, &in, plan, err);
     if (good)
         *out = (struct row_price){ estimate->prediction.step_ns,
-                                   estimate_peak_bytes(&estimate->prediction) + beside_bytes(&in.facts, &row->run),
+                                   measured_peak_bytes(&estimate->prediction, &row->run) +
+                                       beside_bytes(&in.facts, &row->run),
                                    estimate->prediction.fits };
     estimate_free(estimate);
     plan_free(plan);

@@ -18,6 +18,8 @@ struct measured_run {
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gib;
 };
 
+#define MEASURED_ON_LAST_RANK "allocated on the last rank" /* a mem_kind */
+
 /* The index-th table of columns that rows may have, and its name; NULL past the last. For `cleave schema`. */
 const char *measured_format(int index, const struct json_field **fields, size_t *count);
 /**

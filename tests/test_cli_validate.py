@@ -38,6 +38,7 @@ ASKED = {
 }
 # What is measured beside tensors: DeepSpeed's buckets; by nvidia-smi all that plans have to leave free, too.
 BESIDE = {"gpt-zero": 2 * 10**9, "bloom-omni": 3 * 2**30}
+WORKSPACES = {"megatron-lm-te": 2**26, "megatron-lm-unfused": 2**26}  # of products, by framework
 SKIPPED = {
     "gpt-cards": "no device RTX-5090-32GB in the catalogue", "gpt-bad": "quality check or BAD", "gpt-unmeasured": "row lacks a measurement",
     "llama-odd": "estimate refused: plan: schedule interleaved: expected the micro-batches to be a multiple of the 2 stages, found 5; the "
@@ -101,7 +102,8 @@ def predictions(folder):
             check(f"{name} is refused by estimate", answer.returncode == 2 and "error: " + SKIPPED[name].removeprefix("estimate refused: ") in answer.stderr, answer)
             continue
         predicted = json.loads(answer.stdout)["predicted"]
-        peak = max(predicted["peak_bytes"]) + BESIDE.get(name, 0)
+        stages = predicted["peak_bytes"]
+        peak = (stages[-1] if "test" in given[name] else max(stages)) + BESIDE.get(name, WORKSPACES.get(value["--framework"], 0))
         check(f"{name} as estimate has it", predicted["step_s"] == rows[name]["predicted_step_s"] == float(told[name]["predicted_step_s"]) and
               peak == rows[name]["predicted_peak_bytes"] == int(told[name]["predicted_peak_bytes"]) and predicted["fits"] == rows[name]["fits"], answer)
     sums(report, rows, given)
@@ -205,6 +207,29 @@ def experts_of_megatron(folder):
                   for layer in part.get("layers", ()) if layer["kind"] == "moe"))
 
 
+def attention_of_megatron(folder):
+    """Attention that is not fused: of the local implementation, and of functional tests that ask for it. Theirs is the last stage's memory, and of GPUs a node's where the name says so."""
+    table, out = folder / "golden.csv", folder / "golden_out.csv"
+    plain, cases = rows_of(GOLDEN)[0], [("gpt3_mcore_te_tp2_pp2", "regular", "transformer_engine", 1, "unfused"), ("gpt3_mcore_te_tp2_pp2", "ckpt-resume", "transformer_engine", 1, "te"),
+                                        ("gpt3_mcore_te_tp2_pp2_resume_torch", "regular", "transformer_engine", 1, "te"), ("gpt3_mcore_te_tp2_pp2", "regular", "transformer_engine", 2, "te"),
+                                        ("gpt3_mcore_te_tp2_pp2_cross_entropy_loss_fusion", "regular", "transformer_engine", 1, "te"), ("gpt3_mcore_tp2_pp2", "ckpt-resume", "local", 1, "unfused"),
+                                        ("gpt3_mcore_te_tp2_pp2_1node", "ckpt-resume", "transformer_engine", 1, "te"), ("gpt3_mcore_te_tp2_pp2_multi_dist_optimizer_instances", "ckpt-resume", "transformer_engine", 1, "te")]
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*plain, "test_type", "impl"])
+        writer.writeheader()
+        for i, (test, kind, impl, context, _) in enumerate(cases):
+            writer.writerow({**plain, "id": f"g-{i}", "test": f"gpt/{test}", "test_type": kind, "impl": impl, "cp": context, "gpus_per_node": 8, "n_gpus": 16})
+    result = run("validate", table, "-o", out)
+    check("validate", result.returncode == 0, result)
+    for (test, kind, impl, context, framework), row in zip(cases, rows_of(out)):
+        words = shlex.split(row["command"])
+        value = dict(zip(words[3::2], words[4::2]))
+        fix = dict(pair.split("=") for pair in value["--fix"].split(","))
+        node = "1node" in test
+        check(f"{test}, {kind}, {impl}, cp {context}", value["--framework"] == f"megatron-lm-{framework}" and not row["skipped"] and
+              int(fix["dp"]) == (8 if node else 16) // 4 // context and fix.get("hsdp") == ("2" if "instances" in test else None), row)
+
+
 def by_column(folder):
     """Errors by other columns, of the table or of the file alone."""
     for column, groups in (("framework", {"Megatron-DeepSpeed", "DeepSpeed ZeRO-3", "Megatron-Core", "torchtitan FSDP2"}), ("n_gpus", {"4", "8", "12", "16", "144"}),
@@ -270,4 +295,4 @@ def refused(folder):
     expect("nowhere to write", 1, "x.csv: cannot write", "validate", RUNS, "-o", folder / "none" / "x.csv")
 
 
-main(predictions, devices, experts_of_megatron, by_column, refused)
+main(predictions, devices, experts_of_megatron, attention_of_megatron, by_column, refused)

@@ -97,6 +97,9 @@ static bool build(struct plan **out, const struct config *config, struct workben
 {
     const struct price_table *table = NULL;
     int count = space_strategies(bench->space, &config->mesh, NULL);
+    if (count == 0)
+        return fail(err, "plan: no strategy of a layer on this mesh is as zero and hsdp ask: hsdp is a number of "
+                         "data-parallel ranks, at least 2, that share out a layer's shards");
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     int *pick = arena_alloc(&bench->arena, (size_t)bench->graph->layer_count, sizeof *pick);
     struct plan *plan = assemble_config(bench->space, config, bench->graph);
