@@ -265,8 +265,9 @@ static int64_t vocabulary_of(const char *words)
     return BLANK;
 }
 
-/* Tests that hold the losses of one run against stored ones ask Transformer Engine for attention that is not fused, where
- * ranks do not share sequences and the loss is not fused either (tests/functional_tests/test_cases, model_config.yaml). */
+/* Tests that hold the losses of one run against stored ones ask Transformer Engine for attention that is not fused,
+ * where ranks do not share sequences and the loss is not fused either (tests/functional_tests/test_cases,
+ * model_config.yaml). */
 static bool asks_for_unfused(const struct golden_run *g)
 {
     return !strcmp(g->test_type, "regular") && g->run.cp <= 1 && strstr(g->test, "gpt3_mcore_te_") &&

@@ -184,8 +184,9 @@ struct keeping {
     bool gathers_again;      /* what ranks gathered of a value is dropped after forward, and gathered again backward */
     bool keeps_fp8;          /* what products alone read is written, gathered and kept in fp8, where they are in fp8 */
     bool loss_copies_logits; /* the loss has an fp32 copy of the logits beside it forward */
-    bool gates_inside;       /* gates multiply what experts' last product reads: what it makes is not read backward */
-    int narrow_gradients;    /* enum narrow_gradients */
+    int64_t loss_backward_copies; /* and so many while it goes backward */
+    bool gates_inside;    /* gates multiply what experts' last product reads: what it makes is not read backward */
+    int narrow_gradients; /* enum narrow_gradients */
 };
 
 struct graph {

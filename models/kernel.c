@@ -423,9 +423,14 @@ uint8_t segment_input_reads_in(const struct graph *graph, const struct segment *
 int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
                                  const int64_t extents[MAX_AXES])
 {
-    if (segment->kernel == KERNEL_SUM_EXP && phase == PHASE_FORWARD && graph && graph->keeping.loss_copies_logits)
-        return product(product(tag_extent(segment, extents, TAG_BATCH), tag_extent(segment, extents, TAG_SEQUENCE)),
-                       tag_extent(segment, extents, TAG_VOCAB));
+    int64_t copies = !graph || segment->kernel != KERNEL_SUM_EXP ? 0
+                     : phase == PHASE_FORWARD                    ? graph->keeping.loss_copies_logits
+                     : phase == PHASE_BACKWARD_INPUT             ? graph->keeping.loss_backward_copies
+                                                                 : 0;
+    if (copies > 0)
+        return product(copies, product(product(tag_extent(segment, extents, TAG_BATCH),
+                                               tag_extent(segment, extents, TAG_SEQUENCE)),
+                                       tag_extent(segment, extents, TAG_VOCAB)));
     if (segment->kernel == KERNEL_ROUTE && phase == PHASE_BACKWARD_INPUT) /* per expert: probability, its slope */
         return product(2, tag_extent(segment, extents, TAG_ROUTE));
     if (segment->kernel == KERNEL_CONV && phase <= PHASE_BACKWARD_WEIGHT) { /* windows as rows of a matrix */

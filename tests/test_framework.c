@@ -487,13 +487,13 @@ static int64_t gradient_bytes(const struct job *job)
     return bytes;
 }
 
-/* Accumulators are half as wide, and the loss has 4 bytes more for each logit while it runs; what the framework holds
- * is not available. */
+/* Accumulators are half as wide, and the loss has 4 bytes more for each logit and copy while it runs; what the
+ * framework holds is not available. */
 START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
 {
     struct framework narrow = framework_of(", \"narrow_gradients\": \"all\", \"loss_copies_logits\": true, "
                                            "\"buffers_bytes\": 1000000"),
-                     fp16 = framework_of(", \"narrow_gradients\": \"fp16\"");
+                     fp16 = framework_of(", \"narrow_gradients\": \"fp16\", \"loss_backward_copies\": 2");
     struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
                all = job_open(&narrow, 1, RECOMPUTE_NONE, DTYPE_BF16),
                some = job_open(&fp16, 1, RECOMPUTE_NONE, DTYPE_BF16);
@@ -505,6 +505,7 @@ START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
     ck_assert_int_eq(graph_gradient_bytes(all.graph, DTYPE_FP32), 4);
     ck_assert_int_lt(plain.program->stages[0].scratch_bytes, 4 * logits);
     ck_assert_int_eq(all.program->stages[0].scratch_bytes, 4 * logits);
+    ck_assert_int_eq(some.program->stages[0].scratch_bytes, 2 * 4 * logits);
     ck_assert_int_eq(facts_available_bytes(&all.world.facts, 0) + 1000000,
                      facts_available_bytes(&plain.world.facts, 0));
     job_close(&plain);
