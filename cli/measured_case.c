@@ -374,7 +374,8 @@ static bool choose_dtype(struct measured_case *out, struct mapping *m)
     const char *dtype = m->run->dtype;
     if (!strcmp(dtype, "tf32"))
         return fail(m->why, "dtype tf32");
-    out->dtype = is_one_of(dtype, fp8) ? "fp8" : *dtype ? dtype : begins_with(m->device, "v100") ? "fp16" : "bf16";
+    bool half = begins_with(m->device, "v100") || begins_with(m->run->framework, "Megatron-DeepSpeed");
+    out->dtype = is_one_of(dtype, fp8) ? "fp8" : *dtype ? dtype : half ? "fp16" : "bf16";
     return true;
 }
 

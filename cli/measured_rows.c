@@ -84,12 +84,13 @@ bool measured_rows_read(struct measured_rows *m, const char *path, struct error 
 
 /* ---- predicting ---- */
 
-/* What was measured beside tensors: what the framework holds, and where nvidia-smi was asked the context and libraries,
- * for which the reserve is. */
+/* What was measured beside tensors: what the framework holds, and where nvidia-smi was asked, or nothing but whole GB
+ * is printed, the context and libraries, for which the reserve is. */
 static int64_t beside_bytes(const struct facts *facts, const struct measured_run *run)
 {
     int64_t all = facts->cluster->types[0].device.memory_bytes - facts_available_bytes(facts, 0);
-    return strstr(run->mem_kind, "nvidia-smi") ? all : facts_buffers_bytes(facts);
+    bool device = strstr(run->mem_kind, "nvidia-smi") || !strncmp(run->mem_kind, "GB as printed", 13);
+    return device ? all : facts_buffers_bytes(facts);
 }
 
 /* Of the fullest stage, or of the one whose memory was measured. */

@@ -187,6 +187,9 @@ struct keeping {
     int64_t loss_backward_copies; /* and so many while it goes backward */
     bool gates_inside;    /* gates multiply what experts' last product reads: what it makes is not read backward */
     int narrow_gradients; /* enum narrow_gradients */
+    /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each
+     * element of a shard of state the copies of gradients that a step makes. */
+    int64_t bf16_gradient_bytes, fp16_step_bytes;
 };
 
 struct graph {

@@ -1,6 +1,7 @@
 #include "planner/layout/contents.h"
 #include "base/num.h"
 #include "models/model.h"
+#include "planner/layout/layout.h"
 #include "planner/layout/lives.h"
 #include "planner/program/access.h"
 #include <stdlib.h>
@@ -146,7 +147,8 @@ static void fill(struct stage_memory *out, const struct program *program, int st
         if (buffer->host || (!buffer->persistent && (moment < life.since || moment > life.held)))
             continue;
         out->bytes[kind_of(program, buffer, gathered[b])] += taken_bytes(buffer);
-        sum += taken_bytes(buffer);
+        out->bytes[MEMORY_GRADIENTS] += layout_copy_bytes(program, buffer);
+        sum += taken_bytes(buffer) + layout_copy_bytes(program, buffer);
         out->in_flight += count_micro(buffer, seen);
     }
     out->bytes[MEMORY_GAPS] = list->arena_bytes - sum;

@@ -68,6 +68,26 @@ static bool stack_persistent(struct program *program, int stage, bool host, cons
     return true;
 }
 
+int64_t layout_copy_bytes(const struct program *program, const struct buffer *buffer)
+{
+    const struct keeping *keeping = &program->graph->keeping;
+    enum dtype dtype = program->plan->dtype;
+    bool weight = buffer->kind == BUFFER_WEIGHT && dtype == DTYPE_BF16,
+         state = buffer->kind == BUFFER_STATE && dtype == DTYPE_FP16;
+    if (!buffer->persistent || buffer->host || !(weight || state) || program->graph->weights[buffer->id].frozen)
+        return 0;
+    return buffer->bytes / buffer->element_bytes * (weight ? keeping->bf16_gradient_bytes : keeping->fp16_step_bytes);
+}
+
+/* They lie behind what is persistent. */
+static bool add_copies(const struct program *program, int stage, const struct by_stage *by_stage, int64_t *top)
+{
+    int64_t sum = 0;
+    for (int k = by_stage->first[stage]; k < by_stage->first[stage + 1]; k++)
+        sum += layout_copy_bytes(program, &program->buffers[by_stage->buffer[k]]);
+    return add_i64(top, *top, round_up(sum, ARENA_ALIGNMENT_BYTES));
+}
+
 int64_t layout_scratch_elements(const struct program *program, int stage, const struct instr *instr)
 {
     int64_t extents[MAX_AXES];
@@ -242,10 +262,11 @@ static bool place_stage(struct program *program, int stage, struct lifetimes *t,
     if (!stack_persistent(program, stage, false, &t->by_stage, &top, err))
         return false;
     list->persistent_bytes = top;
+    bool fits = add_copies(program, stage, &t->by_stage, &top);
     list->scratch_offset = top;
     if (!scratch_of(program, stage, t->asked, &list->scratch_bytes, err))
         return false;
-    if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
+    if (!fits || !add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
         !place_temporaries(program, stage, false, t, top, &total, &live, err) ||
         !add_i64(&list->arena_bytes, top, total) || !add_i64(&list->good_bytes, top, place_good_bytes(live)))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);

@@ -34,6 +34,8 @@ bool layout_bound_bytes(struct program *program, struct error *err);
 /* The waits alone, and more than any layout makes: as if every buffer took over bytes of all that were given away
  * before. The lifetimes must be split. Such a step takes no less time than with any layout. */
 bool layout_wait_for_bytes(struct program *program, struct error *err);
+/* What is kept beside a buffer of weights or state as the framework does it (struct keeping): copies of gradients. */
+int64_t layout_copy_bytes(const struct program *program, const struct buffer *buffer);
 /* Elements of workspace that one COMPUTE needs. */
 int64_t layout_scratch_elements(const struct program *program, int stage, const struct instr *instr);
 #endif
