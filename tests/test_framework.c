@@ -515,16 +515,19 @@ START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
 END_TEST
 
 /* A step's copies take 6 bytes for each element of the shards of state under fp16, gradients in 16 bit 2 for each
- * element of a weight under bf16; nothing else moves. */
+ * element of a weight under bf16, without ZeRO nothing; nothing else moves. */
 START_TEST(copies_of_gradients_are_kept)
 {
     struct framework copies = framework_of(", \"fp16_step_bytes\": 6, \"bf16_gradient_bytes\": 2");
-    static const enum dtype dtypes[] = { DTYPE_FP16, DTYPE_BF16, DTYPE_FP32 };
-    for (int i = 0; i < 3; i++) {
-        struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, dtypes[i]),
-                   job = job_open(&copies, 1, RECOMPUTE_NONE, dtypes[i]);
+    static const enum dtype dtypes[] = { DTYPE_FP16, DTYPE_BF16, DTYPE_FP32, DTYPE_FP16 };
+    const int64_t ranks = 2;
+    for (int i = 0; i < 4; i++) {
+        union fixed u = fixed_none();
+        u.stages = 1;
+        u.zero = i < 3;
+        struct job plain = job_of(NULL, NULL, u, dtypes[i]), job = job_of(NULL, &copies, u, dtypes[i]);
         const int64_t elements = graph_parameter_count(job.graph), slack = job.program->buffer_count * 64;
-        int64_t expected = i == 0 ? 6 * elements : i == 1 ? 2 * elements : 0;
+        int64_t expected = i == 0 ? 6 * elements / ranks : i == 1 ? 2 * elements : 0;
         int64_t more = job.program->stages[0].arena_bytes - plain.program->stages[0].arena_bytes;
         ck_assert_int_ge(more, expected);
         ck_assert_int_le(more, expected + (i < 2 ? slack : 0));

@@ -48,9 +48,11 @@ static const struct json_field table[] = {
           "in which dtypes gradients of weights are added up and reduced in 16 bit: fp16, or all narrow ones; absent: "
           "none, they are in fp32" },
     { "bf16_gradient_bytes", FIELD_INT, AT(keeping.bf16_gradient_bytes), .min = 0, .max = 8,
-      .doc = "under bf16, kept for each element of a weight beside the accumulator of its gradient; absent: nothing" },
+      .doc = "under bf16, kept by ZeRO for each element of a weight beside the accumulator of its gradient; absent: "
+             "nothing" },
     { "fp16_step_bytes", FIELD_INT, AT(keeping.fp16_step_bytes), .min = 0, .max = 16,
-      .doc = "under fp16, copies of gradients that a step makes for each element of a rank's shard of the optimizer's "
+      .doc = "under fp16, copies of gradients that ZeRO's step makes for each element of a rank's shard of the "
+             "optimizer's "
              "state; absent: none" },
     { "loss_copies_logits", FIELD_BOOL, AT(keeping.loss_copies_logits),
       .doc = "forward the loss has a copy of the logits in fp32 beside what it keeps; absent: it has none" },

@@ -68,15 +68,29 @@ static bool stack_persistent(struct program *program, int stage, bool host, cons
     return true;
 }
 
+/* Of the first layer that has it. */
+static int zero_of_weight(const struct program *program, int weight)
+{
+    for (int i = 0; i < program->graph->segment_count; i++) {
+        const struct segment *segment = &program->graph->segments[i];
+        for (int w = 0; w < segment->weight_count; w++)
+            if (segment->weight[w].id == weight)
+                return plan_layer_zero_of(&program->plan->layers[segment->layer], segment);
+    }
+    return 0;
+}
+
 int64_t layout_copy_bytes(const struct program *program, const struct buffer *buffer)
 {
     const struct keeping *keeping = &program->graph->keeping;
     enum dtype dtype = program->plan->dtype;
-    bool weight = buffer->kind == BUFFER_WEIGHT && dtype == DTYPE_BF16,
-         state = buffer->kind == BUFFER_STATE && dtype == DTYPE_FP16;
-    if (!buffer->persistent || buffer->host || !(weight || state) || program->graph->weights[buffer->id].frozen)
+    int64_t each = buffer->kind == BUFFER_WEIGHT && dtype == DTYPE_BF16  ? keeping->bf16_gradient_bytes
+                   : buffer->kind == BUFFER_STATE && dtype == DTYPE_FP16 ? keeping->fp16_step_bytes
+                                                                         : 0;
+    if (each == 0 || !buffer->persistent || buffer->host || program->graph->weights[buffer->id].frozen ||
+        zero_of_weight(program, buffer->id) == 0)
         return 0;
-    return buffer->bytes / buffer->element_bytes * (weight ? keeping->bf16_gradient_bytes : keeping->fp16_step_bytes);
+    return buffer_holds(buffer) * each;
 }
 
 /* They lie behind what is persistent. */
