@@ -18,6 +18,8 @@ bool given_plan(struct plan **out, struct inputs *in, struct search_options *opt
 {
     struct space *space = &options->space;
     space_as_run(said, in);
+    if (said->bucket_bytes.count == 0)
+        space_usual_bucket(said, in);
     if (cuts && !stage_cuts_restrict(cuts, said, err))
         return false;
     if (said->schedule.count == 0 && said->chunks.values[0] > 1) /* chunks want the schedule that runs several */

@@ -250,6 +250,12 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
     return (!o->schedule || restrict_schedules(out, o->schedule, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
 
+void space_usual_bucket(struct space *space, const struct inputs *in)
+{
+    if (in->facts.framework && in->facts.framework->bucket_bytes > 0)
+        space_set_bucket_bytes(space, in->facts.framework->bucket_bytes);
+}
+
 void space_as_run(struct space *space, const struct inputs *in)
 {
     if (in->facts.framework && in->facts.framework->recomputes_blocks)
@@ -270,6 +276,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
         !inputs_correct(in, err) || !dtype_of(in, o->dtype, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
+    space_usual_bucket(out, in);
     if (!space_apply(in, out, o, err))
         return false;
     space_as_run(out, in);

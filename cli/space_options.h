@@ -56,6 +56,8 @@ struct space_options {
 /* Reads cluster, profiles and the model, and fills the space. */
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *options,
                   struct error *err);
+/* The framework's bucket, where it has one of its own; what the user says goes over it. */
+void space_usual_bucket(struct space *space, const struct inputs *in);
 /* Choices as the framework understands them, if one runs the plan. */
 void space_as_run(struct space *space, const struct inputs *in);
 /* The part of it that does not name inputs: reserve and restrictions, on inputs that were read and a space that was

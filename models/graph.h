@@ -181,9 +181,10 @@ struct graph_layer {
 enum narrow_gradients { NARROW_NONE, NARROW_FP16, NARROW_ALL };
 /* What a framework keeps otherwise than cleave. */
 struct keeping {
-    bool gathers_again;      /* what ranks gathered of a value is dropped after forward, and gathered again backward */
-    bool keeps_fp8;          /* what products alone read is written, gathered and kept in fp8, where they are in fp8 */
-    bool loss_copies_logits; /* the loss has an fp32 copy of the logits beside it forward */
+    bool gathers_again; /* what ranks gathered of a value is dropped after forward, and gathered again backward */
+    bool keeps_fp8;     /* what products alone read is written, gathered and kept in fp8, where they are in fp8 */
+    bool repeats_what_is_read;    /* of a block that is computed again, only what its backward pass reads */
+    bool loss_copies_logits;      /* the loss has an fp32 copy of the logits beside it forward */
     int64_t loss_backward_copies; /* and so many while it goes backward */
     bool gates_inside;    /* gates multiply what experts' last product reads: what it makes is not read backward */
     int narrow_gradients; /* enum narrow_gradients */

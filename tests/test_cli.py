@@ -706,6 +706,9 @@ def frameworks(folder):
     estimate = ["estimate", *words, "--recompute", "full", "-o", folder / "full.json"]
     run(*estimate, "--framework", "megatron-lm")
     check("full is of blocks there", {layer["recompute"] for layer in json.loads((folder / "full.json").read_text())["decisions"]["layers"]} == {"block"})
+    fsdp = run(*estimate, "--framework", "torchtitan").stdout
+    check("a framework's bucket is the usual one", "gradient buckets of 1.00 TiB" in fsdp, fsdp)
+    expect("what is asked for goes over it", 0, "gradient buckets of 4.00 MiB", *estimate, "--framework", "torchtitan", "--fix", "bucket=4MiB")
     expect("no such framework", 2, "framework 'megatron-x': neither a file nor a framework of the catalogue; did you mean megatron-lm|which has: .*megatron-lm",
            "estimate", *words, "--framework", "megatron-x")
     bad = folder / "bad.json"

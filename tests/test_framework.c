@@ -349,6 +349,21 @@ START_TEST(blocks_are_recomputed_whole)
 }
 END_TEST
 
+/* A forward pass that stops once all is there that is read backward: of each of the three blocks the last product and
+ * the sum behind it are not computed again. */
+START_TEST(recomputation_stops_at_what_is_read)
+{
+    struct framework stops = framework_of(", \"repeats_what_is_read\": true");
+    struct job job = job_open(&stops, 1, RECOMPUTE_BLOCK, DTYPE_BF16),
+               whole = job_open(NULL, 1, RECOMPUTE_BLOCK, DTYPE_BF16);
+    ck_assert_int_eq(calls(&job, false), calls(&whole, false));
+    ck_assert_int_eq(calls(&job, true), calls(&whole, true) - 3 * 2);
+    ck_assert_int_lt(step_ns(&job, NULL), step_ns(&whole, NULL));
+    job_close(&job);
+    job_close(&whole);
+}
+END_TEST
+
 /* Bytes of 16-bit values that lie between both passes of the first micro-batch for the backward pass of blocks. */
 static int64_t kept_bytes(const struct job *job)
 {
@@ -567,6 +582,88 @@ START_TEST(fp8_is_of_the_products_of_blocks)
 }
 END_TEST
 
+/* Of a product of (b, t, h) with (h, f): bytes of b t h, h f and b t f elements over the memory's rate, 1 byte a ns. */
+START_TEST(operands_are_converted_as_the_framework_does)
+{
+    struct framework casts = framework_of(", \"cast_input_forward_bytes\": 5, \"cast_weight_forward_bytes\": 7, "
+                                          "\"cast_weight_backward_bytes\": 2, \"cast_input_backward_bytes\": 3, "
+                                          "\"cast_gradient_bytes\": 6"),
+                     none = framework_of(", \"cast_gradient_bytes\": 0");
+    struct job job = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    struct device_type *device = &job.world.cluster->types[0].device;
+    device->matmul_flops_per_s[DTYPE_FP8] = device->matmul_flops_per_s[DTYPE_BF16] = 1e12;
+    device->memory_bytes_per_s = 1e9;
+    device->memory_efficiency = 1;
+    const struct segment *product = NULL;
+    for (int i = 0; i < job.graph->segment_count; i++)
+        if (job.graph->segments[i].kernel == KERNEL_MATMUL &&
+            job.graph->layers[job.graph->segments[i].layer].block >= 0)
+            product = &job.graph->segments[i];
+    ck_assert_ptr_nonnull(product);
+    int64_t extents[MAX_AXES], input = 1, weight = 1, output = 1;
+    for (int a = 0; a < product->axis_count; a++) {
+        extents[a] = product->axes[a].size;
+        for (int d = 0; d < MAX_DIMS; d++) {
+            input *= product->in[0].axis[d] == a ? extents[a] : 1;
+            weight *= product->weight[0].axis[d] == a ? extents[a] : 1;
+            output *= product->out[0].axis[d] == a ? extents[a] : 1;
+        }
+    }
+    const struct framework *by[] = { &casts, &none, NULL };
+    int64_t ns[3][PHASE_COUNT];
+    for (int k = 0; k < 3; k++)
+        for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
+            job.world.facts.framework = by[k];
+            ns[k][phase] = cost_compute(&job.world.facts, 0, product, (enum phase)phase, DTYPE_FP8, extents, 1000).ns;
+        }
+    ck_assert_int_eq(ns[0][PHASE_FORWARD] - ns[1][PHASE_FORWARD], 5 * input + 7 * weight);
+    ck_assert_int_eq(ns[0][PHASE_BACKWARD_INPUT] - ns[1][PHASE_BACKWARD_INPUT], 6 * output + 2 * weight);
+    ck_assert_int_eq(ns[0][PHASE_BACKWARD_WEIGHT] - ns[1][PHASE_BACKWARD_WEIGHT], 3 * input);
+    ck_assert_int_eq(ns[2][PHASE_FORWARD], ns[1][PHASE_FORWARD]);
+    ck_assert_int_eq(ns[2][PHASE_BACKWARD_INPUT] - ns[1][PHASE_BACKWARD_INPUT], 4 * output);
+    ck_assert_int_eq(ns[2][PHASE_BACKWARD_WEIGHT], ns[1][PHASE_BACKWARD_WEIGHT]);
+    job_close(&job);
+}
+END_TEST
+
+/* The slow-downs are the framework's; attention stays below the share of the peak and below the rate, whichever is
+ * less. */
+START_TEST(rates_are_those_of_the_framework)
+{
+    struct framework slow = framework_of(", \"compute_beside_transfers\": 2, \"transfers_beside_compute\": 1.5"),
+                     share = framework_of(", \"attention_efficiency\": 0.2, \"attention_flops_per_s\": 3e9"),
+                     both = framework_of(", \"attention_efficiency\": 0.2, \"attention_flops_per_s\": 1e9");
+    struct job job = job_open(&slow, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    struct durations durations;
+    struct error err = { 0 };
+    double compute, communication;
+    ck_assert(durations_open(&durations, &job.world.facts, job.program, &err));
+    durations.slow_down(durations.self, job.program, 0, &compute, &communication);
+    ck_assert_double_eq(compute, 2);
+    ck_assert_double_eq(communication, 1.5);
+    durations_close(&durations);
+    struct device_type *device = &job.world.cluster->types[0].device;
+    device->matmul_flops_per_s[DTYPE_BF16] = 1e10;
+    device->attention_forward_efficiency = 0.5;
+    int seen = 0;
+    for (int i = 0; i < job.program->stages[0].instr_count; i++) {
+        const struct instr *instr = &job.program->stages[0].instrs[i];
+        if (instr->op != OP_COMPUTE || instr->phase != PHASE_FORWARD ||
+            job.graph->segments[instr->segment].kernel != KERNEL_ATTENTION)
+            continue;
+        job.world.facts.framework = NULL;
+        double best = (double)cost_instr_ns(&job.world.facts, job.program, 0, instr);
+        job.world.facts.framework = &share;
+        ck_assert_double_eq_tol((double)cost_instr_ns(&job.world.facts, job.program, 0, instr), best * 5 / 2, 3);
+        job.world.facts.framework = &both;
+        ck_assert_double_eq_tol((double)cost_instr_ns(&job.world.facts, job.program, 0, instr), best * 5, 3);
+        seen++;
+    }
+    ck_assert_int_gt(seen, 0);
+    job_close(&job);
+}
+END_TEST
+
 static Suite *framework_suite(void)
 {
     Suite *suite = suite_create("framework");
@@ -578,6 +675,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, files_take_numbers_of_another);
     CHECK_ADD(suite, scores_and_probabilities_are_kept);
     CHECK_ADD(suite, blocks_are_recomputed_whole);
+    CHECK_ADD(suite, recomputation_stops_at_what_is_read);
     CHECK_ADD(suite, gathered_inputs_are_gathered_again);
     CHECK_ADD(suite, inputs_of_products_stay_in_fp8);
     CHECK_ADD(suite, operators_are_recomputed_apart);
@@ -585,6 +683,8 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
     CHECK_ADD(suite, copies_of_gradients_are_kept);
     CHECK_ADD(suite, fp8_is_of_the_products_of_blocks);
+    CHECK_ADD(suite, operands_are_converted_as_the_framework_does);
+    CHECK_ADD(suite, rates_are_those_of_the_framework);
     return suite;
 }
 

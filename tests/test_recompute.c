@@ -105,6 +105,9 @@ START_TEST(recomputed_runs_are_bitwise_the_same)
             check_way(graph, c, way, false, plain);
         for (int way = RECOMPUTE_NONE; way < WAYS; way++)
             check_way(graph, c, way, true, plain);
+        graph->keeping.repeats_what_is_read = true;
+        for (int way = RECOMPUTE_BLOCK; way < WAYS; way++)
+            check_way(graph, c, way, false, plain);
         record_free(plain);
         program_free(program);
         plan_free(plan);

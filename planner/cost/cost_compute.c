@@ -94,26 +94,33 @@ static bool corrects(double *stretch, bool *outside, const struct device_type *d
     return cost_matmul_stretch(stretch, outside, device, dtype, phase, s.rows, s.columns, s.fold);
 }
 
-/* A product in such a dtype wants the gradient of its output as such, once by rows and once by columns; its input comes
- * from the kernel before it, which writes it so. */
-static double cast_bytes(const struct segment *segment, enum phase phase, enum dtype dtype,
-                         const int64_t extents[MAX_AXES])
+/* A product in such a dtype wants its operands as such, by rows and by columns. */
+static double cast_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
+                         enum dtype dtype, const int64_t extents[MAX_AXES])
 {
-    struct shape s = { 0 };
-    if (dtype_is_of_products(dtype) && phase == PHASE_BACKWARD_INPUT && segment->kernel == KERNEL_MATMUL)
-        s = matmul_shape(segment, PHASE_FORWARD, extents);
-    return 4 * s.rows * s.columns * s.batch;
+    if (!dtype_is_of_products(dtype) || segment->kernel != KERNEL_MATMUL)
+        return 0;
+    const struct cast_bytes *cast = framework ? &framework->cast : &framework_own.cast;
+    struct shape s = matmul_shape(segment, PHASE_FORWARD, extents);
+    double input = s.batch * s.rows * s.fold, weight = s.batch * s.columns * s.fold,
+           gradient = s.batch * s.rows * s.columns;
+    if (phase == PHASE_FORWARD)
+        return input * (double)cast->input_forward + weight * (double)cast->weight_forward;
+    if (phase == PHASE_BACKWARD_INPUT)
+        return gradient * (double)cast->gradient + weight * (double)cast->weight_backward;
+    return input * (double)cast->input_backward;
 }
 
-static double roofline_ns(const struct device_type *device, const struct segment *segment, enum phase phase,
-                          enum dtype dtype, const int64_t extents[MAX_AXES], double moved_bytes)
+static double roofline_ns(const struct framework *framework, const struct device_type *device,
+                          const struct segment *segment, enum phase phase, enum dtype dtype,
+                          const int64_t extents[MAX_AXES], double moved_bytes)
 {
     double stretch = 1, flops = (double)segment_flops(segment, phase, extents),
            rate = flops_rate(device, segment, phase, dtype, extents);
     bool outside;
     corrects(&stretch, &outside, device, segment, phase, dtype, extents);
     return stretch * cost_roofline_ns(device, flops, rate, moved_bytes) +
-           (score_bytes(segment, phase, dtype, extents) + cast_bytes(segment, phase, dtype, extents)) /
+           (score_bytes(segment, phase, dtype, extents) + cast_bytes(framework, segment, phase, dtype, extents)) /
                (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;
 }
 
@@ -154,9 +161,9 @@ static double traffic(const struct segment *segment, const int64_t extents[MAX_A
 }
 
 /* The measured shape tells how far the device stays from its roofline; the wanted shape is taken to stay as far. */
-static bool scaled(const struct profile *profile, const struct device_type *device, const struct segment *segment,
-                   enum phase phase, enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes,
-                   const char *work, int loaded, int64_t timing_ns, struct cost *out)
+static bool scaled(const struct framework *framework, const struct profile *profile, const struct device_type *device,
+                   const struct segment *segment, enum phase phase, enum dtype dtype, const int64_t extents[MAX_AXES],
+                   int64_t moved_bytes, const char *work, int loaded, int64_t timing_ns, struct cost *out)
 {
     int64_t near[MAX_AXES];
     const struct compute_entry *entry = profile_compute_nearest(profile, work, loaded, near);
@@ -164,8 +171,8 @@ static bool scaled(const struct profile *profile, const struct device_type *devi
         return false;
     struct segment here = whole_segment(segment, extents, work), there = whole_segment(segment, near, work);
     double scale = traffic(segment, extents) > 0 ? traffic(segment, near) / traffic(segment, extents) : 1;
-    double wanted = roofline_ns(device, &here, phase, dtype, extents, (double)moved_bytes);
-    double known = roofline_ns(device, &there, phase, dtype, near, (double)moved_bytes * scale);
+    double wanted = roofline_ns(framework, device, &here, phase, dtype, extents, (double)moved_bytes);
+    double known = roofline_ns(framework, device, &there, phase, dtype, near, (double)moved_bytes * scale);
     double measured = (double)max_i64(0, entry->m.ns - timing_ns);
     double ns = known > 0 && isfinite(known) ? measured * wanted / known : measured;
     *out = (struct cost){ cost_round_ns(ns), ORIGIN_FITTED, true };
@@ -182,8 +189,12 @@ static double framework_stretch(const struct framework *framework, const struct 
         return 1;
     if (!kernel->attends)
         return framework->passes;
-    double rate = flops_rate(device, segment, phase, dtype, extents), most = framework->attention_flops_per_s;
-    return most > 0 && rate > most ? rate / most : 1;
+    double rate = flops_rate(device, segment, phase, dtype, extents), most = rate;
+    if (framework->attention_flops_per_s > 0)
+        most = fmin(most, framework->attention_flops_per_s);
+    if (framework->attention_efficiency > 0)
+        most = fmin(most, framework->attention_efficiency * device->matmul_flops_per_s[dtype]);
+    return rate > most ? rate / most : 1;
 }
 
 int cost_loaded(const struct cluster *cluster, int type)
@@ -220,14 +231,15 @@ struct cost cost_compute(const struct facts *facts, int type, const struct segme
         const struct compute_entry *entry = profile_compute(profile, work, loaded);
         if (entry)
             return (struct cost){ max_i64(0, entry->m.ns - timing_ns), entry->m.origin, false };
-        if (scaled(profile, device, segment, phase, dtype, extents, moved_bytes, work, loaded, timing_ns, &cost))
+        if (scaled(facts->framework, profile, device, segment, phase, dtype, extents, moved_bytes, work, loaded,
+                   timing_ns, &cost))
             return cost;
     }
     double stretch = 1;
     if (corrects(&stretch, &cost.extrapolated, device, segment, phase, dtype, extents))
         cost.origin = ORIGIN_FITTED;
     double bytes = (double)moved_bytes + loss_bytes(facts->framework, segment, phase, extents);
-    cost.ns = cost_round_ns(roofline_ns(device, segment, phase, dtype, extents, bytes) *
+    cost.ns = cost_round_ns(roofline_ns(facts->framework, device, segment, phase, dtype, extents, bytes) *
                             framework_stretch(facts->framework, device, segment, phase, dtype, extents));
     return cost;
 }

@@ -146,7 +146,7 @@ struct solution explainer_timed(const struct explained *explained, const struct 
 struct space explain_space(const struct plan *plan)
 {
     struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
-    space.bucket_bytes = (struct allowed){ 1, { plan->bucket_bytes } };
+    space_set_bucket_bytes(&space, plan->bucket_bytes);
     space.clip_norm = plan->clip_norm;
     return space;
 }

@@ -5,6 +5,7 @@
 
 #define AT(member) offsetof(struct framework, member)
 #define ISSUE_NS .min = 0, .max = 1e9
+#define CAST_BYTES .min = 0, .max = 100
 static const char *const waits_names[] = { "nothing", "messages", "all", NULL };
 static const char *const narrow_names[] = {
     [NARROW_NONE] = "none", [NARROW_FP16] = "fp16", [NARROW_ALL] = "all", NULL
@@ -34,13 +35,37 @@ static const struct json_field table[] = {
              "(CUDA_LAUNCH_BLOCKING=1); absent: nothing, it runs ahead" },
     { "attention_flops_per_s", FIELD_DOUBLE, AT(attention_flops_per_s), .min = 1, .max = 1e24,
       .doc = "the most that its fused attention reaches on any device; absent: the device's own efficiencies alone" },
+    { "attention_efficiency", FIELD_DOUBLE, AT(attention_efficiency), .min = 0.01, .max = 1,
+      .doc = "likewise, of the device's peak" },
+    { "compute_beside_transfers", FIELD_DOUBLE, AT(compute_beside_transfers), .min = 1, .max = 100,
+      .doc = "slow-down of computations while a collective runs beside them; absent: 1, unless a profile has one" },
+    { "transfers_beside_compute", FIELD_DOUBLE, AT(transfers_beside_compute), .min = 1, .max = 100,
+      .doc = "likewise of collectives" },
+    { "cast_input_forward_bytes", FIELD_INT, AT(cast.input_forward), CAST_BYTES,
+      .doc =
+          "that converting the input of a product in fp8 or nvfp4 moves for each element, before the product; absent: "
+          "none, the kernel that makes it writes it so" },
+    { "cast_weight_forward_bytes", FIELD_INT, AT(cast.weight_forward), CAST_BYTES, .doc = "likewise, of its weight" },
+    { "cast_weight_backward_bytes", FIELD_INT, AT(cast.weight_backward), CAST_BYTES,
+      .doc = "likewise, of its weight before the product that makes the input's gradient" },
+    { "cast_input_backward_bytes", FIELD_INT, AT(cast.input_backward), CAST_BYTES,
+      .doc = "likewise, of its input before the product that makes the weight's gradient" },
+    { "cast_gradient_bytes", FIELD_INT, AT(cast.gradient), CAST_BYTES,
+      .doc = "likewise, of the output's gradient, by rows and by columns; absent: 4, read once and written twice" },
     { "recomputes_blocks", FIELD_BOOL, AT(recomputes_blocks), .doc = "full recomputation is of whole blocks" },
+    { "repeats_what_is_read", FIELD_BOOL, AT(keeping.repeats_what_is_read),
+      .doc =
+          "and stops once all that the backward pass reads is there: a block's last product is not repeated; absent: "
+          "the whole forward pass is" },
     { "loss_forward_bytes", FIELD_INT, AT(loss_forward_bytes), .min = 0, .max = 1000,
       .doc = "that the loss moves for each logit forward, beside what a fused one does; absent: it is fused" },
     { "loss_backward_bytes", FIELD_INT, AT(loss_backward_bytes), .min = 0, .max = 1000, .doc = "likewise backward" },
     { "loss_keeps_fp32", FIELD_BOOL, AT(loss_keeps_fp32),
       .doc = "probabilities of all logits are kept in fp32 until backward; absent: they are not" },
     { "stores_scores", FIELD_BOOL, AT(stores_scores), .doc = "attention keeps its scores until backward" },
+    { "bucket_bytes", FIELD_INT, AT(bucket_bytes), .min = 1, .max = 1e15,
+      .doc = "the bucket that plans have where none is asked for: weights and gradients of one layer go together up to "
+             "so many bytes; absent: that of any plan" },
     { "buffers_bytes", FIELD_INT, AT(buffers_bytes), .min = 0, .max = 1e12,
       .doc = "memory of each device that it holds beside tensors: buckets, staging; absent: none" },
     { "narrow_gradients", FIELD_ENUM, AT(keeping.narrow_gradients), .names = narrow_names,
@@ -69,6 +94,14 @@ static const struct json_field table[] = {
              "(Korthikanti et al. 2022, section 4.2.2); absent: they keep it" },
 };
 
+const struct framework framework_own = {
+    .passes = 1,
+    .compute_beside_transfers = 1,
+    .transfers_beside_compute = 1,
+    .cast.gradient = 4,
+    .hash = HASH_START,
+};
+
 const struct json_field *framework_fields(size_t *count)
 {
     *count = sizeof table / sizeof *table;
@@ -78,7 +111,7 @@ const struct json_field *framework_fields(size_t *count)
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,
                     const struct framework *like, struct error *err)
 {
-    struct framework framework = { .passes = 1, .hash = HASH_START };
+    struct framework framework = framework_own;
     struct json_doc *doc;
     if (like)
         framework = *like;

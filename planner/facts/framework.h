@@ -16,6 +16,12 @@ struct host_issue {
     enum host_waits waits;
 };
 
+/* What converting an operand of a product in fp8 or nvfp4 moves for each of its elements: before the product that is
+ * named. The input's come twice, by rows forward and by columns for the gradient of the weight. */
+struct cast_bytes {
+    int64_t input_forward, weight_forward, weight_backward, input_backward, gradient;
+};
+
 struct framework {
     const char *name, *description, *source;
     const char *like;          /* the framework whose numbers hold where this one has none; NULL: none */
@@ -28,15 +34,21 @@ struct framework {
                              there */
     int host_waits;       /* enum host_waits */
     double attention_flops_per_s; /* the most that its attention kernels reach on any device; 0: what the device does */
-    double passes;                /* over memory for one of a fused element-wise kernel; at least 1 */
+    double attention_efficiency;  /* likewise, of the device's peak */
+    double compute_beside_transfers, transfers_beside_compute; /* slow-down of one by the other; at least 1 */
+    struct cast_bytes cast;
+    double passes; /* over memory for one of a fused element-wise kernel; at least 1 */
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     bool recomputes_blocks;                          /* what it calls full recomputation is RECOMPUTE_BLOCK */
     bool stores_scores;                              /* attention keeps its matrix of scores until backward */
     struct keeping keeping;                          /* what it keeps otherwise */
+    int64_t bucket_bytes; /* of weights and gradients of a layer that it gathers or reduces at once; 0: no word on it */
     int64_t buffers_bytes; /* of each device, that it keeps beside tensors: buckets, staging */
     uint64_t hash;
 };
+/* The planner's own executor: what holds where a file says nothing. */
+extern const struct framework framework_own;
 /* Strings are kept in the arena. The name is the file's without its ending. Members that the text lacks are those of
  * `like`, the framework that it names; NULL: as of one that names none. */
 bool framework_read(struct framework *out, struct arena *arena, const char *name, const char *text, size_t length,

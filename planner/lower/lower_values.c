@@ -358,7 +358,7 @@ void lower_forward_again(struct lowering *l, int layer, int micro)
         int probe = first_again(l, first), end = layers[first].first_segment + layers[first].segment_count;
         if (probe >= 0 && !lives(l, probe, micro)) /* else with a later layer of the block */
             for (int segment = layers[first].first_segment; segment < end; segment++)
-                if (!is_excepted(l, segment))
+                if (!is_excepted(l, segment) && l->known.recomputed[segment] != RECOMPUTED_NEVER)
                     lower_forward_segment(l, segment, &site);
     }
 }
@@ -395,7 +395,7 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
     const struct segment *s = &l->graph->segments[segment];
     uint8_t *recomputed = &l->known.recomputed[segment];
     bool again = pass == RECOMPUTED_FOR_INPUT && recomputes_block(l, s->layer) && !is_excepted(l, segment) &&
-                 first_again(l, s->layer) >= 0 &&
+                 !l->graph->keeping.repeats_what_is_read && first_again(l, s->layer) >= 0 &&
                  graph_needs_gradient(l->graph, l->graph->layers[s->layer].output_value);
     for (int o = 0; o < s->out_count; o++)
         again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);

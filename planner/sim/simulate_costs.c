@@ -92,7 +92,9 @@ static void cost_slow_down(const void *self, const struct program *program, int 
 {
     const struct facts *facts = ((const struct priced *)self)->facts;
     unsigned types = cost_stage_types(facts, program->plan, stage);
-    *compute = *communication = 1;
+    const struct framework *framework = facts->framework ? facts->framework : &framework_own;
+    *compute = framework->compute_beside_transfers;
+    *communication = framework->transfers_beside_compute;
     for (int type = 0; types >> type; type++) {
         const struct profile *profile = types >> type & 1 ? facts_profile(facts, type) : NULL;
         if (profile && profile->compute_under_communication > *compute)

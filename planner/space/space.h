@@ -49,6 +49,10 @@ static inline int64_t space_bucket_bytes(const struct space *space)
 {
     return space->bucket_bytes.values[0];
 }
+static inline void space_set_bucket_bytes(struct space *space, int64_t bytes)
+{
+    space->bucket_bytes = allowed_only(bytes);
+}
 /* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
 const struct schedule *space_without_clipping(const struct space *space);
 
