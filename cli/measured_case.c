@@ -436,11 +436,7 @@ static void choose_recomputation(struct text *fix, struct mapping *m)
     int kind = (int)strcspn(recompute, ":");
     if (begins_with(recompute, "selective:") && choose_modules(fix, recompute + kind + 1))
         return;
-    if (begins_with(m->run->framework, "torchtitan") && !strcmp(recompute, "selective"))
-        /* all of a block again but attention and every other product, of those in the order in which it runs them
-         * (torchtitan, distributed/activation_checkpoint.py) */
-        text_add(fix, ",recompute=block,recompute-except=q+v+core+gate+down");
-    else if (is_one_of(recompute, choices))
+    if (is_one_of(recompute, choices))
         text_printf(fix, ",recompute=%s", recompute);
     else if (begins_with(recompute, "full:"))
         text_add(fix, ",recompute=full");

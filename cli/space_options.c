@@ -258,8 +258,11 @@ void space_usual_bucket(struct space *space, const struct inputs *in)
 
 void space_as_run(struct space *space, const struct inputs *in)
 {
-    if (in->facts.framework && in->facts.framework->recomputes_blocks)
+    const struct framework *framework = in->facts.framework;
+    if (framework && framework->recomputes_blocks)
         space_recompute_blocks(space);
+    if (framework && framework->kept_operators)
+        space_keep_operators(space, framework->kept_operators);
 }
 
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,

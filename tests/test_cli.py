@@ -705,6 +705,11 @@ def frameworks(folder):
     expect("run what a framework's plan says", 0, "loss", "run", plan, "--steps", 1)
     estimate = ["estimate", *words, "--recompute", "full", "-o", folder / "full.json"]
     run(*estimate, "--framework", "megatron-lm")
+    selective = ["estimate", *words, "--recompute", "selective", "-o", folder / "selective.json", "--framework"]
+    for framework, extra, decided in (("torchtitan", [], ("block", "q+v+gate+down+core")), ("megatron-lm", [], ("selective", None)),
+                                      ("torchtitan", ["--recompute-except", "q"], ("selective", "q"))):
+        run(*selective, framework, *extra)
+        check(f"selective by {framework} {extra}", {(layer["recompute"], layer.get("recompute_except")) for layer in json.loads((folder / "selective.json").read_text())["decisions"]["layers"]} == {decided})
     check("full is of blocks there", {layer["recompute"] for layer in json.loads((folder / "full.json").read_text())["decisions"]["layers"]} == {"block"})
     fsdp = run(*estimate, "--framework", "torchtitan").stdout
     check("a framework's bucket is the usual one", "gradient buckets of 1.00 TiB" in fsdp, fsdp)
@@ -714,6 +719,8 @@ def frameworks(folder):
     bad = folder / "bad.json"
     bad.write_text('{"description": "d", "source": "s", "passes": 0.5}')
     expect("a framework's number out of range", 2, "bad.json:1:.*passes", "estimate", *words, "--framework", bad)
+    bad.write_text('{"description": "d", "source": "s", "selective_keeps": "q+qq"}')
+    expect("no such operators", 2, r"selective_keeps: expected operators joined by \+, such as q\+k\+v, found .q\+qq", "estimate", *words, "--framework", bad)
     gone = json.loads(plan.read_text())
     gone["context"]["framework"]["source"] = "nobody-knows-it"
     moved = folder / "moved-framework.json"

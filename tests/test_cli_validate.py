@@ -22,7 +22,7 @@ ASKED = {
     "llama-chunks": ("fp8", "tp=2,pp=2,dp=4,zero=1,micro-batch=1,sp=true,schedule=interleaved,interleave=2,recompute=none,layer[1-6].offload=activations", ""),
     "llama-odd": ("bf16", "tp=2,pp=2,dp=4,zero=1,micro-batch=1,sp=true,schedule=interleaved,interleave=2,recompute=none", ""),
     "llama-selective": ("bf16", "tp=2,pp=2,dp=4,zero=1,micro-batch=1,sp=true,recompute-except=gate+up+act", "network of the catalogue"),
-    "llama-titan": ("bf16", "tp=1,pp=2,dp=8,zero=3,micro-batch=1,recompute=block,recompute-except=q+v+core+gate+down,reshard=false", ""),
+    "llama-titan": ("bf16", "tp=1,pp=2,dp=8,zero=3,micro-batch=1,recompute=selective,reshard=false", ""),
     "llama-ring": ("bf16", "tp=1,pp=1,dp=8,zero=1,micro-batch=1,cp=2,cp-by=cp-ring,recompute=none", ""),
     "llama-group-a": ("bf16", "tp=1,pp=1,dp=16,zero=1,micro-batch=1,recompute=none", ""),
     "llama-group-b": ("bf16", "tp=4,pp=1,dp=4,zero=1,micro-batch=1,sp=true,recompute=none", ""),

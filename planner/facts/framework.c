@@ -2,6 +2,7 @@
 #include "planner/facts/framework.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "models/operators.h"
 
 #define AT(member) offsetof(struct framework, member)
 #define ISSUE_NS .min = 0, .max = 1e9
@@ -57,6 +58,9 @@ static const struct json_field table[] = {
       .doc =
           "and stops once all that the backward pass reads is there: a block's last product is not repeated; absent: "
           "the whole forward pass is" },
+    { "selective_keeps", FIELD_STRING, AT(selective_keeps),
+      .doc = "selective recomputation is of whole blocks but for these operators, such as q+v+core, whose outputs are "
+             "kept; absent: of attention" },
     { "loss_forward_bytes", FIELD_INT, AT(loss_forward_bytes), .min = 0, .max = 1000,
       .doc = "that the loss moves for each logit forward, beside what a fused one does; absent: it is fused" },
     { "loss_backward_bytes", FIELD_INT, AT(loss_backward_bytes), .min = 0, .max = 1000, .doc = "likewise backward" },
@@ -122,6 +126,9 @@ bool framework_read(struct framework *out, struct arena *arena, const char *name
         return false;
     bool good = json_read_fields(json_root(doc), table, sizeof table / sizeof *table, &framework, arena, err);
     json_free(doc);
+    if (good && framework.selective_keeps && !operators_read(&framework.kept_operators, framework.selective_keeps))
+        good = fail(err, "%s: selective_keeps: expected operators joined by +, such as q+k+v, found \"%s\"", name,
+                    framework.selective_keeps);
     if (good && !(framework.name = arena_strdup(arena, framework.name)))
         good = fail_memory(err);
     if (good)

@@ -41,8 +41,11 @@ struct framework {
     int64_t loss_forward_bytes, loss_backward_bytes; /* that the loss moves for a logit, beside what a fused one does */
     bool loss_keeps_fp32;                            /* probabilities, until backward */
     bool recomputes_blocks;                          /* what it calls full recomputation is RECOMPUTE_BLOCK */
-    bool stores_scores;                              /* attention keeps its matrix of scores until backward */
-    struct keeping keeping;                          /* what it keeps otherwise */
+    const char *selective_keeps; /* of what it calls selective recomputation: the operators that are kept of a block
+                                    that runs again; NULL: RECOMPUTE_SELECTIVE */
+    uint64_t kept_operators;     /* the same, as models/operators.h has it */
+    bool stores_scores;          /* attention keeps its matrix of scores until backward */
+    struct keeping keeping;      /* what it keeps otherwise */
     int64_t bucket_bytes; /* of weights and gradients of a layer that it gathers or reduces at once; 0: no word on it */
     int64_t buffers_bytes; /* of each device, that it keeps beside tensors: buckets, staging */
     uint64_t hash;

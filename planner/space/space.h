@@ -168,6 +168,9 @@ bool space_layer_allows(const struct space *space, int layer, const struct mesh 
 bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, const struct plan_layer *layer);
 /* Full recomputation becomes that of whole blocks, wherever it is allowed. */
 void space_recompute_blocks(struct space *space);
+/* Where all layers are to be recomputed selectively, and nothing was said of single operators, they are recomputed by
+ * blocks but for these operators. */
+void space_keep_operators(struct space *space, uint64_t operators);
 /* Which layers have equal rules: the rules that count for the layer, as bits. */
 unsigned space_rules_of(const struct space *space, int layer);
 /* What any layer may choose from; everything where count is 0. */

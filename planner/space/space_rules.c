@@ -28,6 +28,17 @@ void space_recompute_blocks(struct space *space)
     }
 }
 
+void space_keep_operators(struct space *space, uint64_t operators)
+{
+    const struct allowed *recompute = &space->recompute, *excepted = &space->excepted;
+    bool selective = recompute->count == 1 && recompute->values[0] == RECOMPUTE_SELECTIVE;
+    bool unsaid = excepted->count == 0 || (excepted->count == 1 && excepted->values[0] == 0);
+    if (!selective || !unsaid)
+        return;
+    space->recompute = allowed_only(RECOMPUTE_BLOCK);
+    space->excepted = allowed_only((int64_t)operators);
+}
+
 unsigned space_rules_of(const struct space *space, int layer)
 {
     unsigned rules = 0;
