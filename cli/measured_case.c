@@ -440,10 +440,9 @@ static void choose_recomputation(struct text *fix, struct mapping *m)
         text_printf(fix, ",recompute=%s", recompute);
     else if (begins_with(recompute, "full:"))
         text_add(fix, ",recompute=full");
-    else if (begins_with(recompute, "custom:remat save_qkv_proj")) {
-        text_add(fix, ",recompute=full");
-        stand_in(m, "remat save_qkv_proj as full");
-    } else {
+    else if (begins_with(recompute, "custom:remat save_qkv_proj")) /* MaxText saves what these three make */
+        text_add(fix, ",recompute=full,recompute-except=q+k+v");
+    else {
         snprintf(words, sizeof words, "recompute %.*s of single operators as none", kind, recompute);
         stand_in(m, kind ? words : "recompute not stated: none");
     }

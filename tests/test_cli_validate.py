@@ -230,6 +230,23 @@ def attention_of_megatron(folder):
               int(fix["dp"]) == (8 if node else 16) // 4 // context and fix.get("hsdp") == ("2" if "instances" in test else None), row)
 
 
+def recomputed_operators(folder):
+    """Words for the recomputation of single operators, as frameworks have them."""
+    cases = (("selective:layernorm+moe_act", "recompute-except=norm+expert_act", ""), ("selective:core_attn", "recompute-except=core", ""),
+             ("selective:mla_up_proj+mlp", "recompute-except=q+k+v+rope_q+join_k+gate+up+act", ""), ("custom:remat save_qkv_proj", "recompute=full,recompute-except=q+k+v", ""),
+             ("selective:some_module", "", "recompute selective of single operators as none"))
+    table, out = folder / "operators.csv", folder / "operators_out.csv"
+    plain = next(row for row in rows_of(RUNS) if row["id"] == "llama-selective")
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(plain))
+        writer.writeheader()
+        writer.writerows({**plain, "id": f"run-{i}", "recompute": words} for i, (words, _, _) in enumerate(cases))
+    check("validate", run("validate", table, "-o", out).returncode == 0)
+    for (words, fixed, standin), row in zip(cases, rows_of(out)):
+        asked = shlex.split(row["command"])
+        check(words, asked[asked.index("--fix") + 1].endswith("sp=true" + fixed.join(("," if fixed else "", ""))) and not row["skipped"] and standin in row["standin"], row)
+
+
 def by_column(folder):
     """Errors by other columns, of the table or of the file alone."""
     for column, groups in (("framework", {"Megatron-DeepSpeed", "DeepSpeed ZeRO-3", "Megatron-Core", "torchtitan FSDP2"}), ("n_gpus", {"4", "8", "12", "16", "144"}),
@@ -295,4 +312,4 @@ def refused(folder):
     expect("nowhere to write", 1, "x.csv: cannot write", "validate", RUNS, "-o", folder / "none" / "x.csv")
 
 
-main(predictions, devices, experts_of_megatron, attention_of_megatron, by_column, refused)
+main(predictions, devices, experts_of_megatron, attention_of_megatron, recomputed_operators, by_column, refused)
