@@ -43,11 +43,13 @@ static const struct link_uses *random_uses(const void *self, const struct progra
     return instr_moves_data(instr) ? &t->uses[kind_of(t, stage, instr) >> 32 & (LINK_KINDS - 1)] : NULL;
 }
 
-static struct host_issue random_issue(const void *self, const struct program *program, const struct instr *instr)
+static struct host_issue random_issue(const void *self, const struct program *program, int stage,
+                                      const struct instr *instr)
 {
     const struct random_times *t = self;
     uint64_t kind = kind_of(t, LINKS, instr);
     (void)program;
+    (void)stage;
     return (struct host_issue){ (int64_t)(kind % (uint64_t)t->issue),
                                 kind >> 40 & 15
                                     ? t->waits

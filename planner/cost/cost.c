@@ -424,7 +424,8 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
     return cost_instr(facts, program, stage, instr).ns;
 }
 
-struct host_issue cost_issue(const struct facts *facts, const struct program *program, const struct instr *instr)
+struct host_issue cost_issue(const struct facts *facts, const struct program *program, int stage,
+                             const struct instr *instr)
 {
     const struct framework *framework = facts->framework;
     if (!framework)
@@ -435,6 +436,10 @@ struct host_issue cost_issue(const struct facts *facts, const struct program *pr
     if (instr->op == OP_UPDATE || instr->op == OP_NORM || instr->op == OP_ZERO)
         issue.ns = 0;
     const struct segment *segment = instr->segment >= 0 ? &program->graph->segments[instr->segment] : NULL;
+    if (issue.waits == HOST_WAITS_BEFORE_GATHERS)
+        issue.waits = instr->op == OP_ALL_GATHER ? HOST_WAITS_FOR_ALL : HOST_WAITS_FOR_NOTHING;
+    if (framework->issue_rank_ns > 0 && op_info[instr->op].collective)
+        issue.ns += framework->issue_rank_ns * geometry_group_size(program->plan, stage, instr->atoms);
     if (framework->issue_experts_ns > 0 && segment && segment->kernel == KERNEL_DISPATCH && segment->arguments.dropless)
         issue = (struct host_issue){ framework->issue_experts_ns,
                                      instr->phase == PHASE_FORWARD ? HOST_WAITS_FOR_ALL : issue.waits };

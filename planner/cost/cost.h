@@ -16,7 +16,8 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* Of the host, to issue the instruction; 0: the device never waits for it. Where the host is slower than the device,
  * the device idles. */
-struct host_issue cost_issue(const struct facts *facts, const struct program *program, const struct instr *instr);
+struct host_issue cost_issue(const struct facts *facts, const struct program *program, int stage,
+                             const struct instr *instr);
 /* Experts of a token where the instruction is an all-to-all that brings it to them, and the framework sends it once to
  * a unit that has any; else 0. */
 int cost_dispatch_choices(const struct facts *facts, const struct program *program, const struct instr *instr);

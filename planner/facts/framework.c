@@ -7,7 +7,7 @@
 #define AT(member) offsetof(struct framework, member)
 #define ISSUE_NS .min = 0, .max = 1e9
 #define CAST_BYTES .min = 0, .max = 100
-static const char *const waits_names[] = { "nothing", "messages", "all", NULL };
+static const char *const waits_names[] = { "nothing", "messages", "all", "gathers", NULL };
 static const char *const narrow_names[] = {
     [NARROW_NONE] = "none", [NARROW_FP16] = "fp16", [NARROW_ALL] = "all", NULL
 };
@@ -22,6 +22,8 @@ static const struct json_field table[] = {
       .doc = "time of the host to issue one computation, with all kernels that it is made of; a device that is faster "
              "waits. Absent: the device never waits for the host" },
     { "issue_transfer_ns", FIELD_INT, AT(issue_transfer_ns), ISSUE_NS, .doc = "likewise, one transfer" },
+    { "issue_rank_ns", FIELD_INT, AT(issue_rank_ns), ISSUE_NS,
+      .doc = "likewise, for each rank of a collective's group, where the host lists their parts; absent: nothing" },
     { "issue_experts_ns", FIELD_INT, AT(issue_experts_ns), ISSUE_NS,
       .doc =
           "likewise, the dispatch of tokens to experts with all that depends on how many each of them gets; forward, "
@@ -32,8 +34,9 @@ static const struct json_field table[] = {
     { "passes", FIELD_DOUBLE, AT(passes), .min = 1, .max = 100,
       .doc = "bytes that element-wise work and norms move, over those of one fused kernel; absent: 1" },
     { "host_waits_for", FIELD_ENUM, AT(host_waits), .names = waits_names,
-      .doc = "what the host waits for: a message before it issues what reads it, or each computation, too "
-             "(CUDA_LAUNCH_BLOCKING=1); absent: nothing, it runs ahead" },
+      .doc =
+          "what the host waits for: a message before it issues what reads it, or each computation, too "
+          "(CUDA_LAUNCH_BLOCKING=1), or all of the device before it issues a gather; absent: nothing, it runs ahead" },
     { "attention_flops_per_s", FIELD_DOUBLE, AT(attention_flops_per_s), .min = 1, .max = 1e24,
       .doc = "the most that its fused attention reaches on any device; absent: the device's own efficiencies alone" },
     { "attention_efficiency", FIELD_DOUBLE, AT(attention_efficiency), .min = 0.01, .max = 1,

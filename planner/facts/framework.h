@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* What the host waits for before it goes on: nothing, a message before it issues what reads it, or also each
- * instruction but those of messages. */
-enum host_waits { HOST_WAITS_FOR_NOTHING, HOST_WAITS_FOR_MESSAGES, HOST_WAITS_FOR_ALL };
+ * instruction but those of messages; or for the device before it issues a gather. */
+enum host_waits { HOST_WAITS_FOR_NOTHING, HOST_WAITS_FOR_MESSAGES, HOST_WAITS_FOR_ALL, HOST_WAITS_BEFORE_GATHERS };
 /* One instruction, as the host sees it. */
 struct host_issue {
     int64_t ns;
@@ -28,6 +28,7 @@ struct framework {
     const char *from_memory;   /* which of the numbers were not seen in a source; NULL: none */
     int64_t issue_kernel_ns;   /* of the host, to issue one instruction of the compute lane */
     int64_t issue_transfer_ns; /* and one of any other lane: a collective, a message, a copy */
+    int64_t issue_rank_ns;     /* and for each rank of a collective's group, beside issue_transfer_ns */
     int64_t issue_experts_ns;  /* in place of issue_kernel_ns, for the dispatch of tokens to experts, with all that
                                   is issued anew for every routing; forward, the host waits for the routing */
     bool dispatches_once; /* a token is sent once to a node and there once to a rank, however many of its experts live

@@ -508,7 +508,7 @@ static void price_times(struct sample *s, const struct facts *facts, struct kern
         struct copies *copies = &s->copies[sample_layer_of(s, instr)];
         bool out = instr->lane == LANE_COPY_OUT, step = instr->phase == PHASE_STEP || instr->micro < 0;
         struct issued *issued = step ? &copies->step : instr_is_forward(instr) ? &copies->forward : &copies->backward;
-        struct host_issue host = cost_issue(facts, s->program, instr);
+        struct host_issue host = cost_issue(facts, s->program, 0, instr);
         issued->ns += host.ns;
         issued->waited_ns += host.waits == HOST_WAITS_FOR_ALL ? host.ns : 0;
         if (instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN) {

@@ -317,7 +317,7 @@ static bool is_issued(struct sim_rank *rank, int index)
     const struct stage_program *list = &rank->sim->program->stages[rank->machine.stage];
     for (int at; rank->issued && (at = rank->issued_count) <= index; rank->issued_count++) {
         const struct instr *instr = &list->instrs[at];
-        struct host_issue issue = d->issue(d->self, rank->sim->program, instr);
+        struct host_issue issue = d->issue(d->self, rank->sim->program, rank->machine.stage, instr);
         for (int i = at > 0 ? -1 : 0; i < instr->wait_count; i++) {
             int other = i < 0 ? at - 1 : list->waits[instr->wait_first + i];
             enum op op = list->instrs[other].op;

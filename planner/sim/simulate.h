@@ -27,7 +27,7 @@ struct durations {
     int64_t link_count;
     /* Of the host, to issue the instruction: a rank's instructions are issued one after another in the order of its
      * list, and none starts before it is. May be NULL: the device never waits for the host. */
-    struct host_issue (*issue)(const void *self, const struct program *program, const struct instr *instr);
+    struct host_issue (*issue)(const void *self, const struct program *program, int stage, const struct instr *instr);
     const struct pairing *pairing; /* the program's; may be NULL: it is found for each simulation */
     /* The two factors of one stage's ranks, where stages differ; may be NULL: the two above. */
     void (*slow_down)(const void *self, const struct program *program, int stage, double *compute,

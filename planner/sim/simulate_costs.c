@@ -81,9 +81,9 @@ static const struct link_uses *cost_uses(const void *self, const struct program 
     return work_of(self, program, stage, instr)->uses;
 }
 
-static struct host_issue issue_of(const void *self, const struct program *program, const struct instr *instr)
+static struct host_issue issue_of(const void *self, const struct program *program, int stage, const struct instr *instr)
 {
-    return cost_issue(((const struct priced *)self)->facts, program, instr);
+    return cost_issue(((const struct priced *)self)->facts, program, stage, instr);
 }
 
 /* Of the types that the stage lives on, the slowest decides. */

@@ -80,7 +80,7 @@ void timeline_breakdown_between(const struct program *program, const struct time
 {
     const struct rank_timeline *rank = &timeline->ranks[rank_index];
     const struct stage_program *list = &program->stages[rank->stage];
-    int at[CLAIM_COUNT] = { 0 };
+    int at[CLAIM_COUNT] = { 0 }, host = 0;
     for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
         ns[kind] = 0;
     for (int64_t now = from_ns, next; now < to_ns; now = next) {
@@ -100,8 +100,10 @@ void timeline_breakdown_between(const struct program *program, const struct time
                 kind = timeline_kind(&list->instrs[at[i]]);
             claimed |= busy;
         }
-        const struct span *issued = rank->issued && at[0] < rank->span_count ? &rank->issued[at[0]] : NULL;
-        if (!claimed && issued && issued->finish_ns > now) {
+        while (rank->issued && host < rank->span_count && rank->issued[host].finish_ns <= now)
+            host++;
+        if (!claimed && rank->issued && at[0] < rank->span_count && host <= at[0]) { /* computing waits for the host */
+            const struct span *issued = &rank->issued[host];
             bool issuing = issued->start_ns <= now;
             kind = issuing ? TIME_ISSUE : kind;
             next = min_i64(next, issuing ? issued->finish_ns : issued->start_ns);
