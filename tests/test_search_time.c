@@ -170,11 +170,11 @@ END_TEST
  * formula has stages, one near it. */
 START_TEST(first_bounds_choose_the_plan)
 {
-    struct world world = { .model = model_of_zoo("tiny-gpt"), .cluster = cluster_open("1x8:a100-sxm-80") };
+    struct world world = { .model = model_of_zoo("tiny-gpt"), .cluster = cluster_open("1x8:h100-sxm") };
     struct search_options options = { .space = space_default(64, 0, DTYPE_BF16), .top = 1 };
     world.facts = (struct facts){ .cluster = world.cluster };
     struct search_result *whole = run_search(&world, &options), *result = NULL;
-    ck_assert_ptr_nonnull(strstr(whole->certificate.best, "pp=2"));
+    ck_assert_ptr_nonnull(strstr(whole->certificate.best, "pp=4"));
     int64_t unsolved = 1, solved = INT64_MAX; /* limits: the longest without a solved one is between */
     while (solved - unsolved > 1) {
         int64_t limit = solved < INT64_MAX ? unsolved + (solved - unsolved) / 2 : 2 * unsolved;
