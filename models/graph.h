@@ -183,9 +183,10 @@ enum narrow_gradients { NARROW_NONE, NARROW_FP16, NARROW_ALL };
 struct keeping {
     bool gathers_again; /* what ranks gathered of a value is dropped after forward, and gathered again backward */
     bool keeps_fp8;     /* what products alone read is written, gathered and kept in fp8, where they are in fp8 */
-    bool repeats_what_is_read;    /* of a block that is computed again, only what its backward pass reads */
-    bool loss_copies_logits;      /* the loss has an fp32 copy of the logits beside it forward */
-    int64_t loss_backward_copies; /* and so many while it goes backward */
+    bool repeats_what_is_read; /* of a block that is computed again, only what its backward pass reads */
+    bool loss_copies_logits;   /* the loss has an fp32 copy of the logits beside it forward */
+    /* And so many while it goes backward; where ranks share out the vocabulary, so many more. */
+    int64_t loss_backward_copies, loss_sharded_copies;
     bool gates_inside;    /* gates multiply what experts' last product reads: what it makes is not read backward */
     int narrow_gradients; /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each

@@ -427,6 +427,8 @@ int64_t segment_scratch_elements(const struct graph *graph, const struct segment
                      : phase == PHASE_FORWARD                    ? graph->keeping.loss_copies_logits
                      : phase == PHASE_BACKWARD_INPUT             ? graph->keeping.loss_backward_copies
                                                                  : 0;
+    if (copies > 0 && phase == PHASE_BACKWARD_INPUT && !tag_whole(segment, extents, TAG_VOCAB))
+        copies += graph->keeping.loss_sharded_copies;
     if (copies > 0)
         return product(copies, product(product(tag_extent(segment, extents, TAG_BATCH),
                                                tag_extent(segment, extents, TAG_SEQUENCE)),

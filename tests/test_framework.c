@@ -556,6 +556,12 @@ START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
     ck_assert_int_lt(plain.program->stages[0].scratch_bytes, 4 * logits);
     ck_assert_int_eq(all.program->stages[0].scratch_bytes, 4 * logits);
     ck_assert_int_eq(some.program->stages[0].scratch_bytes, 2 * 4 * logits);
+    union fixed u = fixed_none();
+    u.tensor = 2;
+    struct framework shared = framework_of(", \"loss_backward_copies\": 2, \"loss_sharded_copies\": 1");
+    struct job halves = job_of(NULL, &shared, u, DTYPE_BF16);
+    ck_assert_int_eq(halves.program->stages[0].scratch_bytes, 3 * 4 * 64 * halves.graph->vocab_padded / 2);
+    job_close(&halves);
     ck_assert_int_eq(facts_available_bytes(&all.world.facts, 0) + 1000000,
                      facts_available_bytes(&plain.world.facts, 0));
     job_close(&plain);

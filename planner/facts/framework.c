@@ -90,6 +90,8 @@ static const struct json_field table[] = {
       .doc = "forward the loss has a copy of the logits in fp32 beside what it keeps; absent: it has none" },
     { "loss_backward_copies", FIELD_INT, AT(keeping.loss_backward_copies), .min = 0, .max = 8,
       .doc = "backward the loss has so many copies of the logits in fp32 beside what it keeps; absent: none" },
+    { "loss_sharded_copies", FIELD_INT, AT(keeping.loss_sharded_copies), .min = 0, .max = 8,
+      .doc = "and so many more where ranks share out the vocabulary; absent: none" },
     { "gates_inside", FIELD_BOOL, AT(keeping.gates_inside),
       .doc = "what experts give is weighted before their last product, whose outputs are not kept then; absent: behind "
              "it" },
