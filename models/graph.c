@@ -366,6 +366,17 @@ static bool is_block_product(const struct graph *graph, const struct segment *se
     return segment->kernel == KERNEL_MATMUL && graph->layers[segment->layer].block >= 0;
 }
 
+static void mark_conversions(struct graph *graph)
+{
+    for (int i = 0; i < graph->segment_count; i++) {
+        struct segment *s = &graph->segments[i];
+        s->converts_input = s->kernel == KERNEL_MATMUL;
+        for (int other = graph->layers[s->layer].first_segment; other < i; other++)
+            if (graph->segments[other].kernel == KERNEL_MATMUL && graph->segments[other].in[0].id == s->in[0].id)
+                s->converts_input = false;
+    }
+}
+
 /* Marks what products of blocks alone read, and not its producer's own backward pass: the kernel before them writes it
  * in fp8, as Transformer Engine's norms do. What is sent to experts stays wide. */
 static bool mark_operands(struct graph *graph)
@@ -414,6 +425,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
     if (!graph->needs_gradient)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     mark_needs(graph);
+    mark_conversions(graph);
     if (model->keeping.keeps_fp8 && !mark_operands(graph))
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     if (may_balance(graph))

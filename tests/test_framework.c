@@ -641,6 +641,11 @@ START_TEST(operands_are_converted_as_the_framework_does)
             job.graph->layers[job.graph->segments[i].layer].block >= 0)
             product = &job.graph->segments[i];
     ck_assert_ptr_nonnull(product);
+    int converted = 0, blocks = 3; /* inputs of q, k and v; of the output; of both products of the mlp */
+    for (int i = 0; i < job.graph->segment_count; i++)
+        converted +=
+            job.graph->segments[i].converts_input && job.graph->layers[job.graph->segments[i].layer].block >= 0;
+    ck_assert_int_eq(converted, blocks * 4);
     int64_t extents[MAX_AXES], input = 1, weight = 1, output = 1;
     for (int a = 0; a < product->axis_count; a++) {
         extents[a] = product->axes[a].size;

@@ -94,7 +94,8 @@ static bool corrects(double *stretch, bool *outside, const struct device_type *d
     return cost_matmul_stretch(stretch, outside, device, dtype, phase, s.rows, s.columns, s.fold);
 }
 
-/* A product in such a dtype wants its operands as such, by rows and by columns. */
+/* A product in such a dtype wants its operands as such, by rows and by columns. An input that several products of a
+ * layer read is converted once. */
 static double cast_bytes(const struct framework *framework, const struct segment *segment, enum phase phase,
                          enum dtype dtype, const int64_t extents[MAX_AXES])
 {
@@ -102,7 +103,7 @@ static double cast_bytes(const struct framework *framework, const struct segment
         return 0;
     const struct cast_bytes *cast = framework ? &framework->cast : &framework_own.cast;
     struct shape s = matmul_shape(segment, PHASE_FORWARD, extents);
-    double input = s.batch * s.rows * s.fold, weight = s.batch * s.columns * s.fold,
+    double input = segment->converts_input ? s.batch * s.rows * s.fold : 0, weight = s.batch * s.columns * s.fold,
            gradient = s.batch * s.rows * s.columns;
     if (phase == PHASE_FORWARD)
         return input * (double)cast->input_forward + weight * (double)cast->weight_forward;
