@@ -326,12 +326,14 @@ void lower_forget_values(struct lowering *l, const struct action *action)
     }
 }
 
-/* Of a layer that runs again the first segment that does so since what it makes was forgotten; -1: none was. */
-static int first_again(const struct lowering *l, int layer)
+/* Of a layer that runs again the first segment that does so since what it makes was forgotten; -1: none was. Found: it
+ * is known which do. */
+static int first_again(const struct lowering *l, int layer, bool found)
 {
     const struct graph_layer *own = &l->graph->layers[layer];
     for (int i = own->first_segment; i < own->first_segment + own->segment_count; i++)
-        if (!is_excepted(l, i) && forgotten(l, i, l->graph->segments[i].out[0].id))
+        if (!is_excepted(l, i) && forgotten(l, i, l->graph->segments[i].out[0].id) &&
+            (!found || l->known.recomputed[i] != RECOMPUTED_NEVER))
             return i;
     return -1;
 }
@@ -355,7 +357,7 @@ void lower_forward_again(struct lowering *l, int layer, int micro)
         first--;
     for (; first <= layer && !l->failed; first++) {
         struct site site = { .phase = PHASE_FORWARD, .layer = first, .micro = micro, .again = true };
-        int probe = first_again(l, first), end = layers[first].first_segment + layers[first].segment_count;
+        int probe = first_again(l, first, true), end = layers[first].first_segment + layers[first].segment_count;
         if (probe >= 0 && !lives(l, probe, micro)) /* else with a later layer of the block */
             for (int segment = layers[first].first_segment; segment < end; segment++)
                 if (!is_excepted(l, segment) && l->known.recomputed[segment] != RECOMPUTED_NEVER)
@@ -394,8 +396,9 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
 {
     const struct segment *s = &l->graph->segments[segment];
     uint8_t *recomputed = &l->known.recomputed[segment];
-    bool again = pass == RECOMPUTED_FOR_INPUT && recomputes_block(l, s->layer) && !is_excepted(l, segment) &&
-                 !l->graph->keeping.repeats_what_is_read && first_again(l, s->layer) >= 0 &&
+    bool again = pass == RECOMPUTED_FOR_INPUT && recomputes_block(l, s->layer) &&
+                 !l->graph->keeping.repeats_what_is_read && !is_excepted(l, segment) &&
+                 first_again(l, s->layer, false) >= 0 &&
                  graph_needs_gradient(l->graph, l->graph->layers[s->layer].output_value);
     for (int o = 0; o < s->out_count; o++)
         again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);

@@ -1,0 +1,310 @@
+/* What a framework keeps, gathers and computes again: bytes and instructions against closed forms. */
+#include "planner/program/access.h"
+#include "tests/framework_job.h"
+
+static int64_t value_bytes(const struct job *job, const char *ending, int micro)
+{
+    int64_t sum = 0;
+    for (int b = 0; b < job->program->buffer_count; b++) {
+        const struct buffer *buffer = &job->program->buffers[b];
+        if (buffer->kind != BUFFER_VALUE || buffer->is_weight || buffer->micro != micro)
+            continue;
+        const char *name = job->graph->values[buffer->id].name, *at = strstr(name, ending);
+        sum += at && strlen(at) == strlen(ending) ? buffer->bytes : 0;
+    }
+    return sum;
+}
+
+/* Korthikanti et al. 2022, equation 2: 5 a s^2 b bytes of a layer in 16 bit; and 4 bytes for a logit. */
+START_TEST(scores_and_probabilities_are_kept)
+{
+    struct framework keeps = framework_of(", \"stores_scores\": true, \"loss_keeps_fp32\": true");
+    struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               job = job_open(&keeps, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    const int64_t heads = 4, tokens = 64, blocks = 3, vocabulary = job.graph->vocab_padded;
+    ck_assert_int_eq(value_bytes(&plain, ".core_scores", 0), 0);
+    ck_assert_int_eq(value_bytes(&job, ".core_scores", 0), blocks * 5 * heads * tokens * tokens);
+    ck_assert_int_eq(value_bytes(&job, ".probabilities", 0), 4 * tokens * vocabulary);
+    ck_assert_int_gt(job.program->stages[0].arena_bytes, plain.program->stages[0].arena_bytes);
+    ck_assert_int_gt(step_ns(&job, NULL), step_ns(&plain, NULL));
+    job_close(&plain);
+    job_close(&job);
+}
+END_TEST
+
+/* Calls of one micro-batch, forward or again, of the layers of repeated blocks. */
+static int calls(const struct job *job, bool again)
+{
+    int count = 0;
+    for (int i = 0; i < job->program->stages[0].instr_count; i++) {
+        const struct instr *instr = &job->program->stages[0].instrs[i];
+        count += instr->op == OP_COMPUTE && instr->phase == PHASE_FORWARD && instr->micro == 0 &&
+                 instr->again == again && job->graph->layers[instr->layer].block >= 0;
+    }
+    return count;
+}
+
+/* All of a block's forward pass again, once, and nothing of what does not repeat; between the passes only what enters a
+ * block is kept, 2 bytes for each of its elements. */
+START_TEST(blocks_are_recomputed_whole)
+{
+    struct job job = job_open(NULL, 1, RECOMPUTE_BLOCK, DTYPE_BF16);
+    int all_again = 0, kept = 0, turn = -1;
+    const struct stage_program *list = &job.program->stages[0];
+    ck_assert_int_gt(calls(&job, false), 0);
+    ck_assert_int_eq(calls(&job, true), calls(&job, false));
+    for (int i = 0; i < list->instr_count; i++) {
+        all_again += list->instrs[i].micro == 0 && list->instrs[i].op == OP_COMPUTE && list->instrs[i].again;
+        if (turn < 0 && list->instrs[i].micro == 0 && list->instrs[i].phase == PHASE_BACKWARD_INPUT)
+            turn = i;
+    }
+    ck_assert_int_eq(all_again, calls(&job, true));
+    for (int b = 0; b < job.program->buffer_count; b++) {
+        const struct buffer *buffer = &job.program->buffers[b];
+        if (buffer->kind != BUFFER_VALUE || buffer->is_weight || buffer->micro != 0)
+            continue;
+        int producer = job.graph->values[buffer->id].producer, first = -1, last = -1;
+        for (int i = 0; i < list->instr_count; i++)
+            for (int role = 0; role < ROLE_COUNT; role++)
+                for (int k = 0; k < MAX_OPERANDS && list->instrs[i].op == OP_COMPUTE; k++)
+                    if (instr_operand(job.program, &list->instrs[i], (enum role)role, k) == b) {
+                        first = first < 0 ? i : first;
+                        last = i;
+                    }
+        bool of_block = producer >= 0 && job.graph->layers[job.graph->segments[producer].layer].block >= 0;
+        if (of_block && first < turn && last > turn) {
+            ck_assert_int_eq(buffer->bytes, 2 * 64 * 64);
+            kept++;
+        }
+    }
+    ck_assert_int_eq(kept, 3); /* two blocks' inputs that blocks made, and the head's */
+    job_close(&job);
+}
+END_TEST
+
+/* A forward pass that stops once all is there that is read backward: of each of the three blocks the last product and
+ * the sum behind it are not computed again. */
+START_TEST(recomputation_stops_at_what_is_read)
+{
+    struct framework stops = framework_of(", \"repeats_what_is_read\": true");
+    struct job job = job_open(&stops, 1, RECOMPUTE_BLOCK, DTYPE_BF16),
+               whole = job_open(NULL, 1, RECOMPUTE_BLOCK, DTYPE_BF16);
+    ck_assert_int_eq(calls(&job, false), calls(&whole, false));
+    ck_assert_int_eq(calls(&job, true), calls(&whole, true) - 3 * 2);
+    ck_assert_int_lt(step_ns(&job, NULL), step_ns(&whole, NULL));
+    job_close(&job);
+    job_close(&whole);
+}
+END_TEST
+
+/* Bytes of 16-bit values that lie between both passes of the first micro-batch for the backward pass of blocks. */
+static int64_t kept_bytes(const struct job *job)
+{
+    const struct stage_program *list = &job->program->stages[0];
+    int64_t bytes = 0;
+    int turn = 0;
+    while (list->instrs[turn].micro != 0 || list->instrs[turn].phase != PHASE_BACKWARD_INPUT)
+        turn++;
+    for (int b = 0; b < job->program->buffer_count; b++) {
+        const struct buffer *buffer = &job->program->buffers[b];
+        bool made = false, wanted = false;
+        for (int i = 0; i < list->instr_count; i++) {
+            bool in_block = list->instrs[i].layer >= 0 && job->graph->layers[list->instrs[i].layer].block >= 0;
+            struct access access;
+            for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
+                if (access_at(job->program, &list->instrs[i], slot, &access) && access.buffer == b) {
+                    made = made || (i < turn && access.writes);
+                    wanted = wanted || (i >= turn && access.reads && in_block);
+                }
+        }
+        bool value = buffer->kind == BUFFER_VALUE && !buffer->is_weight && buffer->micro == 0;
+        enum element element = value ? job->graph->values[buffer->id].element : ELEMENT_INDEX;
+        if (made && wanted && (element == ELEMENT_ACTIVATION || element == ELEMENT_OPERAND))
+            bytes += buffer->bytes;
+    }
+    return bytes;
+}
+
+/* Korthikanti et al. 2022, table 2, without dropout: 32 bytes of each element that a layer takes in, over the tensor
+ * degree; where the gathered outputs of both norms stay, these two are whole. The same bytes are sent again. */
+START_TEST(gathered_inputs_are_gathered_again)
+{
+    struct framework again = framework_of(", \"gathers_again\": true");
+    union fixed u = fixed_none();
+    const int64_t elements = 64 * 64, blocks = 3, degree = 2;
+    int64_t gathers[2] = { 0 };
+    u.tensor = (int)degree;
+    u.sequence_parallel = 1;
+    struct job jobs[2] = { job_of(NULL, NULL, u, DTYPE_BF16), job_of(NULL, &again, u, DTYPE_BF16) };
+    ck_assert_int_eq(kept_bytes(&jobs[0]), blocks * elements * (28 / degree + 2 * 2));
+    ck_assert_int_eq(kept_bytes(&jobs[1]), blocks * elements * 32 / degree);
+    ck_assert_int_lt(jobs[1].program->stages[0].arena_bytes, jobs[0].program->stages[0].arena_bytes);
+    for (int j = 0; j < 2; j++)
+        for (int i = 0; i < jobs[j].program->stages[0].instr_count; i++) {
+            const struct instr *instr = &jobs[j].program->stages[0].instrs[i];
+            gathers[j] += instr->op == OP_ALL_GATHER && instr->micro == 0 && instr->again;
+        }
+    ck_assert_int_eq(gathers[0], 0);
+    ck_assert_int_eq(gathers[1], 2 * blocks + 1); /* before both products of a block, and before the head's */
+    ck_assert_int_ge(step_ns(&jobs[1], NULL), step_ns(&jobs[0], NULL));
+    job_close(&jobs[0]);
+    job_close(&jobs[1]);
+}
+END_TEST
+
+static struct job job_except(int recompute, int excepted)
+{
+    union fixed u = fixed_none();
+    u.recompute = recompute;
+    u.excepted = excepted;
+    return job_of(NULL, NULL, u, DTYPE_BF16);
+}
+
+/* Of the 32 bytes of an element above both norms make 2 each and the activation 8. Of a block that runs again its
+ * input is kept, 2 bytes, and what is excepted: queries and what attention makes 2 each, what the first product of the
+ * feed-forward network makes 8 and the second, which is added to the block's sum again, 2; none of these is computed
+ * again. */
+START_TEST(operators_are_recomputed_apart)
+{
+    enum { NORM = 1 << OPERATOR_norm, ACT = 1 << OPERATOR_act, SOME = 1 << OPERATOR_core | 1 << OPERATOR_q };
+    enum { UP = 1 << OPERATOR_up, OUT = 1 << OPERATOR_down };
+    static const struct {
+        int recompute, excepted, bytes, again; /* of an element; calls of a block */
+    } cases[] = { { RECOMPUTE_NONE, 0, 32, 0 },
+                  { RECOMPUTE_NONE, NORM, 28, 2 },
+                  { RECOMPUTE_NONE, NORM | ACT, 20, 3 },
+                  { RECOMPUTE_NONE, OUT, 32, 0 },
+                  { RECOMPUTE_BLOCK, 0, 2, 12 },
+                  { RECOMPUTE_BLOCK, SOME, 6, 10 },
+                  { RECOMPUTE_BLOCK, SOME | UP | OUT, 16, 8 } };
+    const int64_t elements = 64 * 64, blocks = 3;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct job job = job_except(cases[i].recompute, cases[i].excepted);
+        ck_assert_int_eq(kept_bytes(&job), blocks * elements * cases[i].bytes);
+        ck_assert_int_eq(calls(&job, true), blocks * cases[i].again);
+        job_close(&job);
+    }
+}
+END_TEST
+
+/* What the experts' last product makes is not kept where gates multiply what it reads: 2 bytes for each element of
+ * the slots, 1.25 times as many as there are choices. */
+START_TEST(gates_inside_keep_no_outputs_of_experts)
+{
+    struct framework inside = framework_of(", \"gates_inside\": true");
+    struct job plain = expert_job(EXPERTS(""), NULL), job = expert_job(EXPERTS(""), &inside);
+    const int64_t blocks = 3, slots = 64 * 3 * 5 / 4, hidden = 64;
+    ck_assert_int_eq(kept_bytes(&plain) - kept_bytes(&job), blocks * slots * hidden * 2);
+    job_close(&plain);
+    job_close(&job);
+}
+END_TEST
+
+/* Of the 32 bytes of an element above, what both norms (2 each) and the activation (8) make is read by products alone:
+ * half of it is kept in fp8, and their gradients stay in 16 bit. In bf16 nothing changes. */
+START_TEST(inputs_of_products_stay_in_fp8)
+{
+    struct framework keeps = framework_of(", \"keeps_fp8\": true");
+    const int64_t elements = 64 * 64, blocks = 3;
+    struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               wide = job_open(&keeps, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    ck_assert_int_eq(kept_bytes(&plain), blocks * elements * 32);
+    ck_assert_int_eq(kept_bytes(&wide), blocks * elements * 32);
+    ck_assert_int_eq(wide.program->stages[0].arena_bytes, plain.program->stages[0].arena_bytes);
+    struct error err = { 0 };
+    struct program *program = NULL;
+    wide.plan->dtype = DTYPE_FP8;
+    ck_assert_msg(lower_program(&program, wide.graph, wide.plan, &err), "%s", err.message);
+    program_free(wide.program);
+    wide.program = program;
+    ck_assert_int_eq(kept_bytes(&wide), blocks * elements * (32 - 2 - 4));
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffers[b].kind == BUFFER_VALUE_GRADIENT && !program->buffers[b].is_weight &&
+            wide.graph->values[program->buffers[b].id].element == ELEMENT_OPERAND)
+            ck_assert_int_eq(program->buffers[b].element_bytes, 2);
+    job_close(&plain);
+    job_close(&wide);
+}
+END_TEST
+
+static int64_t gradient_bytes(const struct job *job)
+{
+    int64_t bytes = 0;
+    for (int b = 0; b < job->program->buffer_count; b++)
+        bytes += job->program->buffers[b].kind == BUFFER_GRADIENT ? job->program->buffers[b].bytes : 0;
+    return bytes;
+}
+
+/* Accumulators are half as wide, and the loss has 4 bytes more for each logit and copy while it runs; what the
+ * framework holds is not available. */
+START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
+{
+    struct framework narrow = framework_of(", \"narrow_gradients\": \"all\", \"loss_copies_logits\": true, "
+                                           "\"buffers_bytes\": 1000000"),
+                     fp16 = framework_of(", \"narrow_gradients\": \"fp16\", \"loss_backward_copies\": 2");
+    struct job plain = job_open(NULL, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               all = job_open(&narrow, 1, RECOMPUTE_NONE, DTYPE_BF16),
+               some = job_open(&fp16, 1, RECOMPUTE_NONE, DTYPE_BF16);
+    const int64_t logits = 64 * plain.graph->vocab_padded;
+    ck_assert_int_gt(gradient_bytes(&all), 0);
+    ck_assert_int_eq(2 * gradient_bytes(&all), gradient_bytes(&plain));
+    ck_assert_int_eq(gradient_bytes(&some), gradient_bytes(&plain));
+    ck_assert_int_eq(graph_gradient_bytes(some.graph, DTYPE_FP16), 2);
+    ck_assert_int_eq(graph_gradient_bytes(all.graph, DTYPE_FP32), 4);
+    ck_assert_int_lt(plain.program->stages[0].scratch_bytes, 4 * logits);
+    ck_assert_int_eq(all.program->stages[0].scratch_bytes, 4 * logits);
+    ck_assert_int_eq(some.program->stages[0].scratch_bytes, 2 * 4 * logits);
+    union fixed u = fixed_none();
+    u.tensor = 2;
+    struct framework shared = framework_of(", \"loss_backward_copies\": 2, \"loss_sharded_copies\": 1");
+    struct job halves = job_of(NULL, &shared, u, DTYPE_BF16);
+    ck_assert_int_eq(halves.program->stages[0].scratch_bytes, 3 * 4 * 64 * halves.graph->vocab_padded / 2);
+    job_close(&halves);
+    ck_assert_int_eq(facts_available_bytes(&all.world.facts, 0) + 1000000,
+                     facts_available_bytes(&plain.world.facts, 0));
+    job_close(&plain);
+    job_close(&all);
+    job_close(&some);
+}
+END_TEST
+
+/* A step's copies take 6 bytes for each element of the shards of state under fp16, gradients in 16 bit 2 for each
+ * element of a weight under bf16, without ZeRO nothing; nothing else moves. */
+START_TEST(copies_of_gradients_are_kept)
+{
+    struct framework copies = framework_of(", \"fp16_step_bytes\": 6, \"bf16_gradient_bytes\": 2");
+    static const enum dtype dtypes[] = { DTYPE_FP16, DTYPE_BF16, DTYPE_FP32, DTYPE_FP16 };
+    const int64_t ranks = 2;
+    for (int i = 0; i < 4; i++) {
+        union fixed u = fixed_none();
+        u.stages = 1;
+        u.zero = i < 3;
+        struct job plain = job_of(NULL, NULL, u, dtypes[i]), job = job_of(NULL, &copies, u, dtypes[i]);
+        const int64_t elements = graph_parameter_count(job.graph), slack = job.program->buffer_count * 64;
+        int64_t expected = i == 0 ? 6 * elements / ranks : i == 1 ? 2 * elements : 0;
+        int64_t more = job.program->stages[0].arena_bytes - plain.program->stages[0].arena_bytes;
+        ck_assert_int_ge(more, expected);
+        ck_assert_int_le(more, expected + (i < 2 ? slack : 0));
+        ck_assert_int_eq(step_ns(&job, NULL), step_ns(&plain, NULL));
+        job_close(&plain);
+        job_close(&job);
+    }
+}
+END_TEST
+
+static Suite *framework_memory_suite(void)
+{
+    Suite *suite = suite_create("framework_memory");
+    CHECK_ADD(suite, scores_and_probabilities_are_kept);
+    CHECK_ADD(suite, blocks_are_recomputed_whole);
+    CHECK_ADD(suite, recomputation_stops_at_what_is_read);
+    CHECK_ADD(suite, gathered_inputs_are_gathered_again);
+    CHECK_ADD(suite, inputs_of_products_stay_in_fp8);
+    CHECK_ADD(suite, operators_are_recomputed_apart);
+    CHECK_ADD(suite, gates_inside_keep_no_outputs_of_experts);
+    CHECK_ADD(suite, gradients_copies_and_buffers_are_as_the_framework_has_them);
+    CHECK_ADD(suite, copies_of_gradients_are_kept);
+    return suite;
+}
+
+CHECK_MAIN(framework_memory_suite)
