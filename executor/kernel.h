@@ -15,10 +15,10 @@ struct kernel_call {
     const struct segment *segment;
     enum phase phase;
     int64_t low[MAX_AXES], high[MAX_AXES]; /* global range of each axis */
-    int64_t token_parts;     /* of the order in which tokens are stored (executor/kernels/token_order.h); 0: positions
-                                follow     each other in the range */
-    int64_t shift[MAX_AXES]; /* position of a token in its sequence, less the place where it is stored */
-    bool first;              /* folds start here: outputs begin anew */
+    int64_t token_parts; /* of the order in which tokens are stored (executor/kernels/token_order.h); 0: in the range
+                            positions follow each other */
+    int64_t shift[MAX_AXES];    /* position of a token in its sequence, less the place where it is stored */
+    bool first;                 /* folds start here: outputs begin anew */
     uint8_t define[ROLE_COUNT]; /* bit i: written operand i is overwritten, else accumulated */
     struct view operand[ROLE_COUNT][MAX_OPERANDS];
     real *scratch;     /* segment_scratch_elements() of them */

@@ -137,8 +137,8 @@ struct segment {
     struct axis axes[MAX_AXES];
     struct operand in[MAX_OPERANDS], out[MAX_OPERANDS], weight[MAX_OPERANDS];
     struct kernel_arguments arguments;
-    bool
-        converts_input; /* the first product of its layer that reads the input: narrow operands are converted for all */
+    bool converts_input; /* the first product of its layer that reads the input: a narrow operand is converted once for
+                            all of them */
 };
 
 struct value {
