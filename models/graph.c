@@ -1,6 +1,7 @@
 #include "models/graph.h"
 #include "base/num.h"
 #include "models/builder.h"
+#include "models/graph_shelf.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
 #include <math.h>
@@ -10,7 +11,7 @@
 
 void graph_free(struct graph *graph)
 {
-    if (!graph)
+    if (!graph || !graph_give_back(graph))
         return;
     arena_free(&graph->arena);
     free(graph);
@@ -455,23 +456,37 @@ static bool check_arguments(const struct model *model, int64_t batch, int64_t se
     return true;
 }
 
-bool graph_build(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
-                 struct error *err)
+bool graph_size_up(struct graph *out, const struct model *model, int64_t batch, int64_t sequence,
+                   int64_t vocab_multiple, struct error *err)
 {
     if (!check_arguments(model, batch, sequence, vocab_multiple, err))
         return false;
-    struct graph *graph = calloc(1, sizeof *graph);
+    *out = (struct graph){ .model_hash = model->hash,
+                           .keeping = model->keeping,
+                           .batch = batch,
+                           .sequence = sequence ? sequence : model->sequence,
+                           .vocab_size = model->vocab_size,
+                           .vocab_padded = model->vocab_size ? round_up(model->vocab_size, vocab_multiple) : 0,
+                           .layer_count = model_unfolded_count(model),
+                           .tokens_value = -1,
+                           .source_value = -1,
+                           .image_value = -1,
+                           .labels_value = -1,
+                           .count_value = -1,
+                           .loss_value = -1 };
+    return true;
+}
+
+bool graph_build(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
+                 struct error *err)
+{
+    struct graph sizes;
+    if (!graph_size_up(&sizes, model, batch, sequence, vocab_multiple, err))
+        return false;
+    struct graph *graph = malloc(sizeof *graph);
     if (!graph)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
-    graph->model_hash = model->hash;
-    graph->keeping = model->keeping;
-    graph->batch = batch;
-    graph->sequence = sequence ? sequence : model->sequence;
-    graph->vocab_size = model->vocab_size;
-    graph->vocab_padded = model->vocab_size ? round_up(model->vocab_size, vocab_multiple) : 0;
-    graph->layer_count = model_unfolded_count(model);
-    graph->tokens_value = graph->source_value = graph->image_value = -1;
-    graph->labels_value = graph->count_value = graph->loss_value = -1;
+    *graph = sizes;
     bool built = build(graph, model, err);
     if (built)
         *out = graph;

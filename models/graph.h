@@ -219,6 +219,10 @@ struct graph {
     /* labels_value and count_value are -1 too for opaque models */
     int loss_value;       /* ELEMENT_STATISTIC, (1), partial sum over batch and sequence; -1 for opaque models */
     bool *needs_gradient; /* per value; read it through graph_needs_gradient() */
+    /* Of one that was taken (graph_take()): where it stands, the next there, and how many hold it. */
+    struct graph_shelf *shelf;
+    struct graph *next;
+    int holders;
 };
 
 struct model;
@@ -233,6 +237,14 @@ struct model;
  */
 bool graph_build(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
                  struct error *err);
+/* As graph_build(), but as long as somebody holds an equal one of the model, that is given: nobody may change it.
+ * Several threads may ask at once. graph_free() gives it back. */
+bool graph_take(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
+                struct error *err);
+/* Fills in what graph_build() knows before it unfolds the model: the sizes by which graphs of a model differ. Nothing
+ * of it has to be freed. */
+bool graph_size_up(struct graph *out, const struct model *model, int64_t batch, int64_t sequence,
+                   int64_t vocab_multiple, struct error *err);
 void graph_free(struct graph *graph);
 /**
  * Puts the layers of a graph in the file's order into another one: order[place] is the layer that comes there, each

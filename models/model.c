@@ -1,5 +1,6 @@
 #include "base/num.h"
 #include "models/edges.h"
+#include "models/graph_shelf.h"
 #include "models/kinds/layers.h"
 #include "models/layer_kind.h"
 #include <stdlib.h>
@@ -11,6 +12,7 @@ void model_free(struct model *model)
 {
     if (!model)
         return;
+    graph_shelf_free(model->shelf);
     arena_free(&model->arena);
     free(model);
 }
@@ -28,7 +30,8 @@ struct model *model_new(const struct model_head *head)
     model->image_channels = head->image_channels;
     model->tied_embedding = head->tied_embedding;
     model->init_std = head->init_std;
-    if (model->name)
+    model->shelf = graph_shelf_new();
+    if (model->name && model->shelf)
         return model;
     model_free(model);
     return NULL;
@@ -204,6 +207,10 @@ static void *own_fields(struct model *model, struct layer *layer)
 
 bool model_keep(struct model *model, bool scores, bool probabilities)
 {
+    graph_shelf_free(model->shelf); /* graphs from before are not equal to later ones */
+    model->shelf = graph_shelf_new();
+    if (!model->shelf)
+        return false;
     for (int l = 0; l < model->layer_count; l++) {
         struct layer *layer = &model->layers[l];
         struct attention_layer *attention;

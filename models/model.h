@@ -50,6 +50,7 @@ struct model {
     struct model_block *blocks; /* in order; cover all layers */
     int entry_layer;            /* while layers are added: the last one before the open copy, -1 none */
     uint64_t hash;              /* of the canonical JSON */
+    struct graph_shelf *shelf;  /* of graphs that graph_take() gave */
 };
 
 /* Reads native JSON or, when it is one, a Hugging Face config.json (models/import, importers.def). name appears in

@@ -393,6 +393,7 @@ bool estimate_plan_paced(struct estimate **out, struct pace_shelf *shelf, const 
         estimate->micro_batches_simulated = pace_micro_batches(&kept->pace);
         good = lacks || estimate->beaten || measure_paced(estimate, &kept->pace, &apart, facts, err);
     }
+    paced_apart_close(&apart);
     pace_give(shelf, kept);
     if (!good) {
         estimate_free(estimate);

@@ -7,6 +7,7 @@
 #include "planner/program/schedule.h"
 #include "planner/sim/simulate.h"
 #include <stdlib.h>
+#include <string.h>
 
 static bool lower(struct shortened *s, const struct pace *pace, int micro_batches, struct error *err)
 {
@@ -45,10 +46,15 @@ bool pace_open(struct pace *out, const struct model *model, const struct plan *p
 
 void pace_close(struct pace *pace)
 {
+    for (int s = 0; pace->early && s < pace->few.program->stage_count; s++) {
+        free(pace->early[s].instrs);
+        free(pace->early[s].waits);
+    }
+    free(pace->early);
     shortened_free(&pace->few);
-    shortened_free(&pace->apart);
     shortened_free(&pace->longer);
     free(pace->least_bytes);
+    pace->early = NULL;
     pace->least_bytes = NULL;
     pace->laid_out = pace->longer_laid_out = false;
 }
@@ -67,15 +73,35 @@ bool pace_bound(struct pace *pace, struct error *err)
     return pace->least_bytes || fail_memory(err);
 }
 
+/* Its layout changes these alone of what a simulation reads. */
+static bool keep_early(struct pace *pace, struct error *err)
+{
+    const struct program *few = pace->few.program;
+    bool good = (pace->early = calloc((size_t)few->stage_count, sizeof *pace->early));
+    for (int s = 0; good && s < few->stage_count; s++) {
+        const struct stage_program *list = &few->stages[s];
+        struct stage_program *early = &pace->early[s];
+        *early = *list;
+        early->instrs = malloc((size_t)list->instr_count * sizeof *list->instrs + 1);
+        early->waits = malloc((size_t)list->wait_count * sizeof *list->waits + 1);
+        good = early->instrs && early->waits;
+        if (good && list->instr_count > 0)
+            memcpy(early->instrs, list->instrs, (size_t)list->instr_count * sizeof *list->instrs);
+        if (good && list->wait_count > 0)
+            memcpy(early->waits, list->waits, (size_t)list->wait_count * sizeof *list->waits);
+    }
+    return good || fail_memory(err);
+}
+
 bool pace_lay_out(struct pace *pace, struct error *err)
 {
     pace->laid_out =
-        pace->laid_out || (pace_bound(pace, err) &&
+        pace->laid_out || (pace_bound(pace, err) && (pace->early || keep_early(pace, err)) &&
                            layout_place_and_order(pace->few.program, &(struct layout_ask){ .brief = true }, NULL, err));
     return pace->laid_out;
 }
 
-static bool time_program(const struct program *program, const struct facts *facts, struct arena *arena,
+static bool time_program(const struct program *program, const struct durations *durations, struct arena *arena,
                          struct paced_step *out, struct error *err)
 {
     struct timeline *timeline = NULL;
@@ -83,7 +109,7 @@ static bool time_program(const struct program *program, const struct facts *fact
     out->time_ns = arena_alloc(arena, (size_t)program->stage_count, sizeof *out->time_ns);
     if (!out->time_ns)
         return fail_memory(err);
-    if (!simulate(&timeline, facts, program, err))
+    if (!simulate_with(&timeline, durations, program, err))
         return false;
     out->step_ns = timeline->step_ns;
     out->last_stage = timeline->ranks[timeline_last_rank(timeline)].stage;
@@ -93,19 +119,40 @@ static bool time_program(const struct program *program, const struct facts *fact
     return true;
 }
 
+static bool price_and_time(const struct program *program, const struct facts *facts, struct arena *arena,
+                           struct paced_step *out, struct error *err)
+{
+    struct durations durations;
+    if (!durations_open(&durations, facts, program, err))
+        return false;
+    bool good = time_program(program, &durations, arena, out, err);
+    durations_close(&durations);
+    return good;
+}
+
+void paced_apart_close(struct paced_apart *apart)
+{
+    if (apart->priced)
+        durations_close(&apart->durations);
+    apart->priced = false;
+}
+
 bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena *arena, struct paced_apart *out,
                      struct error *err)
 {
-    struct shortened *apart = pace->laid_out ? &pace->apart : &pace->few;
-    int count = pace_micro_batches(pace);
-    if (!lower(apart, pace, count, err) || !time_program(apart->program, facts, arena, &out->few, err))
+    struct program early = *pace->few.program;
+    if (pace->early)
+        early.stages = pace->early;
+    *out = (struct paced_apart){ 0 };
+    out->priced = durations_open(&out->durations, facts, &early, err);
+    if (!out->priced || !time_program(&early, &out->durations, arena, &out->few, err))
         return false;
     out->longer = out->few;
     out->step_ns = out->few.step_ns;
     if (pace->further == 0)
         return true;
-    if (!lower(&pace->longer, pace, count + pace->period, err) ||
-        !time_program(pace->longer.program, facts, arena, &out->longer, err))
+    if (!lower(&pace->longer, pace, pace_micro_batches(pace) + pace->period, err) ||
+        !price_and_time(pace->longer.program, facts, arena, &out->longer, err))
         return false;
     out->step_ns += (out->longer.step_ns - out->few.step_ns) * pace->further / pace->period;
     return true;
@@ -131,7 +178,9 @@ static void share_waits(int64_t ns[TIME_KIND_COUNT], int64_t waits_ns)
 bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
                struct paced_step *out, struct error *err)
 {
-    if (!time_program(pace->few.program, facts, arena, out, err))
+    bool timed = apart->priced ? time_program(pace->few.program, &apart->durations, arena, out, err)
+                               : price_and_time(pace->few.program, facts, arena, out, err);
+    if (!timed)
         return false;
     if (pace->further == 0)
         return true;
@@ -139,7 +188,7 @@ bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_
     if (pace->uneven) {
         few = *out;
         pace->longer_laid_out = pace->longer_laid_out || layout_program(pace->longer.program, err);
-        if (!pace->longer_laid_out || !time_program(pace->longer.program, facts, arena, &longer, err))
+        if (!pace->longer_laid_out || !price_and_time(pace->longer.program, facts, arena, &longer, err))
             return false;
     }
     out->step_ns += (longer.step_ns - few.step_ns) * pace->further / pace->period +

@@ -5,7 +5,7 @@
 #ifndef CLEAVE_ESTIMATE_PACE_H
 #define CLEAVE_ESTIMATE_PACE_H
 #include "planner/program/program.h"
-#include "planner/sim/timeline.h"
+#include "planner/sim/simulate.h"
 
 struct facts;
 struct model;
@@ -18,8 +18,9 @@ struct pace {
     const struct model *model;
     const struct plan *plan; /* the whole one; borrowed, as the model */
     int further, period;     /* micro-batches that `few` has not, and that `longer` has more; 0: few is all */
-    struct shortened few, apart, longer; /* apart: few as it was lowered, where it is laid out and that is asked for */
-    bool laid_out;                       /* few is */
+    struct shortened few, longer;
+    bool laid_out;               /* few is */
+    struct stage_program *early; /* (stages) few's lists before it was laid out, with less waits; NULL: it is not */
     int64_t *least_bytes; /* (stages) that few's layout promises at least, whatever it is; NULL: nobody has asked */
     bool uneven, longer_laid_out; /* uneven: longer is laid out, too, when the plan is timed */
 };
@@ -29,11 +30,14 @@ struct paced_step {
     int stage_count, last_stage; /* last_stage ends last */
     int64_t (*time_ns)[TIME_KIND_COUNT];
 };
-/* The same if no bytes are used twice, and of which few that is told. */
+/* The same if no bytes are used twice, and of which few that is told. paced_apart_close() ends it. */
 struct paced_apart {
     int64_t step_ns;
     struct paced_step few, longer;
+    bool priced;                /* there are durations */
+    struct durations durations; /* of few's instructions under these facts, which its layout does not change */
 };
+void paced_apart_close(struct paced_apart *apart);
 /* Lowers the program that is laid out, others when they are needed. plan: plan_check()ed. The caller closes it, on
  * failure too. */
 bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err);
@@ -50,7 +54,7 @@ bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena 
 bool pace_bound(struct pace *pace, struct error *err);
 /* Lays `few` out, once: it tells the memory. */
 bool pace_lay_out(struct pace *pace, struct error *err);
-/* The step, when it is laid out. apart: under the same facts; not read where few is all. */
+/* The step, when it is laid out. apart: under the same facts; where few is all it may be empty. */
 bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_apart *apart, struct arena *arena,
                struct paced_step *out, struct error *err);
 #endif

@@ -81,7 +81,9 @@ bool pace_take(struct kept_pace **out, struct pace_shelf *shelf, const struct mo
 static size_t bytes_of(const struct pace *pace)
 {
     size_t bytes = program_bytes(pace->few.program);
-    bytes += pace->apart.program ? program_bytes(pace->apart.program) : 0;
+    for (int s = 0; pace->early && s < pace->few.program->stage_count; s++)
+        bytes += (size_t)pace->early[s].instr_count * sizeof *pace->early[s].instrs +
+                 (size_t)pace->early[s].wait_count * sizeof *pace->early[s].waits;
     return bytes + (pace->longer.program ? program_bytes(pace->longer.program) : 0);
 }
 

@@ -101,8 +101,10 @@ bool account_open(struct account *out, struct explained *explained, const struct
     if (!account.available_bytes)
         return fail_memory(err);
     struct pace *pace = &explained->pace->pace;
-    if ((pace->further > 0 && !pace_time_apart(pace, facts, &account.arena, &apart, err)) ||
-        !pace_time(pace, facts, &apart, &account.arena, &step, err)) {
+    bool timed = (pace->further == 0 || pace_time_apart(pace, facts, &account.arena, &apart, err)) &&
+                 pace_time(pace, facts, &apart, &account.arena, &step, err);
+    paced_apart_close(&apart);
+    if (!timed) {
         account_free(&account);
         return false;
     }

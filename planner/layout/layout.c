@@ -142,7 +142,7 @@ static int64_t thing_of(const void *self, const struct place_item *item)
     const int64_t facts[] = { b->kind,     b->is_weight, b->id,          b->ring_round, b->ring_atom,
                               b->part,     b->version,   maker->op,      maker->phase,  maker->lane,
                               maker->part, maker->layer, maker->segment, maker->again,  maker->late };
-    return (int64_t)(hash_bytes(HASH_START, facts, sizeof facts) >> 1);
+    return (int64_t)(hash_words(HASH_START, facts, sizeof facts / sizeof *facts) >> 1);
 }
 
 /* The temporary buffers of a stage in one memory as items. What nobody touches gets a

@@ -109,14 +109,6 @@ static void sort_items(struct place_work *w, enum order_kind kind)
     qsort(w->order, (size_t)w->count, sizeof *w->order, place_compare_ranked);
 }
 
-static void keep_best(struct place_work *w, int64_t top, int64_t *best)
-{
-    if (top < *best) {
-        *best = top;
-        memcpy(w->best, w->offset, (size_t)w->count * sizeof *w->best);
-    }
-}
-
 /* Swaps two of the widest items in the order and keeps what is no worse. The draws are fixed, so that layouts repeat.
  */
 static void repair(struct place_work *w, bool dense, int64_t looks, int64_t good, int64_t *best)
@@ -140,7 +132,7 @@ static void repair(struct place_work *w, bool dense, int64_t looks, int64_t good
             continue;
         }
         present = top;
-        keep_best(w, top, best);
+        place_keep_best(w, top, best);
     }
 }
 
@@ -163,7 +155,8 @@ static int64_t search_orders(struct place_work *w, int64_t bound, int64_t most_l
         if (!in_time && (spent += looks) > most_looks && best < INT64_MAX)
             break;
         sort_items(w, (enum order_kind)kind);
-        keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense, best - 1), &best);
+        place_keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense, best - 1),
+                        &best);
     }
     if (best > good)
         repair(w, dense, looks, good, &best);
@@ -171,9 +164,7 @@ static int64_t search_orders(struct place_work *w, int64_t bound, int64_t most_l
         /* Of a step so long that the sweep in time alone was tried: of shorter ones the orders pack no worse, in a
          * fifth of the time (of 160 stages of the golden jobs one would have gained by this). Bytes that are used again
          * at once make whoever comes next wait, so only where that gains something. */
-        int64_t fair = bound + bound / FAIR;
-        for (int by_area = 0; by_area < 2 && best > fair; by_area++)
-            keep_best(w, place_alike(w, by_area, best - 1), &best);
+        best = place_alike(w, bound + bound / FAIR, best);
     }
     return best;
 }

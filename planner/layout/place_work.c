@@ -316,3 +316,11 @@ void place_tree_beside(struct place_work *w, int item)
 {
     collect_beside(w, 1, 0, w->leaf_count, w->items[item].first, w->items[item].last);
 }
+
+void place_keep_best(struct place_work *w, int64_t top, int64_t *best)
+{
+    if (top < *best) {
+        *best = top;
+        memcpy(w->best, w->offset, (size_t)w->count * sizeof *w->best);
+    }
+}

@@ -87,7 +87,10 @@ int64_t place_lists_gap(const struct place_work *w, int item);
 /* As an allocator would: items come in the order of their first use and leave after their last. Fills `offset`, returns
  * the top. lowest: into the first gap that is wide enough, else the tightest. */
 int64_t place_in_time(struct place_work *w, bool lowest);
-/* Things that come again get the bytes that they had. by_area: the largest products of size and life first, else the
- * largest sizes. Fills `offset`; ends early, above `most`. No item lives twice. */
-int64_t place_alike(struct place_work *w, bool by_area, int64_t most);
+/* Things that come again get the bytes that they had, the largest sizes first, and, if that is not fair enough, the
+ * largest products of size and life first. Returns the best top so far; one below `best` is kept as place_keep_best()
+ * does. No item lives twice. */
+int64_t place_alike(struct place_work *w, int64_t fair, int64_t best);
+/* Keeps the offsets in `best` where their top is lower than that of those which are there. */
+void place_keep_best(struct place_work *w, int64_t top, int64_t *best);
 #endif

@@ -17,11 +17,12 @@ bool plan_graph_at(struct graph **out, const char **key, const struct model *mod
                    struct error *err)
 {
     struct graph *graph = NULL;
+    bool shared = !plan->order;
     *key = "sequence";
-    if (!graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err))
+    if (!(shared ? graph_take : graph_build)(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err))
         return false;
     *key = "order";
-    if (plan->order && plan->layer_count == graph->layer_count && !graph_reorder(graph, plan->order, err)) {
+    if (!shared && plan->layer_count == graph->layer_count && !graph_reorder(graph, plan->order, err)) {
         graph_free(graph);
         return false;
     }
