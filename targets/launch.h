@@ -1,0 +1,47 @@
+/* A launch: what somebody tells a framework so that it trains by a plan, without the names that the framework has for
+ * it. What stands between plans and the arguments, recipes and configuration files of targets: an exporter writes one
+ * (targets/target.h), an importer reads one, and both ways a launch says the same.
+ *
+ * A launch knows decoders: an embedding, blocks that repeat, and a head with its loss; stages hold whole blocks, and
+ * all blocks are treated alike. */
+#ifndef CLEAVE_TARGETS_LAUNCH_H
+#define CLEAVE_TARGETS_LAUNCH_H
+#include "models/model.h"
+#include "planner/plan/plan.h"
+
+struct launch {
+    /* Degrees; 1 where there is none. data counts all ranks that have other sequences, so that
+     * tensor x context x pipeline x data is the number of devices. */
+    int64_t tensor, context, pipeline, data, expert;
+    int64_t shard_group;     /* of the data ranks those over which ZeRO shards, the groups replicate; 0: all */
+    bool sequence_parallel;  /* with the tensor degree */
+    int context_dimension;   /* enum dimension_index: DIM_cp_gather, DIM_cp_ring or DIM_cp_ulysses */
+    int schedule;            /* index into schedules[] */
+    int64_t chunks;          /* of each stage; 1: one */
+    int64_t micro_batch;     /* sequences of one data rank */
+    int64_t batch, sequence; /* sequences of a step over all ranks; tokens of a sequence */
+    enum dtype dtype;
+    int64_t zero;      /* 0 to 3 */
+    int64_t reshard;   /* enum reshard, of ZeRO 3 */
+    int64_t recompute; /* enum recompute, of all blocks: none, block (all of it), or selective */
+    uint64_t excepted; /* operators (models/operators.h) that are kept where a block is computed again, and
+                          computed again where none is */
+    int64_t offload;   /* enum offload */
+    int64_t prefetch, loss_chunks, bucket_bytes;
+    double clip_norm; /* 0: gradients are not clipped */
+    /* Blocks of each piece of the model, chunk by chunk: pieces i, i + pipeline, ... are stage i's. The first piece has
+     * the embedding too, the last one the head. NULL: nobody said it, as many each. */
+    int piece_count;
+    const int *piece_blocks;
+};
+/* One of one device, without anything that a target would have to be told; sizes are 0. */
+extern const struct launch launch_plain;
+
+/**
+ * What the plan says, in the arena. Fails where a launch cannot say it, naming the layer or stage: other cuts than
+ * between blocks, layers that are treated unlike, replicas in turn, another order of layers or of devices.
+ */
+bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *plan, const struct graph *graph,
+                    struct error *err);
+bool launch_equal(const struct launch *a, const struct launch *b);
+#endif

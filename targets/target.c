@@ -1,0 +1,46 @@
+#include "targets/target.h"
+#include <string.h>
+
+#define TARGET(symbol) extern const struct target target_##symbol;
+#include "targets/targets.def"
+#undef TARGET
+
+const struct target *const targets[] = {
+#define TARGET(symbol) &target_##symbol,
+#include "targets/targets.def"
+#undef TARGET
+    NULL
+};
+
+const struct target *target_find(const char *name)
+{
+    for (int i = 0; targets[i]; i++)
+        if (strcmp(targets[i]->name, name) == 0 || strcmp(targets[i]->short_name, name) == 0)
+            return targets[i];
+    return NULL;
+}
+
+const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
+                                             const struct launch_context *context)
+{
+    for (const struct target_rule *rule = target->rules; rule->name; rule++)
+        if (!rule->holds(launch, context))
+            return rule;
+    return NULL;
+}
+
+struct text *launch_files_add(struct launch_files *files, const char *name, bool executable)
+{
+    if (files->count == LAUNCH_FILES)
+        return NULL;
+    struct launch_file *file = &files->list[files->count++];
+    *file = (struct launch_file){ .name = name, .executable = executable };
+    return &file->text;
+}
+
+void launch_files_free(struct launch_files *files)
+{
+    for (int i = 0; i < files->count; i++)
+        text_free(&files->list[i].text);
+    files->count = 0;
+}

@@ -1,0 +1,82 @@
+/* A target: a framework at one release, as somebody who launches it sees it. It knows three things, each in its own
+ * words and with its source: which launches it can be told (rules), how a launch is written for it (files), and how its
+ * files and arguments are read. What it costs to run a plan under it is the framework's fact
+ * (planner/facts/framework.h), not the target's.
+ *
+ * One file, or one folder, and one line of targets.def for each. It uses models/ and planner/ (plan, space, program),
+ * and neither prices nor searches. Tested by tests/test_targets.c (every launch that the rules allow is written, read
+ * back and equal) and, where the target's Python package is installed, by its own parser (tests/targets_accept.py). */
+#ifndef CLEAVE_TARGETS_TARGET_H
+#define CLEAVE_TARGETS_TARGET_H
+#include "base/text.h"
+#include "targets/launch.h"
+
+struct space;
+/* What a launch is about beside itself. */
+struct launch_context {
+    const struct model *model;
+    const struct graph *graph;          /* of the model, its blocks whole */
+    int devices_per_node, device_count; /* of the cluster */
+    const char *device_name;            /* "h100-sxm" */
+    /* For a reader of what is written; 0 and NULL where nobody has predicted. */
+    int64_t step_ns;
+    int stage_count;
+    const int64_t *peak_bytes, *available_bytes; /* (stage_count) of one device by stage */
+};
+
+/* A launch that breaks it is refused by its name. */
+struct target_rule {
+    const char *name;   /* "sp-needs-tp" */
+    const char *text;   /* what is wanted, in a sentence without its full stop */
+    const char *source; /* the target's file and function, or its documentation */
+    bool (*holds)(const struct launch *launch, const struct launch_context *context);
+};
+
+/* Files of one launch, in the order in which they were added. */
+struct launch_file {
+    const char *name; /* "train.sh", "README.md" */
+    struct text text;
+    bool executable;
+};
+enum { LAUNCH_FILES = 8 };
+struct launch_files {
+    int count;
+    struct launch_file list[LAUNCH_FILES];
+};
+/* Begins a file; its text is filled by the caller. NULL: there are too many. */
+struct text *launch_files_add(struct launch_files *files, const char *name, bool executable);
+void launch_files_free(struct launch_files *files);
+
+/* What was read of somebody's launch. What he says of the model and of the devices stands beside it. */
+struct launch_read {
+    struct launch launch;
+    bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
+    struct model *model; /* of the arguments; NULL: they do not describe it. The caller owns it */
+    int64_t devices;     /* 0: not said */
+    int unknown_count;   /* arguments that were not understood, in the order in which they came */
+    const char **unknown;
+    int ignored_count; /* understood, and without effect on time or memory */
+};
+
+struct target {
+    const char *name, *short_name; /* "megatron-lm", "megatron" */
+    const char *framework;         /* whose facts price it where nobody says otherwise */
+    const char *release;           /* "Megatron-Core 0.19" */
+    const char *doc;
+    const struct target_rule *rules; /* the last has no name */
+    /* Narrows the space to values of choices that some launch has: degrees, schedules, dimensions; ZeRO and
+     * recomputation to all that it knows, of which a plan then has one for all layers. */
+    void (*allow)(struct space *space, const struct graph *graph);
+    /* Adds the files; the launch keeps all rules. False: out of memory. */
+    bool (*write)(struct launch_files *out, const struct launch *launch, const struct launch_context *context);
+    /* Reads what users have: a command line, a script that holds one, or a configuration. In the arena but for the
+     * model. Fails with where, what was expected, and what was found. NULL: it reads nothing. */
+    bool (*read)(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
+                 struct error *err);
+};
+extern const struct target *const targets[];        /* NULL-terminated */
+const struct target *target_find(const char *name); /* by name or short name; NULL */
+/* The first rule that the launch breaks; NULL: it keeps them all. */
+const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
+                                             const struct launch_context *context);
+#endif
