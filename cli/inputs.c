@@ -309,6 +309,7 @@ static bool check_decisions(struct inputs *in, struct error *err)
     const struct json *decisions = json_member(json_root(in->plan_file->document), "decisions");
     const struct plan *plan = in->plan_file->plan;
     const char *key = NULL;
+    in->model->whole_blocks = plan->whole_blocks;
     if (!plan_graph_at(&in->graph, &key, in->model, plan, err) || !plan_check_at(&key, plan, in->graph, err))
         return json_error_within(json_at_key(decisions, key), err);
     return plan->rank_count == in->cluster->device_count ||

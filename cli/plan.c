@@ -1,4 +1,5 @@
 #include "cli/accuracy_note.h"
+#include "cli/aim.h"
 #include "cli/certificate_text.h"
 #include "cli/explanation.h"
 #include "cli/memory_account.h"
@@ -41,6 +42,7 @@ static const struct option options[] = {
                 "of at most so many"),
     FACT_OPTIONS(struct plan_arguments, space),
     SEARCH_OPTIONS(struct plan_arguments, space),
+    TARGET_OPTION(struct plan_arguments, space),
     OUTPUT_OPTION(offsetof(struct plan_arguments, output), "the plan file"),
     INT_OPTION("top", offsetof(struct plan_arguments, top), "K", 1, 64,
                "shows the K best plans that differ in more than trifles (1)"),
@@ -66,6 +68,8 @@ struct answer {
     struct inputs *in;
     const struct space *space;
     const struct batch_choice *batches; /* NULL: the batch was given */
+    const struct target *target;        /* NULL: none; else what it was asked */
+    struct uniform_choice choice;
     struct certificate certificate;
     struct ranking ranking;
     struct explainer explainer; /* owns the frontier's plans */
@@ -402,6 +406,17 @@ static bool suggest_fewer(const struct cli *cli, struct answer *answer, struct e
     return good;
 }
 
+/* Not where the plan file is the answer. */
+static bool say_target(const struct cli *cli, const struct answer *answer, const struct search_options *o,
+                       struct error *err)
+{
+    const struct plan_arguments *a = answer->a;
+    if (a->json || inputs_is_stdout(a->output))
+        return true;
+    return aim_say(cli, answer->in, answer->target, &answer->choice, o,
+                   answer->ranking.plans[0].estimate->prediction.step_ns, a->output, err);
+}
+
 /* batches: those tried where none was given, and what the best one's search found, which passes to this; else NULL. */
 static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
                               const struct space *space, const struct batch_choice *batches,
@@ -420,11 +435,16 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     progress_watch(&progress, &o);
     explainer_open(&answer.explainer, in->model, &in->facts, &o);
     int64_t before_ns = clock_processor_ns();
+    if (good && a->space.target) {
+        good = aim_target(&answer.target, "--target", a->space.target, err) &&
+               aim_search(&result, &answer.choice, in, answer.target, &o, err);
+        answer.space = &answer.choice.space;
+    }
     good = good && (result || search_run(&result, in->model, &in->facts, &o, err));
     progress_clear(&progress);
     if (good && a->timings)
         print_timings(cli, result, before_ns);
-    good = good && (result->feasible || say_infeasible(cli, a, result, space, in, err));
+    good = good && (result->feasible || say_infeasible(cli, a, result, answer.space, in, err));
     if (good) {
         answer.certificate = result->certificate;
         good = ((a->top == 1 && !a->pareto) || explainer_start(&answer.explainer, result, err)) &&
@@ -435,7 +455,8 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
         good = !a->pareto || find_frontier(&answer, err);
         progress_clear(&progress);
         answer.explainer.options.calls.progress = NULL; /* the plan is there */
-        good = good && hand_out(cli, &answer, err) && suggest_fewer(cli, &answer, err);
+        good = good && hand_out(cli, &answer, err) &&
+               (answer.target ? say_target(cli, &answer, &o, err) : suggest_fewer(cli, &answer, err));
     }
     progress_clear(&progress);
     ranking_free(&answer.ranking);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "cli/space_options.h"
+#include "cli/aim.h"
 #include "host/clock.h"
 #include "host/machine.h"
 #include "host/parallel.h"
@@ -274,12 +274,18 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
                     "--cluster is missing: for example --cluster 1x8:a100-sxm-80 (cleave devices lists the types)");
     if (!o->batch)
         return fail(err, "--batch is missing: the sequences of one step over all devices, for example --batch 64");
+    const struct target *target = NULL;
+    if (o->target && !aim_target(&target, "--target", o->target, err))
+        return false;
+    const char *framework = o->framework || !target ? o->framework : target->framework;
     if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
-        !inputs_profiles(in, &o->profiles, err) || (o->framework && !inputs_framework(in, o->framework, err)) ||
+        !inputs_profiles(in, &o->profiles, err) || (framework && !inputs_framework(in, framework, err)) ||
         !inputs_correct(in, err) || !dtype_of(in, o->dtype, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
     space_usual_bucket(out, in);
+    if (target && !aim_restrict(out, in, target, err))
+        return false;
     if (!space_apply(in, out, o, err))
         return false;
     space_as_run(out, in);

@@ -6,7 +6,7 @@
 #include "planner/space/choice.h"
 
 struct space_options {
-    const char *cluster, *dtype, *schedule, *framework;
+    const char *cluster, *dtype, *schedule, *framework, *target;
     struct text_list profiles, fix, space;
     int64_t batch, sequence, jobs; /* jobs 0: one per core */
     double time_limit_s, gap;
@@ -51,6 +51,10 @@ struct space_options {
                       "proves the optimum of the formula to within this share of it (0.001; 0: to the end)"),          \
         DOUBLE_OPTION("time-limit", offsetof(holder, part.time_limit_s), "SECONDS", 0, 1e9,                            \
                       "then the best plan so far, with its gap (0: none)")
+
+#define TARGET_OPTION(holder, part)                                                                                    \
+    TEXT_OPTION("target", offsetof(holder, part.target), "TARGET",                                                     \
+                "megatron-lm, torchtitan, ...: plans that its release can be told alone, at its prices")
 
 #define DEFAULT_GAP 0.001
 /* Reads cluster, profiles and the model, and fills the space. */

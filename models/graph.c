@@ -4,6 +4,7 @@
 #include "models/graph_shelf.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
+#include "models/whole_blocks.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -431,7 +432,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     if (may_balance(graph))
         balance(graph);
-    return set_classes(graph, model, err);
+    return set_classes(graph, model, err) && (!model->whole_blocks || graph_join_blocks(graph, err));
 }
 
 static bool check_arguments(const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
@@ -467,6 +468,7 @@ bool graph_size_up(struct graph *out, const struct model *model, int64_t batch, 
                            .sequence = sequence ? sequence : model->sequence,
                            .vocab_size = model->vocab_size,
                            .vocab_padded = model->vocab_size ? round_up(model->vocab_size, vocab_multiple) : 0,
+                           .whole_blocks = model->whole_blocks,
                            .layer_count = model_unfolded_count(model),
                            .tokens_value = -1,
                            .source_value = -1,

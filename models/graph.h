@@ -205,6 +205,7 @@ struct graph {
     int64_t vocab_size, vocab_padded; /* of images: their classes */
     int64_t image_columns;            /* pixels of a row; 0: the model reads tokens */
     struct keeping keeping;
+    bool whole_blocks; /* each block is one layer (models/whole_blocks.h) */
     int value_count, weight_count, segment_count, layer_count, class_count;
     struct value *values;
     struct weight *weights;

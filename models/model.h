@@ -43,6 +43,7 @@ struct model {
     bool tied_embedding;                /* the head uses the embedding's table */
     bool opaque;                        /* all layers are opaque: no vocabulary, no loss */
     struct keeping keeping;             /* of what runs it; none: as cleave does */
+    bool whole_blocks;                  /* layers of its graphs are whole blocks */
     double init_std;                    /* of the initial matrices */
     int layer_count;                    /* folded */
     struct layer *layers;

@@ -44,6 +44,7 @@ struct plan *assemble_config(const struct space *space, const struct config *con
     plan->prefetch = config->prefetch;
     plan->loss_chunks = config_loss_chunks(config);
     plan->clip_norm = space->clip_norm;
+    plan->whole_blocks = graph->whole_blocks;
     plan->rank_count = config_meshes(config) * mesh_ranks(&config->mesh);
     for (int l = 0; l < graph->layer_count; l++)
         memcpy(plan->layers[l].dim, config->mesh.dim, sizeof config->mesh.dim);

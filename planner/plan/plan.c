@@ -340,6 +340,8 @@ uint64_t plan_hash(const struct plan *plan)
     hash = hash_bytes(hash, &plan->clip_norm, sizeof plan->clip_norm);
     if (plan->loss_chunks > 1)
         hash = hash_i64(hash_string(hash, "loss_chunks"), plan->loss_chunks);
+    if (plan->whole_blocks)
+        hash = hash_string(hash, "whole_blocks");
     if (plan->clock != CLOCK_EVEN)
         hash = hash_i64(hash_string(hash, "clock"), plan->clock);
     for (int s = 0; s < plan->stage_count; s++) {

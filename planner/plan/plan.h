@@ -88,6 +88,7 @@ struct plan {
     int loss_chunks;       /* the last product and the loss run in at most so many chunks of tokens, each forward and
                               backward; 1: at once (planner/program/loss_walk.h) */
     double clip_norm;      /* global gradient-norm clipping; 0: off */
+    bool whole_blocks;     /* its layers are those of a graph whose blocks are whole (models/whole_blocks.h) */
     int stage_count, layer_count, rank_count;
     int chunk_count; /* pieces of the model that each stage holds; 1 unless the schedule interleaves */
     struct plan_stage *stages;

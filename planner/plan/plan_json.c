@@ -97,6 +97,8 @@ static void write_decisions(struct json_writer *w, const struct plan *plan, cons
     if (plan->clock != CLOCK_EVEN)
         json_put_string(w, "clock", plan_clock_names[plan->clock]);
     json_put_double(w, "clip_norm", plan->clip_norm);
+    if (plan->whole_blocks)
+        json_put_bool(w, "whole_blocks", true);
     if (plan->order) {
         struct text order = { 0 };
         plan_order_text(&order, plan);

@@ -20,6 +20,7 @@ struct decision_fields {
     int64_t batch, sequence, vocab_multiple, interleave, micro_batches, extra_in_flight, bucket_bytes, prefetch,
         loss_chunks;
     double clip_norm;
+    bool whole_blocks;
     int dtype, clock;
     const char *schedule, *order;
     const struct json *stages, *layers;
@@ -57,6 +58,10 @@ static const struct json_field decision_fields[] = {
                     "stages post their receives in the order of a clock. even, when absent: passes of a kind all take "
                     "the same; work: as long as their floating-point operations say."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
+    DECISION(whole_blocks, FIELD_BOOL,
+             .doc =
+                 "true: layers are numbered as if each block of the model were one layer, and so are those before the "
+                 "first block, and those behind the last one; what training frameworks cut between. false if absent."),
     DECISION(order, FIELD_STRING,
              .doc =
                  "Layers of the model's file in the order of the plan, as \"0-3,8-11,4-7,12\": a topological order of "
@@ -422,6 +427,7 @@ static bool read_decisions(const struct json *decisions, struct reading *r, stru
     r->plan->loss_chunks = (int)in.loss_chunks;
     r->plan->clock = in.clock;
     r->plan->clip_norm = in.clip_norm;
+    r->plan->whole_blocks = in.whole_blocks;
     r->plan->schedule = schedule;
     if (in.interleave > 1 && stages > json_count(in.stages))
         return json_fail(in.stages, err, "expected no turns beside interleave, found %d replicas of %d stages", stages,

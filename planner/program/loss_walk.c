@@ -8,8 +8,10 @@ static bool find_segments(const struct graph *graph, struct loss_walk *walk)
     int end = graph->segment_count, loss = graph->loss_value < 0 ? -1 : graph->values[graph->loss_value].producer;
     if (loss < 0 || loss != end - 1)
         return false;
-    int layer = graph->segments[loss].layer, product = graph->layers[layer].first_segment - 1;
-    if (product < 0 || !kernel_facts[graph->segments[product].kernel].multiplies)
+    int product = loss - 1;
+    while (product >= 0 && !kernel_facts[graph->segments[product].kernel].multiplies)
+        product--;
+    if (product < 0)
         return false;
     int logits = graph->segments[product].out[0].id;
     *walk = (struct loss_walk){ .first = product, .end = end };

@@ -1,0 +1,26 @@
+/* A plan for a target: what the framework that shall run it can be told. */
+#ifndef CLEAVE_CLI_AIM_H
+#define CLEAVE_CLI_AIM_H
+#include "cli/space_options.h"
+#include "planner/search/uniform.h"
+#include "targets/target.h"
+
+/* The target of that name, else a failure that lists them. */
+bool aim_target(const struct target **out, const char *option, const char *name, struct error *err);
+/* The space becomes the target's, and the model's blocks whole. */
+bool aim_restrict(struct space *space, struct inputs *in, const struct target *target, struct error *err);
+/* What a launch is about; the graph is the inputs', in which blocks are whole. */
+struct launch_context aim_context(const struct inputs *in);
+/* And what the plan file that was read predicts. */
+void aim_predicted(struct launch_context *context, const struct inputs *in);
+/* The plan as a launch that keeps the target's rules; a failure says what it breaks. In the inputs' arena. */
+bool aim_launch(struct launch *out, struct inputs *in, const struct target *target, const struct plan *plan,
+                struct error *err);
+/* search_run() for a target: in its space, of plans that it can be told. */
+bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
+                const struct target *target, const struct search_options *options, struct error *err);
+/* Says what else the target could be told, what its limits cost against the space without them, and how it is launched.
+ * options: of the whole space. path: of the plan's file, NULL: none. */
+bool aim_say(const struct cli *cli, struct inputs *in, const struct target *target, const struct uniform_choice *choice,
+             const struct search_options *options, int64_t step_ns, const char *path, struct error *err);
+#endif

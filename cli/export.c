@@ -1,0 +1,100 @@
+/* A plan as what a framework is launched with. */
+#include "cli/aim.h"
+#include "cli/print.h"
+#include "cli/program_options.h"
+#include "formats/plan_file.h"
+#include "host/file.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct export_options {
+    struct source_options source;
+    const char *to, *output;
+};
+#define AT(field) offsetof(struct export_options, field)
+static const struct option options[] = {
+    TEXT_OPTION("to", AT(to), "TARGET", "megatron-lm, torchtitan, ...: what the plan is for"),
+    OUTPUT_OPTION(AT(output), "the folder that is made (MODEL-TARGET)"),
+    SOURCE_OPTIONS(struct export_options, source),
+};
+
+/* A folder that is there is filled again. */
+static bool make_folder(const char *path, struct error *err)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST ||
+           fail_kind(err, ERROR_ENVIRONMENT, "%s: cannot make the folder: %s", path, strerror(errno));
+}
+
+static bool write_one(const char *folder, const struct launch_file *file, struct error *err)
+{
+    struct text path = { 0 };
+    text_printf(&path, "%s/%s", folder, file->name);
+    bool good = !path.failed && !file->text.failed ? file_write(path.data, file->text.data, file->text.length, err)
+                                                   : fail_memory(err);
+    if (good && file->executable && chmod(path.data, 0755) != 0)
+        good = fail_kind(err, ERROR_ENVIRONMENT, "%s: cannot be made executable: %s", path.data, strerror(errno));
+    text_free(&path);
+    return good;
+}
+
+static bool write_all(const struct cli *cli, const char *folder, const struct launch_files *files, struct error *err)
+{
+    if (!make_folder(folder, err))
+        return false;
+    for (int i = 0; i < files->count; i++)
+        if (!write_one(folder, &files->list[i], err))
+            return false;
+    for (int i = 0; i < files->count; i++)
+        fprintf(cli->out, "%s/%s\n", folder, files->list[i].name);
+    return true;
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
+{
+    const struct export_options *o = given;
+    struct inputs in = { .cli = cli };
+    struct launch_files files = { 0 };
+    struct launch launch;
+    struct text folder = { 0 };
+    const struct target *target = NULL;
+    (void)operand_count;
+    if (!o->to) {
+        fail(err, "--to is missing: for example --to %s", targets[0]->short_name);
+        return ERROR_NONE;
+    }
+    if (!aim_target(&target, "--to", o->to, err) ||
+        !inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err) ||
+        !aim_launch(&launch, &in, target, in.plan_file->plan, err))
+        goto cleanup;
+    struct launch_context context = aim_context(&in);
+    aim_predicted(&context, &in);
+    if (o->output)
+        text_add(&folder, o->output);
+    else
+        text_printf(&folder, "%s-%s", in.model->name, target->short_name);
+    if (folder.failed || !target->write(&files, &launch, &context))
+        fail_memory(err);
+    else if (write_all(cli, folder.data, &files, err))
+        fprintf(cli->talk, "for %s; next: read %s/README.md\n", target->release, folder.data);
+cleanup:
+    text_free(&folder);
+    launch_files_free(&files);
+    inputs_free(&in);
+    return ERROR_NONE;
+}
+
+const struct verb verb_export = {
+    .name = "export",
+    .summary = "writes what a framework is launched with so that it trains by a plan",
+    .usage = "PLAN --to TARGET [-o DIR]",
+    .examples = "  cleave plan config.json --cluster 8x8:h100-sxm --batch 512 --target megatron-lm -o plan.json\n"
+                "  cleave export plan.json --to megatron -o launch\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct export_options),
+    .run = run,
+};

@@ -1,0 +1,200 @@
+#include "targets/launch.h"
+#include "planner/program/schedule.h"
+#include "planner/space/space.h"
+#include <string.h>
+
+const struct launch launch_plain = { .tensor = 1,
+                                     .context = 1,
+                                     .pipeline = 1,
+                                     .data = 1,
+                                     .expert = 1,
+                                     .context_dimension = DIM_cp_gather,
+                                     .chunks = 1,
+                                     .micro_batch = 1,
+                                     .dtype = DTYPE_BF16,
+                                     .recompute = RECOMPUTE_NONE,
+                                     .prefetch = 1,
+                                     .loss_chunks = 1,
+                                     .bucket_bytes = USUAL_BUCKET_BYTES,
+                                     .clip_norm = 1 };
+
+/* The degrees that the dimensions of all layers make of the mesh's atoms. */
+static bool read_mesh(struct launch *out, const struct plan *plan, struct error *err)
+{
+    const struct plan_stage *first = &plan->stages[0];
+    const struct plan_layer *any = &plan->layers[0];
+    struct degrees degrees = { .tensor = 1,
+                               .context = 1,
+                               .data = 1,
+                               .expert = 1,
+                               .tensor_dimension = DIM_tp,
+                               .context_dimension = DIM_cp_gather,
+                               .data_dimension = DIM_dp };
+    int replicas = 1;
+    for (int s = 1; s < plan->stage_count; s++)
+        if (memcmp(plan->stages[s].atom, first->atom, sizeof first->atom) != 0 || plan->stages[s].turn > 0)
+            return fail(err, "stage %d: its mesh is not that of stage 0, or it takes turns; a launch has one mesh", s);
+    for (int l = 1; l < plan->layer_count; l++)
+        if (memcmp(plan->layers[l].dim, any->dim, sizeof any->dim) != 0)
+            return fail(err, "layer %d: it is split otherwise than layer 0; a launch splits all alike", l);
+    for (int a = 0; a < plan->atom_count; a++) {
+        int size = first->atom[a], dim = any->dim[a];
+        const struct dimension *dimension = dimensions[dim];
+        if (size == 1)
+            continue;
+        if (dimension->splits_batch) {
+            degrees.data *= size;
+            degrees.expert *= dim == DIM_ep ? size : 1;
+            replicas *= dim == DIM_rp ? size : 1;
+            degrees.data_dimension = dim == DIM_ps ? DIM_ps : degrees.data_dimension;
+        } else if (dimension->lane == LANE_CP) {
+            degrees.context *= size;
+            degrees.context_dimension = (enum dimension_index)dim;
+        } else {
+            degrees.tensor *= size;
+            degrees.tensor_dimension = (enum dimension_index)dim;
+        }
+    }
+    out->tensor = degrees.tensor;
+    out->sequence_parallel = degrees.tensor_dimension == DIM_tp_sp;
+    out->context = degrees.context;
+    out->context_dimension = degrees.context_dimension;
+    out->data = degrees.data;
+    out->expert = degrees.expert;
+    out->shard_group = replicas > 1 ? degrees.data / replicas : 0;
+    if (degrees.data_dimension == DIM_ps ||
+        (degrees.tensor > 1 && degrees.tensor_dimension != DIM_tp && degrees.tensor_dimension != DIM_tp_sp))
+        return fail(err, "dimension %s: a launch has dp, ep, tp, tp_sp and context parallelism alone",
+                    dimensions[degrees.data_dimension == DIM_ps ? DIM_ps : degrees.tensor_dimension]->name);
+    return true;
+}
+
+/* What all blocks do alike; what stands before and behind them is sharded like them, and not computed again. */
+static bool read_layers(struct launch *out, const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    const struct plan_layer *like = NULL;
+    for (int l = 0; l < plan->layer_count; l++) {
+        const struct plan_layer *layer = &plan->layers[l];
+        const char *name = graph->layers[l].name;
+        bool block = graph->layers[l].block >= 0;
+        if (layer->slices > 1 || layer->replicate)
+            return fail(err, "layer %s: slices and replicated operators cannot be launched", name);
+        if (!block && layer->recompute != RECOMPUTE_NONE && layer->recompute != RECOMPUTE_BLOCK)
+            return fail(err, "layer %s: it is computed again, which only blocks are in a launch", name);
+        if (!block)
+            continue;
+        if (!like) {
+            like = layer;
+            continue;
+        }
+        if (layer->zero != like->zero || layer->recompute != like->recompute || layer->excepted != like->excepted ||
+            layer->offload != like->offload || layer->reshard != like->reshard)
+            return fail(err, "layer %s: it is treated otherwise than the blocks before it; a launch treats all alike",
+                        name);
+    }
+    if (!like)
+        return fail(err, "the model has no repeated blocks");
+    for (int l = 0; l < plan->layer_count; l++)
+        if (graph_layer_has_weights(graph, l) && plan->layers[l].zero != like->zero)
+            return fail(err, "layer %s: ZeRO %d where the blocks have %d; a launch has one stage",
+                        graph->layers[l].name, plan->layers[l].zero, like->zero);
+    out->zero = like->zero;
+    out->recompute = like->recompute == RECOMPUTE_FULL ? RECOMPUTE_BLOCK : like->recompute;
+    out->excepted = like->excepted;
+    out->offload = like->offload;
+    out->reshard = like->reshard;
+    return true;
+}
+
+/* Blocks of each piece. */
+static bool read_pieces(struct launch *out, struct arena *arena, const struct plan *plan, const struct graph *graph,
+                        struct error *err)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    int count = schedule_pieces(schedule, plan->stage_count, plan->chunk_count);
+    int *blocks = arena_alloc(arena, (size_t)count, sizeof *blocks);
+    if (!blocks)
+        return fail_memory(err);
+    for (int s = 0; s < plan->stage_count; s++)
+        for (int c = 0; c < plan->chunk_count; c++) {
+            struct layer_range range = plan_stage_chunk(plan, s, c);
+            int piece = schedule_piece(schedule, plan->stage_count, s, c);
+            for (int l = range.first; l < range.first + range.count; l++)
+                blocks[piece] += graph->layers[l].block >= 0;
+        }
+    out->piece_count = count;
+    out->piece_blocks = blocks;
+    return true;
+}
+
+/* Ranks in the order in which a launcher numbers them. */
+static bool in_order(const struct plan *plan, const struct launch *launch, struct error *err)
+{
+    struct degrees degrees = { .tensor = (int)launch->tensor,
+                               .context = (int)launch->context,
+                               .data = (int)launch->data,
+                               .expert = (int)launch->expert,
+                               .tensor_dimension = launch->sequence_parallel ? DIM_tp_sp : DIM_tp,
+                               .context_dimension = (enum dimension_index)launch->context_dimension,
+                               .data_dimension = DIM_dp };
+    int group = (int)(launch->shard_group > 0 ? launch->shard_group : launch->data);
+    struct mesh all = space_mesh(&degrees, ORDER_TENSOR_INSIDE, group), wanted = mesh_none(), own = mesh_none();
+    for (int a = 0; a < all.atom_count; a++)
+        if (all.size[a] > 1)
+            mesh_add(&wanted, all.size[a], (enum dimension_index)all.dim[a]);
+    for (int a = 0; a < plan->atom_count; a++)
+        if (plan->stages[0].atom[a] > 1)
+            mesh_add(&own, plan->stages[0].atom[a], (enum dimension_index)plan->layers[0].dim[a]);
+    wanted = mesh_joined(&wanted);
+    own = mesh_joined(&own);
+    if (!mesh_equal(&wanted, &own))
+        return fail(err, "the ranks of a stage are not in a launcher's order: tensor-parallel ones innermost, then "
+                         "context-parallel ones, then those of data");
+    for (int s = 1; s < plan->stage_count; s++)
+        if (plan->stages[s].first_rank < plan->stages[s - 1].first_rank)
+            return fail(err, "stage %d stands before stage %d on the cluster; a launcher numbers stages in order", s,
+                        s - 1);
+    return true;
+}
+
+bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *plan, const struct graph *graph,
+                    struct error *err)
+{
+    *out = launch_plain;
+    if (!plan->whole_blocks)
+        return fail(err, "the plan cuts and treats layers within blocks, which no framework can be told: make one with "
+                         "cleave plan ... --target NAME");
+    if (plan->order)
+        return fail(err, "the plan has another order of layers than the model's");
+    if (!read_mesh(out, plan, err) || !read_layers(out, plan, graph, err) ||
+        !read_pieces(out, arena, plan, graph, err) || !in_order(plan, out, err))
+        return false;
+    out->pipeline = plan->stage_count;
+    out->schedule = plan->schedule;
+    out->chunks = plan->chunk_count;
+    out->micro_batch = plan->batch / plan->micro_batch_count / out->data;
+    out->batch = plan->batch;
+    out->sequence = plan->sequence;
+    out->dtype = plan->dtype;
+    out->prefetch = plan->prefetch;
+    out->loss_chunks = plan->loss_chunks;
+    out->bucket_bytes = plan->bucket_bytes;
+    out->clip_norm = plan->clip_norm;
+    return true;
+}
+
+bool launch_equal(const struct launch *a, const struct launch *b)
+{
+    bool pieces = a->piece_count == b->piece_count;
+    for (int i = 0; pieces && i < a->piece_count; i++)
+        pieces = a->piece_blocks[i] == b->piece_blocks[i];
+    return pieces && a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
+           a->data == b->data && a->expert == b->expert && a->shard_group == b->shard_group &&
+           a->sequence_parallel == b->sequence_parallel &&
+           (a->context == 1 || a->context_dimension == b->context_dimension) && a->schedule == b->schedule &&
+           a->chunks == b->chunks && a->micro_batch == b->micro_batch && a->batch == b->batch &&
+           a->sequence == b->sequence && a->dtype == b->dtype && a->zero == b->zero && a->reshard == b->reshard &&
+           a->recompute == b->recompute && a->excepted == b->excepted && a->offload == b->offload &&
+           a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks && a->bucket_bytes == b->bucket_bytes &&
+           a->clip_norm == b->clip_norm;
+}
