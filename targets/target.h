@@ -30,6 +30,9 @@ struct target_rule {
     const char *text;   /* what is wanted, in a sentence without its full stop */
     const char *source; /* the target's file and function, or its documentation */
     bool (*holds)(const struct launch *launch, const struct launch_context *context);
+    /* Of one that does not hold: adds what breaks it, "field sliding_window of layer 3.attention". NULL: nothing more
+     * is to be said. */
+    void (*detail)(struct text *out, const struct launch *launch, const struct launch_context *context);
 };
 
 /* Files of one launch, in the order in which they were added. */

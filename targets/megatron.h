@@ -1,0 +1,98 @@
+/* What Megatron-LM and Megatron-Bridge are told, by either's names: one struct of settings between launches and text.
+ * Names, defaults and rules are those of the release (Megatron-Core 0.19: megatron/training/arguments.py,
+ * megatron/core/transformer/transformer_config.py, megatron/core/model_parallel_config.py). */
+#ifndef CLEAVE_TARGETS_MEGATRON_H
+#define CLEAVE_TARGETS_MEGATRON_H
+#include "targets/target.h"
+
+enum megatron_kind {
+    MEGATRON_INT,
+    MEGATRON_NUMBER,
+    MEGATRON_FLAG, /* true where it is given */
+    MEGATRON_NOT,  /* false where it is given */
+    MEGATRON_WORD,
+    MEGATRON_WORDS /* several, joined by a blank */
+};
+/* Settings that somebody left out have their default: sizes 0 and words NULL where nothing follows from it. */
+struct megatron_args {
+#define MEGATRON_OPTION_INT int64_t
+#define MEGATRON_OPTION_NUMBER double
+#define MEGATRON_OPTION_FLAG bool
+#define MEGATRON_OPTION_NOT bool
+#define MEGATRON_OPTION_WORD const char *
+#define MEGATRON_OPTION_WORDS const char *
+#define OPTION(section, kind, member, flag, path, value) MEGATRON_OPTION_##kind member;
+#include "targets/megatron_options.def"
+#undef OPTION
+};
+extern const struct megatron_args megatron_defaults;
+
+enum megatron_section {
+#define SECTION(id, name) SECTION_##id,
+#define OPTION(section, kind, member, flag, path, value)
+#include "targets/megatron_options.def"
+#undef SECTION
+#undef OPTION
+    SECTION_COUNT
+};
+extern const char *const megatron_section_names[SECTION_COUNT]; /* "MODEL" */
+struct megatron_option {
+    enum megatron_section section;
+    enum megatron_kind kind;
+    const char *flag; /* "--hidden-size" */
+    const char *path; /* Megatron-Bridge's, behind cfg: "model.hidden_size"; NULL: it has none */
+    size_t offset;
+};
+extern const struct megatron_option megatron_options[]; /* the last has no flag */
+/* Whether it says something that its default does not. */
+bool megatron_says(const struct megatron_args *args, const struct megatron_option *option);
+/* Adds the value as a shell's word, or as Python writes it. */
+void megatron_put_value(struct text *out, const struct megatron_args *args, const struct megatron_option *option,
+                        bool python);
+/* Sets it from a word; `at` says where the word stands. */
+bool megatron_set(struct megatron_args *args, const struct megatron_option *option, struct arena *arena,
+                  const char *word, const char *at, struct error *err);
+
+/* Command line: the words behind a program, or with it. Options that are not understood go to `out`. */
+bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
+                    const char *const *words, int count, struct error *err);
+/* Options of Megatron-LM that change neither time nor memory to speak of. */
+bool megatron_is_idle(const char *flag);
+
+/* ---- the model ---- */
+/* Settings that describe the model. False: something of it has no setting; `why` says what. */
+bool megatron_of_model(struct megatron_args *args, struct text *why, const struct model *model);
+/* The model that the settings describe; NULL: they lack its sizes, which is no failure unless err is filled. */
+struct model *megatron_model(const struct megatron_args *args, const char *name, struct error *err);
+
+/* ---- layouts ---- */
+/* "Et*2|(t*3|)*6t,L" of so many pieces. */
+void megatron_put_layout(struct text *out, const int *piece_blocks, int piece_count);
+/* The blocks of each piece. Fails as Megatron-Core does (pipeline_parallel_layer_layout.py). */
+bool megatron_read_layout(int **piece_blocks, int *piece_count, struct arena *arena, const char *layout,
+                          struct error *err);
+
+/* ---- launches ---- */
+/* The launch keeps all rules of the target. */
+void megatron_of_launch(struct megatron_args *args, struct arena *arena, const struct launch *launch,
+                        const struct launch_context *context);
+/* What settings say, after the checks that Megatron-LM itself would make; devices 0: unknown. */
+bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, const char *name,
+                     struct error *err);
+extern const struct target_rule megatron_rules[];
+void megatron_allow(struct space *space, const struct graph *graph);
+/* Whether modules of --recompute-modules compute exactly these operators again; they come to `out` (NULL: not). */
+bool megatron_modules(struct text *out, uint64_t operators, const struct launch_context *context);
+uint64_t megatron_graph_operators(const struct graph *graph);
+
+/* ---- files that both have ---- */
+void megatron_put_readme(struct text *out, const struct target *target, const struct launch *launch,
+                         const struct launch_context *context, const char *command);
+/* The command that reads the log of the run. */
+void megatron_put_calibrate(struct text *out, const struct target *target, const struct launch *launch,
+                            const struct launch_context *context);
+void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
+                         const char *script);
+int64_t megatron_devices(const struct launch *launch);
+int64_t megatron_per_node(const struct launch *launch, const struct launch_context *context);
+#endif

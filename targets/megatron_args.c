@@ -1,0 +1,470 @@
+/* The settings by their names: what is written of them, and what is read. */
+#include "base/num.h"
+#include "targets/megatron.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct megatron_args megatron_defaults = {
+#define OPTION(section, kind, member, flag, path, value) .member = value,
+#include "targets/megatron_options.def"
+#undef OPTION
+};
+
+const struct megatron_option megatron_options[] = {
+#define OPTION(section, kind, member, flag, path, value)                                                               \
+    { SECTION_##section, MEGATRON_##kind, flag, path, offsetof(struct megatron_args, member) },
+#include "targets/megatron_options.def"
+#undef OPTION
+    { 0 }
+};
+
+const char *const megatron_section_names[SECTION_COUNT] = {
+#define SECTION(id, name) [SECTION_##id] = name,
+#define OPTION(section, kind, member, flag, path, value)
+#include "targets/megatron_options.def"
+#undef SECTION
+#undef OPTION
+};
+
+static const void *member_of(const struct megatron_args *args, const struct megatron_option *option)
+{
+    return (const char *)args + option->offset;
+}
+
+static const char *word_of(const struct megatron_args *args, const struct megatron_option *option)
+{
+    return *(const char *const *)member_of(args, option);
+}
+
+bool megatron_says(const struct megatron_args *args, const struct megatron_option *option)
+{
+    const char *word, *usual;
+    switch (option->kind) {
+    case MEGATRON_INT:
+        return *(const int64_t *)member_of(args, option) != *(const int64_t *)member_of(&megatron_defaults, option);
+    case MEGATRON_NUMBER:
+        return *(const double *)member_of(args, option) < *(const double *)member_of(&megatron_defaults, option) ||
+               *(const double *)member_of(args, option) > *(const double *)member_of(&megatron_defaults, option);
+    case MEGATRON_FLAG:
+    case MEGATRON_NOT:
+        return *(const bool *)member_of(args, option) != *(const bool *)member_of(&megatron_defaults, option);
+    case MEGATRON_WORD:
+    case MEGATRON_WORDS:
+        word = word_of(args, option);
+        usual = word_of(&megatron_defaults, option);
+        return word && (!usual || strcmp(word, usual) != 0);
+    }
+    return false;
+}
+
+/* A word with nothing that a shell would read otherwise stays bare. */
+static void put_quoted(struct text *out, const char *word)
+{
+    bool plain = *word != 0;
+    for (const char *p = word; *p; p++)
+        plain = plain && (isalnum((unsigned char)*p) || strchr("-_.,/:=+@%", *p));
+    if (plain) {
+        text_add(out, word);
+        return;
+    }
+    text_add(out, "'");
+    for (const char *p = word; *p; p++)
+        text_add_bytes(out, *p == '\'' ? "'\\''" : p, *p == '\'' ? 4 : 1);
+    text_add(out, "'");
+}
+
+static void put_words(struct text *out, const char *words, bool python)
+{
+    const char *between = "";
+    for (const char *p = words; *p;) {
+        int length = (int)strcspn(p, " ");
+        text_printf(out, python ? "%s\"%.*s\"" : "%s%.*s", between, length, p);
+        p += length + (p[length] == ' ');
+        between = python ? ", " : " ";
+    }
+}
+
+void megatron_put_value(struct text *out, const struct megatron_args *args, const struct megatron_option *option,
+                        bool python)
+{
+    char number[TEXT_NUMBER_BYTES];
+    switch (option->kind) {
+    case MEGATRON_INT:
+        text_printf(out, "%lld", (long long)*(const int64_t *)member_of(args, option));
+        break;
+    case MEGATRON_NUMBER:
+        text_double(number, *(const double *)member_of(args, option));
+        text_printf(out, "%s%s", number, python && !strpbrk(number, ".e") ? ".0" : "");
+        break;
+    case MEGATRON_FLAG:
+    case MEGATRON_NOT:
+        if (python)
+            text_add(out, *(const bool *)member_of(args, option) ? "True" : "False");
+        break;
+    case MEGATRON_WORD:
+        if (python)
+            text_printf(out, "\"%s\"", word_of(args, option));
+        else
+            put_quoted(out, word_of(args, option));
+        break;
+    case MEGATRON_WORDS:
+        text_add(out, python ? "[" : "");
+        put_words(out, word_of(args, option), python);
+        text_add(out, python ? "]" : "");
+        break;
+    }
+}
+
+static bool set_int(int64_t *out, const char *word, const char *at, const char *name, struct error *err)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(word, &end, 10);
+    if (end == word || *end || errno)
+        return fail(err, "%s: %s: expected a whole number, found \"%.64s\"", at, name, word);
+    if (value < 0 || value > INT64_C(1) << 50)
+        return fail(err, "%s: %s: expected at least 0 and at most 2^50, found %.64s", at, name, word);
+    *out = value;
+    return true;
+}
+
+bool megatron_set(struct megatron_args *args, const struct megatron_option *option, struct arena *arena,
+                  const char *word, const char *at, struct error *err)
+{
+    void *member = (char *)args + option->offset;
+    double number;
+    switch (option->kind) {
+    case MEGATRON_INT:
+        return set_int(member, word, at, option->flag, err);
+    case MEGATRON_NUMBER:
+        if (!text_read_double(word, strlen(word), &number))
+            return fail(err, "%s: %s: expected a number, found \"%.64s\"", at, option->flag, word);
+        *(double *)member = number;
+        return true;
+    case MEGATRON_FLAG:
+    case MEGATRON_NOT:
+        *(bool *)member = option->kind == MEGATRON_FLAG;
+        return true;
+    case MEGATRON_WORD:
+    case MEGATRON_WORDS:
+        if (strlen(word) > 1 << 16)
+            return fail(err, "%s: %s: expected at most 65536 letters", at, option->flag);
+        *(const char **)member = arena_strdup(arena, word);
+        return *(const char **)member || fail_memory(err);
+    }
+    return true;
+}
+
+/* ---- command lines ---- */
+
+/* What neither steers how a step runs nor what it keeps: data, tokenizers, learning rates, checkpoints, logs, checks.
+ */
+static const char *const idle_prefixes[] = {
+    "--adam-",
+    "--adlr-",
+    "--apply-wd",
+    "--async-",
+    "--attention-dropout",
+    "--auto-detect",
+    "--check-",
+    "--ckpt-",
+    "--config-logger",
+    "--consumed-",
+    "--data-",
+    "--dataloader-",
+    "--decoupled-",
+    "--deterministic",
+    "--disable-straggler",
+    "--dist-ckpt",
+    "--distributed-timeout",
+    "--distributed-backend",
+    "--dump-",
+    "--end-weight",
+    "--error-injection",
+    "--eval-",
+    "--exit-",
+    "--finetune",
+    "--ft-",
+    "--full-validation",
+    "--hidden-dropout",
+    "--hysteresis",
+    "--ignore-unknown",
+    "--initial-loss-scale",
+    "--iterations-to-skip",
+    "--legacy-tokenizer",
+    "--lion-",
+    "--load",
+    "--log-",
+    "--loss-scale",
+    "--lr",
+    "--manual-gc",
+    "--max-tokens-to-oom",
+    "--merge-file",
+    "--merges-file",
+    "--min-loss-scale",
+    "--min-lr",
+    "--mock-data",
+    "--moe-per-layer-logging",
+    "--moe-z-loss-coeff",
+    "--mmap-",
+    "--multiple-validation",
+    "--no-check-for-nan",
+    "--no-ckpt-",
+    "--no-create-attention-mask",
+    "--no-data-sharding",
+    "--no-initialization",
+    "--no-load-",
+    "--no-log-",
+    "--no-mmap",
+    "--no-one-logger",
+    "--no-save-",
+    "--no-weight-decay",
+    "--non-persistent-",
+    "--null-tokenizer",
+    "--num-dataset-builder",
+    "--num-workers",
+    "--nvtx-ranges",
+    "--object-storage",
+    "--one-logger",
+    "--onelogger",
+    "--override-",
+    "--path-to-cache",
+    "--per-split-data",
+    "--profile",
+    "--pytorch-profiler",
+    "--record-memory",
+    "--replication",
+    "--reset-",
+    "--result-rejected",
+    "--retro-",
+    "--save",
+    "--seed",
+    "--sgd-momentum",
+    "--skip-train",
+    "--special-tokens",
+    "--split",
+    "--start-weight",
+    "--tensorboard-",
+    "--test-",
+    "--tiktoken-",
+    "--timing-log",
+    "--tokenizer-",
+    "--train-",
+    "--trust-remote",
+    "--use-checkpoint",
+    "--use-dist-ckpt",
+    "--use-persistent-ckpt",
+    "--use-mcore-models",
+    "--valid-",
+    "--vocab-file",
+    "--vocab-extra",
+    "--wandb-",
+    "--warmup",
+    "--weight-decay",
+    "--world-size",
+    "--local-rank",
+    "--rampup",
+    "--logging-level",
+    "--logits-",
+    "--empty-unused-memory-level",
+    "--memory-snapshot",
+    "--use-pytorch-profiler",
+    "--step-batch-size",
+    "--phase-transition",
+    "--fake-process-group",
+    "--rerun-",
+    "--no-one",
+    "--create-attention-mask",
+    "--clone-scatter",
+    "--moe-router-dtype",
+    "--attention-softmax-in-fp32",
+    "--transformer-impl",
+    "--attention-backend",
+    "--use-flash-attn",
+    "--cross-entropy-",
+    "--accumulate-allreduce-grads-in-fp32",
+    "--calculate-per-token-loss",
+    "--no-masked-softmax-fusion",
+    "--no-bias-swiglu-fusion",
+    "--no-bias-dropout-fusion",
+    "--no-gradient-accumulation-fusion",
+    "--no-persist-layer-norm",
+    "--apply-layernorm-1p",
+    "--openai-gelu",
+    "--fp8-amax",
+    "--fp8-margin",
+    "--fp8-interval",
+    "--fp4-recipe",
+    "--overlap-cpu-optimizer-d2h-h2d",
+    "--tp-comm-bootstrap",
+    "--use-tp-pp-dp-mapping",
+    "--moe-permute-fusion",
+    "--use-rotary-position-embeddings",
+    "--ddp-average-in-collective",
+    "--high-priority-stream-groups",
+    "--nccl-",
+    "--use-gloo",
+    "--disable-gloo",
+    "--enable-gloo",
+    "--no-align-param-gather",
+    "--optimizer-cuda",
+    "--use-torch-optimizer",
+    "--tiktoken",
+    "--legacy-",
+    "--enable-experimental",
+    "--enable-one-logger",
+    "--enable-ft",
+    "--disable-bf16-reduced",
+};
+
+bool megatron_is_idle(const char *flag)
+{
+    for (size_t i = 0; i < sizeof idle_prefixes / sizeof *idle_prefixes; i++)
+        if (strncmp(flag, idle_prefixes[i], strlen(idle_prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static const struct megatron_option *find_option(const char *word, int length)
+{
+    for (const struct megatron_option *option = megatron_options; option->flag; option++)
+        if ((int)strlen(option->flag) == length && strncmp(option->flag, word, (size_t)length) == 0)
+            return option;
+    return NULL;
+}
+
+static bool is_flag(const char *word)
+{
+    return word[0] == '-' && word[1] == '-' && isalpha((unsigned char)word[2]);
+}
+
+static bool add_unknown(struct launch_read *out, struct arena *arena, const char *word, int length, struct error *err)
+{
+    for (int i = 0; i < out->unknown_count; i++)
+        if (strncmp(out->unknown[i], word, (size_t)length) == 0 && !out->unknown[i][length])
+            return true;
+    const char **more = arena_alloc(arena, (size_t)out->unknown_count + 1, sizeof *more);
+    if (!more || !(more[out->unknown_count] = arena_strndup(arena, word, (size_t)length)))
+        return fail_memory(err);
+    for (int i = 0; i < out->unknown_count; i++)
+        more[i] = out->unknown[i];
+    out->unknown = more;
+    out->unknown_count++;
+    return out->unknown_count <= 1000 || fail(err, "more than 1000 arguments that Megatron-LM does not have");
+}
+
+/* torchrun's and srun's, as they count devices. */
+struct launcher {
+    int64_t nodes, per_node, tasks, tasks_per_node;
+};
+static bool launcher_option(struct launcher *l, const char *word, int length, const char *value)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } names[] = { { "--nproc_per_node", offsetof(struct launcher, per_node) },
+                  { "--nproc-per-node", offsetof(struct launcher, per_node) },
+                  { "--gpus-per-node", offsetof(struct launcher, per_node) },
+                  { "--nnodes", offsetof(struct launcher, nodes) },
+                  { "--nodes", offsetof(struct launcher, nodes) },
+                  { "-N", offsetof(struct launcher, nodes) },
+                  { "--ntasks", offsetof(struct launcher, tasks) },
+                  { "-n", offsetof(struct launcher, tasks) },
+                  { "--ntasks-per-node", offsetof(struct launcher, tasks_per_node) } };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((int)strlen(names[i].name) == length && strncmp(names[i].name, word, (size_t)length) == 0) {
+            char *end;
+            long long count = value ? strtoll(value, &end, 10) : 0;
+            if (value && end != value && (!*end || *end == ':') && count > 0 && count <= 1 << 24)
+                *(int64_t *)(void *)((char *)l + names[i].offset) = count;
+            return true;
+        }
+    return false;
+}
+
+static int64_t devices_of(const struct launcher *l)
+{
+    int64_t per_node = max_i64(l->per_node, l->tasks_per_node);
+    if (l->tasks > 1 && l->tasks >= l->nodes)
+        return l->tasks;
+    if (per_node > 0)
+        return per_node * max_i64(1, l->nodes);
+    return 0;
+}
+
+/* The value of the option at words[*i], whose name has so many letters: behind "=", or the next word. NULL: none. */
+static const char *value_at(const char *const *words, int count, int *i, int length)
+{
+    if (words[*i][length] == '=')
+        return words[*i] + length + 1;
+    if (*i + 1 < count && !is_flag(words[*i + 1]))
+        return words[++*i];
+    return NULL;
+}
+
+static bool set_option(struct megatron_args *args, const struct megatron_option *option, struct arena *arena,
+                       const char *name, const char *const *words, int count, int *i, int length, struct error *err)
+{
+    if (option->kind == MEGATRON_FLAG || option->kind == MEGATRON_NOT)
+        return megatron_set(args, option, arena, "", name, err);
+    const char *value = value_at(words, count, i, length);
+    if (!value)
+        return fail(err, "%s: %s: expected a value behind it, found none (a variable that is not set?)", name,
+                    option->flag);
+    if (option->kind != MEGATRON_WORDS)
+        return megatron_set(args, option, arena, value, name, err);
+    struct text all = { 0 };
+    text_add(&all, value);
+    while (*i + 1 < count && !is_flag(words[*i + 1]) && all.length < 1 << 16)
+        text_printf(&all, " %s", words[++*i]);
+    bool ok = all.failed ? fail_memory(err) : megatron_set(args, option, arena, all.data, name, err);
+    text_free(&all);
+    return ok;
+}
+
+bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct arena *arena, const char *name,
+                    const char *const *words, int count, struct error *err)
+{
+    static const char *const gone[][2] = { { "--batch-size", "--micro-batch-size" },
+                                           { "--model-parallel-size", "--tensor-model-parallel-size" },
+                                           { "--checkpoint-activations", "--recompute-activations" } };
+    struct launcher launcher = { 0 };
+    bool inside = false; /* behind the program that takes Megatron-LM's own */
+    for (int i = 0; i < count; i++) {
+        int length = (int)strcspn(words[i], "=");
+        const struct megatron_option *option = is_flag(words[i]) ? find_option(words[i], length) : NULL;
+        for (size_t g = 0; g < sizeof gone / sizeof *gone; g++)
+            if (strcmp(words[i], gone[g][0]) == 0)
+                return fail(err, "%s: %s is no longer an argument of Megatron-LM: use %s", name, gone[g][0],
+                            gone[g][1]);
+        if (option) {
+            inside = true;
+            if (!set_option(args, option, arena, name, words, count, &i, length, err))
+                return false;
+            continue;
+        }
+        if (words[i][0] == '-' && launcher_option(&launcher, words[i], length,
+                                                  words[i][length] == '=' ? words[i] + length + 1
+                                                  : i + 1 < count         ? words[i + 1]
+                                                                          : NULL))
+            continue;
+        size_t letters = strlen(words[i]);
+        if (letters > 3 && strcmp(words[i] + letters - 3, ".py") == 0)
+            inside = true;
+        if (!is_flag(words[i]))
+            continue;
+        if (megatron_is_idle(words[i]))
+            out->ignored_count++;
+        else if ((inside || words[0][0] == '-') && !add_unknown(out, arena, words[i], length, err))
+            return error_within(err, "%s", name);
+        if (strcmp(words[i], "--use-rotary-position-embeddings") == 0)
+            args->position = "rope";
+    }
+    if (devices_of(&launcher) > 0)
+        out->devices = devices_of(&launcher);
+    return true;
+}

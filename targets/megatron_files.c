@@ -1,0 +1,87 @@
+/* What stands beside the arguments in a folder that is launched. */
+#include "models/operators.h"
+#include "planner/plan/dim.h"
+#include "targets/megatron.h"
+#include <string.h>
+
+static void put_words(struct text *out, const struct launch *l, const struct launch_context *c)
+{
+    text_printf(out, "%s on %lld devices%s%s: tensor %lld%s, context %lld, pipeline %lld",
+                c->model ? c->model->name : "model", (long long)megatron_devices(l), c->device_name ? " " : "",
+                c->device_name ? c->device_name : "", (long long)l->tensor,
+                l->sequence_parallel ? " with sequence parallelism" : "", (long long)l->context,
+                (long long)l->pipeline);
+    if (l->chunks > 1)
+        text_printf(out, " of %lld chunks", (long long)l->chunks);
+    text_printf(out, ", data %lld, experts %lld, ZeRO %lld, %s, batch %lld in micro-batches of %lld",
+                (long long)l->data, (long long)l->expert, (long long)l->zero, dtype_names[l->dtype],
+                (long long)l->batch, (long long)l->micro_batch);
+}
+
+void megatron_put_readme(struct text *out, const struct target *target, const struct launch *launch,
+                         const struct launch_context *context, const char *command)
+{
+    char words[TEXT_NUMBER_BYTES];
+    text_printf(out, "# Launch for %s\n\n", target->release);
+    put_words(out, launch, context);
+    text_add(out, ".\n\n");
+    if (context->step_ns > 0) {
+        text_printf(out, "Predicted: a step of %s", text_duration_ns(words, context->step_ns));
+        text_printf(out, ", %.0f tokens/s",
+                    (double)launch->batch * (double)launch->sequence * 1e9 / (double)context->step_ns);
+        text_printf(out, ", priced by the facts of `%s`.\n\n", target->framework);
+    }
+    if (context->peak_bytes && context->stage_count > 0) {
+        text_add(out, "Memory of one device, predicted:\n\n| pipeline stage | peak |\n|---|---|\n");
+        for (int s = 0; s < context->stage_count; s++)
+            text_printf(out, "| %d | %s |\n", s, text_bytes(words, context->peak_bytes[s]));
+        text_add(out, "\n");
+    }
+    text_printf(out, "%s", command);
+}
+
+void megatron_put_calibrate(struct text *out, const struct target *target, const struct launch *l,
+                            const struct launch_context *context)
+{
+    text_printf(out,
+                "    cleave calibrate %s --cluster CLUSTER --framework %s --batch %lld --seq %lld --dtype %s "
+                "--micro-batch %lld --tp %lld --pp %lld --dp %lld --zero %lld",
+                context->model ? context->model->name : "MODEL", target->framework, (long long)l->batch,
+                (long long)l->sequence, dtype_names[l->dtype], (long long)l->micro_batch, (long long)l->tensor,
+                (long long)l->pipeline, (long long)l->data, (long long)l->zero);
+    if (l->sequence_parallel)
+        text_add(out, " --sp");
+    if (l->context > 1)
+        text_printf(out, " --cp %lld --cp-by %s", (long long)l->context, dimensions[l->context_dimension]->name);
+    if (l->expert > 1)
+        text_printf(out, " --ep %lld", (long long)l->expert);
+    if (l->chunks > 1)
+        text_printf(out, " --schedule interleaved --interleave %lld", (long long)l->chunks);
+    if (l->recompute != RECOMPUTE_NONE)
+        text_printf(out, " --recompute %s", recompute_names[l->recompute]);
+    if (l->excepted)
+        text_printf(out, " --recompute-except %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, l->excepted));
+    text_add(out, " --log log.txt -o calibration.json\n");
+}
+
+void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
+                         const char *script)
+{
+    int64_t per_node = megatron_per_node(launch, context), nodes = (megatron_devices(launch) + per_node - 1) / per_node;
+    text_printf(
+        out,
+        "#!/usr/bin/env bash\n"
+        "#SBATCH --job-name=%s\n"
+        "#SBATCH --nodes=%lld\n"
+        "#SBATCH --ntasks-per-node=1\n"
+        "#SBATCH --gpus-per-node=%lld\n"
+        "#SBATCH --exclusive\n"
+        "# Nodes are numbered in the order of the job's list: neighbours in it are neighbours in the pipeline.\n"
+        "set -euo pipefail\n"
+        "export MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+        "export MASTER_PORT=${MASTER_PORT:-29500}\n"
+        "export NNODES=$SLURM_NNODES\n"
+        "export LAUNCH_DIR=${LAUNCH_DIR:-$SLURM_SUBMIT_DIR}\n"
+        "srun bash -c 'NODE_RANK=$SLURM_NODEID \"$LAUNCH_DIR/%s\"'\n",
+        context->model ? context->model->name : "train", (long long)nodes, (long long)per_node, script);
+}

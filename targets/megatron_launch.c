@@ -1,0 +1,500 @@
+/* Launches as Megatron-Core's settings, both ways. */
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "targets/megatron.h"
+#include <stdio.h>
+#include <string.h>
+
+int64_t megatron_devices(const struct launch *launch)
+{
+    return launch->tensor * launch->context * launch->pipeline * launch->data;
+}
+
+int64_t megatron_per_node(const struct launch *launch, const struct launch_context *context)
+{
+    int64_t per_node = context->devices_per_node > 0 ? context->devices_per_node : 8;
+    return min_i64(per_node, max_i64(1, megatron_devices(launch)));
+}
+
+/* ---- recomputation ---- */
+
+/* Operators that a module of --recompute-modules makes (transformer_config.py, recompute_modules, and where each is
+ * checkpointed). Those that hold others come first. */
+static const struct {
+    const char *name, *operators;
+    bool latent; /* only of latent attention */
+} modules[] = {
+    { "moe", "dispatch+expert_gate+expert_up+expert_act+expert_down+shared_gate+shared_up+shared_act", false },
+    { "mlp", "gate+up+act", false },
+    { "core_attn", "core", false },
+    { "layernorm", "norm", false },
+    { "mla_up_proj", "q+k+v+rope_q+join_k", true },
+    { "moe_act", "expert_act", false },
+    { "shared_experts", "shared_gate+shared_up+shared_act", false },
+};
+enum { MODULES = sizeof modules / sizeof *modules };
+
+static uint64_t module_operators(int i)
+{
+    uint64_t set = 0;
+    operators_read(&set, modules[i].operators);
+    return set;
+}
+
+uint64_t megatron_graph_operators(const struct graph *graph)
+{
+    uint64_t set = 0;
+    for (int i = 0; i < graph->layer_count; i++)
+        set |= graph_layer_operators(graph, i);
+    return set;
+}
+
+static uint64_t one_operator(const char *name)
+{
+    return operator_set(name, (int)strlen(name));
+}
+
+bool megatron_modules(struct text *out, uint64_t operators, const struct launch_context *context)
+{
+    uint64_t has = context->graph ? megatron_graph_operators(context->graph) : (uint64_t)OPERATORS_EVERY, covered = 0;
+    bool latent = context->graph && (has & one_operator("kv_down"));
+    for (int i = 0; i < MODULES; i++) {
+        uint64_t set = module_operators(i) & has;
+        if ((modules[i].latent && !latent) || !set || (set & ~operators) || !(set & ~covered))
+            continue;
+        if (out)
+            text_printf(out, "%s%s", covered ? " " : "", modules[i].name);
+        covered |= set;
+    }
+    return covered == (operators & has);
+}
+
+/* Adds the operators of modules joined by blanks. */
+static bool read_modules(uint64_t *out, const char *words, struct error *err)
+{
+    for (const char *p = words; *p;) {
+        int length = (int)strcspn(p, " "), found = -1;
+        for (int i = 0; i < MODULES; i++)
+            if ((int)strlen(modules[i].name) == length && strncmp(modules[i].name, p, (size_t)length) == 0)
+                found = i;
+        if (found < 0 && length > 0)
+            return fail(err,
+                        "--recompute-modules: expected core_attn, layernorm, mla_up_proj, mlp, moe, moe_act or "
+                        "shared_experts, found \"%.*s\"",
+                        length > 64 ? 64 : length, p);
+        *out |= found >= 0 ? module_operators(found) : 0;
+        p += length + (p[length] == ' ');
+    }
+    return true;
+}
+
+/* ---- out ---- */
+
+static int64_t gradient_bytes(const struct launch *launch)
+{
+    return launch->dtype == DTYPE_FP16 ? 2 : 4;
+}
+
+enum { ONE_BUCKET_BITS = 40 }; /* of everything: reduced when the backward pass has ended */
+
+static bool is_blackwell(const char *device)
+{
+    return device && (strstr(device, "b100") || strstr(device, "b200") || strstr(device, "b300"));
+}
+
+static void set_dtype(struct megatron_args *args, const struct launch *launch, const struct launch_context *context)
+{
+    args->fp16 = launch->dtype == DTYPE_FP16;
+    args->bf16 = launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP8 || launch->dtype == DTYPE_NVFP4;
+    if (launch->dtype == DTYPE_FP8) {
+        args->fp8 = "hybrid";
+        args->fp8_recipe = is_blackwell(context->device_name) ? "mxfp8" : "tensorwise";
+    }
+    if (launch->dtype == DTYPE_NVFP4)
+        args->fp4 = "e2m1";
+    args->pad_routing = args->experts > 0 && (args->fp8 || args->fp4);
+}
+
+static void set_recomputation(struct megatron_args *args, struct arena *arena, const struct launch *launch,
+                              const struct launch_context *context)
+{
+    struct text words = { 0 };
+    if (launch->recompute == RECOMPUTE_BLOCK) {
+        args->granularity = "full";
+        args->method = "uniform";
+        args->recompute_layers = 1;
+    } else if (launch->excepted && megatron_modules(&words, launch->excepted, context) && words.length > 0) {
+        args->granularity = "selective";
+        args->modules = arena_strdup(arena, words.data);
+    }
+    text_free(&words);
+}
+
+static void set_layout(struct megatron_args *args, struct arena *arena, const struct launch *launch)
+{
+    struct text words = { 0 };
+    int pieces = (int)(launch->pipeline * max_i64(1, launch->chunks));
+    int *even = arena_alloc(arena, (size_t)pieces, sizeof *even);
+    for (int i = 0; even && i < pieces; i++)
+        even[i] = (int)(args->layers / pieces);
+    if (launch->piece_blocks || even)
+        megatron_put_layout(&words, launch->piece_blocks ? launch->piece_blocks : even, pieces);
+    args->layout = words.length > 0 ? arena_strdup(arena, words.data) : NULL;
+    text_free(&words);
+}
+
+void megatron_of_launch(struct megatron_args *args, struct arena *arena, const struct launch *launch,
+                        const struct launch_context *context)
+{
+    struct text why = { 0 };
+    if (context->model)
+        megatron_of_model(args, &why, context->model);
+    text_free(&why);
+    args->tensor = launch->tensor;
+    args->sequence_parallel = launch->sequence_parallel && launch->tensor > 1;
+    args->pipeline = launch->pipeline;
+    args->context = launch->context;
+    args->context_type = launch->context == 1                          ? "p2p"
+                         : launch->context_dimension == DIM_cp_gather  ? "all_gather"
+                         : launch->context_dimension == DIM_cp_ulysses ? "a2a"
+                                                                       : "p2p";
+    args->expert = launch->expert;
+    args->expert_tensor = args->experts > 0 && launch->tensor > 1 ? launch->tensor : 0;
+    if (launch->pipeline > 1)
+        set_layout(args, arena, launch);
+    args->sharded_optimizer = launch->zero == 1;
+    args->instances =
+        launch->shard_group > 0 && launch->shard_group < launch->data ? launch->data / launch->shard_group : 1;
+    args->overlap_reduce = launch->bucket_bytes < INT64_C(1) << ONE_BUCKET_BITS;
+    args->overlap_gather = args->overlap_reduce && args->sharded_optimizer;
+    args->bucket = args->overlap_reduce ? max_i64(1, launch->bucket_bytes / gradient_bytes(launch)) : 0;
+    set_recomputation(args, arena, launch, context);
+    args->optimizer_offload = launch->offload == OFFLOAD_OPTIMIZER;
+    args->precision_aware = args->optimizer_offload;
+    args->sequence = launch->sequence;
+    if (strcmp(args->position, "learned_absolute") != 0) /* else its table's rows */
+        args->positions = max_i64(args->positions, launch->sequence);
+    args->micro_batch = launch->micro_batch;
+    args->global_batch = launch->batch;
+    args->clip = launch->clip_norm;
+    set_dtype(args, launch, context);
+}
+
+/* ---- in ---- */
+
+struct checks {
+    const struct megatron_args *args;
+    const char *name;
+    struct error *err;
+};
+
+/* Each as Megatron-LM itself would refuse it, with its rule's name. */
+static bool refuse(struct error *err, const char *name, const char *rule, const char *text)
+{
+    return fail(err, "%s: Megatron-LM refuses it: %s (%s)", name, text, rule);
+}
+
+static bool check_args(const struct megatron_args *a, const char *name, struct error *err)
+{
+    bool full = a->granularity && strcmp(a->granularity, "full") == 0;
+    bool selective = a->granularity && strcmp(a->granularity, "selective") == 0;
+    if ((a->chunk_layers > 0) + (a->chunks > 0) + (a->layout != NULL) > 1)
+        return refuse(err, name, "one-layout",
+                      "no more than one of --num-layers-per-virtual-pipeline-stage, "
+                      "--num-virtual-stages-per-pipeline-rank and --pipeline-model-parallel-layout may be given");
+    if (a->layout && (a->first_layers || a->last_layers || a->embedding_counts || a->loss_counts))
+        return refuse(err, name, "one-layout",
+                      "--pipeline-model-parallel-layout goes with no other argument that splits layers over stages");
+    if ((a->first_layers || a->last_layers) && (a->embedding_counts || a->loss_counts))
+        return refuse(err, name, "one-layout",
+                      "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers do not go with "
+                      "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split");
+    if (a->chunk_layers && (a->first_layers || a->last_layers))
+        return refuse(err, name, "one-layout",
+                      "an uneven split takes --num-virtual-stages-per-pipeline-rank, not "
+                      "--num-layers-per-virtual-pipeline-stage");
+    if (a->granularity && !full && !selective)
+        return refuse(err, name, "recompute", "--recompute-granularity is full or selective");
+    if (full && (!a->method || !a->recompute_layers))
+        return refuse(err, name, "recompute",
+                      "--recompute-granularity full needs --recompute-method (uniform or block) and "
+                      "--recompute-num-layers");
+    if (a->method && strcmp(a->method, "uniform") != 0 && strcmp(a->method, "block") != 0)
+        return refuse(err, name, "recompute", "--recompute-method is uniform or block");
+    if ((selective || a->recompute_activations) && (a->method || a->recompute_layers))
+        return refuse(err, name, "recompute",
+                      "selective recomputation goes without --recompute-method and --recompute-num-layers");
+    if (a->distribute_saved && (!full || a->tensor == 1 || a->sequence_parallel))
+        return refuse(err, name, "recompute",
+                      "--distribute-saved-activations needs full recomputation and tensor parallelism without sequence "
+                      "parallelism");
+    if (a->modules && strstr(a->modules, "mla_up_proj") && !a->latent)
+        return refuse(err, name, "recompute", "mla_up_proj is of --multi-latent-attention");
+    if (a->modules && strstr(a->modules, "moe_act") && !a->grouped_gemm)
+        return refuse(err, name, "recompute", "moe_act needs --moe-grouped-gemm");
+    if (a->overlap_gather && (!a->sharded_optimizer || !a->overlap_reduce))
+        return refuse(err, name, "overlap",
+                      "--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce");
+    if (a->optimizer_offload && !a->precision_aware)
+        return refuse(err, name, "offload", "--optimizer-cpu-offload needs --use-precision-aware-optimizer");
+    if (a->precision_aware && !a->sharded_optimizer)
+        return refuse(err, name, "offload", "--use-precision-aware-optimizer needs --use-distributed-optimizer");
+    if (a->bf16 && a->fp16)
+        return refuse(err, name, "dtype", "--bf16 and --fp16 exclude each other");
+    if (a->fp8 && a->fp4)
+        return refuse(err, name, "dtype", "--fp8-format and --fp4-format exclude each other");
+    if (a->latent && a->grouped_query)
+        return refuse(err, name, "attention",
+                      "--group-query-attention and --multi-latent-attention exclude each other");
+    if (a->grouped_query && a->query_groups > 0 && a->heads % a->query_groups != 0)
+        return refuse(err, name, "attention", "--num-attention-heads is a multiple of --num-query-groups");
+    if (a->expert > 1 && a->experts == 0)
+        return refuse(err, name, "ep-divides-experts", "--expert-model-parallel-size needs --num-experts");
+    if (a->experts > 0 && a->linear_bias && (a->expert_tensor ? a->expert_tensor : a->tensor) > 1)
+        return refuse(err, name, "experts-bias", "experts with biases are not shared out by a tensor degree");
+    if (a->experts > 0 && a->expert_choices == 1 && !a->gates_before && strcmp(a->balancing, "sinkhorn") != 0)
+        return refuse(err, name, "experts-gates", "--moe-router-topk 1 needs --moe-router-pre-softmax");
+    if (a->sequence > 0 && a->positions > 0 && a->positions < a->sequence)
+        return refuse(err, name, "positions", "--max-position-embeddings is at least --seq-length");
+    if (!a->heads || a->hidden % a->heads == 0 || a->kv_channels || a->latent)
+        return true;
+    return refuse(err, name, "attention",
+                  "--hidden-size is a multiple of --num-attention-heads, or --kv-channels is given");
+}
+
+static bool set_pieces(struct launch *l, struct arena *arena, const struct megatron_args *a, const char *name,
+                       struct error *err)
+{
+    int64_t pieces = l->pipeline * l->chunks, layers = a->layers,
+            counted = layers + a->embedding_counts + a->loss_counts;
+    if (a->layers == 0)
+        return true;
+    if (pieces > 1 << 14)
+        return fail(err, "%s: expected at most 16384 stages in all, found %lld", name, (long long)pieces);
+    int *blocks = arena_alloc(arena, (size_t)pieces, sizeof *blocks);
+    if (!blocks)
+        return fail_memory(err);
+    int64_t middle = l->pipeline - (a->first_layers > 0) - (a->last_layers > 0);
+    int64_t left = counted - a->first_layers - a->last_layers;
+    if (left < 0 || (middle == 0 && left > 0) || (middle > 0 && (left % middle != 0 || left == 0)))
+        return refuse(err, name, "layout",
+                      "the layers (with embedding and loss, where these count) are divided evenly by the pipeline "
+                      "stages, first and last ones aside where these are given");
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t stage = i % l->pipeline, own = middle > 0 ? left / middle : 0;
+        own = stage == 0 && a->first_layers > 0                ? a->first_layers
+              : stage == l->pipeline - 1 && a->last_layers > 0 ? a->last_layers
+                                                               : own;
+        if (own % l->chunks != 0)
+            return refuse(err, name, "layout", "the virtual stages divide the layers of each pipeline stage evenly");
+        blocks[i] = (int)(own / l->chunks) - (i == 0 && a->embedding_counts) - (i == pieces - 1 && a->loss_counts);
+        if (blocks[i] < 0)
+            return refuse(err, name, "layout", "the first and the last stage have layers beside embedding and loss");
+    }
+    l->piece_blocks = blocks;
+    l->piece_count = (int)pieces;
+    return true;
+}
+
+static bool set_stages(struct launch *l, struct arena *arena, const struct megatron_args *a, const char *name,
+                       struct error *err)
+{
+    int64_t counted = a->layers + a->embedding_counts + a->loss_counts;
+    l->chunks = 1;
+    if (a->layout) {
+        int *blocks, pieces;
+        int64_t sum = 0;
+        if (!megatron_read_layout(&blocks, &pieces, arena, a->layout, err))
+            return error_within(err, "%s", name);
+        if (pieces % l->pipeline != 0)
+            return refuse(err, name, "layout", "the layout's stages are a multiple of --pipeline-model-parallel-size");
+        for (int i = 0; i < pieces; i++)
+            sum += blocks[i];
+        if (a->layers > 0 && sum != a->layers)
+            return fail(err, "%s: Megatron-LM refuses it: the layout has %lld layers, --num-layers says %lld (layout)",
+                        name, (long long)sum, (long long)a->layers);
+        l->chunks = pieces / l->pipeline;
+        l->piece_blocks = blocks;
+        l->piece_count = pieces;
+    } else {
+        if (a->chunks > 0)
+            l->chunks = a->chunks;
+        else if (a->chunk_layers > 0 && a->layers > 0) {
+            if (counted % l->pipeline != 0 || counted / l->pipeline % a->chunk_layers != 0)
+                return refuse(
+                    err, name, "layout",
+                    "the pipeline stages divide the layers evenly, and --num-layers-per-virtual-pipeline-stage "
+                    "those of a stage");
+            l->chunks = counted / l->pipeline / a->chunk_layers;
+        }
+        if (l->chunks > 1 << 14 || !set_pieces(l, arena, a, name, err))
+            return fail(err, "%s: expected at most 16384 virtual stages", name);
+    }
+    l->schedule = l->chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
+    if (l->chunks > 1 && l->pipeline <= (a->overlap_messages ? 1 : 2))
+        return refuse(err, name, "interleaved-needs-stages",
+                      "virtual stages need more than 1 pipeline stage, and more than 2 with "
+                      "--no-overlap-p2p-communication");
+    return true;
+}
+
+static bool say_unknown(struct launch_read *out, struct arena *arena, const char *what, struct error *err)
+{
+    const char **more = arena_alloc(arena, (size_t)out->unknown_count + 1, sizeof *more);
+    if (!more)
+        return fail_memory(err);
+    for (int i = 0; i < out->unknown_count; i++)
+        more[i] = out->unknown[i];
+    more[out->unknown_count++] = what;
+    out->unknown = more;
+    return true;
+}
+
+static bool set_memory(struct launch_read *out, struct arena *arena, const struct megatron_args *a, const char *name,
+                       struct error *err)
+{
+    struct launch *l = &out->launch;
+    bool selective = a->recompute_activations || (a->granularity && strcmp(a->granularity, "selective") == 0);
+    l->recompute = RECOMPUTE_NONE;
+    l->excepted = 0;
+    if (selective) {
+        if (!read_modules(&l->excepted, a->modules ? a->modules : "core_attn", err))
+            return error_within(err, "%s", name);
+    } else if (a->granularity) {
+        l->recompute = RECOMPUTE_BLOCK;
+        int64_t stage = a->layers > 0 ? a->layers / (l->pipeline * l->chunks) : 0;
+        bool all = strcmp(a->method, "block") == 0 && stage > 0 && a->recompute_layers >= stage;
+        if (a->recompute_layers != 1 && !all &&
+            !say_unknown(out, arena, "--recompute-num-layers (every block by itself is computed again here)", err))
+            return false;
+    }
+    l->offload = a->optimizer_offload ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    if (a->optimizer_offload && a->offload_fraction < 1 &&
+        !say_unknown(out, arena, "--optimizer-offload-fraction (all of the optimizer's state is taken here)", err))
+        return false;
+    l->zero = a->sharded_optimizer;
+    int64_t usual = max_i64(40000000, 1000000 * l->data);
+    l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS
+                      : a->bucket == 1   ? 0
+                      : a->bucket > 0    ? min_i64(a->bucket, INT64_C(1) << 37) * gradient_bytes(l)
+                                         : usual * gradient_bytes(l);
+    return true;
+}
+
+static bool set_data(struct launch_read *out, const struct megatron_args *a, const char *name, struct error *err)
+{
+    struct launch *l = &out->launch;
+    int64_t ranks = l->tensor * l->context * l->pipeline;
+    out->says_data = out->devices > 0;
+    l->data = 0;
+    if (out->says_data) {
+        if (out->devices % ranks != 0)
+            return fail(
+                err,
+                "%s: Megatron-LM refuses it: %lld devices are no multiple of tensor x context x pipeline = %lld "
+                "(ranks-are-devices)",
+                name, (long long)out->devices, (long long)ranks);
+        l->data = out->devices / ranks;
+    }
+    out->says_batch = a->global_batch > 0 || (out->says_data && a->micro_batch > 0);
+    l->batch = a->global_batch > 0 ? a->global_batch : a->micro_batch * l->data;
+    l->micro_batch = max_i64(1, a->micro_batch);
+    if (a->instances > 1 && l->data > 0) {
+        if (l->data % a->instances != 0)
+            return refuse(err, name, "optimizer-instances",
+                          "--num-distributed-optimizer-instances divides the data-parallel ranks");
+        l->shard_group = l->data / a->instances;
+    }
+    return true;
+}
+
+/* What the model lacks is not computed again. */
+static bool mask_operators(struct launch_read *out, struct error *err)
+{
+    struct graph *graph = NULL;
+    if (!out->model || !out->launch.excepted)
+        return true;
+    if (!graph_take(&graph, out->model, 1, 0, 128, err))
+        return false;
+    out->launch.excepted &= megatron_graph_operators(graph);
+    graph_free(graph);
+    return true;
+}
+
+static bool check_rules(const struct launch_read *out, const char *name, struct error *err)
+{
+    struct launch_context context = { .model = out->model };
+    for (const struct target_rule *rule = megatron_rules; rule->name; rule++)
+        if (strcmp(rule->name, "model") != 0 && strcmp(rule->name, "recompute-modules") != 0 &&
+            !rule->holds(&out->launch, &context))
+            return fail(err, "%s: Megatron-LM refuses it: expected that %s (%s; %s)", name, rule->text, rule->name,
+                        rule->source);
+    return true;
+}
+
+static bool set_degrees(struct launch *l, const struct megatron_args *a, const char *name, struct error *err)
+{
+    const int64_t degrees[] = { a->tensor, a->context, a->pipeline, a->expert, a->instances };
+    double ranks = (double)a->tensor * (double)a->context * (double)a->pipeline;
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
+        if (degrees[i] < 1 || degrees[i] > 1 << 20 || ranks > 1 << 24)
+            return fail(err, "%s: expected parallel degrees from 1 to 2^20, of 2^24 ranks at most, found %lld", name,
+                        (long long)degrees[i]);
+    l->tensor = a->tensor;
+    l->context = a->context;
+    l->pipeline = a->pipeline;
+    l->expert = a->expert;
+    l->sequence_parallel = a->sequence_parallel && a->tensor > 1;
+    if (strcmp(a->context_type, "p2p") == 0)
+        l->context_dimension = DIM_cp_ring;
+    else if (strcmp(a->context_type, "all_gather") == 0 || strcmp(a->context_type, "allgather") == 0)
+        l->context_dimension = DIM_cp_gather;
+    else if (strcmp(a->context_type, "a2a") == 0)
+        l->context_dimension = DIM_cp_ulysses;
+    else
+        return fail(err, "%s: --cp-comm-type: expected p2p, all_gather or a2a, found \"%.64s\"", name, a->context_type);
+    if (a->context == 1)
+        l->context_dimension = launch_plain.context_dimension;
+    return true;
+}
+
+bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, const char *name,
+                     struct error *err)
+{
+    struct launch *l = &out->launch;
+    *l = launch_plain;
+    if (args->layers > 1 << 20)
+        return fail(err, "%s: --num-layers: expected at most 2^20, found %lld", name, (long long)args->layers);
+    if (args->first_layers > args->layers || args->last_layers > args->layers)
+        return fail(err, "%s: expected no more layers on a stage than --num-layers", name);
+    if (args->sequence > 1 << 27 || args->micro_batch > 1 << 30 || args->global_batch > 1 << 30)
+        return fail(err, "%s: expected --seq-length up to 2^27, batches up to 2^30", name);
+    if (!set_degrees(l, args, name, err) || !check_args(args, name, err) || !set_stages(l, arena, args, name, err) ||
+        !set_data(out, args, name, err))
+        return false;
+    l->sequence = args->sequence;
+    out->says_sequence = args->sequence > 0;
+    l->clip_norm = args->clip;
+    l->dtype = args->fp4    ? DTYPE_NVFP4
+               : args->fp8  ? DTYPE_FP8
+               : args->bf16 ? DTYPE_BF16
+               : args->fp16 ? DTYPE_FP16
+                            : DTYPE_FP32;
+    out->says_dtype = true;
+    if (!set_memory(out, arena, args, name, err))
+        return false;
+    if (args->expert_tensor > 0 && args->expert_tensor != args->tensor && args->experts > 0 &&
+        !say_unknown(out, arena, "--expert-tensor-parallel-size (experts are shared out by the tensor degree here)",
+                     err))
+        return false;
+    if (args->group > 0 && args->group != args->pipeline &&
+        !say_unknown(out, arena, "--microbatch-group-size-per-virtual-pipeline-stage", err))
+        return false;
+    out->model = megatron_model(args, "megatron", err);
+    if ((!out->model && err && err->kind) || !mask_operators(out, err) || !check_rules(out, name, err)) {
+        model_free(out->model);
+        out->model = NULL;
+        return error_within(err, "%s", name);
+    }
+    return true;
+}

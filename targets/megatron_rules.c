@@ -1,0 +1,344 @@
+/* Which launches Megatron-Core can be told. */
+#include "models/kinds/layers.h"
+#include "planner/program/schedule.h"
+#include "planner/space/space.h"
+#include "targets/megatron.h"
+#include <string.h>
+
+static const struct attention_layer *attention_of(const struct launch_context *context)
+{
+    const struct model *model = context->model;
+    for (int i = 0; model && i < model->layer_count; i++)
+        if (strcmp(model->layers[i].kind->name, "attention") == 0)
+            return model->layers[i].fields;
+    return NULL;
+}
+
+static const struct moe_layer *experts_of(const struct launch_context *context)
+{
+    const struct model *model = context->model;
+    for (int i = 0; model && i < model->layer_count; i++)
+        if (strcmp(model->layers[i].kind->name, "moe") == 0)
+            return model->layers[i].fields;
+    return NULL;
+}
+
+static int64_t heads_of(const struct launch_context *context)
+{
+    const struct model *model = context->model;
+    const struct attention_layer *attention = attention_of(context);
+    for (int i = 0; model && !attention && i < model->layer_count; i++)
+        if (strcmp(model->layers[i].kind->name, "latent_attention") == 0)
+            return ((const struct latent_attention_layer *)model->layers[i].fields)->heads;
+    return attention ? attention->heads : 0;
+}
+
+static int64_t blocks_of(const struct launch_context *context)
+{
+    return context->model ? (model_unfolded_count(context->model) - 3) / 2 : 0;
+}
+
+static bool interleaves(const struct launch *l)
+{
+    return l->schedule == SCHEDULE_interleaved;
+}
+
+static bool model_rule(const struct launch *l, const struct launch_context *c)
+{
+    struct megatron_args args = megatron_defaults;
+    struct text why = { 0 };
+    (void)l;
+    bool holds = !c->model || megatron_of_model(&args, &why, c->model);
+    text_free(&why);
+    return holds;
+}
+
+static void model_detail(struct text *out, const struct launch *l, const struct launch_context *c)
+{
+    struct megatron_args args = megatron_defaults;
+    (void)l;
+    if (c->model)
+        megatron_of_model(&args, out, c->model);
+}
+
+static bool devices_rule(const struct launch *l, const struct launch_context *c)
+{
+    return l->data == 0 || c->device_count == 0 || megatron_devices(l) == c->device_count;
+}
+
+static bool sp_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return !l->sequence_parallel || l->tensor > 1;
+}
+
+static bool experts_sp_rule(const struct launch *l, const struct launch_context *c)
+{
+    return l->tensor == 1 || l->sequence_parallel || !experts_of(c);
+}
+
+static bool heads_rule(const struct launch *l, const struct launch_context *c)
+{
+    return heads_of(c) % l->tensor == 0;
+}
+
+static bool groups_rule(const struct launch *l, const struct launch_context *c)
+{
+    const struct attention_layer *f = attention_of(c);
+    return !f || f->kv_heads % l->tensor == 0 || l->tensor % f->kv_heads == 0;
+}
+
+static bool experts_rule(const struct launch *l, const struct launch_context *c)
+{
+    const struct moe_layer *f = experts_of(c);
+    return l->expert == 1 || !c->model || (f && f->experts % l->expert == 0);
+}
+
+static bool expert_ranks_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->data == 0 || l->data * l->context % l->expert == 0;
+}
+
+static bool schedule_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->schedule == SCHEDULE_one_f_one_b || interleaves(l);
+}
+
+static bool chunks_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return interleaves(l) ? l->chunks > 1 && l->pipeline > 1 : l->chunks <= 1;
+}
+
+static bool batch_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->micro_batch > 0 && (l->data == 0 || l->batch == 0 || l->batch % (l->micro_batch * l->data) == 0);
+}
+
+static bool group_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    int64_t counts = l->data > 0 && l->micro_batch > 0 ? l->batch / (l->micro_batch * l->data) : 0;
+    return !interleaves(l) || counts == 0 || counts % l->pipeline == 0;
+}
+
+static bool pieces_rule(const struct launch *l, const struct launch_context *c)
+{
+    int64_t chunks = l->chunks > 1 ? l->chunks : 1, blocks = blocks_of(c), sum = 0;
+    if (!l->piece_blocks)
+        return blocks % (l->pipeline * chunks) == 0;
+    for (int i = 0; i < l->piece_count; i++) {
+        if (l->piece_blocks[i] < 0)
+            return false;
+        sum += l->piece_blocks[i];
+    }
+    return l->piece_count == l->pipeline * chunks && (blocks == 0 || sum == blocks);
+}
+
+static bool sequence_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->context == 1 || l->sequence % (2 * l->context) == 0;
+}
+
+static bool positions_rule(const struct launch *l, const struct launch_context *c)
+{
+    const struct embedding_layer *f = c->model ? c->model->layers[0].fields : NULL;
+    bool learned = f && strcmp(c->model->layers[0].kind->name, "embedding") == 0 && f->learned_positions > 0;
+    return !learned || l->sequence <= f->learned_positions;
+}
+
+static bool sp_sequence_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return !l->sequence_parallel || l->sequence % (l->tensor * l->context) == 0;
+}
+
+static bool context_rule(const struct launch *l, const struct launch_context *c)
+{
+    const struct attention_layer *f = attention_of(c);
+    if (l->context == 1)
+        return true;
+    if (l->context_dimension == DIM_cp_ulysses)
+        return heads_of(c) % (l->tensor * l->context) == 0 && (!f || f->kv_heads % (l->tensor * l->context) == 0);
+    return l->context_dimension == DIM_cp_ring || l->context_dimension == DIM_cp_gather;
+}
+
+static bool zero_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->zero == 0 || l->zero == 1;
+}
+
+static bool instances_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->shard_group == 0 || l->shard_group == l->data || l->data == 0 ||
+           (l->zero == 1 && l->data % l->shard_group == 0);
+}
+
+static bool recompute_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->recompute == RECOMPUTE_NONE || (l->recompute == RECOMPUTE_BLOCK && l->excepted == 0);
+}
+
+static bool modules_rule(const struct launch *l, const struct launch_context *c)
+{
+    return l->recompute != RECOMPUTE_NONE || megatron_modules(NULL, l->excepted, c);
+}
+
+static bool offload_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->offload == OFFLOAD_NONE || (l->offload == OFFLOAD_OPTIMIZER && l->zero == 1);
+}
+
+static bool loss_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->loss_chunks <= 1;
+}
+
+static bool dtype_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return l->dtype != DTYPE_FP64;
+}
+
+static bool bucket_rule(const struct launch *l, const struct launch_context *c)
+{
+    (void)c;
+    return (l->bucket_bytes == 0 || l->bucket_bytes >= 8) && l->bucket_bytes <= INT64_C(1) << 40 &&
+           l->bucket_bytes % 4 == 0;
+}
+
+#define TRANSFORMER "megatron/core/transformer/transformer_config.py, TransformerConfig.__post_init__"
+#define ARGUMENTS "megatron/training/arguments.py, validate_args"
+#define SCHEDULES "megatron/core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving"
+const struct target_rule megatron_rules[] = {
+    { "ranks-are-devices", "tensor x context x pipeline x data is the number of devices", ARGUMENTS, devices_rule,
+      NULL },
+    { "sp-needs-tp", "sequence parallelism needs a tensor degree above 1", ARGUMENTS, sp_rule, NULL },
+    { "experts-with-tp-need-sp", "a mixture of experts with a tensor degree above 1 needs sequence parallelism",
+      "megatron/core/transformer/moe/moe_layer.py, MoELayer.forward", experts_sp_rule, NULL },
+    { "tp-divides-heads", "the tensor degree divides the attention heads", TRANSFORMER, heads_rule, NULL },
+    { "tp-and-query-groups", "the key and value heads are a multiple or a divisor of the tensor degree", TRANSFORMER,
+      groups_rule, NULL },
+    { "ep-divides-experts", "the expert degree divides the experts, and is 1 without any", ARGUMENTS, experts_rule,
+      NULL },
+    { "ep-divides-data", "the expert degree divides the ranks that have other tokens",
+      "megatron/core/parallel_state.py, initialize_model_parallel", expert_ranks_rule, NULL },
+    { "schedules", "the schedule is 1f1b or interleaved",
+      "megatron/core/pipeline_parallel/schedules.py, get_forward_backward_func", schedule_rule, NULL },
+    { "interleaved-needs-stages",
+      "the interleaved schedule has several chunks of a stage and several stages, others one chunk", ARGUMENTS,
+      chunks_rule, NULL },
+    { "batch-divides", "the batch is a multiple of the micro-batch times the data degree",
+      "megatron/core/num_microbatches_calculator.py", batch_rule, NULL },
+    { "interleaved-groups", "under the interleaved schedule the micro-batches are a multiple of the stages", SCHEDULES,
+      group_rule, NULL },
+    { "layout", "the pieces hold all blocks of the model, in whole blocks, or as many each",
+      "megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout", pieces_rule, NULL },
+    { "cp-divides-sequence", "the sequence is a multiple of twice the context degree", ARGUMENTS, sequence_rule, NULL },
+    { "positions", "the sequence has no more tokens than the model has learned positions", ARGUMENTS, positions_rule,
+      NULL },
+    { "sp-divides-sequence", "with sequence parallelism the sequence is a multiple of tensor times context degree",
+      "megatron/core/tensor_parallel/mappings.py, _split_along_first_dim", sp_sequence_rule, NULL },
+    { "cp-kind",
+      "context ranks go by ring or gather, or by all-to-all where they and the tensor ranks divide all heads",
+      "megatron/core/transformer/transformer_config.py, cp_comm_type", context_rule, NULL },
+    { "zero", "ZeRO is 0 or 1, the distributed optimizer",
+      "megatron/core/distributed/distributed_data_parallel_config.py", zero_rule, NULL },
+    { "optimizer-instances", "groups of shards need the distributed optimizer and divide the data ranks",
+      "megatron/core/parallel_state.py, initialize_model_parallel", instances_rule, NULL },
+    { "recompute", "blocks are computed again as a whole, or modules of blocks that are kept", TRANSFORMER,
+      recompute_rule, NULL },
+    { "recompute-modules", "what is computed again of a block is what modules of --recompute-modules make", TRANSFORMER,
+      modules_rule, NULL },
+    { "offload", "nothing is kept in host memory but the optimizer's state, with ZeRO 1", ARGUMENTS, offload_rule,
+      NULL },
+    { "loss-in-one", "head and loss run in one chunk", "megatron/core/models/gpt/gpt_model.py", loss_rule, NULL },
+    { "dtype", "the dtype is not fp64", ARGUMENTS, dtype_rule, NULL },
+    { "bucket", "buckets hold whole gradients, at most 1 TiB, which is one bucket of all",
+      "megatron/core/distributed/distributed_data_parallel.py", bucket_rule, NULL },
+    { "model", "the model is one that the arguments describe", "megatron/training/arguments.py, _add_network_size_args",
+      model_rule, model_detail },
+    { 0 }
+};
+
+/* ---- the space ---- */
+
+/* Keeps of the choice's values those that are allowed; the first of these where none was. */
+static void only(struct allowed *choice, const int64_t *values, int count)
+{
+    struct allowed kept = { 0 };
+    for (int i = 0; i < count; i++)
+        if (choice->count == 0 || allowed_has(choice, values[i]))
+            kept.values[kept.count++] = values[i];
+    if (kept.count == 0)
+        kept = allowed_only(values[0]);
+    *choice = kept;
+}
+#define ONLY_VALUES(choice, ...)                                                                                       \
+    only(choice, (const int64_t[]){ __VA_ARGS__ }, sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
+
+static uint64_t set_of(const char *names, uint64_t has)
+{
+    uint64_t set = 0;
+    return operators_read(&set, names) ? set & has : 0;
+}
+
+static void allow_modules(struct space *space, const struct graph *graph)
+{
+    static const char *const sets[] = {
+        "core",
+        "norm",
+        "gate+up+act",
+        "norm+gate+up+act",
+        "expert_act",
+        "norm+expert_act",
+        "dispatch+expert_gate+expert_up+expert_act+expert_down+shared_gate+shared_up+shared_act",
+        "norm+dispatch+expert_gate+expert_up+expert_act+expert_down+shared_gate+shared_up+shared_act"
+    };
+    uint64_t has = megatron_graph_operators(graph);
+    bool latent = (has & set_of("kv_down", has)) != 0;
+    uint64_t projections = latent ? set_of("q+k+v+rope_q+join_k", has) : 0;
+    struct allowed kept = { .count = 1 };
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        for (int up = 0; up <= (projections != 0); up++) {
+            int64_t set = (int64_t)(set_of(sets[i], has) | (up ? projections : 0));
+            if (set && !allowed_has(&kept, set) && kept.count < SPACE_VALUES)
+                kept.values[kept.count++] = set;
+        }
+    only(&space->excepted, kept.values, kept.count);
+}
+
+void megatron_allow(struct space *space, const struct graph *graph)
+{
+    bool default_bucket = space_is_default(space, CHOICE_BUCKET);
+    ONLY_VALUES(&space->schedule, SCHEDULE_one_f_one_b, SCHEDULE_interleaved);
+    ONLY_VALUES(&space->tensor_dimension, DIM_tp);
+    ONLY_VALUES(&space->data_dimension, DIM_dp);
+    ONLY_VALUES(&space->context_dimension, DIM_cp_ring, DIM_cp_gather, DIM_cp_ulysses);
+    ONLY_VALUES(&space->mesh_order, ORDER_TENSOR_INSIDE);
+    ONLY_VALUES(&space->turns, 1);
+    ONLY_VALUES(&space->extra, 0);
+    ONLY_VALUES(&space->loss_chunks, 1);
+    ONLY_VALUES(&space->prefetch, 1);
+    ONLY_VALUES(&space->zero, 0, 1);
+    ONLY_VALUES(&space->recompute, RECOMPUTE_NONE, RECOMPUTE_BLOCK);
+    ONLY_VALUES(&space->slices, 1);
+    ONLY_VALUES(&space->reshard, RESHARD_EACH_PASS);
+    ONLY_VALUES(&space->replicate, 0);
+    if (space_is_default(space, CHOICE_OFFLOAD))
+        ONLY_VALUES(&space->offload, OFFLOAD_NONE);
+    else
+        ONLY_VALUES(&space->offload, OFFLOAD_NONE, OFFLOAD_OPTIMIZER);
+    allow_modules(space, graph);
+    if (default_bucket) /* of 40 million gradients (distributed_data_parallel.py) */
+        space_set_bucket_bytes(space, 40000000 * graph_gradient_bytes(graph, space->dtype));
+}

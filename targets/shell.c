@@ -1,0 +1,446 @@
+#include "targets/shell.h"
+#include "targets/shell_expand.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct shell_variable *find_variable(const struct shell_script *script, const char *name, size_t length)
+{
+    for (int i = 0; i < script->variable_count; i++)
+        if (strlen(script->variables[i].name) == length && memcmp(script->variables[i].name, name, length) == 0)
+            return &script->variables[i];
+    return NULL;
+}
+
+const struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length)
+{
+    return find_variable(script, name, length);
+}
+
+const char *shell_value(const struct shell_script *script, const char *variable)
+{
+    const struct shell_variable *found = find_variable(script, variable, strlen(variable));
+    return found && found->count > 0 ? found->values[0] : NULL;
+}
+
+static bool add_value(struct shell *s, struct shell_variable *variable, const char *value)
+{
+    if (variable->count == variable->capacity) {
+        const char **more = arena_more(s->arena, variable->values, variable->count, &variable->capacity, sizeof *more);
+        if (!more)
+            return fail_memory(s->err);
+        variable->values = more;
+    }
+    variable->values[variable->count++] = value;
+    return true;
+}
+
+static bool set_variable(struct shell *s, const char *name, size_t length, bool append,
+                         const struct shell_words *values, bool is_array)
+{
+    struct shell_script *script = s->script;
+    struct shell_variable *variable = find_variable(script, name, length);
+    if (!variable) {
+        if (script->variable_count == script->variable_capacity) {
+            struct shell_variable *more = arena_more(s->arena, script->variables, script->variable_count,
+                                                     &script->variable_capacity, sizeof *more);
+            if (!more)
+                return fail_memory(s->err);
+            script->variables = more;
+        }
+        variable = &script->variables[script->variable_count++];
+        *variable = (struct shell_variable){ .name = arena_strndup(s->arena, name, length) };
+        if (!variable->name) {
+            script->variable_count--;
+            return fail_memory(s->err);
+        }
+    }
+    if (append && !is_array && variable->count > 0) {
+        struct text joined = { 0 };
+        text_printf(&joined, "%s%s", variable->values[0], values->count > 0 ? values->words[0] : "");
+        return shell_take(s, &joined, &variable->values[0]);
+    }
+    if (!append)
+        variable->count = 0;
+    variable->is_array = is_array;
+    for (int i = 0; i < values->count; i++)
+        if (!add_value(s, variable, values->words[i]))
+            return false;
+    return true;
+}
+
+/* ---- conditions ---- */
+
+static bool number_of(const char *word, long long *out)
+{
+    char *end;
+    *out = strtoll(word, &end, 10);
+    return end != word && !*end;
+}
+
+static bool compares(const char *left, const char *op, const char *right)
+{
+    long long a, b;
+    if (strcmp(op, "=") == 0 || strcmp(op, "==") == 0)
+        return strcmp(left, right) == 0;
+    if (strcmp(op, "!=") == 0)
+        return strcmp(left, right) != 0;
+    if (!number_of(left, &a) || !number_of(right, &b))
+        return false;
+    return strcmp(op, "-eq") == 0   ? a == b
+           : strcmp(op, "-ne") == 0 ? a != b
+           : strcmp(op, "-gt") == 0 ? a > b
+           : strcmp(op, "-ge") == 0 ? a >= b
+           : strcmp(op, "-lt") == 0 ? a < b
+           : strcmp(op, "-le") == 0 ? a <= b
+                                    : false;
+}
+
+/* One test without && and ||. Files are there. */
+static bool test_holds(const char *const *words, int count)
+{
+    bool inverted = false;
+    for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
+        inverted = !inverted;
+    bool holds = count > 0 && *words[0];
+    if (count == 2 && strcmp(words[0], "-z") == 0)
+        holds = !*words[1];
+    else if (count == 2 && words[0][0] == '-')
+        holds = *words[1];
+    else if (count == 3)
+        holds = compares(words[0], words[1], words[2]);
+    return holds != inverted;
+}
+
+static bool test_all(const char *const *words, int count)
+{
+    bool holds = true, or_next = false;
+    for (int first = 0; first <= count;) {
+        int end = first;
+        while (end < count && strcmp(words[end], "&&") != 0 && strcmp(words[end], "||") != 0)
+            end++;
+        bool one = test_holds(words + first, end - first);
+        holds = first == 0 ? one : or_next ? holds || one : holds && one;
+        or_next = end < count && strcmp(words[end], "||") == 0;
+        first = end + 1;
+    }
+    return holds;
+}
+
+/* What the command would say: a test what it finds, all others success. */
+static bool succeeds(const char *const *words, int count)
+{
+    bool inverted = false;
+    for (; count > 0 && strcmp(words[0], "!") == 0; words++, count--)
+        inverted = !inverted;
+    bool holds = true;
+    if (count > 0 && strcmp(words[0], "false") == 0)
+        holds = false;
+    else if (count > 1 && (strcmp(words[0], "[") == 0 || strcmp(words[0], "[[") == 0))
+        holds = test_all(words + 1, count - 1 - (words[count - 1][0] == ']'));
+    else if (count > 1 && strcmp(words[0], "test") == 0)
+        holds = test_all(words + 1, count - 1);
+    return holds != inverted;
+}
+
+/* ---- commands ---- */
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] == '-';
+}
+
+static bool keep_command(struct shell *s, const struct shell_words *words, int line)
+{
+    struct shell_script *script = s->script;
+    if (words->count == 0)
+        return true;
+    struct shell_command *last = script->count > 0 ? &script->commands[script->count - 1] : NULL;
+    bool continues = last && last->count > 0 && is_option(last->words[0]) && is_option(words->words[0]);
+    int before = continues ? last->count : 0;
+    const char **all = arena_alloc(s->arena, (size_t)(before + words->count), sizeof *all);
+    if (!all || !shell_grow(s, (size_t)(before + words->count) * sizeof *all))
+        return fail_memory(s->err);
+    for (int i = 0; i < before; i++)
+        all[i] = last->words[i];
+    for (int i = 0; i < words->count; i++)
+        all[before + i] = words->words[i];
+    if (!continues) {
+        if (script->count == script->capacity) {
+            struct shell_command *more =
+                arena_more(s->arena, script->commands, script->count, &script->capacity, sizeof *more);
+            if (!more)
+                return fail_memory(s->err);
+            script->commands = more;
+        }
+        last = &script->commands[script->count++];
+    }
+    *last = (struct shell_command){ .line = line, .count = before + words->count, .words = all };
+    return true;
+}
+
+static bool run_text(struct shell *s, const char *text, size_t length);
+
+/* Keeps the command, and reads what it hands to another shell: a word of several, options among them. */
+static bool finish_command(struct shell *s, const struct shell_words *words, int line)
+{
+    if (!keep_command(s, words, line))
+        return false;
+    for (int i = 0; i < words->count && s->depth < SHELL_DEPTH; i++)
+        if (strstr(words->words[i], " --") || strstr(words->words[i], "\n--")) {
+            struct shell inner = *s;
+            inner.depth++;
+            bool ok = run_text(&inner, words->words[i], strlen(words->words[i]));
+            s->grown = inner.grown;
+            if (!ok)
+                return false;
+        }
+    return true;
+}
+
+/* Length of a name and = or += at the beginning; 0: it is no assignment. */
+static size_t assignment_at(const char *p, const char *end, size_t *name_length)
+{
+    const char *q = p;
+    while (q < end && (isalpha((unsigned char)*q) || *q == '_' || (q > p && isdigit((unsigned char)*q))))
+        q++;
+    *name_length = (size_t)(q - p);
+    if (q == p)
+        return 0;
+    if (q < end && *q == '+')
+        q++;
+    return q < end && *q == '=' ? (size_t)(q + 1 - p) : 0;
+}
+
+static bool read_array(struct shell *s, struct shell_words *values)
+{
+    for (;;) {
+        shell_skip_blank(s, true);
+        if (s->p == s->end)
+            return shell_fail(s, "a list that begins with ( ends nowhere");
+        if (*s->p == ')') {
+            s->p++;
+            return true;
+        }
+        const char *before = s->p;
+        if (!shell_word(s, values, false))
+            return false;
+        if (s->p == before)
+            s->p++; /* what no word begins with */
+    }
+}
+
+static bool assign(struct shell *s, size_t length, size_t name_length, bool active)
+{
+    const char *name = s->p;
+    struct shell_words values = { 0 };
+    bool append = name[length - 2] == '+', array = false;
+    s->p += length;
+    if (s->p < s->end && *s->p == '(') {
+        s->p++;
+        array = true;
+        if (!read_array(s, &values))
+            return false;
+    } else if (!shell_word(s, &values, true)) {
+        return false;
+    }
+    bool ok = !active || set_variable(s, name, name_length, append, &values, array);
+    return ok;
+}
+
+static bool says(const struct shell *s, const char *word)
+{
+    size_t length = strlen(word), left = (size_t)(s->end - s->p);
+    return left >= length && memcmp(s->p, word, length) == 0 &&
+           (left == length || strchr(" \t\n;&|()", s->p[length]) != NULL);
+}
+
+static bool begins_declaration(struct shell *s)
+{
+    static const char *const words[] = { "export", "declare", "local", "readonly", "typeset" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (says(s, words[i])) {
+            s->p += strlen(words[i]);
+            return true;
+        }
+    return false;
+}
+
+/* A layout of stages or of layers, whose bars and brackets somebody left without quotes. */
+static bool bare_layout(struct shell *s, struct shell_words *words)
+{
+    static const char *const options[] = { "--pipeline-model-parallel-layout", "--moe-layer-freq",
+                                           "--window-attn-skip-freq", "--window-size" };
+    bool takes = false;
+    for (size_t i = 0; words->count > 0 && i < sizeof options / sizeof *options; i++)
+        takes = takes || strcmp(words->words[words->count - 1], options[i]) == 0;
+    if (!takes || strchr("\"'$\\", *s->p))
+        return false;
+    size_t length = 0;
+    while (s->p + length < s->end && !strchr(" \t\r\n;&\\", s->p[length]))
+        length++;
+    s->p += length;
+    return length > 0 && shell_add_word(s, words, arena_strndup(s->arena, s->p - length, length));
+}
+
+/* One command up to its separator. Redirections lead nowhere. */
+static bool simple_command(struct shell *s, bool active, bool *success)
+{
+    struct shell_words words = { 0 };
+    int line = s->line;
+    bool declares = begins_declaration(s), begun = false;
+    for (;;) {
+        shell_skip_blank(s, false);
+        size_t name_length, length;
+        bool test = words.count > 0 && strcmp(words.words[0], "[[") == 0;
+        if (s->p < s->end && *s->p != '\n' && bare_layout(s, &words))
+            continue;
+        if (s->p == s->end || *s->p == '\n' || *s->p == ';' || *s->p == ')' || (!test && strchr("&|", *s->p)))
+            break;
+        if (*s->p == '(') {
+            s->p++; /* a subshell, or a function's () */
+            continue;
+        }
+        if (*s->p == '<' || *s->p == '>') {
+            if (!shell_redirection(s))
+                return false;
+            continue;
+        }
+        if (test && strchr("&|", *s->p)) {
+            char both[3] = { *s->p, *s->p, 0 };
+            s->p += s->p + 1 < s->end && s->p[1] == *s->p ? 2 : 1;
+            if (!shell_add_word(s, &words, arena_strdup(s->arena, both)))
+                return false;
+            continue;
+        }
+        if ((!begun || declares) && (length = assignment_at(s->p, s->end, &name_length)) > 0) {
+            if (!assign(s, length, name_length, active))
+                return false;
+            continue;
+        }
+        if (!shell_word(s, &words, false))
+            return false;
+        begun = true;
+    }
+    *success = succeeds(words.words, words.count);
+    return !active || declares || finish_command(s, &words, line);
+}
+
+enum { MOST_IFS = 64 };
+struct branch {
+    bool outer, taken, active; /* whether what is around runs; a branch was taken; this one runs */
+    bool condition;            /* between if and then */
+};
+
+/* Handles a word of control at the beginning of a command; *found: it was one. */
+static bool control(struct shell *s, struct branch *branches, int *depth, bool success, bool *found)
+{
+    struct branch *top = &branches[*depth];
+    *found = true;
+    if (says(s, "if")) {
+        if (*depth + 1 >= MOST_IFS)
+            return shell_fail(s, "more than %d conditions inside each other", MOST_IFS - 1);
+        bool runs = top->active;
+        branches[++*depth] = (struct branch){ .outer = runs, .active = runs, .condition = true };
+        s->p += 2;
+    } else if (says(s, "then")) {
+        if (*depth > 0 && top->condition)
+            *top = (struct branch){ .outer = top->outer, .taken = success, .active = top->outer && success };
+        s->p += 4;
+    } else if (says(s, "elif")) {
+        if (*depth > 0)
+            *top = (struct branch){ .outer = top->outer && !top->taken,
+                                    .active = top->outer && !top->taken,
+                                    .condition = true };
+        s->p += 4;
+    } else if (says(s, "else")) {
+        if (*depth > 0)
+            top->active = top->outer && !top->taken;
+        s->p += 4;
+    } else if (says(s, "fi")) {
+        if (*depth > 0)
+            --*depth;
+        s->p += 2;
+    } else if (says(s, "do") || says(s, "done") || *s->p == '{' || *s->p == '}') {
+        s->p += says(s, "done") ? 4 : says(s, "do") ? 2 : 1;
+    } else if (says(s, "case")) {
+        shell_skip_to(s, "esac");
+    } else {
+        *found = false;
+    }
+    return true;
+}
+
+static bool batch_line(struct shell *s)
+{
+    static const char mark[] = "#SBATCH";
+    size_t left = (size_t)(s->end - s->p);
+    if (left <= sizeof mark || memcmp(s->p, mark, sizeof mark - 1) != 0)
+        return true;
+    const char *stop = memchr(s->p, '\n', left);
+    struct shell inner = *s;
+    struct shell_words words = { 0 };
+    inner.p = s->p + sizeof mark - 1;
+    inner.end = stop ? stop : s->end;
+    if (!shell_add_word(s, &words, mark))
+        return false;
+    while (shell_skip_blank(&inner, false), inner.p < inner.end) {
+        const char *before = inner.p;
+        if (!shell_word(&inner, &words, false))
+            return false;
+        if (inner.p == before)
+            inner.p++;
+    }
+    s->grown = inner.grown;
+    return keep_command(s, &words, s->line);
+}
+
+/* The lines of here documents, which nobody reads, lie behind the line that announces them. */
+static bool run_text(struct shell *s, const char *text, size_t length)
+{
+    struct branch branches[MOST_IFS] = { { .active = true } };
+    int depth = 0;
+    bool success = true, skipped = false;
+    s->p = text;
+    s->end = text + length;
+    s->here = NULL;
+    while (shell_skip_separators(s), s->p < s->end) {
+        bool found;
+        if (*s->p == '#') {
+            if (branches[depth].active && !batch_line(s))
+                return false;
+            shell_skip_line(s);
+            continue;
+        }
+        if (*s->p == '&' || *s->p == '|') {
+            bool twice = s->p + 1 < s->end && s->p[1] == *s->p;
+            skipped = twice && (*s->p == '&') != success;
+            s->p += twice ? 2 : 1;
+            continue;
+        }
+        if (!control(s, branches, &depth, success, &found))
+            return false;
+        const char *before = s->p;
+        bool result = true;
+        if (found)
+            continue;
+        if (!simple_command(s, branches[depth].active && !skipped, &result))
+            return false;
+        if (!skipped)
+            success = result;
+        skipped = false;
+        if (s->p == before)
+            s->p++; /* what begins no command */
+    }
+    return true;
+}
+
+bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
+                struct error *err)
+{
+    *out = (struct shell_script){ 0 };
+    if (memchr(text, 0, length))
+        return fail(err, "%s: expected text, found a byte of zero", name);
+    struct shell shell = { .script = out, .arena = arena, .name = name, .line = 1, .err = err };
+    return run_text(&shell, text, length);
+}

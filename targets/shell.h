@@ -1,0 +1,33 @@
+/* Shell scripts as people keep their launches in: read, never run. Variables, arrays, defaults and sums are worked out,
+ * conditions on strings and numbers decided; what a script would ask of the machine (files, other commands' output) is
+ * taken as empty, and files as there. */
+#ifndef CLEAVE_TARGETS_SHELL_H
+#define CLEAVE_TARGETS_SHELL_H
+#include "base/arena.h"
+#include "base/error.h"
+
+struct shell_command {
+    int line, count;
+    const char **words;
+};
+struct shell_variable {
+    const char *name;
+    bool is_array;
+    int count, capacity;
+    const char **values;
+};
+/* All in the arena that it was read into. */
+struct shell_script {
+    int count, capacity;
+    struct shell_command *commands; /* in order; "#SBATCH" lines too; words that hold a command line are read as such */
+    int variable_count, variable_capacity;
+    struct shell_variable *variables;
+};
+
+/* Lines that begin with an option continue the command before that does so too: a list of arguments, one a line. Fails
+ * for what is not closed, and for what grows without bound. */
+bool shell_read(struct shell_script *out, struct arena *arena, const char *name, const char *text, size_t length,
+                struct error *err);
+/* The variable's value at the end; NULL: it has none. */
+const char *shell_value(const struct shell_script *script, const char *variable);
+#endif

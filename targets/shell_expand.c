@@ -1,0 +1,480 @@
+#include "targets/shell_expand.h"
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool shell_fail(struct shell *s, const char *format, ...)
+{
+    char message[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof message, format, list);
+    va_end(list);
+    return fail(s->err, "%s:%d: %s", s->name, s->line, message);
+}
+
+bool shell_grow(struct shell *s, size_t bytes)
+{
+    s->grown += bytes;
+    return s->grown <= SHELL_MOST_BYTES || shell_fail(s, "the script's words grow beyond %d bytes", SHELL_MOST_BYTES);
+}
+
+bool shell_take(struct shell *s, struct text *text, const char **out)
+{
+    char *copy = text->failed ? NULL : arena_strndup(s->arena, text->data ? text->data : "", text->length);
+    size_t length = text->length;
+    text_free(text);
+    *text = (struct text){ 0 };
+    if (!copy)
+        return fail_memory(s->err);
+    *out = copy;
+    return shell_grow(s, length + 1);
+}
+
+bool shell_add_word(struct shell *s, struct shell_words *words, const char *word)
+{
+    if (!word)
+        return fail_memory(s->err);
+    if (words->count == words->capacity) {
+        const char **more = arena_more(s->arena, words->words, words->count, &words->capacity, sizeof *more);
+        if (!more)
+            return fail_memory(s->err);
+        words->words = more;
+    }
+    words->words[words->count++] = word;
+    return shell_grow(s, sizeof word);
+}
+
+/* ---- what lies between words ---- */
+
+static void skip_here(struct shell *s)
+{
+    const char *word = s->here;
+    s->here = NULL;
+    while (s->p < s->end) {
+        const char *line = s->p;
+        shell_skip_line(s);
+        const char *stop = s->p;
+        if (s->p < s->end) {
+            s->p++;
+            s->line++;
+        }
+        while (line < stop && *line == '\t')
+            line++;
+        if ((size_t)(stop - line) == s->here_length && memcmp(line, word, s->here_length) == 0)
+            return;
+    }
+}
+
+static void end_line(struct shell *s)
+{
+    s->p++;
+    s->line++;
+    if (s->here)
+        skip_here(s);
+}
+
+void shell_skip_line(struct shell *s)
+{
+    while (s->p < s->end && *s->p != '\n')
+        s->p++;
+}
+
+static bool continues(const struct shell *s)
+{
+    return s->end - s->p >= 2 && s->p[0] == '\\' && (s->p[1] == '\n' || s->p[1] == '\r');
+}
+
+static void skip(struct shell *s, bool lines, const char *also)
+{
+    while (s->p < s->end) {
+        if (*s->p == ' ' || *s->p == '\t' || *s->p == '\r' || (*s->p && strchr(also, *s->p))) {
+            s->p++;
+        } else if (continues(s)) {
+            s->p += s->p[1] == '\r' && s->end - s->p >= 3 && s->p[2] == '\n' ? 3 : 2;
+            s->line++;
+        } else if (lines && *s->p == '\n') {
+            end_line(s);
+        } else if (lines && !*also && *s->p == '#') {
+            shell_skip_line(s);
+        } else {
+            if (!lines && *s->p == '#')
+                shell_skip_line(s);
+            return;
+        }
+    }
+}
+
+void shell_skip_blank(struct shell *s, bool lines)
+{
+    skip(s, lines, "");
+}
+
+void shell_skip_separators(struct shell *s)
+{
+    skip(s, true, ";)");
+}
+
+void shell_skip_to(struct shell *s, const char *word)
+{
+    size_t length = strlen(word);
+    while (s->p < s->end && ((size_t)(s->end - s->p) < length || memcmp(s->p, word, length) != 0)) {
+        s->line += *s->p == '\n';
+        s->p++;
+    }
+    s->p = s->p < s->end ? s->p + length : s->end;
+}
+
+bool shell_redirection(struct shell *s)
+{
+    bool here = s->end - s->p >= 2 && s->p[0] == '<' && s->p[1] == '<';
+    while (s->p < s->end && strchr("<>&-", *s->p))
+        s->p++;
+    shell_skip_blank(s, false);
+    struct shell_words words = { 0 };
+    if (s->p < s->end && *s->p != '\n' && !shell_word(s, &words, true))
+        return false;
+    if (here && words.count > 0) {
+        s->here = words.words[0];
+        s->here_length = strlen(s->here);
+    }
+    return true;
+}
+
+/* ---- sums ---- */
+
+struct sum {
+    const char *p, *end;
+    int depth;
+};
+
+static int64_t sum_of(struct sum *e, int level);
+
+static void sum_blank(struct sum *e)
+{
+    while (e->p < e->end && isspace((unsigned char)*e->p))
+        e->p++;
+}
+
+/* Numbers beyond 2^40 are nobody's. */
+static int64_t bounded(int64_t value)
+{
+    int64_t most = INT64_C(1) << 40;
+    return value > most ? most : value < -most ? -most : value;
+}
+
+static int64_t sum_unit(struct sum *e)
+{
+    int64_t value = 0;
+    sum_blank(e);
+    if (e->p < e->end && (*e->p == '-' || *e->p == '+') && e->depth < SHELL_DEPTH) {
+        bool minus = *e->p++ == '-';
+        e->depth++;
+        value = sum_unit(e);
+        e->depth--;
+        return minus ? -value : value;
+    }
+    if (e->p < e->end && *e->p == '(' && e->depth < SHELL_DEPTH) {
+        e->p++;
+        e->depth++;
+        value = sum_of(e, 0);
+        e->depth--;
+        if (e->p < e->end && *e->p == ')')
+            e->p++;
+        return value;
+    }
+    while (e->p < e->end && isdigit((unsigned char)*e->p))
+        value = bounded(value * 10 + (*e->p++ - '0'));
+    return value;
+}
+
+/* level 0: + and -; 1: *, / and %. Division by zero gives 0. */
+static int64_t sum_of(struct sum *e, int level)
+{
+    int64_t value = level == 0 ? sum_of(e, 1) : sum_unit(e);
+    for (sum_blank(e); e->p < e->end && strchr(level == 0 ? "+-" : "*/%", *e->p); sum_blank(e)) {
+        char op = *e->p++;
+        int64_t other = level == 0 ? sum_of(e, 1) : sum_unit(e);
+        switch (op) {
+        case '+':
+            value += other;
+            break;
+        case '-':
+            value -= other;
+            break;
+        case '*': {
+            int64_t product;
+            value = __builtin_mul_overflow(value, other, &product) ? 0 : product;
+            break;
+        }
+        case '/':
+            value = other ? value / other : 0;
+            break;
+        default:
+            value = other ? value % other : 0;
+        }
+        value = bounded(value);
+    }
+    return value;
+}
+
+/* ---- expansion ---- */
+
+struct fields {
+    struct shell_words *words;
+    struct text text;
+    bool begun; /* there is a word, if an empty one */
+    bool whole;
+};
+
+static bool end_field(struct shell *s, struct fields *f)
+{
+    const char *word;
+    if (!f->begun)
+        return true;
+    f->begun = false;
+    return shell_take(s, &f->text, &word) && shell_add_word(s, f->words, word);
+}
+
+/* A value without quotes is as many words as it has parts. */
+static bool add_split(struct shell *s, struct fields *f, const char *value)
+{
+    if (f->whole) {
+        text_add(&f->text, value);
+        return true;
+    }
+    for (const char *p = value; *p; p++) {
+        if (strchr(" \t\n", *p)) {
+            if (!end_field(s, f))
+                return false;
+        } else {
+            text_add_bytes(&f->text, p, 1);
+            f->begun = true;
+        }
+    }
+    return shell_grow(s, strlen(value));
+}
+
+static bool add_value(struct shell *s, struct fields *f, const char *value, bool quoted)
+{
+    if (!quoted)
+        return add_split(s, f, value);
+    text_add(&f->text, value);
+    f->begun = true;
+    return shell_grow(s, strlen(value));
+}
+
+static bool add_list(struct shell *s, struct fields *f, const struct shell_variable *list, bool quoted)
+{
+    for (int i = 0; list && i < list->count; i++) {
+        if (i > 0 && f->whole)
+            text_add(&f->text, " ");
+        if (i > 0 && !f->whole && !end_field(s, f))
+            return false;
+        if (!add_value(s, f, list->values[i], quoted))
+            return false;
+    }
+    return true;
+}
+
+/* The end of what began with one of `open`: behind its `close`. NULL: there is none. */
+static const char *closed(const char *p, const char *end, char open, char close)
+{
+    int depth = 1;
+    for (; p < end; p++) {
+        if (*p == '\\')
+            p++;
+        else if (*p == '\'') {
+            const char *quote = memchr(p + 1, '\'', (size_t)(end - p - 1));
+            p = quote ? quote : p;
+        } else if (*p == open)
+            depth++;
+        else if (*p == close && --depth == 0)
+            return p + 1;
+    }
+    return NULL;
+}
+
+/* The value of a piece of text, such as a default, as one word. */
+static bool inner_value(struct shell *s, const char *text, size_t length, const char **out)
+{
+    struct shell inner = *s;
+    struct shell_words words = { 0 };
+    inner.p = text;
+    inner.end = text + length;
+    inner.depth++;
+    *out = "";
+    if (s->depth >= SHELL_DEPTH)
+        return shell_fail(s, "more than %d expansions inside each other", SHELL_DEPTH);
+    struct text joined = { 0 };
+    bool ok = true;
+    while (ok && inner.p < inner.end) {
+        const char *before = inner.p;
+        words.count = 0;
+        ok = shell_word(&inner, &words, true);
+        for (int i = 0; ok && i < words.count; i++)
+            text_add(&joined, words.words[i]);
+        if (inner.p == before)
+            text_add_bytes(&joined, inner.p++, 1); /* a blank, or what ends words elsewhere */
+    }
+    s->grown = inner.grown;
+    if (!ok) {
+        text_free(&joined);
+        return false;
+    }
+    return shell_take(s, &joined, out);
+}
+
+/* ${...}: p stands behind the brace. */
+static bool braces(struct shell *s, struct fields *f, bool quoted)
+{
+    const char *stop = closed(s->p, s->end, '{', '}'), *name = s->p, *q = s->p, *value = NULL;
+    if (!stop)
+        return shell_fail(s, "${ that ends nowhere");
+    const char *last = stop - 1;
+    while (q < last && (isalnum((unsigned char)*q) || *q == '_'))
+        q++;
+    const struct shell_variable *variable = shell_variable(s->script, name, (size_t)(q - name));
+    s->p = stop;
+    if (last - q >= 3 && q[0] == '[' && (q[1] == '@' || q[1] == '*') && q[2] == ']')
+        return add_list(s, f, variable, quoted);
+    bool colon = q < last && *q == ':';
+    q += colon;
+    char op = q < last ? *q : 0;
+    const char *set = variable && variable->count > 0 ? variable->values[0] : NULL;
+    bool is_set = set && (!colon || *set);
+    if (op == '+') {
+        if (is_set && !inner_value(s, q + 1, (size_t)(last - q - 1), &value))
+            return false;
+    } else if ((op == '-' || op == '=') && !is_set) {
+        if (!inner_value(s, q + 1, (size_t)(last - q - 1), &value))
+            return false;
+    } else {
+        value = set;
+    }
+    return add_value(s, f, value ? value : "", quoted);
+}
+
+/* $...: p stands at the sign. What other commands would print is empty. */
+static bool dollar(struct shell *s, struct fields *f, bool quoted)
+{
+    size_t left = (size_t)(s->end - s->p);
+    if (left >= 3 && s->p[1] == '(' && s->p[2] == '(') {
+        const char *stop = closed(s->p + 2, s->end, '(', ')'), *inside;
+        if (!stop)
+            return shell_fail(s, "$(( that ends nowhere");
+        /* names may stand there without their sign */
+        struct text named = { 0 };
+        for (const char *q = s->p + 3; q < stop - 2; q++) {
+            bool begins = isalpha((unsigned char)*q) || *q == '_';
+            bool bare = begins && !strchr("${", q[-1]) && !isalnum((unsigned char)q[-1]) && q[-1] != '_';
+            text_printf(&named, "%s%c", bare ? "$" : "", *q);
+        }
+        const char *text;
+        if (!shell_take(s, &named, &text) || !inner_value(s, text, strlen(text), &inside))
+            return false;
+        struct sum sum = { .p = inside, .end = inside + strlen(inside) };
+        char number[32];
+        snprintf(number, sizeof number, "%lld", (long long)sum_of(&sum, 0));
+        s->p = stop < s->end && *stop == ')' ? stop + 1 : stop;
+        return add_value(s, f, number, quoted);
+    }
+    if (left >= 2 && s->p[1] == '(') {
+        const char *stop = closed(s->p + 2, s->end, '(', ')');
+        if (!stop)
+            return shell_fail(s, "$( that ends nowhere");
+        s->p = stop;
+        f->begun = f->begun || quoted;
+        return true;
+    }
+    if (left >= 2 && s->p[1] == '{') {
+        s->p += 2;
+        return braces(s, f, quoted);
+    }
+    const char *q = s->p + 1;
+    while (q < s->end && (isalnum((unsigned char)*q) || *q == '_'))
+        q++;
+    if (q == s->p + 1) {
+        bool special = q < s->end && strchr("@*#?!$-", *q);
+        if (!special)
+            text_add(&f->text, "$");
+        f->begun = f->begun || !special || quoted;
+        s->p = special ? q + 1 : q;
+        return true;
+    }
+    const struct shell_variable *variable = shell_variable(s->script, s->p + 1, (size_t)(q - s->p - 1));
+    s->p = q;
+    return add_value(s, f, variable && variable->count > 0 ? variable->values[0] : "", quoted);
+}
+
+static bool double_quotes(struct shell *s, struct fields *f)
+{
+    int line = s->line;
+    f->begun = true;
+    for (s->p++; s->p < s->end && *s->p != '"';) {
+        if (*s->p == '\\' && s->p + 1 < s->end) {
+            if (s->p[1] == '\n')
+                s->line++;
+            else if (strchr("\"\\$`", s->p[1]))
+                text_add_bytes(&f->text, s->p + 1, 1);
+            else
+                text_add_bytes(&f->text, s->p, 2);
+            s->p += 2;
+        } else if (*s->p == '$') {
+            if (!dollar(s, f, true))
+                return false;
+        } else {
+            s->line += *s->p == '\n';
+            text_add_bytes(&f->text, s->p++, 1);
+        }
+    }
+    if (s->p >= s->end) {
+        s->line = line;
+        return shell_fail(s, "a quote \" that ends nowhere");
+    }
+    s->p++;
+    return true;
+}
+
+static bool part(struct shell *s, struct fields *f)
+{
+    if (*s->p == '\'') {
+        const char *stop = memchr(s->p + 1, '\'', (size_t)(s->end - s->p - 1));
+        if (!stop)
+            return shell_fail(s, "a quote ' that ends nowhere");
+        text_add_bytes(&f->text, s->p + 1, (size_t)(stop - s->p - 1));
+        for (const char *q = s->p; q < stop; q++)
+            s->line += *q == '\n';
+        f->begun = true;
+        s->p = stop + 1;
+        return true;
+    }
+    if (*s->p == '"')
+        return double_quotes(s, f);
+    if (*s->p == '$')
+        return dollar(s, f, false);
+    if (*s->p == '`') {
+        const char *stop = memchr(s->p + 1, '`', (size_t)(s->end - s->p - 1));
+        s->p = stop ? stop + 1 : s->end;
+        return true;
+    }
+    if (*s->p == '\\' && s->p + 1 < s->end)
+        s->p++;
+    text_add_bytes(&f->text, s->p++, 1);
+    f->begun = true;
+    return true;
+}
+
+bool shell_word(struct shell *s, struct shell_words *words, bool whole)
+{
+    struct fields f = { .words = words, .whole = whole, .begun = whole };
+    bool ok = true;
+    while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !continues(s))
+        ok = part(s, &f);
+    if (!ok) {
+        text_free(&f.text);
+        return false;
+    }
+    return end_field(s, &f);
+}

@@ -1,0 +1,44 @@
+/* Words of a shell script (targets/shell.h): quotes, variables and sums. */
+#ifndef CLEAVE_TARGETS_SHELL_EXPAND_H
+#define CLEAVE_TARGETS_SHELL_EXPAND_H
+#include "base/text.h"
+#include "targets/shell.h"
+
+enum { SHELL_DEPTH = 8, SHELL_MOST_BYTES = 1 << 23 }; /* of one script's words: more is none that anybody wrote */
+struct shell {
+    struct shell_script *script;
+    struct arena *arena;
+    const char *name;
+    const char *p, *end;
+    const char *here; /* the word that ends a here document which begins with the next line; NULL: none */
+    size_t here_length;
+    int line, depth;
+    size_t grown;
+    struct error *err;
+};
+struct shell_words {
+    int count, capacity;
+    const char **words;
+};
+/* Returns false, with the name and the line before the message. */
+bool shell_fail(struct shell *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Counts bytes; fails where they are too many. */
+bool shell_grow(struct shell *s, size_t bytes);
+/* Moves the text into the arena, and frees it. */
+bool shell_take(struct shell *s, struct text *text, const char **out);
+bool shell_add_word(struct shell *s, struct shell_words *words, const char *word);
+const struct shell_variable *shell_variable(const struct shell_script *script, const char *name, size_t length);
+
+/* Blanks and continued lines; with lines also line ends and comments. */
+void shell_skip_blank(struct shell *s, bool lines);
+/* Likewise, and what separates commands. */
+void shell_skip_separators(struct shell *s);
+void shell_skip_line(struct shell *s);
+/* Behind the next such word. */
+void shell_skip_to(struct shell *s, const char *word);
+/* <, >, << and the like, and what they name. */
+bool shell_redirection(struct shell *s);
+/* Adds the words that one word of the script stands for: none, one, or several where it is a list or is not quoted.
+ * whole: one, an assignment's value. */
+bool shell_word(struct shell *s, struct shell_words *words, bool whole);
+#endif

@@ -1,0 +1,396 @@
+/* Megatron-LM as a target: what is written is read back as the same launch and the same model, of random launches that
+ * the rules allow; what people have is read; what Megatron-LM would refuse is refused by its rule. */
+#include "base/num.h"
+#include "models/operators.h"
+#include "planner/program/schedule.h"
+#include "targets/target.h"
+#include "tests/model_files.h"
+#include "tests/random_numbers.h"
+
+static const struct target *megatron(void)
+{
+    const struct target *target = target_find("megatron");
+    ck_assert_ptr_nonnull(target);
+    ck_assert_ptr_eq(target, target_find("megatron-lm"));
+    return target;
+}
+
+static int64_t blocks_of(const struct model *model)
+{
+    return (model_unfolded_count(model) - 3) / 2;
+}
+
+static struct launch random_launch(uint64_t *state, struct arena *arena, const struct model *model)
+{
+    static const char *const modules[] = { "none",   "core",       "norm", "gate+up+act", "norm+gate+up+act",
+                                           "up+act", "core+up+act" };
+    static const int contexts[] = { DIM_cp_ring, DIM_cp_gather, DIM_cp_ulysses };
+    static const enum dtype dtypes[] = { DTYPE_BF16, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8, DTYPE_NVFP4 };
+    struct launch l = launch_plain;
+    int64_t blocks = blocks_of(model);
+    l.tensor = INT64_C(1) << draw(state, 4);
+    l.sequence_parallel = l.tensor > 1 && draw(state, 3) > 0;
+    l.context = INT64_C(1) << draw(state, 2);
+    l.context_dimension = contexts[draw(state, 3)];
+    l.pipeline = INT64_C(1) << draw(state, 4);
+    l.chunks = l.pipeline > 1 && draw(state, 2) ? 2 + (int64_t)draw(state, 3) : 1;
+    l.schedule = l.chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
+    l.data = INT64_C(1) << draw(state, 5);
+    l.expert = INT64_C(1) << draw(state, 3);
+    l.micro_batch = 1 + (int64_t)draw(state, 3);
+    l.batch = l.micro_batch * l.data * (l.chunks > 1 ? l.pipeline : 1) * (1 + (int64_t)draw(state, 6));
+    l.sequence = 1024 << draw(state, 3);
+    l.dtype = dtypes[draw(state, sizeof dtypes / sizeof *dtypes)];
+    l.zero = (int64_t)draw(state, 2);
+    l.shard_group = l.zero && l.data > 1 && draw(state, 4) == 0 ? l.data / 2 : 0;
+    l.recompute = draw(state, 3) == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+    if (l.recompute == RECOMPUTE_NONE)
+        operators_read(&l.excepted, modules[draw(state, sizeof modules / sizeof *modules)]);
+    l.offload = l.zero && draw(state, 5) == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    l.bucket_bytes = draw(state, 5) == 0   ? INT64_C(1) << 40
+                     : draw(state, 5) == 0 ? 0
+                                           : (int64_t)(1 + draw(state, 1000)) * 40000;
+    l.clip_norm = draw(state, 3) == 0 ? 0 : 1;
+    int pieces = (int)(l.pipeline * l.chunks);
+    int *each = arena_alloc(arena, (size_t)pieces, sizeof *each);
+    for (int64_t b = 0; b < blocks; b++)
+        each[draw(state, 2) ? b % pieces : (int64_t)draw(state, (uint64_t)pieces)]++;
+    l.piece_count = pieces;
+    l.piece_blocks = each;
+    return l;
+}
+
+static uint64_t graph_operators(const struct graph *graph)
+{
+    uint64_t set = 0;
+    for (int i = 0; i < graph->layer_count; i++)
+        set |= graph_layer_operators(graph, i);
+    return set;
+}
+
+static const struct text *file_of(const struct launch_files *files, const char *name)
+{
+    for (int i = 0; i < files->count; i++)
+        if (strcmp(files->list[i].name, name) == 0)
+            return &files->list[i].text;
+    ck_abort_msg("no file %s", name);
+    return NULL;
+}
+
+/* The sizes of a model that was read are those that were written, to the last parameter. */
+static void check_model(const struct model *meant, const struct model *read, int64_t sequence)
+{
+    struct graph *a = graph_of(meant, 1, sequence, 128), *b = graph_of(read, 1, sequence, 128);
+    ck_assert_int_eq(graph_parameter_count(a), graph_parameter_count(b));
+    ck_assert_int_eq(a->layer_count, b->layer_count);
+    for (int phase = 0; phase < 1; phase++)
+        for (int i = 0; i < a->layer_count; i++)
+            ck_assert_str_eq(a->layers[i].kind, b->layers[i].kind);
+    graph_free(a);
+    graph_free(b);
+}
+
+static const char *const models[] = { "llama-3-8b",   "llama-3-70b", "llama-3-405b",
+                                      "mixtral-8x7b", "gpt3-175b",   "deepseek-moe-16b" };
+
+START_TEST(test_round_trip)
+{
+    struct model *model = model_of_zoo(models[_i]);
+    struct graph *graph = graph_of(model, 1, 1024, 128);
+    uint64_t state = 41 + (uint64_t)_i;
+    int written = 0;
+    for (int round = 0; round < 600; round++) {
+        struct arena arena = { 0 };
+        struct launch_files files = { 0 };
+        struct launch_read read;
+        struct error err = { 0 };
+        struct launch launch = random_launch(&state, &arena, model);
+        launch.excepted &= graph_operators(graph);
+        struct launch_context context = { .model = model,
+                                          .graph = graph,
+                                          .devices_per_node = 8,
+                                          .device_count =
+                                              (int)(launch.tensor * launch.context * launch.pipeline * launch.data),
+                                          .device_name = round % 2 ? "h100-sxm" : "b200" };
+        if (!target_broken_rule(megatron(), &launch, &context)) {
+            ck_assert(megatron()->write(&files, &launch, &context));
+            const struct text *script = file_of(&files, "train.sh");
+            ck_assert_msg(megatron()->read(&read, &arena, "train.sh", script->data, script->length, &err), "%s\n%s",
+                          err.message, script->data);
+            ck_assert_msg(launch_equal(&launch, &read.launch), "read otherwise:\n%s", script->data);
+            ck_assert(read.says_data && read.says_batch && read.says_sequence && read.says_dtype);
+            ck_assert_int_eq(read.unknown_count, 0);
+            ck_assert_ptr_nonnull(read.model);
+            check_model(model, read.model, 1024);
+            model_free(read.model);
+            written++;
+        }
+        launch_files_free(&files);
+        arena_free(&arena);
+    }
+    ck_assert_int_gt(written, 20);
+    graph_free(graph);
+    model_free(model);
+}
+END_TEST
+
+static struct launch_read read_text(struct arena *arena, const char *text)
+{
+    struct launch_read read;
+    struct error err = { 0 };
+    ck_assert_msg(megatron()->read(&read, arena, "args", text, strlen(text), &err), "%s", err.message);
+    return read;
+}
+
+#define SIZES "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --vocab-size 128256 "
+#define LLAMA                                                                                                          \
+    SIZES                                                                                                              \
+        "--group-query-attention --num-query-groups 8 --normalization RMSNorm --swiglu --disable-bias-linear "         \
+        "--position-embedding-type rope --rotary-base 500000 --untie-embeddings-and-output-weights --seq-length 8192 " \
+        "--max-position-embeddings 8192 "
+
+START_TEST(test_command_line)
+{
+    struct arena arena = { 0 };
+    struct launch_read read = read_text(
+        &arena, "torchrun --nproc_per_node=8 --nnodes=4 pretrain_gpt.py " LLAMA
+                "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size=4 "
+                "--num-layers-per-virtual-pipeline-stage 4 "
+                "--micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce "
+                "--overlap-param-gather "
+                "--recompute-granularity selective --lr 3e-4 --train-iters 100 --no-such-thing 3 --tp-comm-overlap");
+    ck_assert_int_eq(read.devices, 32);
+    ck_assert_int_eq(read.launch.tensor, 2);
+    ck_assert_int_eq(read.launch.data, 4);
+    ck_assert_int_eq(read.launch.chunks, 2);
+    ck_assert_int_eq(read.launch.schedule, SCHEDULE_interleaved);
+    ck_assert_int_eq(read.launch.piece_count, 8);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(read.launch.piece_blocks[i], 4);
+    ck_assert_int_eq(read.launch.zero, 1);
+    ck_assert_uint_eq(read.launch.excepted, operator_set("core", 4));
+    ck_assert_int_eq(read.launch.bucket_bytes, INT64_C(160000000));
+    ck_assert_int_eq(read.unknown_count, 2);
+    ck_assert_str_eq(read.unknown[0], "--no-such-thing");
+    ck_assert_str_eq(read.unknown[1], "--tp-comm-overlap");
+    ck_assert_int_eq(read.ignored_count, 2);
+    struct graph *graph = graph_of(read.model, 1, 8192, 128);
+    ck_assert_int_eq(graph_parameter_count(graph), 8030261248);
+    graph_free(graph);
+    model_free(read.model);
+    arena_free(&arena);
+}
+END_TEST
+
+/* As Megatron-LM's own examples are written. */
+START_TEST(test_script)
+{
+    static const char script[] =
+        "#!/bin/bash\n"
+        "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+        "GPUS_PER_NODE=8\n# Change for multinode config\nMASTER_ADDR=${MASTER_ADDR:-localhost}\nNUM_NODES=2\n"
+        "WORLD_SIZE=$(($GPUS_PER_NODE*$NUM_NODES))\nCHECKPOINT_PATH=${1:-\"some where\"}\nTP_SIZE=2\nDTYPE=\"fp8\"\n"
+        "DISTRIBUTED_ARGS=(\n    --nproc_per_node $GPUS_PER_NODE\n    --nnodes $NUM_NODES # nodes\n)\n"
+        "MODEL_ARGS=(\n  --num-layers 12 \n  --hidden-size 512\n  --num-attention-heads 8\n"
+        "  --seq-length 1024\n  --max-position-embeddings 1024\n)\n"
+        "DTYPE_ARGS=()\nif [[ \"$DTYPE\" == \"fp8\" ]]; then\n  DTYPE_ARGS+=(\n    \"--fp8-format hybrid\"\n  )\nelse\n"
+        "  DTYPE_ARGS+=(--fp16)\nfi\n"
+        "DATA_ARGS_LIST=()\nif [[ -z \"$2\" ]] || [[ \"$2\" == \"MOCK\" ]]; then\n DATA_ARGS_LIST+=(\"--vocab-size "
+        "50304\" \"--split '99,1,0'\")\nfi\n"
+        "if [ ! -f \"pretrain_gpt.py\" ]; then\n  echo \"Error: --num-layers\"\n  exit 1\nfi\n"
+        "torchrun ${DISTRIBUTED_ARGS[@]} \\\n    \"pretrain_gpt.py\" \\\n    ${MODEL_ARGS[@]} --bf16 \\\n    "
+        "${DTYPE_ARGS[@]} "
+        "${DATA_ARGS_LIST[@]} --tensor-model-parallel-size $TP_SIZE --sequence-parallel --micro-batch-size 4 "
+        "--global-batch-size 64 "
+        "--save \"$CHECKPOINT_PATH\"\n\nset +x\n";
+    struct arena arena = { 0 };
+    struct launch_read read = read_text(&arena, script);
+    ck_assert_int_eq(read.devices, 16);
+    ck_assert_int_eq(read.launch.tensor, 2);
+    ck_assert_int_eq(read.launch.data, 8);
+    ck_assert_int_eq(read.launch.dtype, DTYPE_FP8);
+    ck_assert_int_eq(read.launch.batch, 64);
+    ck_assert_int_eq(read.unknown_count, 0);
+    ck_assert_int_eq(read.launch.bucket_bytes, INT64_C(1) << 40);
+    ck_assert_ptr_nonnull(read.model);
+    model_free(read.model);
+    arena_free(&arena);
+}
+END_TEST
+
+START_TEST(test_forms)
+{
+    /* a variable of arguments, a command for another shell, a list of lines, batch lines */
+    static const struct {
+        const char *text;
+        int tensor, devices;
+    } cases[] = {
+        { "A=\"--tensor-model-parallel-size 4 \\\n --micro-batch-size 1\"\ntorchrun --nproc-per-node 8 p.py $A", 4, 8 },
+        { "cmd=\"python p.py --tensor-model-parallel-size 2 --micro-batch-size 1\"\nsrun -N 2 --ntasks-per-node=4 bash "
+          "-c \"$cmd\"",
+          2, 0 },
+        { "--tensor-model-parallel-size 8\n--micro-batch-size 2\n", 8, 0 },
+        { "#!/bin/bash\n#SBATCH --nodes=4 --ntasks-per-node=8\nsrun python p.py --tensor-model-parallel-size 4 "
+          "--micro-batch-size 1",
+          4, 32 },
+        { "export WORLD_SIZE=16\ncat <<EOF\n--tensor-model-parallel-size 3\nEOF\npython p.py "
+          "--tensor-model-parallel-size=4 --micro-batch-size=1 > log 2>&1 &",
+          4, 16 },
+        { "for i in 1 2; do\n true && python p.py --tensor-model-parallel-size $((1 + 1)) --micro-batch-size 1; done",
+          2, 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = { 0 };
+        struct launch_read read = read_text(&arena, cases[i].text);
+        ck_assert_msg(read.launch.tensor == cases[i].tensor && read.devices == cases[i].devices, "%s: %d, %d",
+                      cases[i].text, (int)read.launch.tensor, (int)read.devices);
+        ck_assert_ptr_null(read.model);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
+START_TEST(test_contradictions)
+{
+    static const struct {
+        const char *args, *words;
+    } cases[] = {
+        { "--tensor-model-parallel-size 3", "tp-divides-heads" },
+        { "--tensor-model-parallel-size 16 --num-query-groups 6", "attention" },
+        { "--pipeline-model-parallel-size 5", "layout" },
+        { "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*15|t*16L",
+          "has 31 layers, --num-layers says 32" },
+        { "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout t*16|t*16L", "expected E" },
+        { "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*16|t*16", "expected L" },
+        { "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout E(t*16|t*16L", "expected a layout" },
+        { "--pipeline-model-parallel-size 3 --pipeline-model-parallel-layout Et*16|t*16L", "multiple of --pipeline" },
+        { "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*16|t*16L "
+          "--num-virtual-stages-per-pipeline-rank 2",
+          "one-layout" },
+        { "--num-virtual-stages-per-pipeline-rank 2", "interleaved-needs-stages" },
+        { "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 --no-overlap-p2p-communication",
+          "interleaved-needs-stages" },
+        { "--recompute-granularity full", "recompute" },
+        { "--recompute-granularity selective --recompute-method uniform", "recompute" },
+        { "--recompute-granularity selective --recompute-modules core", "expected core_attn" },
+        { "--recompute-granularity selective --recompute-modules mla_up_proj", "mla_up_proj" },
+        { "--overlap-param-gather --overlap-grad-reduce", "overlap" },
+        { "--optimizer-cpu-offload", "offload" },
+        { "--bf16 --fp16", "dtype" },
+        { "--expert-model-parallel-size 2", "ep-divides-experts" },
+        { "--context-parallel-size 3", "cp-divides-sequence" },
+        { "--batch-size 4", "no longer" },
+        { "--num-experts 8 --tensor-model-parallel-size 2", "experts-with-tp-need-sp" },
+        { "--num-experts 8 --moe-router-topk 1", "experts-gates" },
+        { "--moe-layer-freq ([0]*3+[1]*29) --num-experts 8 --moe-layer-freq '[0,1'", "--moe-layer-freq" },
+        { "--seq-length 10000", "positions" },
+        { "--num-layers many", "expected a whole number" },
+        { "--num-layers", "expected a value" },
+        { "--hidden-size -4", "at least 0" },
+        { "--tensor-model-parallel-size 0", "parallel degrees" },
+        { "--rotary-percent 0.00001", "" },
+        { "--normalization Batch", "--normalization" },
+        { "--cp-comm-type star", "--cp-comm-type" },
+        { "\"--micro-batch-size 1", "ends nowhere" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096];
+        struct arena arena = { 0 };
+        struct launch_read read;
+        struct error err = { 0 };
+        snprintf(text, sizeof text, "python pretrain_gpt.py " LLAMA "--micro-batch-size 1 %s", cases[i].args);
+        bool ok = megatron()->read(&read, &arena, "args", text, strlen(text), &err);
+        if (*cases[i].words)
+            ck_assert_msg(!ok && strstr(err.message, cases[i].words), "%s: %s", cases[i].args,
+                          ok ? "accepted" : err.message);
+        if (ok)
+            model_free(read.model);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
+START_TEST(test_layouts)
+{
+    static const struct {
+        const char *layout;
+        int pipeline, blocks[6];
+    } cases[] = { { "Et*2|(t*3|)*2,t*2L", 4, { 2, 3, 3, 2 } },
+                  { "E|tt|ttt|L", 4, { 0, 2, 3, 0 } },
+                  { "Ettt|(tt|)*2,t|L", 5, { 3, 2, 2, 1, 0 } } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        struct arena arena = { 0 };
+        snprintf(text, sizeof text,
+                 "--pipeline-model-parallel-size %d --micro-batch-size 1 --pipeline-model-parallel-layout '%s'",
+                 cases[i].pipeline, cases[i].layout);
+        struct launch_read read = read_text(&arena, text);
+        ck_assert_int_eq(read.launch.piece_count, cases[i].pipeline);
+        for (int p = 0; p < cases[i].pipeline; p++)
+            ck_assert_int_eq(read.launch.piece_blocks[p], cases[i].blocks[p]);
+        arena_free(&arena);
+    }
+    struct arena arena = { 0 };
+    struct launch_read read =
+        read_text(&arena, "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
+                          "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split");
+    for (int p = 0; p < 4; p++)
+        ck_assert_int_eq(read.launch.piece_blocks[p], p == 0 || p == 3 ? 7 : 8);
+    read = read_text(&arena, "--pipeline-model-parallel-size 4 --micro-batch-size 1 --num-layers 30 "
+                             "--decoder-first-pipeline-num-layers 6 --decoder-last-pipeline-num-layers 8");
+    ck_assert_int_eq(read.launch.piece_blocks[0], 6);
+    ck_assert_int_eq(read.launch.piece_blocks[1], 8);
+    ck_assert_int_eq(read.launch.piece_blocks[3], 8);
+    arena_free(&arena);
+}
+END_TEST
+
+/* What no argument says is refused by the field's name. */
+START_TEST(test_models_that_have_no_arguments)
+{
+    static const struct {
+        const char *body, *words;
+    } cases[] = {
+        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
+               "\"activation\":\"relu\",\"norm\":\"rms_norm\"}"),
+          "activation" },
+        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
+               "\"activation\":\"swiglu\",\"norm\":\"layer_norm\"}"),
+          "norm of layer mlp" },
+        { BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"rms_norm\",\"causal\":false},{\"kind\":\"mlp\","
+               "\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"),
+          "causal" },
+        { BODY("{\"kind\":\"mlp\",\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"},{\"kind\":\"mlp\","
+               "\"inner\":32,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"),
+          "kind mlp" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model = model_of_text(cases[i].body);
+        struct launch launch = launch_plain;
+        struct text why = { 0 };
+        launch.batch = 1;
+        launch.sequence = 8;
+        struct launch_context context = { .model = model };
+        const struct target_rule *rule = target_broken_rule(megatron(), &launch, &context);
+        ck_assert_msg(rule && strcmp(rule->name, "model") == 0, "%s", rule ? rule->name : "accepted");
+        rule->detail(&why, &launch, &context);
+        ck_assert_msg(strstr(why.data, cases[i].words), "%s: %s", cases[i].words, why.data);
+        text_free(&why);
+        model_free(model);
+    }
+}
+END_TEST
+
+static Suite *target_megatron_suite(void)
+{
+    Suite *suite = suite_create("target_megatron");
+    CHECK_ADD_LOOP(suite, test_round_trip, (int)(sizeof models / sizeof *models));
+    CHECK_ADD(suite, test_command_line);
+    CHECK_ADD(suite, test_script);
+    CHECK_ADD(suite, test_forms);
+    CHECK_ADD(suite, test_contradictions);
+    CHECK_ADD(suite, test_layouts);
+    CHECK_ADD(suite, test_models_that_have_no_arguments);
+    return suite;
+}
+CHECK_MAIN(target_megatron_suite)
