@@ -60,10 +60,19 @@ bool megatron_parse(struct megatron_args *args, struct launch_read *out, struct 
 bool megatron_is_idle(const char *flag);
 
 /* ---- the model ---- */
-/* Settings that describe the model. False: something of it has no setting; `why` says what. */
-bool megatron_of_model(struct megatron_args *args, struct text *why, const struct model *model);
+/* Settings that describe the model, in the arena. False: something of it has no setting; `why` says what. */
+bool megatron_of_model(struct megatron_args *args, struct arena *arena, struct text *why, const struct model *model);
 /* The model that the settings describe; NULL: they lack its sizes, which is no failure unless err is filled. */
 struct model *megatron_model(const struct megatron_args *args, const char *name, struct error *err);
+
+/* ---- patterns of layers ---- */
+enum { MEGATRON_MOST_BLOCKS = 5000 };
+/* Which layers the number n means: every n-th from the first on has experts; all but every n-th have a window. */
+enum megatron_every { MEGATRON_EVERY_EXPERT, MEGATRON_EVERY_WINDOW };
+/* Fills in so many, of an array of MEGATRON_MOST_BLOCKS. False: the text is no pattern of so many. */
+bool megatron_read_pattern(const char *text, enum megatron_every every, bool *out, int64_t blocks);
+/* "([0]*3+[1]*58)", in the arena; NULL when memory is short. */
+const char *megatron_put_pattern(struct arena *arena, const bool *blocks, int64_t count);
 
 /* ---- layouts ---- */
 /* "Et*2|(t*3|)*6t,L" of so many pieces. */

@@ -148,7 +148,7 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
 {
     struct text why = { 0 };
     if (context->model)
-        megatron_of_model(args, &why, context->model);
+        megatron_of_model(args, arena, &why, context->model);
     text_free(&why);
     args->tensor = launch->tensor;
     args->sequence_parallel = launch->sequence_parallel && launch->tensor > 1;
@@ -162,7 +162,7 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
     args->expert_tensor = args->experts > 0 && launch->tensor > 1 ? launch->tensor : 0;
     if (launch->pipeline > 1)
         set_layout(args, arena, launch);
-    args->sharded_optimizer = launch->zero == 1;
+    args->sharded_optimizer = launch->zero == 1 || launch->offload == OFFLOAD_OPTIMIZER; /* which needs it */
     args->instances =
         launch->shard_group > 0 && launch->shard_group < launch->data ? launch->data / launch->shard_group : 1;
     args->overlap_reduce = launch->bucket_bytes < INT64_C(1) << ONE_BUCKET_BITS;
@@ -330,6 +330,10 @@ static bool set_stages(struct launch *l, struct arena *arena, const struct megat
         if (l->chunks > 1 << 14 || !set_pieces(l, arena, a, name, err))
             return fail(err, "%s: expected at most 16384 virtual stages", name);
     }
+    if (l->pipeline == 1 && l->chunks == 1) {
+        l->piece_blocks = NULL;
+        l->piece_count = 0;
+    }
     l->schedule = l->chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
     if (l->chunks > 1 && l->pipeline <= (a->overlap_messages ? 1 : 2))
         return refuse(err, name, "interleaved-needs-stages",
@@ -372,7 +376,7 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     if (a->optimizer_offload && a->offload_fraction < 1 &&
         !say_unknown(out, arena, "--optimizer-offload-fraction (all of the optimizer's state is taken here)", err))
         return false;
-    l->zero = a->sharded_optimizer;
+    l->zero = a->sharded_optimizer && (!out->says_data || l->data * l->context > 1);
     int64_t usual = max_i64(40000000, 1000000 * l->data);
     l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS
                       : a->bucket == 1   ? 0
@@ -403,7 +407,7 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
         if (l->data % a->instances != 0)
             return refuse(err, name, "optimizer-instances",
                           "--num-distributed-optimizer-instances divides the data-parallel ranks");
-        l->shard_group = l->data / a->instances;
+        l->shard_group = a->sharded_optimizer ? l->data / a->instances : 0;
     }
     return true;
 }

@@ -4,126 +4,10 @@
 #include "models/kinds/layers.h"
 #include "models/model_make.h"
 #include "targets/megatron.h"
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- patterns: which blocks have experts, or windows ---- */
-
-enum { MOST_BLOCKS = 5000 };
-
-static bool pattern_part(const char **p, bool *out, int *count, int depth);
-
-static bool repeat_part(const char **p, bool *out, int *count, int first)
-{
-    int length = *count - first;
-    while (isspace((unsigned char)**p))
-        ++*p;
-    if (**p != '*')
-        return true;
-    char *end;
-    long times = strtol(*p + 1, &end, 10);
-    if (end == *p + 1 || times < 0 || (length > 0 && times > MOST_BLOCKS / length))
-        return false;
-    *p = end;
-    if (first + length * times > MOST_BLOCKS)
-        return false;
-    for (long i = 1; i < times; i++)
-        memcpy(out + first + i * length, out + first, (size_t)length * sizeof *out);
-    *count = first + (int)times * length;
-    return true;
-}
-
-static bool pattern_unit(const char **p, bool *out, int *count, int depth)
-{
-    while (isspace((unsigned char)**p))
-        ++*p;
-    if (**p == '(') {
-        ++*p;
-        if (depth > 8 || !pattern_part(p, out, count, depth + 1) || **p != ')')
-            return false;
-        ++*p;
-        return true;
-    }
-    if (**p != '[')
-        return false;
-    do {
-        ++*p;
-        while (isspace((unsigned char)**p))
-            ++*p;
-        if (**p == ']')
-            break;
-        if ((**p != '0' && **p != '1') || *count == MOST_BLOCKS)
-            return false;
-        out[(*count)++] = **p == '1';
-        ++*p;
-        while (isspace((unsigned char)**p))
-            ++*p;
-    } while (**p == ',');
-    if (**p != ']')
-        return false;
-    ++*p;
-    return true;
-}
-
-/* A sum of lists, each perhaps some times over: "([0]*3+[1]*58)". */
-static bool pattern_part(const char **p, bool *out, int *count, int depth)
-{
-    for (;;) {
-        int first = *count;
-        if (!pattern_unit(p, out, count, depth) || !repeat_part(p, out, count, first))
-            return false;
-        if (**p != '+')
-            return true;
-        ++*p;
-    }
-}
-
-/* every: which of so many blocks the number n means; else a list of all. */
-static bool read_pattern(const char *text, bool (*every)(int64_t n, int64_t i), bool out[MOST_BLOCKS], int64_t blocks)
-{
-    int count = 0;
-    char *end;
-    if (!strchr(text, '[')) {
-        long long n = strtoll(text, &end, 10);
-        for (int64_t i = 0; i < blocks; i++)
-            out[i] = n > 0 && every(n, i);
-        return end != text && !*end && n > 0;
-    }
-    return pattern_part(&text, out, &count, 0) && !*text && count == blocks;
-}
-
-static bool every_expert(int64_t n, int64_t i)
-{
-    return i % n == 0;
-}
-
-static bool every_window(int64_t n, int64_t i)
-{
-    return (i + 1) % n != 0;
-}
-
-static const char *put_pattern(struct megatron_args *args, const bool *blocks, int64_t count)
-{
-    static _Thread_local char text[1 << 14];
-    size_t length = 0;
-    (void)args;
-    text[length++] = '(';
-    for (int64_t i = 0; i < count;) {
-        int64_t same = 1;
-        while (i + same < count && blocks[i + same] == blocks[i])
-            same++;
-        if (length + 32 > sizeof text)
-            return NULL;
-        length += (size_t)snprintf(text + length, sizeof text - length, "%s[%d]*%lld", i ? "+" : "", blocks[i],
-                                   (long long)same);
-        i += same;
-    }
-    snprintf(text + length, sizeof text - length, ")");
-    return text;
-}
 
 /* ---- settings of a model ---- */
 
@@ -135,7 +19,7 @@ struct parts {
     const struct moe_layer *moe;
     const struct head_layer *head;
     int64_t blocks;
-    bool experts[MOST_BLOCKS], windows[MOST_BLOCKS];
+    bool experts[MEGATRON_MOST_BLOCKS], windows[MEGATRON_MOST_BLOCKS];
 };
 
 static bool is_kind(const struct layer *layer, const char *kind)
@@ -183,8 +67,8 @@ static bool find_parts(struct parts *p, const struct model *model, struct text *
             p->head = i == count - 2 ? layer->fields : p->head;
             continue;
         }
-        if (p->blocks == MOST_BLOCKS) {
-            text_printf(why, "more than %d blocks", MOST_BLOCKS);
+        if (p->blocks == MEGATRON_MOST_BLOCKS) {
+            text_printf(why, "more than %d blocks", MEGATRON_MOST_BLOCKS);
             return false;
         }
         if (i % 2 == 1) {
@@ -213,10 +97,10 @@ static void set_activation(struct megatron_args *args, int activation)
     args->gelu_fusion = activation != ACTIVATION_GELU_ERF;
 }
 
-static void set_attention(struct megatron_args *args, const struct parts *p, const struct model *model)
+static void set_attention(struct megatron_args *args, struct arena *arena, const struct parts *p,
+                          const struct model *model)
 {
     const struct attention_layer *f = p->attention ? p->attention : p->windowed;
-    static _Thread_local char window[48];
     args->heads = f->heads;
     args->grouped_query = f->kv_heads != f->heads;
     args->query_groups = args->grouped_query ? f->kv_heads : megatron_defaults.query_groups;
@@ -234,9 +118,11 @@ static void set_attention(struct megatron_args *args, const struct parts *p, con
         args->rope_factor = args->rope_scaling ? f->rope_factor : megatron_defaults.rope_factor;
     }
     if (p->windowed) {
-        snprintf(window, sizeof window, "%lld,0", (long long)p->windowed->sliding_window - 1);
-        args->window = window;
-        args->window_pattern = p->attention ? put_pattern(args, p->windows, p->blocks) : NULL;
+        struct text window = { 0 };
+        text_printf(&window, "%lld,0", (long long)p->windowed->sliding_window - 1);
+        args->window = window.failed ? NULL : arena_strdup(arena, window.data);
+        text_free(&window);
+        args->window_pattern = p->attention ? megatron_put_pattern(arena, p->windows, p->blocks) : NULL;
     }
 }
 
@@ -260,10 +146,9 @@ static void set_latent(struct megatron_args *args, const struct latent_attention
     args->positions = model->sequence;
 }
 
-static void set_experts(struct megatron_args *args, const struct parts *p)
+static void set_experts(struct megatron_args *args, struct arena *arena, const struct parts *p)
 {
     const struct moe_layer *f = p->moe;
-    static _Thread_local char pattern[1 << 14];
     args->experts = f->experts;
     args->expert_choices = f->choices;
     args->expert_ffn = f->inner;
@@ -275,11 +160,8 @@ static void set_experts(struct megatron_args *args, const struct parts *p)
     args->capacity = f->dropless ? 0 : f->capacity_factor;
     args->grouped_gemm = true;
     args->dispatcher = "alltoall";
-    if (p->mlp) {
-        const char *text = put_pattern(args, p->experts, p->blocks);
-        snprintf(pattern, sizeof pattern, "%s", text ? text : "1");
-        args->expert_pattern = pattern;
-    }
+    if (p->mlp)
+        args->expert_pattern = megatron_put_pattern(arena, p->experts, p->blocks);
     if (!p->mlp)
         args->ffn = f->inner;
 }
@@ -372,9 +254,9 @@ static bool same_model(const struct model *meant, const struct model *built, str
     return true;
 }
 
-bool megatron_of_model(struct megatron_args *args, struct text *why, const struct model *model)
+bool megatron_of_model(struct megatron_args *args, struct arena *arena, struct text *why, const struct model *model)
 {
-    static _Thread_local struct parts parts;
+    struct parts parts;
     struct error err = { 0 };
     memset(&parts, 0, sizeof parts);
     if (model->opaque || model->image_size) {
@@ -392,13 +274,13 @@ bool megatron_of_model(struct megatron_args *args, struct text *why, const struc
     if (parts.latent)
         set_latent(args, parts.latent, model);
     else
-        set_attention(args, &parts, model);
+        set_attention(args, arena, &parts, model);
     if (parts.mlp) {
         args->ffn = parts.mlp->inner;
         set_activation(args, parts.mlp->activation);
     }
     if (parts.moe) {
-        set_experts(args, &parts);
+        set_experts(args, arena, &parts);
         set_activation(args, parts.moe->activation);
     }
     args->gelu_fusion = args->gelu_fusion || !args->linear_bias || args->swiglu || args->squared_relu;
@@ -444,7 +326,7 @@ struct described {
     struct moe_layer moe;
     struct head_layer head;
     int64_t window;
-    bool experts[MOST_BLOCKS], windows[MOST_BLOCKS];
+    bool experts[MEGATRON_MOST_BLOCKS], windows[MEGATRON_MOST_BLOCKS];
 };
 
 static const struct layer_kind *start(void *fields, const char *kind)
@@ -565,7 +447,7 @@ static bool describe(struct described *d, const struct megatron_args *args, stru
     for (int64_t i = 0; i < args->layers; i++)
         d->experts[i] = args->experts > 0;
     if (args->experts > 0 && args->expert_pattern &&
-        !read_pattern(args->expert_pattern, every_expert, d->experts, args->layers))
+        !megatron_read_pattern(args->expert_pattern, MEGATRON_EVERY_EXPERT, d->experts, args->layers))
         return fail(
             err, "--moe-layer-freq: expected a number, or a list with 0 or 1 for each of %lld layers, found \"%.64s\"",
             (long long)args->layers, args->expert_pattern);
@@ -577,7 +459,8 @@ static bool describe(struct described *d, const struct megatron_args *args, stru
         d->window = before >= 0 && before < 1 << 27 ? before + 1 : 0;
         for (int64_t i = 0; i < args->layers; i++)
             d->windows[i] = true;
-        if (args->window_pattern && !read_pattern(args->window_pattern, every_window, d->windows, args->layers))
+        if (args->window_pattern &&
+            !megatron_read_pattern(args->window_pattern, MEGATRON_EVERY_WINDOW, d->windows, args->layers))
             return fail(err,
                         "--window-attn-skip-freq: expected a number, or a list with 0 or 1 for each of %lld layers, "
                         "found \"%.64s\"",
@@ -609,12 +492,12 @@ static bool add_blocks(struct model *model, struct described *d, const struct me
 struct model *megatron_model(const struct megatron_args *args, const char *name, struct error *err)
 {
     static const struct loss_layer loss = { 0 };
-    static _Thread_local struct described described;
+    struct described described;
     struct model_head head = model_head_defaults;
     if (args->layers == 0 || args->hidden == 0 || args->heads == 0 || args->vocabulary == 0)
         return NULL;
-    if (args->layers > MOST_BLOCKS) {
-        fail(err, "--num-layers: expected at most %d, found %lld", MOST_BLOCKS, (long long)args->layers);
+    if (args->layers > MEGATRON_MOST_BLOCKS) {
+        fail(err, "--num-layers: expected at most %d, found %lld", MEGATRON_MOST_BLOCKS, (long long)args->layers);
         return NULL;
     }
     if (args->hidden > 1 << 24 || args->heads > 1 << 20 || args->ffn > 1 << 28 || args->vocabulary > 1 << 28) {

@@ -43,22 +43,28 @@ static bool interleaves(const struct launch *l)
     return l->schedule == SCHEDULE_interleaved;
 }
 
-static bool model_rule(const struct launch *l, const struct launch_context *c)
+static bool describes(struct text *why, const struct launch_context *c)
 {
     struct megatron_args args = megatron_defaults;
+    struct arena arena = { 0 };
+    bool holds = !c->model || megatron_of_model(&args, &arena, why, c->model);
+    arena_free(&arena);
+    return holds;
+}
+
+static bool model_rule(const struct launch *l, const struct launch_context *c)
+{
     struct text why = { 0 };
     (void)l;
-    bool holds = !c->model || megatron_of_model(&args, &why, c->model);
+    bool holds = describes(&why, c);
     text_free(&why);
     return holds;
 }
 
 static void model_detail(struct text *out, const struct launch *l, const struct launch_context *c)
 {
-    struct megatron_args args = megatron_defaults;
     (void)l;
-    if (c->model)
-        megatron_of_model(&args, out, c->model);
+    describes(out, c);
 }
 
 static bool devices_rule(const struct launch *l, const struct launch_context *c)
@@ -194,7 +200,8 @@ static bool modules_rule(const struct launch *l, const struct launch_context *c)
 static bool offload_rule(const struct launch *l, const struct launch_context *c)
 {
     (void)c;
-    return l->offload == OFFLOAD_NONE || (l->offload == OFFLOAD_OPTIMIZER && l->zero == 1);
+    bool alone = l->data * l->context == 1;
+    return l->offload == OFFLOAD_NONE || (l->offload == OFFLOAD_OPTIMIZER && (l->zero == 1 || alone));
 }
 
 static bool loss_rule(const struct launch *l, const struct launch_context *c)

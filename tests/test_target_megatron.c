@@ -1,11 +1,9 @@
 /* Megatron-LM as a target: what is written is read back as the same launch and the same model, of random launches that
  * the rules allow; what people have is read; what Megatron-LM would refuse is refused by its rule. */
-#include "base/num.h"
 #include "models/operators.h"
 #include "planner/program/schedule.h"
-#include "targets/target.h"
 #include "tests/model_files.h"
-#include "tests/random_numbers.h"
+#include "tests/random_launches.h"
 
 static const struct target *megatron(void)
 {
@@ -13,59 +11,6 @@ static const struct target *megatron(void)
     ck_assert_ptr_nonnull(target);
     ck_assert_ptr_eq(target, target_find("megatron-lm"));
     return target;
-}
-
-static int64_t blocks_of(const struct model *model)
-{
-    return (model_unfolded_count(model) - 3) / 2;
-}
-
-static struct launch random_launch(uint64_t *state, struct arena *arena, const struct model *model)
-{
-    static const char *const modules[] = { "none",   "core",       "norm", "gate+up+act", "norm+gate+up+act",
-                                           "up+act", "core+up+act" };
-    static const int contexts[] = { DIM_cp_ring, DIM_cp_gather, DIM_cp_ulysses };
-    static const enum dtype dtypes[] = { DTYPE_BF16, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8, DTYPE_NVFP4 };
-    struct launch l = launch_plain;
-    int64_t blocks = blocks_of(model);
-    l.tensor = INT64_C(1) << draw(state, 4);
-    l.sequence_parallel = l.tensor > 1 && draw(state, 3) > 0;
-    l.context = INT64_C(1) << draw(state, 2);
-    l.context_dimension = contexts[draw(state, 3)];
-    l.pipeline = INT64_C(1) << draw(state, 4);
-    l.chunks = l.pipeline > 1 && draw(state, 2) ? 2 + (int64_t)draw(state, 3) : 1;
-    l.schedule = l.chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
-    l.data = INT64_C(1) << draw(state, 5);
-    l.expert = INT64_C(1) << draw(state, 3);
-    l.micro_batch = 1 + (int64_t)draw(state, 3);
-    l.batch = l.micro_batch * l.data * (l.chunks > 1 ? l.pipeline : 1) * (1 + (int64_t)draw(state, 6));
-    l.sequence = 1024 << draw(state, 3);
-    l.dtype = dtypes[draw(state, sizeof dtypes / sizeof *dtypes)];
-    l.zero = (int64_t)draw(state, 2);
-    l.shard_group = l.zero && l.data > 1 && draw(state, 4) == 0 ? l.data / 2 : 0;
-    l.recompute = draw(state, 3) == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
-    if (l.recompute == RECOMPUTE_NONE)
-        operators_read(&l.excepted, modules[draw(state, sizeof modules / sizeof *modules)]);
-    l.offload = l.zero && draw(state, 5) == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
-    l.bucket_bytes = draw(state, 5) == 0   ? INT64_C(1) << 40
-                     : draw(state, 5) == 0 ? 0
-                                           : (int64_t)(1 + draw(state, 1000)) * 40000;
-    l.clip_norm = draw(state, 3) == 0 ? 0 : 1;
-    int pieces = (int)(l.pipeline * l.chunks);
-    int *each = arena_alloc(arena, (size_t)pieces, sizeof *each);
-    for (int64_t b = 0; b < blocks; b++)
-        each[draw(state, 2) ? b % pieces : (int64_t)draw(state, (uint64_t)pieces)]++;
-    l.piece_count = pieces;
-    l.piece_blocks = each;
-    return l;
-}
-
-static uint64_t graph_operators(const struct graph *graph)
-{
-    uint64_t set = 0;
-    for (int i = 0; i < graph->layer_count; i++)
-        set |= graph_layer_operators(graph, i);
-    return set;
 }
 
 static const struct text *file_of(const struct launch_files *files, const char *name)
@@ -145,9 +90,9 @@ static struct launch_read read_text(struct arena *arena, const char *text)
 #define SIZES "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --vocab-size 128256 "
 #define LLAMA                                                                                                          \
     SIZES                                                                                                              \
-        "--group-query-attention --num-query-groups 8 --normalization RMSNorm --swiglu --disable-bias-linear "         \
-        "--position-embedding-type rope --rotary-base 500000 --untie-embeddings-and-output-weights --seq-length 8192 " \
-        "--max-position-embeddings 8192 "
+    "--group-query-attention --num-query-groups 8 --normalization RMSNorm --swiglu --disable-bias-linear "             \
+    "--position-embedding-type rope --rotary-base 500000 --untie-embeddings-and-output-weights --seq-length 8192 "     \
+    "--max-position-embeddings 8192 "
 
 START_TEST(test_command_line)
 {

@@ -1,0 +1,66 @@
+/* Launches that nobody chose, some of which a target's rules allow: what has no effect is said in one way. */
+#ifndef CLEAVE_TESTS_RANDOM_LAUNCHES_H
+#define CLEAVE_TESTS_RANDOM_LAUNCHES_H
+#include "models/operators.h"
+#include "planner/program/schedule.h"
+#include "targets/target.h"
+#include "tests/random_numbers.h"
+
+static inline int64_t blocks_of(const struct model *model)
+{
+    return (model_unfolded_count(model) - 3) / 2;
+}
+
+static inline struct launch random_launch(uint64_t *state, struct arena *arena, const struct model *model)
+{
+    static const char *const modules[] = { "none",   "core",       "norm", "gate+up+act", "norm+gate+up+act",
+                                           "up+act", "core+up+act" };
+    static const int contexts[] = { DIM_cp_ring, DIM_cp_gather, DIM_cp_ulysses };
+    static const enum dtype dtypes[] = { DTYPE_BF16, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8, DTYPE_NVFP4 };
+    struct launch l = launch_plain;
+    int64_t blocks = blocks_of(model);
+    l.tensor = INT64_C(1) << draw(state, 4);
+    l.sequence_parallel = l.tensor > 1 && draw(state, 3) > 0;
+    l.context = INT64_C(1) << draw(state, 2);
+    l.context_dimension = contexts[draw(state, 3)];
+    l.pipeline = INT64_C(1) << draw(state, 4);
+    l.chunks = l.pipeline > 1 && draw(state, 2) ? 2 + (int64_t)draw(state, 3) : 1;
+    l.schedule = l.chunks > 1 ? SCHEDULE_interleaved : SCHEDULE_one_f_one_b;
+    l.data = INT64_C(1) << draw(state, 5);
+    l.expert = INT64_C(1) << draw(state, 3);
+    l.micro_batch = 1 + (int64_t)draw(state, 3);
+    l.batch = l.micro_batch * l.data * (l.chunks > 1 ? l.pipeline : 1) * (1 + (int64_t)draw(state, 6));
+    l.sequence = 1024 << draw(state, 3);
+    l.dtype = dtypes[draw(state, sizeof dtypes / sizeof *dtypes)];
+    l.zero = (int64_t)draw(state, 2);
+    l.shard_group = l.zero && l.data > 1 && draw(state, 4) == 0 ? l.data / 2 : 0;
+    l.recompute = draw(state, 3) == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+    if (l.recompute == RECOMPUTE_NONE)
+        operators_read(&l.excepted, modules[draw(state, sizeof modules / sizeof *modules)]);
+    l.offload = l.zero && draw(state, 5) == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    l.bucket_bytes = draw(state, 5) == 0   ? INT64_C(1) << 40
+                     : draw(state, 5) == 0 ? 0
+                                           : (int64_t)(1 + draw(state, 1000)) * 40000;
+    if (l.context == 1)
+        l.context_dimension = launch_plain.context_dimension;
+    if (l.data * l.context == 1)
+        l.zero = l.shard_group = 0;
+    l.clip_norm = draw(state, 3) == 0 ? 0 : 1;
+    int pieces = (int)(l.pipeline * l.chunks);
+    int *each = arena_alloc(arena, (size_t)pieces, sizeof *each);
+    for (int64_t b = 0; b < blocks; b++)
+        each[draw(state, 2) ? b % pieces : (int64_t)draw(state, (uint64_t)pieces)]++;
+    l.piece_count = l.pipeline > 1 ? pieces : 0;
+    l.piece_blocks = l.pipeline > 1 ? each : NULL;
+    return l;
+}
+
+static inline uint64_t graph_operators(const struct graph *graph)
+{
+    uint64_t set = 0;
+    for (int i = 0; i < graph->layer_count; i++)
+        set |= graph_layer_operators(graph, i);
+    return set;
+}
+
+#endif
