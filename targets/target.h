@@ -54,9 +54,10 @@ void launch_files_free(struct launch_files *files);
 struct launch_read {
     struct launch launch;
     bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
-    struct model *model; /* of the arguments; NULL: they do not describe it. The caller owns it */
-    int64_t devices;     /* 0: not said */
-    int unknown_count;   /* arguments that were not understood, in the order in which they came */
+    struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
+    int64_t devices;       /* 0: not said */
+    const char *framework; /* whose facts price it; NULL: the target's */
+    int unknown_count;     /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */
 };

@@ -1,0 +1,19 @@
+/* The shape of a decoder as configurations of frameworks name it, taken from the model's description. */
+#ifndef CLEAVE_TARGETS_DECODER_H
+#define CLEAVE_TARGETS_DECODER_H
+#include "models/model.h"
+
+struct decoder {
+    int64_t hidden, vocab_size, sequence;
+    int64_t blocks;                         /* copies of all repeated blocks with attention */
+    int64_t heads, kv_heads, head_dim;      /* 0: attention of another kind */
+    int64_t inner;                          /* of the last block's feed-forward part; 0: it has none */
+    int64_t experts, choices, expert_inner; /* 0: none */
+    double rope_base;
+    bool tied;
+    bool llama; /* RMS norm before attention and a gated feed-forward part, rotary positions, no biases, not stretched
+                   rotation, heads of the usual width */
+};
+/* Also of models that are no decoders: then blocks is 0. */
+struct decoder decoder_of(const struct model *model);
+#endif

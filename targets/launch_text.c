@@ -1,0 +1,143 @@
+#include "targets/launch_text.h"
+#include "planner/program/schedule.h"
+
+int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context)
+{
+    int64_t devices = launch_devices(launch), each = context->devices_per_node;
+    return each > 0 && each < devices && devices % each == 0 ? each : devices;
+}
+
+int64_t launch_nodes(const struct launch *launch, const struct launch_context *context)
+{
+    return launch_devices(launch) / launch_devices_per_node(launch, context);
+}
+
+void launch_text_title(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    text_printf(out, "%s on %lld %s", context->model ? context->model->name : "model",
+                (long long)launch_devices(launch), context->device_name ? context->device_name : "devices");
+}
+
+static void add_degrees(struct text *out, const struct launch *launch)
+{
+    text_printf(out, "- %lld data-parallel ranks", (long long)launch->data);
+    if (launch->zero > 0 && launch->shard_group > 0)
+        text_printf(out, " in groups of %lld that share out ZeRO %lld's shards", (long long)launch->shard_group,
+                    (long long)launch->zero);
+    else if (launch->zero > 0)
+        text_printf(out, ", ZeRO %lld%s", (long long)launch->zero,
+                    launch->zero < 3                       ? ""
+                    : launch->reshard == RESHARD_EACH_PASS ? ", weights gathered for each pass"
+                                                           : ", weights kept gathered through the step");
+    text_add(out, "\n");
+    if (launch->tensor > 1)
+        text_printf(out, "- tensor parallel over %lld%s\n", (long long)launch->tensor,
+                    launch->sequence_parallel ? ", with sequence parallelism" : "");
+    if (launch->context > 1)
+        text_printf(out, "- context parallel over %lld (%s)\n", (long long)launch->context,
+                    dimensions[launch->context_dimension]->name);
+    if (launch->expert > 1)
+        text_printf(out, "- experts shared out over %lld data-parallel ranks\n", (long long)launch->expert);
+    if (launch->pipeline > 1)
+        text_printf(out, "- %lld stages, schedule %s, %lld %s of the model on each\n", (long long)launch->pipeline,
+                    schedules[launch->schedule]->name, (long long)launch->chunks,
+                    launch->chunks == 1 ? "piece" : "pieces");
+    text_printf(out, "- a step of %lld sequences of %lld tokens: %lld micro-batches of %lld a rank\n",
+                (long long)launch->batch, (long long)launch->sequence, (long long)launch_micro_batches(launch),
+                (long long)launch->micro_batch);
+    char names[OPERATORS_TEXT_BYTES];
+    if (launch->recompute != RECOMPUTE_NONE)
+        text_printf(out, "- recomputation: %s%s%s\n", recompute_names[launch->recompute],
+                    launch->excepted ? " but for " : "",
+                    launch->excepted ? operators_text(names, launch->excepted) : "");
+    if (launch->offload != OFFLOAD_NONE)
+        text_printf(out, "- in host memory: %s\n", offload_names[launch->offload]);
+    text_printf(out, "- %s\n", dtype_names[launch->dtype]);
+}
+
+void launch_text_readme(struct text *out, const struct target *target, const struct launch *launch,
+                        const struct launch_context *context)
+{
+    char number[TEXT_NUMBER_BYTES], other[TEXT_NUMBER_BYTES];
+    text_add(out, "# ");
+    launch_text_title(out, launch, context);
+    text_printf(out, "\n\nFor %s. Written by cleave %s.\n\n## Plan\n\n", target->release, CLEAVE_VERSION);
+    add_degrees(out, launch);
+    text_add(out, "\n## Predicted\n\n");
+    if (context->step_ns > 0)
+        text_printf(out, "- step: %s, %.0f tokens/s on each device\n", text_duration_ns(number, context->step_ns),
+                    (double)(launch->batch * launch->sequence) / (double)launch_devices(launch) /
+                        ((double)context->step_ns / 1e9));
+    else
+        text_add(out, "- step: nobody has predicted it (`cleave estimate`)\n");
+    for (int s = 0; s < context->stage_count && context->peak_bytes; s++) {
+        text_printf(out, "- memory of each device of stage %d: %s", s, text_bytes(number, context->peak_bytes[s]));
+        if (context->available_bytes)
+            text_printf(out, " of %s", text_bytes(other, context->available_bytes[s]));
+        text_add(out, "\n");
+    }
+    text_printf(out, "- of the framework `%s` (`cleave plan --framework %s`)\n", target->framework, target->framework);
+}
+
+void launch_text_calibrate(struct text *out, const struct target *target, const struct launch *launch,
+                           const struct launch_context *context, const char *log)
+{
+    text_printf(
+        out,
+        "\n## What was measured\n\nWhat the run prints corrects later predictions:\n\n"
+        "    cleave calibrate MODEL --cluster %lldx%lld:%s --framework %s --batch %lld --micro-batch %lld --seq "
+        "%lld",
+        (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context),
+        context->device_name ? context->device_name : "DEVICE", target->framework, (long long)launch->batch,
+        (long long)launch->micro_batch, (long long)launch->sequence);
+    if (launch->tensor > 1)
+        text_printf(out, " --tp %lld%s", (long long)launch->tensor, launch->sequence_parallel ? " --sp" : "");
+    if (launch->context > 1)
+        text_printf(out, " --cp %lld --cp-by %s", (long long)launch->context,
+                    dimensions[launch->context_dimension]->name);
+    if (launch->pipeline > 1)
+        text_printf(out, " --pp %lld --schedule %s", (long long)launch->pipeline, schedules[launch->schedule]->name);
+    if (launch->chunks > 1)
+        text_printf(out, " --interleave %lld", (long long)launch->chunks);
+    if (launch->expert > 1)
+        text_printf(out, " --ep %lld", (long long)launch->expert);
+    if (launch->zero > 0)
+        text_printf(out, " --zero %lld", (long long)launch->zero);
+    if (launch->recompute != RECOMPUTE_NONE)
+        text_printf(out, " --recompute %s", recompute_names[launch->recompute]);
+    text_printf(out, " --log %s -o calibration.json\n\nThen `cleave plan ... --profile calibration.json`.\n", log);
+}
+
+void launch_text_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    text_printf(out,
+                "#!/usr/bin/env bash\n"
+                "#SBATCH --job-name=%s\n"
+                "#SBATCH --nodes=%lld\n"
+                "#SBATCH --ntasks-per-node=1\n"
+                "#SBATCH --gpus-per-node=%lld\n"
+                "#SBATCH --exclusive\n"
+                "#SBATCH --output=%%x-%%j.log\n"
+                "# Stages lie on neighbouring nodes: keep the order of the nodes.\n"
+                "set -euo pipefail\n"
+                "cd \"${SLURM_SUBMIT_DIR:-$(dirname \"$0\")}\"\n"
+                "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+                "export MASTER_ADDR MASTER_PORT=\"${MASTER_PORT:-29500}\"\n"
+                "srun --kill-on-bad-exit=1 bash -c 'NODE_RANK=$SLURM_NODEID ./train.sh'\n",
+                context->model ? context->model->name : "train", (long long)launch_nodes(launch, context),
+                (long long)launch_devices_per_node(launch, context));
+}
+
+void launch_text_shell(struct text *out, const struct target *target, const struct launch *launch,
+                       const struct launch_context *context)
+{
+    text_add(out, "#!/usr/bin/env bash\n# ");
+    launch_text_title(out, launch, context);
+    text_printf(out,
+                ", for %s.\n"
+                "# On several nodes it runs on each, with MASTER_ADDR and NODE_RANK set (train.sbatch does).\n"
+                "set -euo pipefail\n"
+                "cd \"$(dirname \"$0\")\"\n"
+                "export PYTORCH_ALLOC_CONF=\"${PYTORCH_ALLOC_CONF:-expandable_segments:True}\"\n",
+                target->release);
+}

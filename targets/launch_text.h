@@ -1,0 +1,31 @@
+/* What the files of all targets say alike: what was decided and predicted, and scripts for torchrun and Slurm. */
+#ifndef CLEAVE_TARGETS_LAUNCH_TEXT_H
+#define CLEAVE_TARGETS_LAUNCH_TEXT_H
+#include "targets/target.h"
+
+static inline int64_t launch_devices(const struct launch *launch)
+{
+    return launch->tensor * launch->context * launch->pipeline * launch->data;
+}
+/* Micro-batches of a step. */
+static inline int64_t launch_micro_batches(const struct launch *launch)
+{
+    return launch->batch / (launch->micro_batch * launch->data);
+}
+/* Of the devices, with as many as the cluster's nodes have on each; on one node no more than there are. */
+int64_t launch_nodes(const struct launch *launch, const struct launch_context *context);
+int64_t launch_devices_per_node(const struct launch *launch, const struct launch_context *context);
+/* "llama-3-70b on 64 h100-sxm". */
+void launch_text_title(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* README: title, release, the decisions, the predicted step and memory by stage. */
+void launch_text_readme(struct text *out, const struct target *target, const struct launch *launch,
+                        const struct launch_context *context);
+/* README: how the measured step corrects later predictions. log: what the run prints, a file's name. */
+void launch_text_calibrate(struct text *out, const struct target *target, const struct launch *launch,
+                           const struct launch_context *context, const char *log);
+/* A batch script that runs ./train.sh once on each node, which finds NODE_RANK, MASTER_ADDR and MASTER_PORT set. */
+void launch_text_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* The beginning of train.sh, up to what is run. */
+void launch_text_shell(struct text *out, const struct target *target, const struct launch *launch,
+                       const struct launch_context *context);
+#endif

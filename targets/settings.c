@@ -1,0 +1,183 @@
+#include "targets/settings.h"
+#include "base/text.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+bool settings_add(struct settings *settings, const char *key, size_t key_length, const char *value, size_t value_length,
+                  int line, int column, struct error *err)
+{
+    if (settings->count >= SETTINGS_MOST)
+        return fail(err, "%s:%d:%d: expected at most %d settings, found more", settings->name, line, column,
+                    SETTINGS_MOST);
+    settings->list =
+        arena_more(settings->arena, settings->list, settings->count, &settings->capacity, sizeof *settings->list);
+    if (!settings->list)
+        return fail_memory(err);
+    struct setting *one = &settings->list[settings->count];
+    *one = (struct setting){ .key = arena_strndup(settings->arena, key, key_length),
+                             .value = arena_strndup(settings->arena, value, value_length),
+                             .line = line,
+                             .column = column };
+    if (!one->key || !one->value)
+        return fail_memory(err);
+    settings->count++;
+    return true;
+}
+
+const struct setting *settings_take(struct settings *settings, const char *key)
+{
+    const struct setting *found = NULL;
+    for (int i = 0; i < settings->count; i++)
+        if (!settings->list[i].word && strcmp(settings->list[i].key, key) == 0) {
+            settings->list[i].taken = true;
+            found = &settings->list[i];
+        }
+    return found;
+}
+
+int settings_take_all(struct settings *settings, const char *prefix)
+{
+    int count = 0;
+    for (int i = 0; i < settings->count; i++)
+        if (!settings->list[i].taken && !settings->list[i].word &&
+            strncmp(settings->list[i].key, prefix, strlen(prefix)) == 0) {
+            settings->list[i].taken = true;
+            count++;
+        }
+    return count;
+}
+
+bool setting_fail(const struct settings *settings, const struct setting *setting, struct error *err, const char *format,
+                  ...)
+{
+    char message[ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return fail(err, "%s:%d:%d: %.200s: %s", settings->name, setting->line, setting->column, setting->key, message);
+}
+
+/* Without the "_" that Python and TOML allow between digits. */
+static bool read_number(const char *value, double *out)
+{
+    char digits[64];
+    size_t count = 0;
+    for (const char *c = value; *c; c++) {
+        if (count + 1 >= sizeof digits)
+            return false;
+        if (*c != '_' || c == value || !strchr("0123456789", c[-1]) || !c[1] || !strchr("0123456789", c[1]))
+            digits[count++] = *c;
+    }
+    digits[count] = '\0';
+    return text_read_double(digits, count, out);
+}
+
+bool settings_int(struct settings *settings, const char *key, int64_t least, int64_t most, int64_t *out, bool *said,
+                  struct error *err)
+{
+    const struct setting *setting = settings_take(settings, key);
+    double value;
+    if (said)
+        *said = setting != NULL;
+    if (!setting)
+        return true;
+    if (!read_number(setting->value, &value) || value != floor(value) || fabs(value) > 9007199254740992.0 ||
+        (int64_t)value < least || (int64_t)value > most)
+        return setting_fail(settings, setting, err, "expected a whole number from %lld to %lld, found %.80s",
+                            (long long)least, (long long)most, setting->value);
+    *out = (int64_t)value;
+    return true;
+}
+
+bool settings_double(struct settings *settings, const char *key, double least, double *out, bool *said,
+                     struct error *err)
+{
+    const struct setting *setting = settings_take(settings, key);
+    double value;
+    if (said)
+        *said = setting != NULL;
+    if (!setting)
+        return true;
+    if (!read_number(setting->value, &value) || !(value >= least))
+        return setting_fail(settings, setting, err, "expected a number from %g on, found %.80s", least, setting->value);
+    *out = value;
+    return true;
+}
+
+static bool is_one_of(const char *value, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcasecmp(value, *words) == 0)
+            return true;
+    return false;
+}
+
+bool settings_bool(struct settings *settings, const char *key, bool *out, bool *said, struct error *err)
+{
+    static const char *const yes[] = { "true", "yes", "on", "1", NULL };
+    static const char *const no[] = { "false", "no", "off", "0", NULL };
+    char negated[256];
+    const char *dot = strrchr(key, '.');
+    int before = dot ? (int)(dot + 1 - key) : 0;
+    snprintf(negated, sizeof negated, "%.*sno_%s", before, key, key + before);
+    const struct setting *setting = settings_take(settings, key), *not = settings_take(settings, negated);
+    bool turned = not &&(!setting || not > setting);
+    if (turned)
+        setting = not ;
+    if (said)
+        *said = setting != NULL;
+    if (!setting)
+        return true;
+    if (is_one_of(setting->value, yes))
+        *out = !turned;
+    else if (is_one_of(setting->value, no))
+        *out = turned;
+    else
+        return setting_fail(settings, setting, err, "expected true or false, found %.80s", setting->value);
+    return true;
+}
+
+bool settings_word(struct settings *settings, const char *key, const char *const *words, int *out, bool *said,
+                   struct error *err)
+{
+    const struct setting *setting = settings_take(settings, key);
+    struct text list = { 0 };
+    if (said)
+        *said = setting != NULL;
+    if (!setting)
+        return true;
+    for (int i = 0; words[i]; i++) {
+        if (strcasecmp(setting->value, words[i]) == 0) {
+            *out = i;
+            text_free(&list);
+            return true;
+        }
+        text_printf(&list, "%s%s", i ? ", " : "", words[i]);
+    }
+    setting_fail(settings, setting, err, "expected one of %s, found %.80s", list.data ? list.data : "", setting->value);
+    text_free(&list);
+    return false;
+}
+
+bool settings_left(const struct settings *settings, int *count, const char ***out)
+{
+    struct text one = { 0 };
+    *count = 0;
+    *out = arena_alloc(settings->arena, (size_t)settings->count, sizeof **out);
+    for (int i = 0; *out && i < settings->count; i++) {
+        const struct setting *setting = &settings->list[i];
+        if (setting->taken || setting->word)
+            continue;
+        one.length = 0;
+        text_printf(&one, "%s = %s", setting->key, setting->value);
+        (*out)[*count] = one.failed ? NULL : arena_strdup(settings->arena, one.data);
+        if (!(*out)[(*count)++])
+            *out = NULL;
+    }
+    text_free(&one);
+    return *out != NULL;
+}

@@ -1,0 +1,62 @@
+/* What users wrote for a framework, as a list of settings: "section.option" and a value, wherever it stood. TOML, JSON,
+ * YAML, recipes in Python, and command lines, alone or in a script of the shell; of each the part that configurations
+ * are written in, and what lies outside is refused with its place.
+ *
+ * Strings are unquoted; other values are as they were written, arrays on one line and without comments. Keys of command
+ * lines have "_" for "-". */
+#ifndef CLEAVE_TARGETS_SETTINGS_H
+#define CLEAVE_TARGETS_SETTINGS_H
+#include "base/arena.h"
+#include "base/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SETTINGS_MOST = 1 << 14, SETTINGS_DEPTH = 32 };
+struct setting {
+    const char *key, *value;
+    int line, column; /* of the key, from 1 */
+    bool taken;
+    bool word; /* of a command line: neither an option nor its value; its key is "" */
+};
+struct settings {
+    struct arena *arena;
+    const char *name; /* in messages */
+    struct setting *list;
+    int count, capacity;
+};
+
+/* Each adds to the list, which begins as { .arena = arena, .name = name }; false after a message with the place. */
+bool settings_read_toml(struct settings *settings, const char *text, size_t length, struct error *err);
+bool settings_read_yaml(struct settings *settings, const char *text, size_t length, struct error *err);
+bool settings_read_json(struct settings *settings, const char *text, size_t length, struct error *err);
+/* Assignments to attributes, "config.section.option = value", and arguments of calls by their names, as deep as they
+ * stand: Config(section=Section(option=value)). A call is a setting too, whose value is the name of what is called.
+ * Imports are settings "import". */
+bool settings_read_python(struct settings *settings, const char *text, size_t length, struct error *err);
+/* Options "--section.option value", "--section.option=value", and options without a value, which are "true"; other
+ * words. Variables of the shell that were set before, also arrays, are put in. */
+bool settings_read_flags(struct settings *settings, const char *text, size_t length, struct error *err);
+/* One more; false: out of memory, or there are too many. Copies both. */
+bool settings_add(struct settings *settings, const char *key, size_t key_length, const char *value, size_t value_length,
+                  int line, int column, struct error *err);
+
+/* The last one with that key, all of which are then taken; NULL: there is none. */
+const struct setting *settings_take(struct settings *settings, const char *key);
+/* A failure at the setting: "name:line:column: key: " and the message. Returns false. */
+bool setting_fail(const struct settings *settings, const struct setting *setting, struct error *err, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+/* Each takes the setting of that key; without one *out stays as it is. *said: whether there is one; may be NULL. */
+bool settings_int(struct settings *settings, const char *key, int64_t least, int64_t most, int64_t *out, bool *said,
+                  struct error *err);
+bool settings_double(struct settings *settings, const char *key, double least, double *out, bool *said,
+                     struct error *err);
+/* true, false, and what else the formats call so; of command lines also "--section.no_option". */
+bool settings_bool(struct settings *settings, const char *key, bool *out, bool *said, struct error *err);
+/* *out: which of the words it is, (NULL-terminated), whatever the case. */
+bool settings_word(struct settings *settings, const char *key, const char *const *words, int *out, bool *said,
+                   struct error *err);
+/* Takes all whose keys begin so; their number. */
+int settings_take_all(struct settings *settings, const char *prefix);
+/* Those that nobody took, as "key = value", in the arena; words are not among them. False: out of memory. */
+bool settings_left(const struct settings *settings, int *count, const char ***out);
+#endif

@@ -1,0 +1,568 @@
+/* What users of torchtitan have: recipes in Python, options of 0.3.0, and TOML of releases up to 0.2. */
+#include "targets/launch_text.h"
+#include "targets/torchtitan/torchtitan.h"
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include <stdio.h>
+#include <string.h>
+
+enum form { FORM_TOML, FORM_RECIPE, FORM_OPTIONS };
+enum { MOST = 1 << 30, MOST_DEGREE = 1 << 20, MOST_PIECES = 4096 };
+struct reading {
+    struct settings settings;
+    enum form form;
+    struct launch_read *out;
+    struct arena *arena;
+    struct error *err;
+    int64_t blocks; /* 0: unknown */
+    int64_t kv_heads;
+};
+
+/* By the file's name, else by what it looks like. */
+static enum form form_of(const char *name, const char *text, size_t length)
+{
+    const char *dot = strrchr(name, '.');
+    if (dot && strcmp(dot, ".toml") == 0)
+        return FORM_TOML;
+    if (dot && strcmp(dot, ".py") == 0)
+        return FORM_RECIPE;
+    if (dot && (strcmp(dot, ".sh") == 0 || strcmp(dot, ".sbatch") == 0))
+        return FORM_OPTIONS;
+    bool starts_line = true;
+    for (size_t i = 0; i < length; i++) {
+        if (starts_line && text[i] == '[')
+            return FORM_TOML;
+        if (text[i] == '-' && i + 1 < length && text[i + 1] == '-' && (i == 0 || strchr(" \n\t", text[i - 1])))
+            return FORM_OPTIONS;
+        if (starts_line && (length - i > 7) &&
+            (memcmp(text + i, "import ", 7) == 0 || memcmp(text + i, "from ", 5) == 0))
+            return FORM_RECIPE;
+        starts_line = text[i] == '\n';
+    }
+    return memchr(text, '=', length) ? FORM_RECIPE : FORM_OPTIONS;
+}
+
+/* Sections in which releases have had the degrees, the newest last. */
+static const char *const sections[] = { "experimental", "training", "parallelism", NULL };
+
+static bool read_degree(struct reading *r, const char *option, int64_t least, int64_t *out, bool *said)
+{
+    bool any = false;
+    for (int i = 0; sections[i]; i++) {
+        char key[128];
+        bool here = false;
+        snprintf(key, sizeof key, "%s.%s", sections[i], option);
+        if (!settings_int(&r->settings, key, least, MOST_DEGREE, out, &here, r->err))
+            return false;
+        any = any || here;
+    }
+    if (said)
+        *said = any;
+    return true;
+}
+static const struct setting *take_text(struct reading *r, const char *option)
+{
+    const struct setting *found = NULL;
+    for (int i = 0; sections[i]; i++) {
+        char key[128];
+        snprintf(key, sizeof key, "%s.%s", sections[i], option);
+        const struct setting *here = settings_take(&r->settings, key);
+        found = here ? here : found;
+    }
+    return found;
+}
+
+/* What the shape says of the launch; of llamas the model too. */
+static bool use_model(struct reading *r, const struct titan_model *m, double theta, bool tied)
+{
+    struct text text = { 0 };
+    char base[TEXT_NUMBER_BYTES];
+    r->blocks = m->blocks;
+    r->kv_heads = m->kv_heads;
+    if (strcmp(m->module, "llama3") != 0)
+        return true;
+    text_printf(&text,
+                "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":%lld,"
+                "\"num_hidden_layers\":%lld,\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,"
+                "\"intermediate_size\":%lld,\"vocab_size\":%lld,\"max_position_embeddings\":131072,"
+                "\"rope_theta\":%s,\"rms_norm_eps\":1e-05,\"hidden_act\":\"silu\",\"tie_word_embeddings\":%s}",
+                (long long)m->hidden, (long long)m->blocks, (long long)m->heads, (long long)m->kv_heads,
+                (long long)m->inner, (long long)m->vocab_size, text_double(base, theta), tied ? "true" : "false");
+    bool good = text.failed ? fail_memory(r->err)
+                            : model_read(&r->out->model, "config.json", text.data, text.length, NULL, r->err);
+    text_free(&text);
+    return good || error_within(r->err, "%s: its model", r->settings.name);
+}
+
+/* A llama of another shape, as our own recipes build it. */
+static bool read_shape(struct reading *r)
+{
+    struct titan_model m = { .module = "llama3" };
+    double theta = 10000;
+    bool tied = false;
+    struct {
+        const char *key;
+        int64_t *out;
+    } sizes[] = {
+        { "model_spec.model.dim", &m.hidden },
+        { "model_spec.model.vocab_size", &m.vocab_size },
+        { "model_spec.model.layers.n_layers", &m.blocks },
+        { "model_spec.model.layers.n_heads", &m.heads },
+        { "model_spec.model.layers.n_kv_heads", &m.kv_heads },
+        { "model_spec.model.layers.hidden_dim", &m.inner },
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        bool said;
+        if (!settings_int(&r->settings, sizes[i].key, 1, MOST_DEGREE, sizes[i].out, &said, r->err))
+            return false;
+        if (!said)
+            return true; /* somebody's own: he gives the model beside it */
+    }
+    return settings_double(&r->settings, "model_spec.model.layers.rope.theta", 1, &theta, NULL, r->err) &&
+           settings_bool(&r->settings, "model_spec.model.enable_weight_tying", &tied, NULL, r->err) &&
+           use_model(r, &m, theta, tied);
+}
+
+/* The configuration that the settings change: defaults of the module's own. */
+static bool read_base(struct reading *r)
+{
+    bool own = settings_take(&r->settings, "model_spec.model") != NULL;
+    if (own && !read_shape(r))
+        return false;
+    const struct setting *module = settings_take(&r->settings, "module"),
+                         *config = settings_take(&r->settings, "config");
+    const struct setting *name = settings_take(&r->settings, "model.name");
+    const struct setting *flavor = settings_take(&r->settings, "model.flavor");
+    const struct setting *registry = settings_take(&r->settings, "model_spec.flavor");
+    const char *family = name ? name->value : module ? module->value : NULL, *kind = flavor ? flavor->value : NULL;
+    const char *function = config ? config->value : NULL;
+    for (int i = 0; i < r->settings.count; i++) {
+        struct setting *one = &r->settings.list[i];
+        if (strcmp(one->key, "import") != 0)
+            continue;
+        one->taken = true;
+        const char *models = strstr(one->value, "torchtitan.models.");
+        for (const struct titan_model *m = titan_models; m->module && models; m++) {
+            size_t length = strlen(m->module);
+            const char *after = models + strlen("torchtitan.models.");
+            if (strncmp(after, m->module, length) == 0 && (after[length] == '.' || after[length] == ' '))
+                family = m->module;
+        }
+    }
+    settings_take_all(&r->settings, "model_spec");
+    settings_take_all(&r->settings, "model.");
+    kind = registry ? registry->value : kind;
+    if (r->form == FORM_OPTIONS && family && strcmp(family, "cleave_recipe") == 0)
+        return setting_fail(&r->settings, module, r->err,
+                            "the settings are in the recipe: read cleave_recipe.py in place of this script");
+    for (const struct titan_model *m = titan_models; m->module; m++) {
+        bool same_family = family && strcmp(family, m->module) == 0;
+        bool same_kind = kind ? strcmp(kind, m->flavor) == 0 : function && strcmp(function, m->base) == 0;
+        if (!same_family || !same_kind)
+            continue;
+        if (!own && !use_model(r, m, 500000, false))
+            return false;
+        /* Their own settings (config_registry.py). */
+        if (r->form == FORM_OPTIONS && function && strcmp(function, "llama3_70b") == 0)
+            r->out->launch.tensor = 8;
+        break;
+    }
+    return true;
+}
+
+static bool read_checkpoints(struct reading *r)
+{
+    static const char *const modes[] = { "none", "selective", "full", NULL };
+    struct launch *launch = &r->out->launch;
+    int mode = 1;
+    bool said = false;
+    /* As an option it is a word of its own: activation_checkpoint:full. */
+    for (int i = 0; i < r->settings.count; i++) {
+        struct setting *one = &r->settings.list[i];
+        const char *rest = one->value + strlen("activation_checkpoint:");
+        if (!one->word || (strncmp(one->value, "activation_checkpoint:", 22) != 0 &&
+                           strncmp(one->value, "activation-checkpoint:", 22) != 0))
+            continue;
+        said = true;
+        mode = strcmp(rest, "none") == 0 ? 0 : strcmp(rest, "selective") == 0 ? 1 : strcmp(rest, "full") == 0 ? 2 : -1;
+        if (mode < 0)
+            return fail(r->err, "%s:%d:%d: %.80s: expected none, selective or full", r->settings.name, one->line,
+                        one->column, one->value);
+    }
+    const struct setting *call = settings_take(&r->settings, "activation_checkpoint");
+    if (call) {
+        said = true;
+        if (strstr(call->value, "FullAC"))
+            mode = 2;
+        else if (strstr(call->value, "SelectiveAC"))
+            mode = 1;
+        else if (strcmp(call->value, "None") == 0)
+            mode = 0;
+        else
+            return setting_fail(&r->settings, call, r->err,
+                                "expected None, SelectiveAC.Config() or FullAC.Config(), found %.80s", call->value);
+    }
+    if (!settings_word(&r->settings, "activation_checkpoint.mode", modes, &mode, NULL, r->err))
+        return false;
+    const struct setting *option = settings_take(&r->settings, "activation_checkpoint.selective_ac_option");
+    if (option && mode == 1 && strcmp(option->value, "op") != 0)
+        return setting_fail(&r->settings, option, r->err,
+                            "expected op: every %.20s-th block alone is not planned; use op or full", option->value);
+    (void)said;
+    launch->recompute = mode == 0 ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
+    launch->excepted = mode == 1 ? titan_kept() : 0;
+    return true;
+}
+
+/* [["tok_embeddings", "layers.0"], ["layers.1", "norm", "lm_head"]]; blocks must follow each other. */
+static bool read_pieces(struct reading *r, const struct setting *setting)
+{
+    struct launch *launch = &r->out->launch;
+    int *blocks = arena_alloc(r->arena, MOST_PIECES, sizeof *blocks);
+    int count = 0, next = 0, depth = 0;
+    if (!blocks)
+        return fail_memory(r->err);
+    for (const char *c = setting->value; *c; c++) {
+        if (*c == '[') {
+            depth++;
+            if (depth > 2 || count >= MOST_PIECES)
+                return setting_fail(&r->settings, setting, r->err, "expected at most %d lists of names, found %s",
+                                    MOST_PIECES, depth > 2 ? "a list within them" : "more");
+            count += depth == 2;
+        } else if (*c == ']') {
+            depth--;
+        } else if (*c == '"' || *c == '\'') {
+            const char *name = c + 1, *end = strchr(name, *c);
+            if (!end || depth != 2)
+                return setting_fail(&r->settings, setting, r->err, "expected lists of names within a list");
+            if (strncmp(name, "layers.", 7) == 0) {
+                int number = 0;
+                for (const char *d = name + 7; d < end; d++)
+                    number = *d >= '0' && *d <= '9' && number < MOST_DEGREE ? number * 10 + (*d - '0') : MOST;
+                if (number != next)
+                    return setting_fail(&r->settings, setting, r->err, "expected layers.%d, found %.*s", next,
+                                        (int)(end - name < 40 ? end - name : 40), name);
+                next++;
+                blocks[count - 1]++;
+            }
+            c = end;
+        }
+    }
+    if (depth != 0 || count == 0)
+        return setting_fail(&r->settings, setting, r->err, "expected lists of names within a list");
+    if (r->blocks > 0 && next != r->blocks)
+        return setting_fail(&r->settings, setting, r->err, "expected all %lld layers, found %d", (long long)r->blocks,
+                            next);
+    if (count % launch->pipeline != 0)
+        return setting_fail(&r->settings, setting, r->err, "expected a multiple of %lld pieces, found %d",
+                            (long long)launch->pipeline, count);
+    launch->piece_count = count;
+    launch->piece_blocks = blocks;
+    launch->chunks = count / launch->pipeline;
+    return true;
+}
+
+/* As the release shares blocks out, where the embedding and the head count as some
+ * (_generate_llm_fqn_per_model_part). */
+static bool share_blocks(struct reading *r, int64_t pieces, int64_t input, int64_t output)
+{
+    int64_t all = r->blocks + input + output, each = all / pieces, more = all % pieces;
+    if (pieces > MOST_PIECES || each < 1 || input > each || output > each)
+        return fail(r->err,
+                    "%s: %lld pieces of %lld layers, an embedding that counts as %lld and a head that counts as %lld: "
+                    "a piece would be empty",
+                    r->settings.name, (long long)pieces, (long long)r->blocks, (long long)input, (long long)output);
+    int *blocks = arena_alloc(r->arena, (size_t)pieces, sizeof *blocks);
+    if (!blocks)
+        return fail_memory(r->err);
+    for (int64_t p = 0; p < pieces; p++)
+        blocks[p] = (int)(each + (p < more) - (p == 0 ? input : 0) - (p == pieces - 1 ? output : 0));
+    r->out->launch.piece_count = (int)pieces;
+    r->out->launch.piece_blocks = blocks;
+    return true;
+}
+
+static bool read_pipeline(struct reading *r)
+{
+    struct launch *launch = &r->out->launch;
+    int64_t input = 1, output = 1, each = 0;
+    const struct setting *schedule = take_text(r, "pipeline_parallel_schedule");
+    const struct setting *pieces = take_text(r, "module_fqns_per_model_part");
+    if (!read_degree(r, "pipeline_parallel_first_stage_less_layers", 0, &input, NULL) ||
+        !read_degree(r, "pipeline_parallel_last_stage_less_layers", 0, &output, NULL) ||
+        !read_degree(r, "pipeline_parallel_layers_per_stage", 1, &each, NULL))
+        return false;
+    const struct setting *csv = take_text(r, "pipeline_parallel_schedule_csv");
+    if (launch->pipeline == 1)
+        return true;
+    if (csv && csv->value[0] != '\0' && strcmp(csv->value, "None") != 0)
+        return setting_fail(&r->settings, csv, r->err, "a schedule of one's own is not planned");
+    int number = schedule ? titan_schedule_named(schedule->value) : SCHEDULE_one_f_one_b;
+    if (number == -2)
+        return setting_fail(&r->settings, schedule, r->err,
+                            "expected 1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble, found %.40s", schedule->value);
+    if (number < 0)
+        return setting_fail(&r->settings, schedule, r->err,
+                            "%.40s is not planned; 1F1B, GPipe, Interleaved1F1B and ZBVZeroBubble are",
+                            schedule->value);
+    bool several = number == SCHEDULE_interleaved || number == SCHEDULE_zb_v;
+    launch->schedule = number;
+    launch->chunks = several ? 2 : 1;
+    if (each > 0 && r->blocks > 0) {
+        int64_t count = ceil_div(r->blocks + input + output, each);
+        if (count % launch->pipeline != 0)
+            return fail(
+                r->err,
+                "%s: pipeline_parallel_layers_per_stage %lld makes %lld pieces: expected a multiple of the %lld "
+                "stages",
+                r->settings.name, (long long)each, (long long)count, (long long)launch->pipeline);
+        launch->chunks = count / launch->pipeline;
+    }
+    if (pieces && strcmp(pieces->value, "None") != 0) {
+        if (!read_pieces(r, pieces))
+            return false;
+    } else if (r->blocks > 0) {
+        if (!share_blocks(r, launch->pipeline * launch->chunks, input, output))
+            return false;
+    }
+    if (launch->chunks > PLAN_MAX_CHUNKS || (several ? launch->chunks < 2 : launch->chunks != 1) ||
+        (number == SCHEDULE_zb_v && launch->chunks != 2))
+        return fail(r->err, "%s: %s with %lld pieces of the model on each stage: expected %s", r->settings.name,
+                    titan_schedule(number), (long long)launch->chunks,
+                    number == SCHEDULE_zb_v ? "2"
+                    : several               ? "2 or more"
+                                            : "1");
+    return true;
+}
+
+/* Devices of torchrun's options, of torchtitan's scripts, or of Slurm's. */
+static bool read_devices(struct reading *r)
+{
+    int64_t nodes = 1, each = 0;
+    bool said = false, more;
+    const char *const of_nodes[] = { "nnodes", "nodes", NULL };
+    const char *const of_each[] = { "nproc_per_node", "gpus_per_node", NULL };
+    for (int i = 0; of_nodes[i]; i++)
+        if (!settings_int(&r->settings, of_nodes[i], 1, MOST_DEGREE, &nodes, NULL, r->err))
+            return false;
+    for (int i = 0; of_each[i]; i++) {
+        if (!settings_int(&r->settings, of_each[i], 1, MOST_DEGREE, &each, &more, r->err))
+            return false;
+        said = said || more;
+    }
+    r->out->devices = said ? nodes * each : 0;
+    return true;
+}
+
+static bool read_degrees(struct reading *r)
+{
+    struct launch *launch = &r->out->launch;
+    int64_t replicas = 1, shards = -1, devices = r->out->devices;
+    bool sp = true, ignored, loss_parallel = true;
+    if (!read_degree(r, "tensor_parallel_degree", 1, &launch->tensor, NULL) ||
+        !read_degree(r, "context_parallel_degree", 1, &launch->context, NULL) ||
+        !read_degree(r, "pipeline_parallel_degree", 1, &launch->pipeline, NULL) ||
+        !read_degree(r, "expert_parallel_degree", 1, &launch->expert, NULL) ||
+        !read_degree(r, "data_parallel_degree", -1, &shards, NULL) ||
+        !read_degree(r, "data_parallel_shard_degree", -1, &shards, NULL) ||
+        !read_degree(r, "data_parallel_replicate_degree", 1, &replicas, NULL) ||
+        !settings_bool(&r->settings, "parallelism.enable_sequence_parallel", &sp, NULL, r->err) ||
+        !settings_bool(&r->settings, "parallelism.disable_loss_parallel", &loss_parallel, &ignored, r->err))
+        return false;
+    r->out->ignored_count += ignored;
+    const struct setting *rotate = take_text(r, "context_parallel_rotate_method");
+    if (rotate && launch->context > 1)
+        launch->context_dimension = strcmp(rotate->value, "alltoall") == 0 ? DIM_cp_ring : DIM_cp_gather;
+    launch->sequence_parallel = sp && launch->tensor > 1;
+    int64_t others = launch->tensor, most = INT64_C(1) << 40;
+    if (!mul_i64(&others, others, launch->context) || !mul_i64(&others, others, launch->pipeline) ||
+        !mul_i64(&others, others, replicas) || others > most)
+        return fail(r->err, "%s: expected at most %lld devices, found more", r->settings.name, (long long)most);
+    if (shards == 0)
+        return fail(r->err, "%s: data_parallel_shard_degree: expected -1, 1 or more, found 0", r->settings.name);
+    if (shards < 0 && devices > 0) {
+        if (devices % others != 0 || devices / others < 1)
+            return fail(r->err,
+                        "%s: %lld devices: expected a multiple of replicas %lld x context %lld x tensor %lld x "
+                        "pipeline %lld",
+                        r->settings.name, (long long)devices, (long long)replicas, (long long)launch->context,
+                        (long long)launch->tensor, (long long)launch->pipeline);
+        shards = devices / others;
+    }
+    if (shards < 0 && replicas > 1)
+        return fail(r->err,
+                    "%s: data_parallel_replicate_degree %lld: expected data_parallel_shard_degree or the number of "
+                    "devices (--nnodes, --nproc_per_node) beside it",
+                    r->settings.name, (long long)replicas);
+    if (shards > 0 && devices > 0 && others * shards != devices)
+        return fail(
+            r->err,
+            "%s: replicas %lld x shards %lld x context %lld x tensor %lld x pipeline %lld are %lld devices, and "
+            "%lld are started",
+            r->settings.name, (long long)replicas, (long long)shards, (long long)launch->context,
+            (long long)launch->tensor, (long long)launch->pipeline, (long long)(others * shards), (long long)devices);
+    r->out->says_data = shards > 0;
+    r->out->devices = shards > 0 ? others * shards : 0;
+    launch->data = shards > 0 ? replicas * shards : 0;
+    launch->shard_group = replicas > 1 && shards * launch->context > 1 ? shards : 0;
+    launch->zero = shards < 0 || shards * launch->context > 1 ? 3 : 0;
+    if (r->kv_heads > 0 && r->kv_heads % launch->tensor != 0)
+        return fail(r->err, "%s: tensor_parallel_degree %lld: expected a divisor of the %lld key and value heads",
+                    r->settings.name, (long long)launch->tensor, (long long)r->kv_heads);
+    return true;
+}
+
+static bool read_reshard(struct reading *r)
+{
+    static const char *const words[] = { "default", "always", "never", NULL };
+    struct launch *launch = &r->out->launch;
+    int policy = 0;
+    if (!settings_word(&r->settings, "parallelism.fsdp_reshard_after_forward", words, &policy, NULL, r->err))
+        return false;
+    if (launch->zero == 3 && (policy == 2 || (policy == 0 && launch->pipeline > 1)))
+        launch->reshard = RESHARD_EACH_STEP;
+    return true;
+}
+
+static bool read_batch(struct reading *r)
+{
+    struct launch *launch = &r->out->launch;
+    int64_t local = 8, global = -1, each = 0, count = 0;
+    bool each_said = false, count_said = false;
+    launch->sequence = 2048;
+    if (!settings_int(&r->settings, "training.batch_size", 1, MOST, &local, NULL, r->err) ||
+        !settings_int(&r->settings, "training.local_batch_size", 1, MOST, &local, NULL, r->err) ||
+        !settings_int(&r->settings, "training.global_batch_size", -1, MOST, &global, NULL, r->err) ||
+        !settings_int(&r->settings, "training.seq_len", 1, MOST, &launch->sequence, &r->out->says_sequence, r->err) ||
+        !read_degree(r, "pipeline_parallel_microbatch_size", 1, &each, &each_said) ||
+        !read_degree(r, "pipeline_parallel_microbatches", 1, &count, &count_said))
+        return false;
+    r->out->says_sequence = true;
+    if (launch->pipeline > 1 && count_said && !each_said && local % count == 0)
+        each = local / count;
+    if (launch->pipeline > 1 && each == 0)
+        each = 1;
+    launch->micro_batch = launch->pipeline > 1 ? each : local;
+    if (local % launch->micro_batch != 0)
+        return fail(r->err,
+                    "%s: training.local_batch_size %lld: expected a multiple of pipeline_parallel_microbatch_size %lld",
+                    r->settings.name, (long long)local, (long long)each);
+    int64_t round = local * (launch->data > 0 ? launch->data : 1);
+    if (launch->data > 0 && global < 0)
+        global = round;
+    if (global == 0 || (global > 0 && global % round != 0))
+        return fail(r->err,
+                    "%s: training.global_batch_size %lld: expected a multiple of local_batch_size %lld x data-parallel "
+                    "ranks %lld",
+                    r->settings.name, (long long)global, (long long)local, (long long)launch->data);
+    r->out->says_batch = global > 0;
+    launch->batch = global > 0 ? global : 0;
+    int64_t parts = (launch->sequence_parallel ? launch->tensor : 1) * (launch->context > 1 ? 2 * launch->context : 1);
+    if (launch->sequence % parts != 0)
+        return fail(r->err,
+                    "%s: training.seq_len %lld: expected a multiple of %lld for sequence and context parallelism",
+                    r->settings.name, (long long)launch->sequence, (long long)parts);
+    int64_t together = local / launch->micro_batch;
+    if (launch->pipeline > 1 && launch->schedule == SCHEDULE_one_f_one_b && together < launch->pipeline)
+        return fail(r->err, "%s: 1F1B with %lld micro-batches on %lld stages: expected as many or more",
+                    r->settings.name, (long long)together, (long long)launch->pipeline);
+    int64_t rounds = launch->pipeline > 1 ? together / launch->pipeline : 0;
+    if (launch->pipeline > 1 && launch->schedule == SCHEDULE_interleaved && rounds > 0 && together % rounds != 0)
+        return fail(r->err, "%s: Interleaved1F1B with %lld micro-batches on %lld stages: expected a multiple of %lld",
+                    r->settings.name, (long long)together, (long long)launch->pipeline, (long long)rounds);
+    return true;
+}
+
+static bool read_rest(struct reading *r)
+{
+    struct launch *launch = &r->out->launch;
+    bool compile = false, async = false, graphs_off = false, offload = false, here = false;
+    static const char *const types[] = { "bfloat16", "float32", NULL };
+    int type = 0;
+    launch->bucket_bytes = TITAN_BUCKET_BYTES;
+    launch->loss_chunks = r->form == FORM_TOML ? 1 : TITAN_LOSS_CHUNKS;
+    const struct setting *loss = settings_take(&r->settings, "loss");
+    if (loss && strstr(loss->value, "CrossEntropyLoss"))
+        launch->loss_chunks = 1;
+    if (!settings_bool(&r->settings, "training.compile", &compile, NULL, r->err) ||
+        !settings_bool(&r->settings, "compile.enable", &compile, NULL, r->err) ||
+        !settings_bool(&r->settings, "compile.enable_async_tensor_parallel", &async, NULL, r->err) ||
+        !settings_bool(&r->settings, "training.disable_cuda_graphs", &graphs_off, NULL, r->err) ||
+        !settings_bool(&r->settings, "training.enable_cpu_offload", &offload, &here, r->err) ||
+        !settings_int(&r->settings, "loss.num_chunks", 1, PLAN_MAX_LOSS_CHUNKS, &launch->loss_chunks, NULL, r->err) ||
+        !settings_double(&r->settings, "training.max_norm", 0, &launch->clip_norm, NULL, r->err) ||
+        !settings_word(&r->settings, "training.mixed_precision_param", types, &type, &r->out->says_dtype, r->err))
+        return false;
+    r->out->says_dtype = true;
+    launch->dtype = type == 0 ? DTYPE_BF16 : DTYPE_FP32;
+    r->out->framework = compile ? "torchtitan-compile" : "torchtitan";
+    if (async && !compile)
+        return fail(r->err, "%s: compile.enable_async_tensor_parallel: expected compile.enable with it",
+                    r->settings.name);
+    if (r->form == FORM_OPTIONS && launch->pipeline > 1 && !graphs_off)
+        return fail(r->err, "%s: pipeline_parallel_degree %lld: expected --training.disable_cuda_graphs with it",
+                    r->settings.name, (long long)launch->pipeline);
+    if (offload)
+        return fail(r->err, "%s: training.enable_cpu_offload: weights and all state in host memory are not planned",
+                    r->settings.name);
+    return true;
+}
+
+/* Understood, and without effect on time and memory. */
+static const char *const ignored[] = { "job.",
+                                       "profiler.",
+                                       "profiling.",
+                                       "metrics.",
+                                       "tokenizer",
+                                       "dataloader",
+                                       "optimizer",
+                                       "lr_scheduler",
+                                       "checkpoint.",
+                                       "comm.",
+                                       "validat",
+                                       "debug.",
+                                       "loss.",
+                                       "hf_assets_path",
+                                       "dump_folder",
+                                       "training.steps",
+                                       "training.dataset",
+                                       "training.seed",
+                                       "training.gc_freq",
+                                       "training.warmup_steps",
+                                       "training.mixed_precision_reduce",
+                                       "compile.components",
+                                       "activation_checkpoint.",
+                                       "parallelism.spmd_backend",
+                                       "parallelism.context_parallel_load_balancer",
+                                       "rdzv",
+                                       "master_",
+                                       "node_rank",
+                                       "local_ranks_filter",
+                                       "role",
+                                       "tee",
+                                       "max_restarts",
+                                       "module",
+                                       "config",
+                                       NULL };
+
+bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
+                struct error *err)
+{
+    struct reading r = { .settings = { .arena = arena, .name = name }, .out = out, .arena = arena, .err = err };
+    *out = (struct launch_read){ .launch = launch_plain };
+    r.form = form_of(name, text, length);
+    bool good = r.form == FORM_TOML     ? settings_read_toml(&r.settings, text, length, err)
+                : r.form == FORM_RECIPE ? settings_read_python(&r.settings, text, length, err)
+                                        : settings_read_flags(&r.settings, text, length, err);
+    good = good && read_base(&r) && read_devices(&r) && read_degrees(&r) && read_reshard(&r) && read_pipeline(&r) &&
+           read_batch(&r) && read_checkpoints(&r) && read_rest(&r);
+    for (int i = 0; good && ignored[i]; i++)
+        out->ignored_count += settings_take_all(&r.settings, ignored[i]);
+    if (good && !settings_left(&r.settings, &out->unknown_count, &out->unknown))
+        good = fail_memory(err);
+    if (!good) {
+        model_free(out->model);
+        out->model = NULL;
+    }
+    return good;
+}

@@ -1,0 +1,33 @@
+/* torchtitan 0.3.0: recipes are functions in Python that return a configuration, named by --module and --config, with
+ * options --section.option behind them; releases up to 0.2 read TOML. Private to its files. */
+#ifndef CLEAVE_TARGETS_TORCHTITAN_H
+#define CLEAVE_TARGETS_TORCHTITAN_H
+#include "targets/decoder.h"
+#include "targets/settings.h"
+#include "targets/target.h"
+
+/* FSDP2 gathers and reduces a block at once, whatever its size. */
+#define TITAN_BUCKET_BYTES (INT64_C(1) << 40)
+enum { TITAN_LOSS_CHUNKS = 8 }; /* ChunkedLossWrapper's own number */
+/* What SelectiveAC keeps of a block: attention, and of the products in their order every other one, the first
+ * included: queries, keys and values are one product (fuse_qkv). */
+uint64_t titan_kept(void);
+
+/* Shapes that the release has configurations for (models/MODULE/__init__.py). */
+struct titan_model {
+    const char *module, *flavor, *base; /* base: a function of config_registry of the module */
+    int64_t hidden, blocks, heads, kv_heads, inner, experts, vocab_size;
+};
+extern const struct titan_model titan_models[]; /* the last has no module */
+/* The one of that shape; NULL: none. */
+const struct titan_model *titan_model_of(const struct decoder *decoder);
+
+/* The schedule of that name in torch.distributed.pipelining; NULL: none. */
+const char *titan_schedule(int schedule);
+/* The number of that name, whatever the case; -1: torch has it, and cleave has not; -2: nobody has. */
+int titan_schedule_named(const char *name);
+
+bool titan_write(struct launch_files *out, const struct launch *launch, const struct launch_context *context);
+bool titan_read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
+                struct error *err);
+#endif

@@ -1,0 +1,158 @@
+/* Launches of a target for tests: drawn at random within its rules, written, read back; files that must stay as they
+ * are; texts that users have. */
+#ifndef CLEAVE_TESTS_TARGET_LAUNCHES_H
+#define CLEAVE_TESTS_TARGET_LAUNCHES_H
+#include "planner/program/schedule.h"
+#include "targets/decoder.h"
+#include "targets/target.h"
+#include "tests/check.h"
+#include "tests/model_files.h"
+#include "tests/random_numbers.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* One that may break rules, in the form that readers give: what has no effect is what launch_plain has. */
+static inline struct launch draw_launch(uint64_t *state, int blocks, int most_pipeline, int pieces[64])
+{
+    struct launch l = launch_plain;
+    l.tensor = INT64_C(1) << random_below(state, 4);
+    l.context = random_below(state, 3) ? 1 : INT64_C(1) << random_below(state, 3);
+    l.pipeline = random_below(state, 2) ? 1 : 1 + random_below(state, most_pipeline);
+    l.data = 1 + random_below(state, 12);
+    l.sequence_parallel = l.tensor > 1 && random_below(state, 3) > 0;
+    l.micro_batch = 1 + random_below(state, 3);
+    l.batch = l.micro_batch * l.data * (1 + random_below(state, 24));
+    l.sequence = 256 * (1 + random_below(state, 40));
+    if (l.pipeline > 1) {
+        static const int some[] = { SCHEDULE_one_f_one_b, SCHEDULE_gpipe, SCHEDULE_interleaved, SCHEDULE_zb_v };
+        l.schedule = some[random_below(state, 4)];
+        l.chunks = l.schedule == SCHEDULE_zb_v          ? 2
+                   : l.schedule == SCHEDULE_interleaved ? 2 + random_below(state, 2)
+                                                        : 1;
+        l.piece_count = (int)(l.pipeline * l.chunks);
+        l.piece_blocks = pieces;
+        int left = blocks;
+        for (int p = 0; p < l.piece_count; p++) {
+            int later = l.piece_count - 1 - p, most = left - later;
+            pieces[p] = later == 0 ? left : most > 1 ? 1 + (int)random_below(state, most < 6 ? most : 6) : 1;
+            left -= pieces[p];
+        }
+    }
+    l.zero = l.data * l.context == 1 ? 0 : random_below(state, 4);
+    if (l.zero == 3 && random_below(state, 2))
+        l.reshard = RESHARD_EACH_STEP;
+    for (int64_t group = 2; l.zero > 0 && group < l.data && random_below(state, 2); group++)
+        if (l.data % group == 0)
+            l.shard_group = group;
+    l.recompute = random_below(state, 2) ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
+    l.loss_chunks = 1 + random_below(state, 8);
+    l.clip_norm = random_below(state, 2) ? 1 : .5;
+    l.dtype = random_below(state, 4) ? DTYPE_BF16 : DTYPE_FP32;
+    return l;
+}
+
+/* Draws until none is broken. vary: the target's own fields. */
+static inline struct launch draw_legal(const struct target *target, const struct launch_context *context,
+                                       uint64_t *state, int blocks, int pieces[64],
+                                       void (*vary)(struct launch *l, uint64_t *state))
+{
+    for (;;) {
+        struct launch l = draw_launch(state, blocks, blocks / 3 < 9 ? blocks / 3 : 9, pieces);
+        vary(&l, state);
+        if (!target_broken_rule(target, &l, context))
+            return l;
+    }
+}
+
+static inline const struct text *file_named(const struct launch_files *files, const char *name)
+{
+    for (int i = 0; i < files->count; i++)
+        if (strcmp(files->list[i].name, name) == 0)
+            return &files->list[i].text;
+    ck_abort_msg("no file %s", name);
+    return NULL;
+}
+
+/* What is written is read back, from the file of that name, and the same. */
+static inline void check_round(const struct target *target, const struct launch *launch,
+                               const struct launch_context *context, const char *name)
+{
+    struct launch_files files = { 0 };
+    struct launch_read read;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    const struct target_rule *broken = target_broken_rule(target, launch, context);
+    ck_assert_msg(!broken, "%s", broken ? broken->name : "");
+    ck_assert(target->write(&files, launch, context));
+    const struct text *text = file_named(&files, name);
+    ck_assert_msg(target->read(&read, &arena, name, text->data, text->length, &err), "%s\n%s", err.message, text->data);
+    ck_assert_msg(launch_equal(&read.launch, launch),
+                  "%s\nread: tp %d cp %d pp %d dp %d group %d zero %d micro %d batch %d pieces %d chunks %d reshard %d "
+                  "recompute %d excepted %llx offload %d sp %d loss %d dtype %d bucket %lld clip %g prefetch %d",
+                  text->data, (int)read.launch.tensor, (int)read.launch.context, (int)read.launch.pipeline,
+                  (int)read.launch.data, (int)read.launch.shard_group, (int)read.launch.zero,
+                  (int)read.launch.micro_batch, (int)read.launch.batch, read.launch.piece_count,
+                  (int)read.launch.chunks, (int)read.launch.reshard, (int)read.launch.recompute,
+                  (unsigned long long)read.launch.excepted, (int)read.launch.offload, read.launch.sequence_parallel,
+                  (int)read.launch.loss_chunks, read.launch.dtype, (long long)read.launch.bucket_bytes,
+                  read.launch.clip_norm, (int)read.launch.prefetch);
+    ck_assert_int_eq(read.unknown_count, 0);
+    ck_assert(read.says_data && read.says_batch && read.says_sequence && read.says_dtype);
+    if (read.model && context->model) {
+        struct decoder got = decoder_of(read.model), want = decoder_of(context->model);
+        ck_assert(got.hidden == want.hidden && got.blocks == want.blocks && got.heads == want.heads &&
+                  got.kv_heads == want.kv_heads && got.inner == want.inner && got.vocab_size == want.vocab_size &&
+                  got.rope_base == want.rope_base);
+    }
+    model_free(read.model);
+    launch_files_free(&files);
+    arena_free(&arena);
+}
+
+/* Compares with tests/targets/FOLDER; CLEAVE_WRITE_GOLDEN=1 writes there. */
+static inline void check_golden(const struct target *target, const struct launch *launch,
+                                const struct launch_context *context, const char *folder)
+{
+    static char golden[1 << 18];
+    struct launch_files files = { 0 };
+    ck_assert(target->write(&files, launch, context));
+    for (int i = 0; i < files.count; i++) {
+        char path[512];
+        snprintf(path, sizeof path, SOURCE_ROOT "/tests/targets/%s/%s", folder, files.list[i].name);
+        if (getenv("CLEAVE_WRITE_GOLDEN")) {
+            FILE *out = fopen(path, "wb");
+            ck_assert_msg(out != NULL, "cannot write %s", path);
+            fwrite(files.list[i].text.data, 1, files.list[i].text.length, out);
+            fclose(out);
+        }
+        FILE *file = fopen(path, "rb");
+        ck_assert_msg(file != NULL, "cannot open %s", path);
+        size_t length = fread(golden, 1, sizeof golden, file);
+        fclose(file);
+        ck_assert_msg(length == files.list[i].text.length && memcmp(golden, files.list[i].text.data, length) == 0,
+                      "%s is another one now:\n%s", path, files.list[i].text.data);
+    }
+    launch_files_free(&files);
+}
+
+/* Reads it, or fails the test. */
+static inline struct launch_read read_text(const struct target *target, struct arena *arena, const char *name,
+                                           const char *text)
+{
+    struct launch_read read;
+    struct error err = { 0 };
+    ck_assert_msg(target->read(&read, arena, name, text, strlen(text), &err), "%s", err.message);
+    return read;
+}
+/* It is refused with a message that has this in it. */
+static inline void check_refusal(const struct target *target, const char *name, const char *text, const char *says)
+{
+    struct launch_read read;
+    struct error err = { 0 };
+    struct arena arena = { 0 };
+    ck_assert_msg(!target->read(&read, &arena, name, text, strlen(text), &err), "accepted: %s", text);
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, says) != NULL, "%s\n  says      %s\n  expected  %s", text, err.message, says);
+    arena_free(&arena);
+}
+#endif

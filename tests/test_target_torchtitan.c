@@ -1,0 +1,314 @@
+/* Recipes for torchtitan are read back to the launch that they were written of; what its users have is read, and its
+ * own refusals are ours. The package's own classes read the files in tests/targets_accept_torch.py. */
+#include "tests/target_launches.h"
+
+extern const struct target target_torchtitan;
+static const struct target *const titan = &target_torchtitan;
+
+static void vary(struct launch *l, uint64_t *state)
+{
+    l->bucket_bytes = INT64_C(1) << 40;
+    l->zero = l->data * l->context > 1 ? 3 * random_below(state, 3) / 2 : 0;
+    if (l->zero != 3) {
+        l->zero = l->context > 1 ? 3 : 0;
+        l->reshard = RESHARD_EACH_PASS;
+        l->shard_group = 0;
+    }
+    if (l->recompute == RECOMPUTE_BLOCK && random_below(state, 2))
+        operators_read(&l->excepted, "q+k+v+core+gate+down");
+}
+
+START_TEST(what_is_written_is_read_back)
+{
+    static const char *const models[] = { "llama-3-8b", "llama-3-70b", "llama-3-405b", "llama-2-7b" };
+    struct model *model = model_of_zoo(models[_i % 4]);
+    struct launch_context context = { .model = model, .devices_per_node = 8, .device_name = "h100-sxm" };
+    static const int blocks[] = { 32, 80, 126, 32 };
+    uint64_t state = 100 + (uint64_t)_i;
+    int pieces[64];
+    for (int n = 0; n < 40; n++) {
+        struct launch l = draw_legal(titan, &context, &state, blocks[_i % 4], pieces, vary);
+        check_round(titan, &l, &context, "cleave_recipe.py");
+    }
+    model_free(model);
+}
+END_TEST
+
+static struct launch golden_launch(int number, int pieces[16])
+{
+    struct launch l = launch_plain;
+    l.bucket_bytes = INT64_C(1) << 40;
+    l.loss_chunks = 8;
+    l.sequence = 8192;
+    l.zero = 3;
+    l.recompute = RECOMPUTE_BLOCK;
+    l.tensor = 8;
+    l.sequence_parallel = true;
+    if (number == 0) { /* llama-3-70b on 64 */
+        l.data = 8;
+        l.batch = 64;
+        operators_read(&l.excepted, "q+k+v+core+gate+down");
+    } else if (number == 1) { /* llama-3-405b on 512, interleaved, uneven */
+        l.data = 8;
+        l.pipeline = 8;
+        l.schedule = SCHEDULE_interleaved;
+        l.chunks = 2;
+        l.batch = 256;
+        l.reshard = RESHARD_EACH_STEP;
+        l.piece_count = 16;
+        l.piece_blocks = pieces;
+        for (int p = 0; p < 16; p++)
+            pieces[p] = p == 0 || p == 15 ? 7 : 8;
+    } else { /* llama-2-7b on 16: a shape that the release has not, HSDP and context parallelism */
+        l.tensor = 1;
+        l.sequence_parallel = false;
+        l.context = 2;
+        l.data = 8;
+        l.shard_group = 4;
+        l.micro_batch = 2;
+        l.batch = 32;
+        l.sequence = 4096;
+        l.recompute = RECOMPUTE_NONE;
+    }
+    return l;
+}
+
+START_TEST(files_stay_as_they_are)
+{
+    static const char *const models[] = { "llama-3-70b", "llama-3-405b", "llama-2-7b" };
+    static const char *const folders[] = { "torchtitan/70b", "torchtitan/405b", "torchtitan/7b" };
+    static const int64_t peak[] = { INT64_C(61) << 30, INT64_C(60) << 30, INT64_C(59) << 30, INT64_C(58) << 30,
+                                    INT64_C(57) << 30, INT64_C(56) << 30, INT64_C(55) << 30, INT64_C(62) << 30 };
+    static const int64_t available[] = { INT64_C(79) << 30, INT64_C(79) << 30, INT64_C(79) << 30, INT64_C(79) << 30,
+                                         INT64_C(79) << 30, INT64_C(79) << 30, INT64_C(79) << 30, INT64_C(79) << 30 };
+    int pieces[16];
+    struct model *model = model_of_zoo(models[_i]);
+    struct launch l = golden_launch(_i, pieces);
+    struct launch_context context = { .model = model,
+                                      .devices_per_node = 8,
+                                      .device_name = "h100-sxm",
+                                      .step_ns = INT64_C(12345678901),
+                                      .stage_count = (int)l.pipeline,
+                                      .peak_bytes = peak,
+                                      .available_bytes = available };
+    check_golden(titan, &l, &context, folders[_i]);
+    check_round(titan, &l, &context, "cleave_recipe.py");
+    model_free(model);
+}
+END_TEST
+
+/* Releases up to 0.2: train_configs/llama3_70b.toml, shortened. */
+static const char old_toml[] = "[job]\n"
+                               "dump_folder = \"./outputs\"\n"
+                               "description = \"Llama 3 70B training\" # a comment\n"
+                               "[model]\n"
+                               "name = \"llama3\"\n"
+                               "flavor = \"70B\"\n"
+                               "[training]\n"
+                               "local_batch_size = 8\n"
+                               "seq_len = 8_192\n"
+                               "max_norm = 1.0\n"
+                               "steps = 1000\n"
+                               "compile = true\n"
+                               "[parallelism]\n"
+                               "data_parallel_replicate_degree = 2\n"
+                               "data_parallel_shard_degree = 4\n"
+                               "tensor_parallel_degree = 8\n"
+                               "surprise = [1,\n  2] # odd\n"
+                               "[activation_checkpoint]\n"
+                               "mode = 'full'\n";
+
+START_TEST(toml_of_older_releases_is_read)
+{
+    struct arena arena = { 0 };
+    struct launch_read r = read_text(titan, &arena, "llama3_70b.toml", old_toml);
+    ck_assert_int_eq(r.launch.tensor, 8);
+    ck_assert(r.launch.sequence_parallel);
+    ck_assert_int_eq(r.launch.data, 8);
+    ck_assert_int_eq(r.launch.shard_group, 4);
+    ck_assert_int_eq(r.launch.zero, 3);
+    ck_assert_int_eq(r.launch.micro_batch, 8);
+    ck_assert_int_eq(r.launch.batch, 64);
+    ck_assert_int_eq(r.launch.sequence, 8192);
+    ck_assert_int_eq(r.launch.recompute, RECOMPUTE_BLOCK);
+    ck_assert_int_eq(r.launch.excepted, 0);
+    ck_assert_int_eq(r.launch.loss_chunks, 1);
+    ck_assert_int_eq(r.devices, 64);
+    ck_assert_str_eq(r.framework, "torchtitan-compile");
+    ck_assert_int_eq(r.unknown_count, 1);
+    ck_assert_str_eq(r.unknown[0], "parallelism.surprise = [1, 2]");
+    ck_assert_ptr_nonnull(r.model);
+    ck_assert_int_eq(r.model->hidden, 8192);
+    model_free(r.model);
+    arena_free(&arena);
+}
+END_TEST
+
+START_TEST(options_of_a_script_are_read)
+{
+    struct arena arena = { 0 };
+    struct launch_read r =
+        read_text(titan, &arena, "run.sh",
+                  "#!/bin/bash\n# --training.seq_len 1\nNGPU=8\nARGS=(\n  --training.seq_len 4096 # here\n"
+                  "  --parallelism.pipeline-parallel-degree=4\n)\nARGS+=(--training.disable-cuda-graphs)\n"
+                  "torchrun --nnodes 4 --nproc_per_node ${NGPU:-1} -m torchtitan.train \\\n"
+                  "  --module llama3 --config \"llama3_8b\" \"${ARGS[@]}\" \\\n"
+                  "  --training.local_batch_size 16 --parallelism.fsdp_reshard_after_forward default \\\n"
+                  "  --compile.enable --who.knows '3 4' activation_checkpoint:none\n");
+    ck_assert_int_eq(r.launch.sequence, 4096);
+    ck_assert_int_eq(r.launch.pipeline, 4);
+    ck_assert_int_eq(r.launch.data, 8);
+    ck_assert_int_eq(r.launch.micro_batch, 1);
+    ck_assert_int_eq(r.launch.batch, 128);
+    ck_assert_int_eq(r.launch.reshard, RESHARD_EACH_STEP);
+    ck_assert_int_eq(r.launch.recompute, RECOMPUTE_NONE);
+    ck_assert_int_eq(r.launch.loss_chunks, 8);
+    /* 32 layers, and the embedding and the head as one each: 34 over 4 is 9, 9, 8 and 8. */
+    ck_assert_int_eq(r.launch.piece_count, 4);
+    ck_assert_int_eq(r.launch.piece_blocks[0], 8);
+    ck_assert_int_eq(r.launch.piece_blocks[1], 9);
+    ck_assert_int_eq(r.launch.piece_blocks[2], 8);
+    ck_assert_int_eq(r.launch.piece_blocks[3], 7);
+    ck_assert_int_eq(r.unknown_count, 1);
+    ck_assert_str_eq(r.unknown[0], "who.knows = 3 4");
+    model_free(r.model);
+    arena_free(&arena);
+}
+END_TEST
+
+START_TEST(recipes_of_users_are_read)
+{
+    struct arena arena = { 0 };
+    struct launch_read r = read_text(
+        titan, &arena, "my_recipe.py",
+        "from torchtitan.models.llama3 import model_registry\n"
+        "def mine() -> Trainer.Config:\n"
+        "    \"\"\"A recipe.\"\"\"\n"
+        "    if True: pass\n"
+        "    model_spec = model_registry(\"8B\")\n"
+        "    return Trainer.Config(\n"
+        "        loss=ChunkedLossWrapper.Config(loss_fn=CrossEntropyLoss.Config(global_vocab_size=f(x, y))),\n"
+        "        model_spec=model_registry(flavor='8B'),\n"
+        "        optimizer=default_adamw(lr=3e-4), # it is\n"
+        "        training=TrainingConfig(local_batch_size=2, seq_len=8192, steps=1000),\n"
+        "        parallelism=ParallelismConfig(\n"
+        "            tensor_parallel_degree=4, data_parallel_shard_degree=2,\n"
+        "            fsdp_reshard_after_forward='never',),\n"
+        "        activation_checkpoint=SelectiveAC.Config(),\n"
+        "    )\n");
+    ck_assert_int_eq(r.launch.tensor, 4);
+    ck_assert_int_eq(r.launch.data, 2);
+    ck_assert_int_eq(r.launch.batch, 4);
+    ck_assert_int_eq(r.launch.reshard, RESHARD_EACH_STEP);
+    ck_assert_int_eq(r.launch.recompute, RECOMPUTE_BLOCK);
+    ck_assert_int_ne(r.launch.excepted, 0);
+    ck_assert_str_eq(r.framework, "torchtitan");
+    ck_assert_ptr_nonnull(r.model);
+    model_free(r.model);
+    arena_free(&arena);
+}
+END_TEST
+
+static const struct {
+    const char *name, *text, *says;
+} refused[] = {
+    { "a.toml", "[parallelism]\ntensor_parallel_degree = 8\ntensor_parallel_degree = 4\n",
+      "a.toml:3:1: parallelism.tensor_parallel_degree: expected each key once, found it also in line 2" },
+    { "a.toml", "[parallelism\n", "a.toml:1:13: expected ] behind the section's name" },
+    { "a.toml", "[parallelism]\ntensor_parallel_degree\n", "a.toml:2:23: expected = behind the key" },
+    { "a.toml", "[parallelism]\ntensor_parallel_degree = \"8\n", "expected \" at the end of a string" },
+    { "a.toml", "[parallelism]\ntensor_parallel_degree = eight\n",
+      "a.toml:2:1: parallelism.tensor_parallel_degree: expected a whole number from 1 to 1048576, found eight" },
+    { "a.toml", "[parallelism]\ntensor_parallel_degree = 8 8\n", "found 8 8" },
+    { "a.toml", "[parallelism]\ntensor_parallel_degree = 1.5\n", "found 1.5" },
+    { "a.toml", "[parallelism]\ntensor_parallel_degree = -1\n", "found -1" },
+    { "a.toml", "[parallelism]\ndata_parallel_shard_degree = 0\n", "expected -1, 1 or more, found 0" },
+    { "a.toml", "[training]\nglobal_batch_size = 12\n[parallelism]\ndata_parallel_shard_degree = 1\n",
+      "training.global_batch_size 12: expected a multiple of local_batch_size 8 x data-parallel ranks 1" },
+    { "a.toml", "[training]\nseq_len = 2050\n[parallelism]\ntensor_parallel_degree = 8\n",
+      "training.seq_len 2050: expected a multiple of 8" },
+    { "a.toml", "[model]\nname='llama3'\nflavor='8B'\n[parallelism]\ntensor_parallel_degree = 16\n",
+      "tensor_parallel_degree 16: expected a divisor of the 8 key and value heads" },
+    { "a.toml", "[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = 'DualPipeV'\n",
+      "DualPipeV is not planned; 1F1B, GPipe" },
+    { "a.toml", "[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = '2F2B'\n",
+      "expected 1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble, found 2F2B" },
+    { "a.toml", "[training]\nlocal_batch_size = 2\n[parallelism]\npipeline_parallel_degree = 4\n",
+      "1F1B with 2 micro-batches on 4 stages: expected as many or more" },
+    { "a.toml",
+      "[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = [['tok_embeddings', 'layers.0'], "
+      "['layers.2']]\n",
+      "expected layers.1, found layers.2" },
+    { "a.toml", "[training]\nenable_cpu_offload = true\n", "in host memory are not planned" },
+    { "a.toml", "[activation_checkpoint]\nmode = 'some'\n", "expected one of none, selective, full, found some" },
+    { "a.toml", "[activation_checkpoint]\nmode = 'selective'\nselective_ac_option = '2'\n", "use op or full" },
+    { "a.sh", "train --module llama3 --config llama3_8b --parallelism.pipeline_parallel_degree 2\n",
+      "expected --training.disable_cuda_graphs with it" },
+    { "a.sh", "train --module cleave_recipe --config train\n", "read cleave_recipe.py in place of this script" },
+    { "a.sh", "torchrun --nnodes=2 --nproc_per_node=8 t --parallelism.tensor_parallel_degree 3\n",
+      "16 devices: expected a multiple of" },
+    { "a.sh", "A=( --x 1\n", "a.sh:1:1: expected ) behind an array" },
+    { "a.sh", "train 'x\n", "expected ' at the end of a string" },
+    { "a.py", "config.training.seq_len = [1, 2\n", "expected a closing bracket, found the end" },
+    { "a.py", "return Trainer.Config(a=1\n", "a.py:2:1: expected , or ) behind an argument" },
+};
+
+START_TEST(contradictions_are_refused_with_their_place)
+{
+    check_refusal(titan, refused[_i].name, refused[_i].text, refused[_i].says);
+}
+END_TEST
+
+/* Each rule is broken by a launch that keeps all others. */
+START_TEST(rules_refuse_by_name)
+{
+    struct model *model = model_of_zoo("llama-3-8b");
+    struct launch_context context = { .model = model, .devices_per_node = 8 };
+    int pieces[16];
+    struct launch good = golden_launch(0, pieces), l;
+    ck_assert_ptr_null(target_broken_rule(titan, &good, &context));
+#define BROKEN(rule, ...)                                                                                              \
+    l = good;                                                                                                          \
+    __VA_ARGS__;                                                                                                       \
+    ck_assert_ptr_nonnull(target_broken_rule(titan, &l, &context));                                                    \
+    ck_assert_str_eq(target_broken_rule(titan, &l, &context)->name, rule)
+    BROKEN("kv-heads", l.tensor = 16);
+    BROKEN("sequence", l.sequence = 8190);
+    BROKEN("sp-needs-tp", l.tensor = 1);
+    BROKEN("cp-gathers", l.context = 2; l.context_dimension = DIM_cp_ring);
+    BROKEN("zero", l.zero = 1);
+    BROKEN("hsdp", l.shard_group = 3);
+    BROKEN("reshard", l.reshard = RESHARD_EACH_STEP);
+    BROKEN("experts", l.expert = 2);
+    BROKEN("schedule", l.pipeline = 2; l.schedule = SCHEDULE_zb_h1);
+    BROKEN("chunks", l.pipeline = 2; l.chunks = 2);
+    BROKEN("1f1b-fills", l.pipeline = 16);
+    BROKEN("rounds", l.pipeline = 3; l.schedule = SCHEDULE_interleaved; l.chunks = 2; l.batch = 56);
+    BROKEN("pieces", l.pipeline = 2; l.schedule = SCHEDULE_interleaved; l.chunks = 3);
+    BROKEN("recompute", l.recompute = RECOMPUTE_SELECTIVE);
+    BROKEN("offload", l.offload = OFFLOAD_OPTIMIZER);
+    BROKEN("dtype", l.dtype = DTYPE_FP16);
+    BROKEN("fsdp-units", l.prefetch = 2);
+    BROKEN("clip", l.clip_norm = 0);
+    model_free(model);
+    model = model_of_zoo("gpt2");
+    context.model = model;
+    ck_assert_str_eq(target_broken_rule(titan, &good, &context)->name, "model");
+    model_free(model);
+}
+END_TEST
+
+static Suite *target_torchtitan_suite(void)
+{
+    Suite *s = suite_create("target_torchtitan");
+    CHECK_ADD_LOOP(s, what_is_written_is_read_back, 12);
+    CHECK_ADD_LOOP(s, files_stay_as_they_are, 3);
+    CHECK_ADD(s, toml_of_older_releases_is_read);
+    CHECK_ADD(s, options_of_a_script_are_read);
+    CHECK_ADD(s, recipes_of_users_are_read);
+    CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
+    CHECK_ADD(s, rules_refuse_by_name);
+    return s;
+}
+
+CHECK_MAIN(target_torchtitan_suite)
