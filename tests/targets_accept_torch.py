@@ -5,6 +5,7 @@ name; where none is, so is the test (77).
     python3 tests/targets_accept_torch.py [FOLDER]     FOLDER: of targets, tests/targets if absent
 CLEAVE_TARGETS_PYTHON: the interpreter that has the packages, for example that of a virtual environment."""
 import importlib.metadata
+import importlib.util
 import json
 import os
 import re
@@ -28,8 +29,8 @@ def torchtitan(folder):
     from torchtitan.config import ConfigManager
     from torchtitan.distributed import ParallelDims
 
-    shell = (folder / "train.sh").read_text()
-    options = shell[shell.index("-m torchtitan.train") :].split()[2:-1]
+    shell = arguments_of(folder, "torchrun")
+    options = shell[shell.index("-m") + 2 :]
     sys.modules.pop("cleave_recipe", None)
     config = ConfigManager().parse_args(options)
     sys.path.pop(0)
@@ -37,9 +38,10 @@ def torchtitan(folder):
     for section, option, value in re.findall(r"config\.(\w+)\.(\w+) = (\d+)\b", text):
         check(getattr(getattr(config, section), option) == int(value), folder, section, option, value)
     p, t = config.parallelism, config.training
-    nodes = int(re.search(r"--nnodes=(\d+)", shell)[1]) * int(re.search(r"--nproc-per-node=(\d+)", shell)[1])
-    dims = ParallelDims.from_config(p, nodes)
-    check(dims.world_size == nodes, folder, "devices", nodes)
+    from torch.distributed.run import get_args_parser
+
+    run = get_args_parser().parse_args(shell)
+    dims = ParallelDims.from_config(p, int(run.nnodes) * int(run.nproc_per_node))
     config.__post_init__()  # its own checks, of what the recipe has changed
     config.model_spec.model.update_from_config(config=config)
     batch = dims.dp_replicate * dims.dp_shard
@@ -65,6 +67,68 @@ def torchtitan(folder):
         check(sorted(sum(held, ())) == list(range(len(pieces))), folder, "stages", held)
         schedule(p, count, len(pieces))
     check(len(config.model_spec.model.layers) in (32, 80, 126), folder, "layers")
+
+
+def arguments_of(folder, program):
+    """What train.sh gives to the program, by running it with another program of that name."""
+    with tempfile.TemporaryDirectory() as bin:
+        fake = Path(bin) / program
+        fake.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+        fake.chmod(0o755)
+        ran = subprocess.run(
+            ["bash", folder / "train.sh"], env={**os.environ, "PATH": f"{bin}:{os.environ['PATH']}"}, capture_output=True, text=True
+        )
+    check(ran.returncode == 0, folder, ran.stderr)
+    subprocess.run(["bash", "-n", folder / "train.sbatch"], check=True)
+    return json.loads(ran.stdout)
+
+
+def trainer(folder, options):
+    """The script's own arguments, by transformers."""
+    try:
+        import transformers
+    except ImportError:
+        print("transformers: skipped, it is not installed")
+        return None
+    spec = importlib.util.spec_from_file_location("train", folder / "train.py")
+    script = importlib.util.module_from_spec(spec)
+    sys.modules["train"] = script
+    spec.loader.exec_module(script)
+    parser = transformers.HfArgumentParser((script.Job, transformers.TrainingArguments))
+    given = parser.parse_args(options)
+    check(given.max_length > 0 and given.per_device_train_batch_size > 0, folder, options)
+    print(f"transformers {transformers.__version__}: accepts the arguments of {folder.name}/train.py")
+    return given
+
+
+def accelerate(folder):
+    """Options and YAML by the launcher; what it tells the processes, by the classes that they make of it."""
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.parallelism_config import ParallelismConfig
+    from accelerate.utils import FullyShardedDataParallelPlugin
+    from accelerate.utils.launch import prepare_multi_gpu_env
+
+    options = arguments_of(folder, "accelerate")
+    check(options[0] == "launch", folder)
+    said = []
+    for words in (options[1:], ["--config_file", str(folder / "accelerate.yaml"), "train.py"]):
+        args, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
+        check(args.use_fsdp and args.use_parallelism_config, folder, words)
+        args.num_machines = args.num_machines or 1
+        before = dict(os.environ)
+        os.environ.update(prepare_multi_gpu_env(args))
+        plugin, sizes = FullyShardedDataParallelPlugin(), ParallelismConfig()
+        check(sizes.total_size == args.num_processes, folder, sizes.total_size, args.num_processes)
+        check(plugin.fsdp_version == 2, folder)
+        handler = sizes.cp_handler.cp_comm_strategy if sizes.cp_size > 1 else None
+        said.append(
+            (plugin.reshard_after_forward, plugin.activation_checkpointing, plugin.activation_checkpointing_offload)
+            + (sizes.dp_replicate_size, sizes.dp_shard_size, sizes.tp_size, sizes.cp_size, handler, args.mixed_precision)
+        )
+        os.environ.clear()
+        os.environ.update(before)
+    check(said[0] == said[1], folder, "options", said[0], "YAML", said[1])
+    trainer(folder, options[options.index("train.py") + 1 :])
 
 
 def schedule(p, count, pieces):
@@ -103,6 +167,6 @@ def main():
     sys.exit(0 if ran else 77)
 
 
-CHECKS = {"torchtitan": torchtitan}
+CHECKS = {"torchtitan": torchtitan, "accelerate": accelerate}
 if __name__ == "__main__":
     main()

@@ -1,0 +1,432 @@
+/* Hugging Face accelerate with FSDP2: accelerate.yaml, or the same as options of `accelerate launch`, and the Trainer's
+ * arguments behind the script. */
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "planner/space/space.h"
+#include "targets/decoder.h"
+#include "targets/launch_text.h"
+#include "targets/settings.h"
+#include "targets/target.h"
+#include "targets/trainer.h"
+#include <stdio.h>
+#include <string.h>
+
+/* FSDP2 gathers and reduces a block at once, whatever its size. */
+#define BUCKET_BYTES (INT64_C(1) << 40)
+enum { MOST_DEGREE = 1 << 20 };
+
+static bool no_pipeline(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->pipeline == 1;
+}
+static bool no_experts(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->expert == 1;
+}
+static bool kv_heads_divide(const struct launch *launch, const struct launch_context *context)
+{
+    return !context->model || decoder_of(context->model).kv_heads % launch->tensor == 0;
+}
+static bool no_sequence_parallel(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return !launch->sequence_parallel;
+}
+static bool context_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    bool known = launch->context_dimension == DIM_cp_gather || launch->context_dimension == DIM_cp_ring;
+    return launch->context == 1 || (known && launch->sequence % (2 * launch->context) == 0);
+}
+static bool shards(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->zero == 3 && launch->data * launch->context > 1;
+}
+static bool groups_divide(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->shard_group == 0 || (launch->shard_group > 1 && launch->data % launch->shard_group == 0);
+}
+static bool kept_for_one(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->reshard == RESHARD_EACH_PASS || launch_micro_batches(launch) == 1;
+}
+static bool recompute_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->excepted == 0 && (launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK);
+}
+static bool offload_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->offload == OFFLOAD_NONE ||
+           (launch->offload == OFFLOAD_ACTIVATIONS && launch->recompute == RECOMPUTE_BLOCK);
+}
+static bool dtype_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP16 || launch->dtype == DTYPE_FP32;
+}
+static bool blocks_are_buckets(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->bucket_bytes == BUCKET_BYTES && launch->prefetch == 1 && launch->loss_chunks == 1;
+}
+
+static const struct target_rule rules[] = {
+    { "no-pipeline", "there is no pipeline", "accelerate/parallelism_config.py, ParallelismConfig", no_pipeline },
+    { "no-experts", "experts are not shared out", "accelerate/parallelism_config.py, ParallelismConfig", no_experts },
+    { "kv-heads", "the tensor degree divides the key and value heads",
+      "transformers/integrations/tensor_parallel.py: projections are split by columns", kv_heads_divide },
+    { "no-sp", "there is no sequence parallelism with the tensor degree",
+      "transformers/models/llama/configuration_llama.py, base_model_tp_plan", no_sequence_parallel },
+    { "cp",
+      "context parallelism gathers keys and values or passes them around, and twice its degree divides the sequence",
+      "accelerate/utils/dataclasses.py, TorchContextParallelConfig; accelerator.py, maybe_context_parallel",
+      context_is_known },
+    { "zero", "ZeRO is 3, over two data- or context-parallel ranks or more",
+      "accelerate/parallelism_config.py, ParallelismConfig._validate_accelerator", shards },
+    { "hsdp", "groups of shards divide the data-parallel ranks and have two or more",
+      "accelerate/parallelism_config.py, ParallelismConfig.__post_init__", groups_divide },
+    { "reshard", "weights are kept gathered through a step only where it is one micro-batch",
+      "torch/distributed/fsdp/_fully_shard: reshard_after_forward=False lasts until backward", kept_for_one },
+    { "recompute", "blocks are all kept or all computed again", "accelerate/utils/fsdp_utils.py, fsdp2_apply_ac",
+      recompute_is_known },
+    { "offload", "nothing is kept in host memory but what enters blocks that are computed again",
+      "accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin.activation_checkpointing_offload",
+      offload_is_known },
+    { "dtype", "it computes in bf16, fp16 or fp32", "accelerate/commands/launch.py, --mixed_precision",
+      dtype_is_known },
+    { "fsdp-units", "gradients are reduced block by block, one block is gathered ahead, and the loss runs at once",
+      "accelerate/utils/fsdp_utils.py, fsdp2_prepare_model", blocks_are_buckets },
+    { 0 },
+};
+
+static void allow(struct space *space, const struct graph *graph)
+{
+    (void)graph;
+    space->tensor_dimension = allowed_only(DIM_tp);
+    space->data_dimension = allowed_only(DIM_dp);
+    space->mesh_order = allowed_only(ORDER_TENSOR_INSIDE);
+    space->sequence_parallel = allowed_only(0);
+    space->context_dimension = (struct allowed){ 2, { DIM_cp_gather, DIM_cp_ring } };
+    space->stages = allowed_only(1);
+    space->turns = allowed_only(1);
+    space->expert = allowed_only(1);
+    space->schedule = allowed_only(SCHEDULE_one_f_one_b);
+    space->chunks = allowed_only(1);
+    space->extra = allowed_only(0);
+    space->bucket_bytes = allowed_only(BUCKET_BYTES);
+    space->prefetch = allowed_only(1);
+    space->loss_chunks = allowed_only(1);
+    space->zero = allowed_only(3);
+    space->reshard = allowed_only(RESHARD_EACH_PASS);
+    space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
+    space->excepted = allowed_only(0);
+    space->offload = allowed_only(OFFLOAD_NONE);
+    space->slices = allowed_only(1);
+    space->replicate = allowed_only(0);
+}
+
+static const char *precision(const struct launch *launch)
+{
+    return launch->dtype == DTYPE_BF16 ? "bf16" : launch->dtype == DTYPE_FP16 ? "fp16" : "no";
+}
+
+/* Names and values of both forms: of the section, or "" for the file's own. */
+struct setting_pair {
+    const char *section, *key;
+    char value[48];
+};
+enum { PAIRS = 24 };
+static int pairs_of(struct setting_pair out[PAIRS], const struct launch *launch)
+{
+    int count = 0;
+    int64_t group = launch->shard_group > 0 ? launch->shard_group : launch->data;
+#define PAIR(of, name, ...)                                                                                            \
+    do {                                                                                                               \
+        out[count].section = of;                                                                                       \
+        out[count].key = name;                                                                                         \
+        snprintf(out[count++].value, sizeof out[0].value, __VA_ARGS__);                                                \
+    } while (0)
+    PAIR("", "mixed_precision", "%s", precision(launch));
+    PAIR("", "num_processes", "%lld", (long long)launch_devices(launch));
+    PAIR("fsdp_config", "fsdp_version", "2");
+    PAIR("fsdp_config", "fsdp_reshard_after_forward", "%s", launch->reshard == RESHARD_EACH_PASS ? "true" : "false");
+    PAIR("fsdp_config", "fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+    PAIR("fsdp_config", "fsdp_activation_checkpointing", "%s", launch->recompute == RECOMPUTE_BLOCK ? "true" : "false");
+    PAIR("fsdp_config", "fsdp_activation_checkpointing_offload", "%s",
+         launch->offload == OFFLOAD_ACTIVATIONS ? "true" : "false");
+    PAIR("fsdp_config", "fsdp_offload_params", "false");
+    PAIR("fsdp_config", "fsdp_state_dict_type", "SHARDED_STATE_DICT");
+    PAIR("parallelism_config", "parallelism_config_dp_replicate_size", "%lld", (long long)(launch->data / group));
+    PAIR("parallelism_config", "parallelism_config_dp_shard_size", "%lld", (long long)group);
+    PAIR("parallelism_config", "parallelism_config_tp_size", "%lld", (long long)launch->tensor);
+    PAIR("parallelism_config", "parallelism_config_cp_size", "%lld", (long long)launch->context);
+    if (launch->context > 1)
+        PAIR("parallelism_config", "parallelism_config_cp_comm_strategy", "%s",
+             launch->context_dimension == DIM_cp_ring ? "alltoall" : "allgather");
+#undef PAIR
+    return count;
+}
+
+static void add_yaml(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    struct setting_pair pairs[PAIRS];
+    int count = pairs_of(pairs, launch);
+    text_add(out, "# ");
+    launch_text_title(out, launch, context);
+    text_printf(out,
+                ": accelerate launch --config_file accelerate.yaml train.py ...\n"
+                "# train.sh says the same by options, and what the script is told.\n"
+                "compute_environment: LOCAL_MACHINE\n"
+                "distributed_type: FSDP\n"
+                "num_machines: %lld\n",
+                (long long)launch_nodes(launch, context));
+    const char *section = "";
+    for (int i = 0; i < count; i++) {
+        if (strcmp(section, pairs[i].section) != 0)
+            text_printf(out, "%s:\n", pairs[i].section);
+        section = pairs[i].section;
+        bool no = strcmp(pairs[i].value, "no") == 0; /* which YAML has for false */
+        text_printf(out, "%s%s: %s%s%s\n", section[0] ? "  " : "", pairs[i].key, no ? "'" : "", pairs[i].value,
+                    no ? "'" : "");
+    }
+}
+
+extern const struct target target_accelerate_fsdp2;
+
+static void add_script(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    struct setting_pair pairs[PAIRS];
+    int count = pairs_of(pairs, launch);
+    launch_text_shell(out, &target_accelerate_fsdp2, launch, context);
+    text_printf(out,
+                "exec accelerate launch --num_machines %lld --machine_rank \"${NODE_RANK:-0}\" \\\n"
+                "    --main_process_ip \"${MASTER_ADDR:-localhost}\" --main_process_port \"${MASTER_PORT:-29500}\" \\\n"
+                "    --use_fsdp --use_parallelism_config true",
+                (long long)launch_nodes(launch, context));
+    for (int i = 0; i < count; i++)
+        text_printf(out, " \\\n    --%s %s", pairs[i].key, pairs[i].value);
+    text_add(out, " \\\n    ");
+    trainer_arguments(out, launch, false);
+    /* Else gradients of all micro-batches would be added up whole, and reduced once. */
+    text_add(
+        out,
+        " \\\n    --accelerator_config '{\"gradient_accumulation_kwargs\": {\"sync_each_batch\": true}}' \"$@\"\n");
+}
+
+static void add_readme(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    launch_text_readme(out, &target_accelerate_fsdp2, launch, context);
+    text_printf(
+        out,
+        "\n## Run\n\n"
+        "    MODEL=FOLDER ./train.sh             # one node; FOLDER has config.json, or a checkpoint\n"
+        "    MODEL=FOLDER sbatch train.sbatch    # %lld nodes under Slurm\n\n"
+        "`accelerate.yaml` says the same for `accelerate launch --config_file accelerate.yaml`. `train.py` trains "
+        "on random tokens; a script of\none's own with the Trainer takes its place. Ranks: tensor-parallel ones "
+        "are neighbours, then context-parallel ones, then those of data.\n\n"
+        "## Verify memory\n\n"
+        "    accelerate estimate-memory MODEL --library_name transformers --dtypes bfloat16\n\n"
+        "tells the weights' bytes without a device (of one rank without shards); each rank of a run prints what "
+        "its allocator had reserved at\nmost, `STEPS=3 MODEL=FOLDER ./train.sh`.\n",
+        (long long)launch_nodes(launch, context));
+    launch_text_calibrate(out, &target_accelerate_fsdp2, launch, context, "train.log");
+}
+
+static bool write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
+{
+    bool good = true;
+    struct {
+        const char *name;
+        bool executable;
+        void (*add)(struct text *text, const struct launch *launch, const struct launch_context *context);
+    } files[] = {
+        { "accelerate.yaml", false, add_yaml }, { "train.sh", true, add_script },
+        { "train.py", false, trainer_script },  { "train.sbatch", true, launch_text_sbatch },
+        { "README.md", false, add_readme },
+    };
+    for (size_t i = 0; good && i < sizeof files / sizeof *files; i++) {
+        struct text *text = launch_files_add(out, files[i].name, files[i].executable);
+        if (text)
+            files[i].add(text, launch, context);
+        good = text && !text->failed;
+    }
+    return good;
+}
+
+/* The key alone, or in its section. */
+static const char *key_of(char out[128], const struct settings *settings, const char *section, const char *key)
+{
+    snprintf(out, 128, "%s.%s", section, key);
+    for (int i = 0; i < settings->count; i++)
+        if (strcmp(settings->list[i].key, out) == 0)
+            return out;
+    return key;
+}
+
+static bool read_degrees(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    struct launch *launch = &out->launch;
+    int64_t replicas = 1, group = 1, ulysses = 1;
+    static const char *const strategies[] = { "allgather", "alltoall", NULL };
+    int strategy = 0;
+    char key[128];
+    bool said = false, also;
+#define SIZE(name) key_of(key, settings, "parallelism_config", "parallelism_config_" name)
+    if (!settings_int(settings, SIZE("dp_replicate_size"), 1, MOST_DEGREE, &replicas, &said, err) ||
+        !settings_int(settings, SIZE("dp_shard_size"), 1, MOST_DEGREE, &group, &also, err) ||
+        !settings_int(settings, SIZE("tp_size"), 1, MOST_DEGREE, &launch->tensor, NULL, err) ||
+        !settings_int(settings, SIZE("cp_size"), 1, MOST_DEGREE, &launch->context, NULL, err) ||
+        !settings_int(settings, SIZE("sp_size"), 1, MOST_DEGREE, &ulysses, NULL, err) ||
+        !settings_word(settings, SIZE("cp_comm_strategy"), strategies, &strategy, NULL, err))
+        return false;
+#undef SIZE
+    settings_take_all(settings, "parallelism_config.parallelism_config_cp_backend");
+    settings_take_all(settings, "parallelism_config_cp_backend");
+    if (launch->context > 1 && strategy == 1)
+        launch->context_dimension = DIM_cp_ring;
+    int64_t others, all;
+    if (!mul_i64(&others, launch->tensor, launch->context) || !mul_i64(&all, others, replicas) ||
+        !mul_i64(&all, all, group) || all > (INT64_C(1) << 40))
+        return fail(err, "%s: expected at most %lld devices, found more", settings->name,
+                    (long long)(INT64_C(1) << 40));
+    if (ulysses > 1)
+        return fail(err, "%s: parallelism_config_sp_size %lld: expected DeepSpeed for it (--from deepspeed)",
+                    settings->name, (long long)ulysses);
+    if (replicas > 1 && group == 1)
+        return fail(
+            err,
+            "%s: parallelism_config_dp_replicate_size %lld: expected parallelism_config_dp_shard_size 2 or more "
+            "with it",
+            settings->name, (long long)replicas);
+    if (!said && !also && launch->tensor == 1 && launch->context == 1) { /* FSDP over all processes */
+        group = out->devices;
+        all = out->devices;
+    } else if (out->devices > 0 && all != out->devices) {
+        return fail(
+            err,
+            "%s: replicas %lld x shards %lld x tensor %lld x context %lld are %lld processes, and num_processes is "
+            "%lld",
+            settings->name, (long long)replicas, (long long)group, (long long)launch->tensor,
+            (long long)launch->context, (long long)all, (long long)out->devices);
+    }
+    out->says_data = all > 0;
+    out->devices = all;
+    launch->data = all > 0 ? replicas * group : 0;
+    launch->shard_group = replicas > 1 ? group : 0;
+    launch->zero = 3;
+    if (all > 0 && launch->data * launch->context == 1 && all > 1)
+        return fail(err, "%s: FSDP has nothing to shard over: expected dp_shard_size or cp_size above 1",
+                    settings->name);
+    if (launch->data == 1 && launch->context == 1)
+        launch->zero = 0;
+    return true;
+}
+
+static bool read_fsdp(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    struct launch *launch = &out->launch;
+    int64_t version = 1;
+    bool reshard = true, offload = false, again = false, keep = false, said;
+    static const char *const precisions[] = { "no", "bf16", "fp16", "fp8", NULL };
+    int type = 1;
+    char key[128];
+#define FSDP(name) key_of(key, settings, "fsdp_config", "fsdp_" name)
+    if (!settings_int(settings, FSDP("version"), 1, 2, &version, &said, err))
+        return false;
+    if (version != 2)
+        return fail(err, "%s: fsdp_version: expected 2, found %s", settings->name, said ? "1" : "none, which is 1");
+    if (!settings_bool(settings, FSDP("reshard_after_forward"), &reshard, NULL, err) ||
+        !settings_bool(settings, FSDP("offload_params"), &offload, NULL, err) ||
+        !settings_bool(settings, FSDP("activation_checkpointing"), &again, NULL, err) ||
+        !settings_bool(settings, FSDP("activation_checkpointing_offload"), &keep, NULL, err) ||
+        !settings_word(settings, "mixed_precision", precisions, &type, &out->says_dtype, err))
+        return false;
+    const struct setting *wrap = settings_take(settings, FSDP("auto_wrap_policy"));
+#undef FSDP
+    if (type == 3)
+        return fail(err, "%s: mixed_precision fp8 is not planned for this target", settings->name);
+    if (offload)
+        return fail(err, "%s: fsdp_offload_params: weights and all state in host memory are not planned",
+                    settings->name);
+    if (keep && !again)
+        return fail(err, "%s: fsdp_activation_checkpointing_offload: expected fsdp_activation_checkpointing with it",
+                    settings->name);
+    if (wrap && strcmp(wrap->value, "TRANSFORMER_BASED_WRAP") != 0)
+        return setting_fail(settings, wrap, err,
+                            "expected TRANSFORMER_BASED_WRAP: other units than blocks are not planned");
+    launch->reshard = reshard || launch->zero == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
+    launch->recompute = again ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+    launch->offload = keep ? OFFLOAD_ACTIVATIONS : OFFLOAD_NONE;
+    launch->dtype = type == 0 ? DTYPE_FP32 : type == 1 ? DTYPE_BF16 : DTYPE_FP16;
+    return true;
+}
+
+static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
+                 struct error *err)
+{
+    struct settings settings = { .arena = arena, .name = name };
+    struct launch *launch = &out->launch;
+    struct trainer_said said;
+    const char *dot = strrchr(name, '.');
+    bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+    bool options = !yaml && length > 1;
+    if (!yaml && !(dot && strcmp(dot, ".sh") == 0)) { /* options have "--", files have keys with ":" */
+        options = false;
+        for (size_t i = 0; i + 2 < length && !options; i++)
+            options =
+                text[i] == '-' && text[i + 1] == '-' && text[i + 2] != '-' && (i == 0 || strchr(" \n\t", text[i - 1]));
+    }
+    *out = (struct launch_read){ .launch = launch_plain };
+    launch->bucket_bytes = BUCKET_BYTES;
+    if (!(options ? settings_read_flags(&settings, text, length, err)
+                  : settings_read_yaml(&settings, text, length, err)))
+        return false;
+    static const char *const types[] = { "FSDP", NULL };
+    int type = 0;
+    bool config = false;
+    const struct setting *file = settings_take(&settings, "config_file");
+    if (file)
+        return setting_fail(&settings, file, err, "the settings are in %.80s: read it", file->value);
+    if (!settings_word(&settings, "distributed_type", types, &type, &config, err) ||
+        !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
+        !read_fsdp(out, &settings, err) || !trainer_read(&said, &settings, err))
+        return false;
+    if (said.recompute)
+        launch->recompute = RECOMPUTE_BLOCK;
+    launch->micro_batch = said.micro_said ? said.micro : launch->micro_batch;
+    launch->clip_norm = said.clip_said ? said.clip : launch->clip_norm;
+    launch->sequence = said.sequence;
+    out->says_sequence = said.sequence_said;
+    out->says_batch = said.micro_said && launch->data > 0;
+    if (out->says_batch && (!mul_i64(&launch->batch, said.micro, said.accumulation) ||
+                            !mul_i64(&launch->batch, launch->batch, launch->data)))
+        return fail(err, "%s: expected a batch of less than 2^63 sequences", settings.name);
+    if (launch->context > 1 && said.sequence_said && said.sequence % (2 * launch->context) != 0)
+        return fail(err, "%s: max_length %lld: expected a multiple of %lld, twice the context degree", settings.name,
+                    (long long)said.sequence, (long long)(2 * launch->context));
+    static const char *const ignored[] = { "fsdp_config.",           "fsdp_",         "use_fsdp",
+                                           "use_parallelism_config", "downcast_bf16", NULL };
+    for (int i = 0; ignored[i]; i++)
+        out->ignored_count += settings_take_all(&settings, ignored[i]);
+    out->ignored_count += trainer_take_ignored(&settings);
+    return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
+}
+
+const struct target target_accelerate_fsdp2 = {
+    .name = "accelerate-fsdp2",
+    .short_name = "accelerate",
+    .framework = "accelerate-fsdp2",
+    .release = "accelerate 1.15.0",
+    .doc = "Hugging Face accelerate with FSDP2 and the Trainer: hybrid shards, tensor and context parallelism",
+    .rules = rules,
+    .allow = allow,
+    .write = write,
+    .read = read,
+};

@@ -1,0 +1,144 @@
+#include "targets/trainer.h"
+#include "targets/launch_text.h"
+
+void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    text_add(out, "\"\"\"Trains ");
+    launch_text_title(out, launch, context);
+    text_add(
+        out,
+        " on random tokens: in its place comes a script with data, which the Trainer takes alike.\n\n"
+        "    --model FOLDER    a configuration, config.json, or a checkpoint\n\"\"\"\n\n"
+        "from dataclasses import dataclass\n\n"
+        "import torch\n"
+        "from transformers import AutoConfig, AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n\n\n"
+        "@dataclass\n"
+        "class Job:\n"
+        "    model: str = \"model\"\n"
+        "    max_length: int = 4096\n"
+        "    tp_size: int = 1\n\n\n"
+        "class RandomTokens(torch.utils.data.Dataset):\n"
+        "    def __init__(self, vocabulary, length):\n"
+        "        self.vocabulary, self.length = vocabulary, length\n\n"
+        "    def __len__(self):\n"
+        "        return 1 << 20\n\n"
+        "    def __getitem__(self, index):\n"
+        "        tokens = torch.randint(self.vocabulary, (self.length,), generator=torch.manual_seed(index))\n"
+        "        return {\"input_ids\": tokens, \"labels\": tokens}\n\n\n"
+        "def main():\n"
+        "    job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()\n"
+        "    config = AutoConfig.from_pretrained(job.model)\n"
+        "    config.use_cache = False\n"
+        "    dtype = torch.bfloat16 if arguments.bf16 else torch.float32\n"
+        "    if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded\n"
+        "        model = AutoModelForCausalLM.from_pretrained(job.model, tp_plan=\"auto\", tp_size=job.tp_size)\n"
+        "    else:\n"
+        "        model = AutoModelForCausalLM.from_config(config, attn_implementation=\"sdpa\", dtype=dtype)\n"
+        "    data = RandomTokens(config.vocab_size, job.max_length)\n"
+        "    Trainer(model=model, args=arguments, train_dataset=data).train()\n"
+        "    gib = torch.cuda.max_memory_reserved() / 2**30\n"
+        "    print(f\"rank {arguments.process_index}: at most {gib:.2f} GiB reserved\", flush=True)\n\n\n"
+        "if __name__ == \"__main__\":\n"
+        "    main()\n");
+}
+
+void trainer_arguments(struct text *out, const struct launch *launch, bool checkpoints)
+{
+    char number[TEXT_NUMBER_BYTES];
+    text_printf(
+        out,
+        "train.py --model \"${MODEL:-model}\" --output_dir out --max_steps \"${STEPS:-20}\" \\\n"
+        "    --per_device_train_batch_size %lld --gradient_accumulation_steps %lld --max_length %lld \\\n"
+        "    --max_grad_norm %s%s --gradient_checkpointing %s --logging_steps 1 --report_to none --save_strategy "
+        "no",
+        (long long)launch->micro_batch, (long long)launch_micro_batches(launch), (long long)launch->sequence,
+        text_double(number, launch->clip_norm),
+        launch->dtype == DTYPE_BF16   ? " --bf16 true"
+        : launch->dtype == DTYPE_FP16 ? " --fp16 true"
+                                      : "",
+        checkpoints ? "true" : "false");
+    if (launch->tensor > 1)
+        text_printf(out, " --tp_size %lld", (long long)launch->tensor);
+}
+
+enum { MOST = 1 << 30, MOST_DEGREE = 1 << 20 };
+
+bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err)
+{
+    static const char *const micro[] = { "per_device_train_batch_size", "train_batch_size_per_device",
+                                         "micro_batch_size", NULL };
+    static const char *const length[] = { "max_length", "max_seq_length",  "block_size", "seq_length",
+                                          "seq_len",    "sequence_length", NULL };
+    *out = (struct trainer_said){ .micro = 1, .accumulation = 1, .clip = 1 };
+    bool said;
+    for (int i = 0; micro[i]; i++, out->micro_said = out->micro_said || said)
+        if (!settings_int(settings, micro[i], 1, MOST, &out->micro, &said, err))
+            return false;
+    for (int i = 0; length[i]; i++, out->sequence_said = out->sequence_said || said)
+        if (!settings_int(settings, length[i], 1, MOST, &out->sequence, &said, err))
+            return false;
+    return settings_int(settings, "gradient_accumulation_steps", 1, MOST, &out->accumulation, &out->accumulation_said,
+                        err) &&
+           settings_double(settings, "max_grad_norm", 0, &out->clip, &out->clip_said, err) &&
+           settings_bool(settings, "gradient_checkpointing", &out->recompute, &out->recompute_said, err);
+}
+
+bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err)
+{
+    static const char *const of_nodes[] = { "nnodes", "num_nodes", "nodes", NULL };
+    static const char *const of_each[] = { "nproc_per_node", "num_gpus", "gpus_per_node", NULL };
+    int64_t nodes = 1, each = 0, all = 0;
+    bool each_said = false, all_said = false, said;
+    for (int i = 0; of_nodes[i]; i++)
+        if (!settings_int(settings, of_nodes[i], 1, MOST_DEGREE, &nodes, NULL, err))
+            return false;
+    for (int i = 0; of_each[i]; i++, each_said = each_said || said)
+        if (!settings_int(settings, of_each[i], 1, MOST_DEGREE, &each, &said, err))
+            return false;
+    if (!settings_int(settings, "num_processes", 1, MOST_DEGREE, &all, &all_said, err))
+        return false;
+    *out = all_said ? all : each_said ? nodes * each : 0;
+    return true;
+}
+
+int trainer_take_ignored(struct settings *settings)
+{
+    static const char *const ignored[] = { "model",
+                                           "output_dir",
+                                           "max_steps",
+                                           "num_train_epochs",
+                                           "learning_rate",
+                                           "warmup",
+                                           "lr_scheduler",
+                                           "weight_decay",
+                                           "logging",
+                                           "report_to",
+                                           "save_",
+                                           "eval_",
+                                           "seed",
+                                           "dataset",
+                                           "dataloader",
+                                           "machine_rank",
+                                           "node_rank",
+                                           "main_process",
+                                           "master_",
+                                           "rdzv_",
+                                           "hostfile",
+                                           "same_network",
+                                           "num_machines",
+                                           "compute_environment",
+                                           "debug",
+                                           "main_training_function",
+                                           "accelerator_config",
+                                           "enable_cpu_affinity",
+                                           "tpu_",
+                                           "use_cpu",
+                                           "bf16",
+                                           "fp16",
+                                           "tp_size",
+                                           NULL };
+    int count = 0;
+    for (int i = 0; ignored[i]; i++)
+        count += settings_take_all(settings, ignored[i]);
+    return count;
+}

@@ -1,0 +1,26 @@
+/* Training by the Trainer of Hugging Face's transformers: the script that launches of DeepSpeed and accelerate run, and
+ * the arguments by which it is told what these do not know. */
+#ifndef CLEAVE_TARGETS_TRAINER_H
+#define CLEAVE_TARGETS_TRAINER_H
+#include "targets/settings.h"
+#include "targets/target.h"
+
+/* train.py: trains a model of a configuration on random tokens, for so many steps as it is told. */
+void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context);
+/* "train.py --per_device_train_batch_size 1 ...", on lines of their own behind a backslash; ends without a line break.
+ * checkpoints: whether it computes blocks again by itself. */
+void trainer_arguments(struct text *out, const struct launch *launch, bool checkpoints);
+
+struct trainer_said {
+    int64_t micro, accumulation; /* 1 each where nobody says it: the Trainer's own are 8 and 1 */
+    bool micro_said, accumulation_said, sequence_said, clip_said, recompute_said, recompute;
+    int64_t sequence;
+    double clip;
+};
+/* The same arguments of whoever gives them, and likewise named ones of other scripts. */
+bool trainer_read(struct trainer_said *out, struct settings *settings, struct error *err);
+/* Nodes times processes of torchrun, accelerate, deepspeed and Slurm; 0: nobody says it. */
+bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
+/* Takes what has no effect on time and memory; returns how many. */
+int trainer_take_ignored(struct settings *settings);
+#endif

@@ -1,0 +1,211 @@
+/* Launches for accelerate with FSDP2 are read back to what they were written of, from options and from YAML; what its
+ * users have is read, and its own refusals are ours. The package reads the files in tests/targets_accept_torch.py. */
+#include "tests/target_launches.h"
+
+extern const struct target target_accelerate_fsdp2;
+static const struct target *const accelerate = &target_accelerate_fsdp2;
+
+static void vary(struct launch *l, uint64_t *state)
+{
+    l->bucket_bytes = INT64_C(1) << 40;
+    l->pipeline = l->chunks = l->loss_chunks = 1;
+    l->schedule = l->piece_count = 0;
+    l->piece_blocks = NULL;
+    l->sequence_parallel = false;
+    l->zero = 3;
+    if (l->context > 1 && random_below(state, 2))
+        l->context_dimension = DIM_cp_ring;
+    if (l->recompute == RECOMPUTE_BLOCK && random_below(state, 3) == 0)
+        l->offload = OFFLOAD_ACTIVATIONS;
+    if (random_below(state, 6) == 0)
+        l->dtype = DTYPE_FP16;
+}
+
+START_TEST(what_is_written_is_read_back)
+{
+    struct model *model = model_of_zoo(_i % 2 ? "llama-3-70b" : "mixtral-8x7b");
+    struct launch_context context = { .model = model, .devices_per_node = 8, .device_name = "h100-sxm" };
+    uint64_t state = 300 + (uint64_t)_i;
+    int pieces[64];
+    for (int n = 0; n < 60; n++) {
+        struct launch l = draw_legal(accelerate, &context, &state, 80, pieces, vary);
+        check_round(accelerate, &l, &context, "train.sh");
+        /* The YAML says all but what the script is told. */
+        struct launch_files files = { 0 };
+        struct arena arena = { 0 };
+        ck_assert(accelerate->write(&files, &l, &context));
+        struct launch_read read =
+            read_text(accelerate, &arena, "accelerate.yaml", file_named(&files, "accelerate.yaml")->data);
+        ck_assert(read.says_data && read.says_dtype && !read.says_batch && !read.says_sequence);
+        ck_assert_int_eq(read.unknown_count, 0);
+        read.launch.batch = l.batch;
+        read.launch.micro_batch = l.micro_batch;
+        read.launch.sequence = l.sequence;
+        read.launch.clip_norm = l.clip_norm;
+        ck_assert(launch_equal(&read.launch, &l));
+        launch_files_free(&files);
+        arena_free(&arena);
+    }
+    model_free(model);
+}
+END_TEST
+
+static struct launch golden_launch(int number)
+{
+    struct launch l = launch_plain;
+    l.bucket_bytes = INT64_C(1) << 40;
+    l.zero = 3;
+    l.recompute = RECOMPUTE_BLOCK;
+    l.sequence = 8192;
+    if (number == 0) {
+        l.data = 64;
+        l.shard_group = 8;
+        l.batch = 128;
+        l.micro_batch = 2;
+    } else {
+        l.tensor = 4;
+        l.context = 2;
+        l.context_dimension = DIM_cp_ring;
+        l.data = 4;
+        l.batch = 16;
+        l.offload = OFFLOAD_ACTIVATIONS;
+        l.dtype = DTYPE_FP32;
+    }
+    return l;
+}
+
+START_TEST(files_stay_as_they_are)
+{
+    static const int64_t peak[] = { INT64_C(61) << 30 }, available[] = { INT64_C(79) << 30 };
+    struct model *model = model_of_zoo("llama-3-8b");
+    struct launch l = golden_launch(_i);
+    struct launch_context context = { .model = model,
+                                      .devices_per_node = 8,
+                                      .device_name = "h100-sxm",
+                                      .step_ns = INT64_C(2345678901),
+                                      .stage_count = 1,
+                                      .peak_bytes = peak,
+                                      .available_bytes = available };
+    check_golden(accelerate, &l, &context, _i ? "accelerate/8b-tp" : "accelerate/8b-hsdp");
+    check_round(accelerate, &l, &context, "train.sh");
+    model_free(model);
+}
+END_TEST
+
+START_TEST(files_of_users_are_read)
+{
+    struct arena arena = { 0 };
+    /* examples/torch_native_parallelism/configs/tp_hsdp.yaml of the release, with a line that nobody knows. */
+    struct launch_read r =
+        read_text(accelerate, &arena, "tp_hsdp.yaml",
+                  "compute_environment: LOCAL_MACHINE\ndebug: false\ndistributed_type: FSDP\n"
+                  "downcast_bf16: 'no'\nenable_cpu_affinity: false\nfsdp_config:\n"
+                  "  fsdp_activation_checkpointing: false\n"
+                  "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_cpu_ram_efficient_loading: true\n"
+                  "  fsdp_offload_params: false\n  fsdp_reshard_after_forward: true\n"
+                  "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
+                  "  fsdp_transformer_layer_cls_to_wrap: LlamaDecoderLayer\n  fsdp_version: 2\n"
+                  "machine_rank: 0\nmain_training_function: main\nmixed_precision: bf16\nnum_machines: 1\n"
+                  "num_processes: 8\nparallelism_config:\n  parallelism_config_dp_replicate_size: 2\n"
+                  "  parallelism_config_dp_shard_size: 2\n  parallelism_config_tp_size: 2\n"
+                  "  parallelism_config_cp_size: 1\n  surprise: 3 # odd\nrdzv_backend: static\n"
+                  "same_network: true\ntpu_env: []\ntpu_use_cluster: false\ntpu_use_sudo: false\n"
+                  "use_cpu: false\n");
+    ck_assert_int_eq(r.launch.data, 4);
+    ck_assert_int_eq(r.launch.shard_group, 2);
+    ck_assert_int_eq(r.launch.tensor, 2);
+    ck_assert_int_eq(r.devices, 8);
+    ck_assert_int_eq(r.launch.zero, 3);
+    ck_assert_int_eq(r.launch.recompute, RECOMPUTE_NONE);
+    ck_assert_int_eq(r.unknown_count, 1);
+    ck_assert_str_eq(r.unknown[0], "parallelism_config.surprise = 3");
+    r = read_text(accelerate, &arena, "run",
+                  "accelerate launch --use_fsdp --fsdp_version=2 --num_processes 16 --mixed_precision bf16 sft.py "
+                  "--per_device_train_batch_size 2 --gradient_accumulation_steps 3 --max_seq_length 2048 "
+                  "--gradient_checkpointing\n");
+    ck_assert_int_eq(r.launch.data, 16);
+    ck_assert_int_eq(r.launch.batch, 96);
+    ck_assert_int_eq(r.launch.sequence, 2048);
+    ck_assert_int_eq(r.launch.recompute, RECOMPUTE_BLOCK);
+    arena_free(&arena);
+}
+END_TEST
+
+static const struct {
+    const char *name, *text, *says;
+} refused[] = {
+    { "a.yaml", "distributed_type: DEEPSPEED\n",
+      "a.yaml:1:1: distributed_type: expected one of FSDP, found DEEPSPEED" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 1\n", "fsdp_version: expected 2, found 1" },
+    { "a.yaml", "fsdp_config:\n", "expected 2, found none, which is 1" },
+    { "a.yaml", "a: &x 1\n", "a.yaml:1:4: expected a value, found \"&\"" },
+    { "a.yaml", "a: 1\na: 2\n", "a.yaml:2:1: a: expected each key once, found it also in line 1" },
+    { "a.yaml", "\ta: 1\n", "a.yaml:1:1: expected spaces before a key, found a tab" },
+    { "a.yaml", "a\n", "expected : behind the key" },
+    { "a.yaml", "- a\n", "expected a key before a list" },
+    { "a.yaml", "a: 'x\n", "expected ' at the end of a string" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_offload_params: true\n", "in host memory are not planned" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: FULL_SHARD\n",
+      "a.yaml:3:3: fsdp_config.fsdp_reshard_after_forward: expected true or false, found FULL_SHARD" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_activation_checkpointing_offload: true\n",
+      "expected fsdp_activation_checkpointing with it" },
+    { "a.yaml",
+      "num_processes: 8\nfsdp_config:\n  fsdp_version: 2\nparallelism_config:\n  parallelism_config_tp_size: 2\n",
+      "replicas 1 x shards 1 x tensor 2 x context 1 are 2 processes, and num_processes is 8" },
+    { "a.yaml",
+      "num_processes: 2\nfsdp_config:\n  fsdp_version: 2\nparallelism_config:\n  parallelism_config_tp_size: 2\n",
+      "FSDP has nothing to shard over" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nparallelism_config:\n  parallelism_config_dp_replicate_size: 2\n",
+      "expected parallelism_config_dp_shard_size 2 or more" },
+    { "a.yaml", "fsdp_config:\n  fsdp_version: 2\nparallelism_config:\n  parallelism_config_sp_size: 2\n",
+      "expected DeepSpeed for it" },
+    { "a.sh", "accelerate launch --config_file x.yaml train.py\n", "the settings are in x.yaml: read it" },
+    { "a.sh", "accelerate launch --fsdp_version 2 --parallelism_config_cp_size 4 t.py --max_length 1028\n",
+      "max_length 1028: expected a multiple of 8" },
+};
+
+START_TEST(contradictions_are_refused_with_their_place)
+{
+    check_refusal(accelerate, refused[_i].name, refused[_i].text, refused[_i].says);
+}
+END_TEST
+
+START_TEST(rules_refuse_by_name)
+{
+    struct model *model = model_of_zoo("llama-3-8b");
+    struct launch_context context = { .model = model, .devices_per_node = 8 };
+    struct launch good = golden_launch(0), l;
+    ck_assert_ptr_null(target_broken_rule(accelerate, &good, &context));
+#define BROKEN(rule, ...)                                                                                              \
+    l = good;                                                                                                          \
+    __VA_ARGS__;                                                                                                       \
+    ck_assert_ptr_nonnull(target_broken_rule(accelerate, &l, &context));                                               \
+    ck_assert_str_eq(target_broken_rule(accelerate, &l, &context)->name, rule)
+    BROKEN("no-pipeline", l.pipeline = 2);
+    BROKEN("no-experts", l.expert = 2);
+    BROKEN("kv-heads", l.tensor = 16);
+    BROKEN("no-sp", l.tensor = 2; l.sequence_parallel = true);
+    BROKEN("cp", l.context = 2; l.context_dimension = DIM_cp_ulysses);
+    BROKEN("zero", l.zero = 2);
+    BROKEN("hsdp", l.shard_group = 1);
+    BROKEN("reshard", l.reshard = RESHARD_EACH_STEP; l.batch = 256);
+    BROKEN("recompute", l.recompute = RECOMPUTE_SELECTIVE);
+    BROKEN("offload", l.offload = OFFLOAD_OPTIMIZER);
+    BROKEN("dtype", l.dtype = DTYPE_FP8);
+    BROKEN("fsdp-units", l.loss_chunks = 2);
+    model_free(model);
+}
+END_TEST
+
+static Suite *target_accelerate_suite(void)
+{
+    Suite *s = suite_create("target_accelerate");
+    CHECK_ADD_LOOP(s, what_is_written_is_read_back, 6);
+    CHECK_ADD_LOOP(s, files_stay_as_they_are, 2);
+    CHECK_ADD(s, files_of_users_are_read);
+    CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
+    CHECK_ADD(s, rules_refuse_by_name);
+    return s;
+}
+
+CHECK_MAIN(target_accelerate_suite)
