@@ -1,5 +1,6 @@
 #include "cli/aim.h"
 #include "cli/print.h"
+#include "planner/cost/cost.h"
 #include "planner/estimate/estimate.h"
 #include "planner/space/choice.h"
 #include <stdio.h>
@@ -37,33 +38,48 @@ struct launch_context aim_context(const struct inputs *in)
                                     .device_name = in->cluster->types[0].device.name };
 }
 
-void aim_predicted(struct launch_context *context, const struct inputs *in)
+bool aim_predicted(struct launch_context *context, struct inputs *in, struct error *err)
 {
+    int stages = in->plan_file->predicted_stages;
+    int64_t *available = arena_alloc(&in->arena, (size_t)stages + 1, sizeof *available);
+    if (!available)
+        return fail_memory(err);
+    for (int s = 0; s < stages; s++)
+        available[s] = cost_stage_available_bytes(&in->facts, in->plan_file->plan, s);
+    context->available_bytes = available;
     context->step_ns = in->plan_file->predicted_step_ns;
-    context->stage_count = in->plan_file->predicted_stages;
+    context->stage_count = stages;
     context->peak_bytes = in->plan_file->predicted_peak_bytes;
+    return true;
 }
 
-static bool broken(const struct target *target, const struct target_rule *rule, struct error *err)
+static bool keeps_rules(const struct target *target, const struct launch *launch, const struct launch_context *context,
+                        struct error *err)
 {
-    return fail(err, "%s (%s) cannot be told this plan: rule %s: %s (%s)", target->name, target->release, rule->name,
-                rule->text, rule->source);
+    struct text detail = { 0 };
+    const struct target_rule *rule = target_broken_rule(target, launch, context);
+    if (!rule)
+        return true;
+    if (rule->detail)
+        rule->detail(&detail, launch, context);
+    fail(err, "%s (%s) cannot be told this: rule %s: %s%s%s (%s)", target->name, target->release, rule->name,
+         rule->text, detail.data ? "; found: " : "", detail.data ? detail.data : "", rule->source);
+    text_free(&detail);
+    return false;
 }
 
 bool aim_launch(struct launch *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 struct error *err)
 {
     struct launch_context context = aim_context(in);
-    if (!launch_of_plan(out, &in->arena, plan, in->graph, err))
-        return false;
-    const struct target_rule *rule = target_broken_rule(target, out, &context);
-    return !rule || broken(target, rule, err);
+    return launch_of_plan(out, &in->arena, plan, in->graph, err) && keeps_rules(target, out, &context, err);
 }
 
 struct keeper {
     struct inputs *in;
     const struct target *target;
     struct launch_context context;
+    struct error why; /* of the first plan that the target could not be told */
 };
 
 /* Whether the target can be told the plan. */
@@ -75,8 +91,8 @@ static bool keeps(void *self, const struct plan *plan)
     if (!plan_graph(&graph, k->in->model, plan, NULL))
         return false;
     k->context.graph = graph;
-    bool good = launch_of_plan(&launch, &k->in->arena, plan, graph, NULL) &&
-                !target_broken_rule(k->target, &launch, &k->context);
+    bool good = launch_of_plan(&launch, &k->in->arena, plan, graph, &k->why) &&
+                keeps_rules(k->target, &launch, &k->context, &k->why);
     graph_free(graph);
     return good;
 }
@@ -85,7 +101,11 @@ bool aim_search(struct search_result **out, struct uniform_choice *choice, struc
                 const struct target *target, const struct search_options *options, struct error *err)
 {
     struct keeper keeper = { .in = in, .target = target, .context = aim_context(in) };
-    return search_uniform(out, choice, in->model, &in->facts, options, keeps, &keeper, err);
+    if (search_uniform(out, choice, in->model, &in->facts, options, keeps, &keeper, err))
+        return true;
+    if (err->kind == ERROR_INFEASIBLE && *keeper.why.message)
+        error_within(err, "%s", keeper.why.message);
+    return false;
 }
 
 static void say_tries(const struct cli *cli, const struct target *target, const struct uniform_choice *choice)

@@ -12,7 +12,7 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
 /* What a launch is about; the graph is the inputs', in which blocks are whole. */
 struct launch_context aim_context(const struct inputs *in);
 /* And what the plan file that was read predicts. */
-void aim_predicted(struct launch_context *context, const struct inputs *in);
+bool aim_predicted(struct launch_context *context, struct inputs *in, struct error *err);
 /* The plan as a launch that keeps the target's rules; a failure says what it breaks. In the inputs' arena. */
 bool aim_launch(struct launch *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 struct error *err);

@@ -70,7 +70,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         !aim_launch(&launch, &in, target, in.plan_file->plan, err))
         goto cleanup;
     struct launch_context context = aim_context(&in);
-    aim_predicted(&context, &in);
+    if (!aim_predicted(&context, &in, err))
+        goto cleanup;
     if (o->output)
         text_add(&folder, o->output);
     else

@@ -21,7 +21,7 @@ struct launch_context {
     /* For a reader of what is written; 0 and NULL where nobody has predicted. */
     int64_t step_ns;
     int stage_count;
-    const int64_t *peak_bytes; /* (stage_count) of one device by stage */
+    const int64_t *peak_bytes, *available_bytes; /* (stage_count) of one device by stage */
 };
 
 /* A launch that breaks it is refused by its name. */

@@ -165,9 +165,10 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
     price_shelf_open(&t.prices);
     pace_shelf_open(&t.paces);
     bool good = glance_at_all(&t, choice, &nearest, err);
-    for (int top = options->top; good && choice->best >= 0 && kept < 0 && top <= SOME_PLANS; top += SOME_PLANS) {
+    /* The shortest plan may break the demand, and so may several; that of the glance keeps it. */
+    for (int effort = 0; good && choice->best >= 0 && kept < 0 && effort < 3; effort++) {
         search_result_free(whole);
-        good = try_one(&t, &choice->space, false, 0, top, &whole, &kept, err);
+        good = try_one(&t, &choice->space, effort == 2, 0, effort == 1 ? SOME_PLANS : options->top, &whole, &kept, err);
     }
     if (good && kept >= 0) {
         drop_plans(whole, kept);
