@@ -82,13 +82,13 @@ bool megatron_read_layout(int **piece_blocks, int *piece_count, struct arena *ar
                           struct error *err);
 
 /* ---- launches ---- */
-/* The launch keeps all rules of the target. */
+/* The launch keeps all rules of the target. The settings say already whether gradients are narrow. */
 void megatron_of_launch(struct megatron_args *args, struct arena *arena, const struct launch *launch,
                         const struct launch_context *context);
 /* What settings say, after the checks that Megatron-LM itself would make; devices 0: unknown. */
 bool megatron_launch(struct launch_read *out, struct arena *arena, const struct megatron_args *args, const char *name,
                      struct error *err);
-extern const struct target_rule megatron_rules[];
+extern const struct target_rule megatron_rules[], megatron_bridge_rules[];
 void megatron_allow(struct space *space, const struct graph *graph);
 /* Whether modules of --recompute-modules compute exactly these operators again; they come to `out` (NULL: not). */
 bool megatron_modules(struct text *out, uint64_t operators, const struct launch_context *context);

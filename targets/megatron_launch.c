@@ -90,9 +90,9 @@ static bool read_modules(uint64_t *out, const char *words, struct error *err)
 
 /* ---- out ---- */
 
-static int64_t gradient_bytes(const struct launch *launch)
+static int64_t gradient_bytes(const struct launch *launch, const struct megatron_args *args)
 {
-    return launch->dtype == DTYPE_FP16 ? 2 : 4;
+    return launch->dtype == DTYPE_FP16 || (launch->dtype != DTYPE_FP32 && args->narrow_gradients) ? 2 : 4;
 }
 
 enum { ONE_BUCKET_BITS = 40 }; /* of everything: reduced when the backward pass has ended */
@@ -167,7 +167,7 @@ void megatron_of_launch(struct megatron_args *args, struct arena *arena, const s
         launch->shard_group > 0 && launch->shard_group < launch->data ? launch->data / launch->shard_group : 1;
     args->overlap_reduce = launch->bucket_bytes < INT64_C(1) << ONE_BUCKET_BITS;
     args->overlap_gather = args->overlap_reduce && args->sharded_optimizer;
-    args->bucket = args->overlap_reduce ? max_i64(1, launch->bucket_bytes / gradient_bytes(launch)) : 0;
+    args->bucket = args->overlap_reduce ? max_i64(1, launch->bucket_bytes / gradient_bytes(launch, args)) : 0;
     set_recomputation(args, arena, launch, context);
     args->optimizer_offload = launch->offload == OFFLOAD_OPTIMIZER;
     args->precision_aware = args->optimizer_offload;
@@ -380,8 +380,8 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     int64_t usual = max_i64(40000000, 1000000 * l->data);
     l->bucket_bytes = !a->overlap_reduce ? INT64_C(1) << ONE_BUCKET_BITS
                       : a->bucket == 1   ? 0
-                      : a->bucket > 0    ? min_i64(a->bucket, INT64_C(1) << 37) * gradient_bytes(l)
-                                         : usual * gradient_bytes(l);
+                      : a->bucket > 0    ? min_i64(a->bucket, INT64_C(1) << 37) * gradient_bytes(l, a)
+                                         : usual * gradient_bytes(l, a);
     return true;
 }
 

@@ -223,57 +223,71 @@ static bool bucket_rule(const struct launch *l, const struct launch_context *c)
            l->bucket_bytes % 4 == 0;
 }
 
+static bool bridge_positions_rule(const struct launch *l, const struct launch_context *c)
+{
+    const struct embedding_layer *f = c->model ? c->model->layers[0].fields : NULL;
+    bool learned = f && strcmp(c->model->layers[0].kind->name, "embedding") == 0 && f->learned_positions > 0;
+    return !learned || l->sequence == f->learned_positions;
+}
+
 #define TRANSFORMER "megatron/core/transformer/transformer_config.py, TransformerConfig.__post_init__"
 #define ARGUMENTS "megatron/training/arguments.py, validate_args"
 #define SCHEDULES "megatron/core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving"
-const struct target_rule megatron_rules[] = {
-    { "ranks-are-devices", "tensor x context x pipeline x data is the number of devices", ARGUMENTS, devices_rule,
-      NULL },
-    { "sp-needs-tp", "sequence parallelism needs a tensor degree above 1", ARGUMENTS, sp_rule, NULL },
-    { "experts-with-tp-need-sp", "a mixture of experts with a tensor degree above 1 needs sequence parallelism",
-      "megatron/core/transformer/moe/moe_layer.py, MoELayer.forward", experts_sp_rule, NULL },
-    { "tp-divides-heads", "the tensor degree divides the attention heads", TRANSFORMER, heads_rule, NULL },
-    { "tp-and-query-groups", "the key and value heads are a multiple or a divisor of the tensor degree", TRANSFORMER,
-      groups_rule, NULL },
-    { "ep-divides-experts", "the expert degree divides the experts, and is 1 without any", ARGUMENTS, experts_rule,
-      NULL },
-    { "ep-divides-data", "the expert degree divides the ranks that have other tokens",
-      "megatron/core/parallel_state.py, initialize_model_parallel", expert_ranks_rule, NULL },
-    { "schedules", "the schedule is 1f1b or interleaved",
-      "megatron/core/pipeline_parallel/schedules.py, get_forward_backward_func", schedule_rule, NULL },
-    { "interleaved-needs-stages",
-      "the interleaved schedule has several chunks of a stage and several stages, others one chunk", ARGUMENTS,
-      chunks_rule, NULL },
-    { "batch-divides", "the batch is a multiple of the micro-batch times the data degree",
-      "megatron/core/num_microbatches_calculator.py", batch_rule, NULL },
-    { "interleaved-groups", "under the interleaved schedule the micro-batches are a multiple of the stages", SCHEDULES,
-      group_rule, NULL },
-    { "layout", "the pieces hold all blocks of the model, in whole blocks, or as many each",
-      "megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout", pieces_rule, NULL },
-    { "cp-divides-sequence", "the sequence is a multiple of twice the context degree", ARGUMENTS, sequence_rule, NULL },
-    { "positions", "the sequence has no more tokens than the model has learned positions", ARGUMENTS, positions_rule,
-      NULL },
-    { "sp-divides-sequence", "with sequence parallelism the sequence is a multiple of tensor times context degree",
-      "megatron/core/tensor_parallel/mappings.py, _split_along_first_dim", sp_sequence_rule, NULL },
-    { "cp-kind",
-      "context ranks go by ring or gather, or by all-to-all where they and the tensor ranks divide all heads",
-      "megatron/core/transformer/transformer_config.py, cp_comm_type", context_rule, NULL },
-    { "zero", "ZeRO is 0 or 1, the distributed optimizer",
-      "megatron/core/distributed/distributed_data_parallel_config.py", zero_rule, NULL },
-    { "optimizer-instances", "groups of shards need the distributed optimizer and divide the data ranks",
-      "megatron/core/parallel_state.py, initialize_model_parallel", instances_rule, NULL },
-    { "recompute", "blocks are computed again as a whole, or modules of blocks that are kept", TRANSFORMER,
-      recompute_rule, NULL },
-    { "recompute-modules", "what is computed again of a block is what modules of --recompute-modules make", TRANSFORMER,
-      modules_rule, NULL },
-    { "offload", "nothing is kept in host memory but the optimizer's state, with ZeRO 1", ARGUMENTS, offload_rule,
-      NULL },
-    { "loss-in-one", "head and loss run in one chunk", "megatron/core/models/gpt/gpt_model.py", loss_rule, NULL },
-    { "dtype", "the dtype is not fp64", ARGUMENTS, dtype_rule, NULL },
-    { "bucket", "buckets hold whole gradients, at most 1 TiB, which is one bucket of all",
-      "megatron/core/distributed/distributed_data_parallel.py", bucket_rule, NULL },
-    { "model", "the model is one that the arguments describe", "megatron/training/arguments.py, _add_network_size_args",
+/* clang-format off */
+#define RULES \
+    { "ranks-are-devices", "tensor x context x pipeline x data is the number of devices", ARGUMENTS, devices_rule, \
+      NULL }, \
+    { "sp-needs-tp", "sequence parallelism needs a tensor degree above 1", ARGUMENTS, sp_rule, NULL }, \
+    { "experts-with-tp-need-sp", "a mixture of experts with a tensor degree above 1 needs sequence parallelism", \
+      "megatron/core/transformer/moe/moe_layer.py, MoELayer.forward", experts_sp_rule, NULL }, \
+    { "tp-divides-heads", "the tensor degree divides the attention heads", TRANSFORMER, heads_rule, NULL }, \
+    { "tp-and-query-groups", "the key and value heads are a multiple or a divisor of the tensor degree", TRANSFORMER, \
+      groups_rule, NULL }, \
+    { "ep-divides-experts", "the expert degree divides the experts, and is 1 without any", ARGUMENTS, experts_rule, \
+      NULL }, \
+    { "ep-divides-data", "the expert degree divides the ranks that have other tokens", \
+      "megatron/core/parallel_state.py, initialize_model_parallel", expert_ranks_rule, NULL }, \
+    { "schedules", "the schedule is 1f1b or interleaved", \
+      "megatron/core/pipeline_parallel/schedules.py, get_forward_backward_func", schedule_rule, NULL }, \
+    { "interleaved-needs-stages", \
+      "the interleaved schedule has several chunks of a stage and several stages, others one chunk", ARGUMENTS, \
+      chunks_rule, NULL }, \
+    { "batch-divides", "the batch is a multiple of the micro-batch times the data degree", \
+      "megatron/core/num_microbatches_calculator.py", batch_rule, NULL }, \
+    { "interleaved-groups", "under the interleaved schedule the micro-batches are a multiple of the stages", SCHEDULES, \
+      group_rule, NULL }, \
+    { "layout", "the pieces hold all blocks of the model, in whole blocks, or as many each", \
+      "megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout", pieces_rule, NULL }, \
+    { "cp-divides-sequence", "the sequence is a multiple of twice the context degree", ARGUMENTS, sequence_rule, NULL }, \
+    { "positions", "the sequence has no more tokens than the model has learned positions", ARGUMENTS, positions_rule, \
+      NULL }, \
+    { "sp-divides-sequence", "with sequence parallelism the sequence is a multiple of tensor times context degree", \
+      "megatron/core/tensor_parallel/mappings.py, _split_along_first_dim", sp_sequence_rule, NULL }, \
+    { "cp-kind", \
+      "context ranks go by ring or gather, or by all-to-all where they and the tensor ranks divide all heads", \
+      "megatron/core/transformer/transformer_config.py, cp_comm_type", context_rule, NULL }, \
+    { "zero", "ZeRO is 0 or 1, the distributed optimizer", \
+      "megatron/core/distributed/distributed_data_parallel_config.py", zero_rule, NULL }, \
+    { "optimizer-instances", "groups of shards need the distributed optimizer and divide the data ranks", \
+      "megatron/core/parallel_state.py, initialize_model_parallel", instances_rule, NULL }, \
+    { "recompute", "blocks are computed again as a whole, or modules of blocks that are kept", TRANSFORMER, \
+      recompute_rule, NULL }, \
+    { "recompute-modules", "what is computed again of a block is what modules of --recompute-modules make", TRANSFORMER, \
+      modules_rule, NULL }, \
+    { "offload", "nothing is kept in host memory but the optimizer's state, with ZeRO 1", ARGUMENTS, offload_rule, \
+      NULL }, \
+    { "loss-in-one", "head and loss run in one chunk", "megatron/core/models/gpt/gpt_model.py", loss_rule, NULL }, \
+    { "dtype", "the dtype is not fp64", ARGUMENTS, dtype_rule, NULL }, \
+    { "bucket", "buckets hold whole gradients, at most 1 TiB, which is one bucket of all", \
+      "megatron/core/distributed/distributed_data_parallel.py", bucket_rule, NULL }, \
+    { "model", "the model is one that the arguments describe", "megatron/training/arguments.py, _add_network_size_args", \
       model_rule, model_detail },
+/* clang-format on */
+
+const struct target_rule megatron_rules[] = { RULES{ 0 } };
+const struct target_rule megatron_bridge_rules[] = {
+    RULES{ "learned-positions", "learned positions are as many as the sequence has tokens",
+           "Megatron-Bridge, models/gpt_provider.py, provide", bridge_positions_rule, NULL },
     { 0 }
 };
 

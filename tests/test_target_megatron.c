@@ -38,8 +38,15 @@ static void check_model(const struct model *meant, const struct model *read, int
 static const char *const models[] = { "llama-3-8b",   "llama-3-70b", "llama-3-405b",
                                       "mixtral-8x7b", "gpt3-175b",   "deepseek-moe-16b" };
 
+static const struct {
+    const char *name, *file;
+} both[] = { { "megatron-lm", "train.sh" }, { "megatron-bridge", "recipe.py" } };
+
 START_TEST(test_round_trip)
 {
+    const struct target *target = target_find(both[_i % 2].name);
+    const char *file = both[_i % 2].file;
+    _i /= 2;
     struct model *model = model_of_zoo(models[_i]);
     struct graph *graph = graph_of(model, 1, 1024, 128);
     uint64_t state = 41 + (uint64_t)_i;
@@ -57,11 +64,11 @@ START_TEST(test_round_trip)
                                           .device_count =
                                               (int)(launch.tensor * launch.context * launch.pipeline * launch.data),
                                           .device_name = round % 2 ? "h100-sxm" : "b200" };
-        if (!target_broken_rule(megatron(), &launch, &context)) {
-            ck_assert(megatron()->write(&files, &launch, &context));
-            const struct text *script = file_of(&files, "train.sh");
-            ck_assert_msg(megatron()->read(&read, &arena, "train.sh", script->data, script->length, &err), "%s\n%s",
-                          err.message, script->data);
+        if (!target_broken_rule(target, &launch, &context)) {
+            ck_assert(target->write(&files, &launch, &context));
+            const struct text *script = file_of(&files, file);
+            ck_assert_msg(target->read(&read, &arena, file, script->data, script->length, &err), "%s\n%s", err.message,
+                          script->data);
             ck_assert_msg(launch_equal(&launch, &read.launch), "read otherwise:\n%s", script->data);
             ck_assert(read.says_data && read.says_batch && read.says_sequence && read.says_dtype);
             ck_assert_int_eq(read.unknown_count, 0);
@@ -255,6 +262,52 @@ START_TEST(test_contradictions)
 }
 END_TEST
 
+/* As Megatron-Bridge's own recipes and its command line are written. */
+START_TEST(test_recipes)
+{
+    static const char recipe[] =
+        "\"\"\"H100: cfg.model.num_layers = 5\"\"\"\n"
+        "from x import (\n    CommOverlapConfig,\n)\n\n"
+        "def llama3_70b_pretrain_64gpu_h100_bf16_config() -> ConfigContainer:\n"
+        "    cfg = llama3_70b_pretrain_config()\n    cfg.mixed_precision = _perf_precision(\"bf16\")\n"
+        "    cfg.tokenizer.vocab_size = 128256\n    cfg.model.should_pad_vocab = True\n"
+        "    cfg.model.tensor_model_parallel_size = 4\n    cfg.model.pipeline_model_parallel_size = 4\n"
+        "    cfg.model.context_parallel_size = 2\n    cfg.model.virtual_pipeline_model_parallel_size = 5  # five\n"
+        "    cfg.model.sequence_parallel = True\n    cfg.train.global_batch_size = 256\n    cfg.train.micro_batch_size "
+        "= 1\n"
+        "    cfg.comm_overlap = CommOverlapConfig(\n        tp_comm_overlap=True,\n        bucket_size=1000,\n    )\n"
+        "    cfg.model.recompute_granularity = \"selective\"\n    cfg.model.recompute_modules = [\"core_attn\", "
+        "'mlp']\n"
+        "    cfg.env_vars = {\n        **COMMON,\n        \"NCCL\": 0,\n    }\n    return cfg\n";
+    const struct target *bridge = target_find("megatron-bridge");
+    struct arena arena = { 0 };
+    struct launch_read read;
+    struct error err = { 0 };
+    ck_assert_msg(bridge->read(&read, &arena, "r.py", recipe, sizeof recipe - 1, &err), "%s", err.message);
+    ck_assert_int_eq(read.devices, 64);
+    ck_assert_int_eq(read.launch.data, 2);
+    ck_assert_int_eq(read.launch.chunks, 5);
+    ck_assert_int_eq(read.launch.batch, 256);
+    ck_assert_int_eq(read.launch.bucket_bytes, 2000);
+    ck_assert_int_eq(read.unknown_count, 1);
+    ck_assert_str_eq(read.unknown[0], "comm_overlap.tp_comm_overlap");
+    uint64_t set = 0;
+    ck_assert(operators_read(&set, "core+gate+up+act"));
+    ck_assert_uint_eq(read.launch.excepted, set);
+    static const char line[] = "torchrun x.py model.tensor_model_parallel_size=2 train.micro_batch_size=1 "
+                               "model.recompute_modules=[core_attn,mlp] model.recompute_granularity=selective";
+    ck_assert_msg(bridge->read(&read, &arena, "args", line, sizeof line - 1, &err), "%s", err.message);
+    ck_assert_int_eq(read.launch.tensor, 2);
+    ck_assert_uint_eq(read.launch.excepted, set);
+    static const char wrong[] = "cfg.model.tensor_model_parallel_size = 2\ncfg.model.sequence_parallel = maybe\n";
+    ck_assert(!bridge->read(&read, &arena, "r.py", wrong, sizeof wrong - 1, &err));
+    ck_assert_msg(strstr(err.message, "r.py:2: model.sequence_parallel: expected True or False"), "%s", err.message);
+    err = (struct error){ 0 };
+    ck_assert(!bridge->read(&read, &arena, "r.py", "print(1)\n", 9, &err));
+    arena_free(&arena);
+}
+END_TEST
+
 START_TEST(test_layouts)
 {
     static const struct {
@@ -329,11 +382,12 @@ END_TEST
 static Suite *target_megatron_suite(void)
 {
     Suite *suite = suite_create("target_megatron");
-    CHECK_ADD_LOOP(suite, test_round_trip, (int)(sizeof models / sizeof *models));
+    CHECK_ADD_LOOP(suite, test_round_trip, 2 * (int)(sizeof models / sizeof *models));
     CHECK_ADD(suite, test_command_line);
     CHECK_ADD(suite, test_script);
     CHECK_ADD(suite, test_forms);
     CHECK_ADD(suite, test_contradictions);
+    CHECK_ADD(suite, test_recipes);
     CHECK_ADD(suite, test_layouts);
     CHECK_ADD(suite, test_models_that_have_no_arguments);
     return suite;
