@@ -177,20 +177,13 @@ static int collect_items(const struct program *program, int stage, bool host, co
     return count;
 }
 
-/* What the next step reads has the bytes under which it reads it, until the list ends. True where it does read it: the
- * life of the opening's buffer goes on behind the opening. */
-static bool wraps(const struct program *program, int buffer, int opening, const struct life *lives)
-{
-    int as = program->buffers[buffer].wraps - 1;
-    return as >= 0 && lives[as].first >= 0 && lives[as].first < opening && lives[as].last >= opening;
-}
-
+/* What the next step reads has the bytes under which it reads it, until the list ends. */
 static void join_wrapped(const struct program *program, int stage, const struct lifetimes *t)
 {
     const struct stage_program *list = &program->stages[stage];
     int opening = program_opening_count(list);
     for (int b = 0; opening && b < program->buffer_count; b++) {
-        if (program->buffers[b].stage != stage || !wraps(program, b, opening, t->lives))
+        if (program->buffers[b].stage != stage || !lives_wrap(program, t->lives, b))
             continue;
         int root = root_of(t->joined, b), as = root_of(t->joined, program->buffers[b].wraps - 1);
         struct place_item *item = &t->items[t->item_of[root]], *into = &t->items[t->item_of[as]];

@@ -283,6 +283,13 @@ bool lives_find_stage(const struct program *program, int stage, const struct by_
     return find_stage(program, stage, lives, err);
 }
 
+bool lives_wrap(const struct program *program, const struct life *lives, int buffer)
+{
+    int as = program->buffers[buffer].wraps - 1;
+    int opening = program_opening_count(&program->stages[program->buffers[buffer].stage]);
+    return as >= 0 && lives[as].first >= 0 && lives[as].first < opening && lives[as].last >= opening;
+}
+
 int lives_taken_over(const struct program *program, const struct life *lives, int stage, int index, int slot)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
@@ -293,5 +300,6 @@ int lives_taken_over(const struct program *program, const struct life *lives, in
         return -1;
     const struct buffer *a = &program->buffers[from.buffer], *b = &program->buffers[into.buffer];
     bool meet = lives[from.buffer].last == index && lives[into.buffer].first == index;
-    return meet && !a->persistent && !b->persistent && a->bytes == b->bytes ? from.buffer : -1;
+    bool ends = meet && !a->persistent && !b->persistent && !lives_wrap(program, lives, from.buffer);
+    return ends && a->bytes == b->bytes ? from.buffer : -1;
 }

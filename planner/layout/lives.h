@@ -36,6 +36,8 @@ bool lives_find_stage(const struct program *program, int stage, const struct by_
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one
  * micro-batch. */
 bool lives_same_visit(const struct instr *a, const struct instr *b);
+/* Whether the next step reads the buffer, under another name: the life of the opening's buffer goes on behind it. */
+bool lives_wrap(const struct program *program, const struct life *lives, int buffer);
 /* The buffer whose bytes the one in the slot of instruction index takes over, since the one ends where the other begins
  * and the instruction may work in place; -1: none. Else a reduced gradient, or the gradient of the logits beside these,
  * would be there twice. */

@@ -270,7 +270,7 @@ bool lower_is_put_off(const struct lowering *l, int segment)
         if (!forgotten(l, segment, s->out[i].id))
             return false;
         for (int slot = l->known.reader_head[s->out[i].id]; slot >= 0; slot = l->known.reader_next[slot]) {
-            if (!lower_is_walked(l, slot / MAX_OPERANDS))
+            if (!lower_is_walked(l, slot / MAX_OPERANDS) && !lower_is_put_off(l, slot / MAX_OPERANDS))
                 return false;
             read = true;
         }

@@ -22,7 +22,7 @@ void lower_forward_again(struct lowering *l, int layer, int micro);
 void lower_find_recomputed(struct lowering *l);
 /* Room for the next round of a ring: the operand's block one step further. */
 int lower_ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind);
-/* Whether what the segment makes would be forgotten before the walk, which alone reads it: then the
- * walk begins with it. */
+/* Whether what the segment makes would be forgotten before the walk, which alone reads it, or what is put off as well:
+ * then the walk begins with it. */
 bool lower_is_put_off(const struct lowering *l, int segment);
 #endif
