@@ -107,7 +107,12 @@ struct kernel_arguments {
     /* Stretched rotation (Llama 3.1): frequencies whose wave is longer than original / low are divided by the factor,
      * those of waves shorter than original / high stay, in between linearly in original / wave. factor 0: none. */
     double rope_factor, rope_low, rope_high, rope_original;
-    double scale;           /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
+    /* attention: multiplies the scores. matmul: the product; embed: what is looked up; residual: all but the first
+     * term; 0: not at all */
+    double scale;
+    double score_cap;       /* attention: scores become cap * tanh(score / cap); soft_cap: likewise; 0: they stay */
+    bool alibi;             /* attention: scores lose alibi_slope() times the distance */
+    bool one_row;           /* add_position: every token takes the table's first row */
     bool causal;            /* attention */
     int64_t sliding_window; /* attention: keys that a query sees, itself and those right before it; 0: all */
     /* attention: where ranks share out the sequence, each holds an early and a late part of it, so that all see as many
@@ -278,6 +283,9 @@ bool graph_needs_gradient(const struct graph *graph, int value);
  * has it): half of the buckets for distances one by one, the rest in ever wider steps up to relative_distance; half of
  * all for keys behind the query where attention is not causal. */
 int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query, int64_t key);
+/* What a pair's score loses per token of distance (Press et al. 2022, section 3, as their code has it for heads that
+ * are no power of two). */
+double alibi_slope(int64_t head, int64_t heads);
 /* Of the inputs those that BWD_INPUT reads: the kernel's, as far as what runs the model keeps them. */
 uint8_t segment_input_reads_in(const struct graph *graph, const struct segment *segment);
 /* Floating-point operations of one phase (multiply and add are two). A causal core counts the lower triangle when the

@@ -66,6 +66,16 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_BIASED_ATTENTION].attends = true,
     [KERNEL_BIASED_ATTENTION].places = true,
 
+    [KERNEL_SINK_ATTENTION].has_backward_input = true,
+    [KERNEL_SINK_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
+    [KERNEL_SINK_ATTENTION].input_reads_out = OUT0 | OUT1,
+    [KERNEL_SINK_ATTENTION].has_backward_weight = true,
+    [KERNEL_SINK_ATTENTION].weight_reads_out = OUT0 | OUT1,
+    [KERNEL_SINK_ATTENTION].weight_reads_weight = WEIGHT0,
+    [KERNEL_SINK_ATTENTION].cheap = true,
+    [KERNEL_SINK_ATTENTION].attends = true,
+    [KERNEL_SINK_ATTENTION].places = true,
+
     [KERNEL_JOIN].has_backward_input = true,
 
     [KERNEL_CONV].has_backward_input = true,
@@ -106,6 +116,21 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_GEGLU].has_backward_input = true,
     [KERNEL_GEGLU].input_reads_in = IN0 | IN1,
     [KERNEL_GEGLU].overwrites_in = IN0 | IN1,
+    [KERNEL_QUICK_GELU].has_backward_input = true,
+    [KERNEL_QUICK_GELU].input_reads_in = IN0,
+    [KERNEL_QUICK_GELU].overwrites_in = IN0,
+    [KERNEL_SILU].has_backward_input = true,
+    [KERNEL_SILU].input_reads_in = IN0,
+    [KERNEL_SILU].overwrites_in = IN0,
+    /* Its slope follows from what it makes, which the loss reads too: logits are kept once. */
+    [KERNEL_SOFT_CAP].has_backward_input = true,
+    [KERNEL_SOFT_CAP].input_reads_out = OUT0,
+    [KERNEL_GEGLU_ERF].has_backward_input = true,
+    [KERNEL_GEGLU_ERF].input_reads_in = IN0 | IN1,
+    [KERNEL_GEGLU_ERF].overwrites_in = IN0 | IN1,
+    [KERNEL_SIGMOID_GATE].has_backward_input = true,
+    [KERNEL_SIGMOID_GATE].input_reads_in = IN0 | IN1,
+    [KERNEL_SIGMOID_GATE].overwrites_in = IN0 | IN1,
     [KERNEL_SWIGLU].has_backward_input = true,
     [KERNEL_SWIGLU].input_reads_in = IN0 | IN1,
     [KERNEL_SWIGLU].overwrites_in = IN0 | IN1,
@@ -281,6 +306,8 @@ static int64_t attention_flops(const struct segment *segment, enum phase phase, 
     bool kept = segment_keeps_scores(segment), whole = triangular(segment, extents);
     for (int i = 0; i < segment->axis_count; i++)
         all = product(all, segment->axes[i].tag == TAG_HEAD_DIM ? 1 : extents[i]);
+    if (segment->kernel == KERNEL_SINK_ATTENTION && phase == PHASE_BACKWARD_WEIGHT) /* looks at no key */
+        return product(all / max_i64(tag_extent(segment, extents, TAG_KEY), 1), product(2, width));
     int64_t each =
         product(key_width, kept && phase == PHASE_BACKWARD_INPUT ? 4 : as_key[phase]) + product(width, as_value[phase]);
     if (whole && !kept && tokens > 0)
@@ -308,6 +335,16 @@ int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query,
     return first + min_i64(buckets - 1, exact + (int64_t)(wide * (double)(buckets - exact)));
 }
 
+double alibi_slope(int64_t head, int64_t heads)
+{
+    int64_t power = 1;
+    while (2 * power <= heads)
+        power *= 2;
+    double place =
+        head < power ? (double)(head + 1) / (double)power : (double)(2 * (head - power) + 1) / (2 * (double)power);
+    return exp2(-8 * place);
+}
+
 /* One row is picked per token: the vocabulary is looked at, not walked through. A part of it is hit in proportion. */
 static int64_t picked_points(const struct segment *segment, const int64_t extents[MAX_AXES])
 {
@@ -319,13 +356,15 @@ static int64_t picked_points(const struct segment *segment, const int64_t extent
 static int64_t operations(const struct segment *segment, enum phase phase)
 {
     static const uint8_t counts[KERNEL_COUNT][3] = {
-        [KERNEL_MATMUL] = { 2, 2, 2 },      [KERNEL_EMBED] = { 0, 0, 1 },        [KERNEL_ADD_POSITION] = { 1, 1, 1 },
-        [KERNEL_LAYER_NORM] = { 8, 12, 5 }, [KERNEL_RMS_NORM] = { 4, 9, 3 },     [KERNEL_ROPE] = { 3, 3, 0 },
-        [KERNEL_GELU] = { 9, 20, 0 },       [KERNEL_SWIGLU] = { 5, 14, 0 },      [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
-        [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },         [KERNEL_NLL] = { 5, 4, 0 },
-        [KERNEL_GELU_ERF] = { 5, 12, 0 },   [KERNEL_RELU] = { 1, 1, 0 },         [KERNEL_GEGLU] = { 10, 22, 0 },
-        [KERNEL_CONV] = { 2, 2, 2 },        [KERNEL_GROUP_NORM] = { 8, 12, 5 },  [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
-        [KERNEL_JOIN] = { 0, 1, 0 },        [KERNEL_SQUARED_RELU] = { 2, 3, 0 },
+        [KERNEL_MATMUL] = { 2, 2, 2 },       [KERNEL_EMBED] = { 0, 0, 1 },        [KERNEL_ADD_POSITION] = { 1, 1, 1 },
+        [KERNEL_LAYER_NORM] = { 8, 12, 5 },  [KERNEL_RMS_NORM] = { 4, 9, 3 },     [KERNEL_ROPE] = { 3, 3, 0 },
+        [KERNEL_GELU] = { 9, 20, 0 },        [KERNEL_SWIGLU] = { 5, 14, 0 },      [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
+        [KERNEL_SUM_EXP] = { 3, 4, 0 },      [KERNEL_PICK] = { 1, 1, 0 },         [KERNEL_NLL] = { 5, 4, 0 },
+        [KERNEL_GELU_ERF] = { 5, 12, 0 },    [KERNEL_RELU] = { 1, 1, 0 },         [KERNEL_GEGLU] = { 10, 22, 0 },
+        [KERNEL_CONV] = { 2, 2, 2 },         [KERNEL_GROUP_NORM] = { 8, 12, 5 },  [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
+        [KERNEL_JOIN] = { 0, 1, 0 },         [KERNEL_SQUARED_RELU] = { 2, 3, 0 }, [KERNEL_QUICK_GELU] = { 4, 9, 0 },
+        [KERNEL_SILU] = { 3, 8, 0 },         [KERNEL_SOFT_CAP] = { 3, 5, 0 },     [KERNEL_GEGLU_ERF] = { 6, 14, 0 },
+        [KERNEL_SIGMOID_GATE] = { 3, 8, 0 },
     };
     const struct window *window = &segment->arguments.window;
     const int64_t looking = window->height * window->width;
@@ -375,6 +414,7 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     switch (segment->kernel) {
     case KERNEL_ATTENTION:
     case KERNEL_BIASED_ATTENTION:
+    case KERNEL_SINK_ATTENTION:
         return attention_flops(segment, phase, extents);
     case KERNEL_EMBED:
     case KERNEL_PICK:
@@ -401,8 +441,13 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_GELU_ERF:
     case KERNEL_RELU:
     case KERNEL_SQUARED_RELU:
+    case KERNEL_QUICK_GELU:
+    case KERNEL_SILU:
+    case KERNEL_SOFT_CAP:
     case KERNEL_JOIN:
     case KERNEL_GEGLU:
+    case KERNEL_GEGLU_ERF:
+    case KERNEL_SIGMOID_GATE:
     case KERNEL_SWIGLU:
     case KERNEL_LOGIT_MAX:
     case KERNEL_SUM_EXP:
@@ -505,7 +550,9 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
                          : halved(segment, extents)     ? " halved"
                                                         : "");
         if (a->sliding_window > 0)
-            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " last%lld", (long long)a->sliding_window);
+            used += snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " last%lld", (long long)a->sliding_window);
+        if (a->score_cap > 0 || a->alibi)
+            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), "%s", a->alibi ? " alibi" : " cap");
     } else if (segment->kernel == KERNEL_RESIDUAL) {
         snprintf(out + used, room, " in%d%s", segment->in_count, segment->weight_count ? " bias" : "");
     } else if (a->window.height > 0) {

@@ -158,7 +158,7 @@ static void make_tensor(struct fixture *f, struct tensor *t, struct operand *ope
                            : *text == 'j' ? 'g'
                            : part         ? 'd'
                                           : *text);
-        int cover = *text == 'p' ? axis_of(letters, f->segment.axis_count, 't') : scaled ? -1 : axis;
+        int cover = *text == 'p' && !f->segment.arguments.one_row ? axis_of(letters, f->segment.axis_count, 't') : scaled ? -1 : axis;
         t->axis[dim] = operand->axis[dim] = (int8_t)axis;
         t->size[dim] = *text == '1' ? 1 : f->size[(int)*text];
         int64_t low = cover < 0 ? 0 : draw_in(&f->random, 0, f->low[cover]);
@@ -223,6 +223,19 @@ static bool sees(enum kernel kernel)
            kernel == KERNEL_GROUP_NORM || kernel == KERNEL_CLASS_TOKEN;
 }
 
+/* What a case is named after. The scale is of products and scores, and elsewhere not usual. */
+static void vary_arguments(struct fixture *f)
+{
+    struct segment *s = &f->segment;
+    const bool scaled = !strncmp(s->name, "scaled", 6);
+    if ((s->kernel == KERNEL_EMBED || s->kernel == KERNEL_RESIDUAL) && !scaled)
+        s->arguments.scale = 0;
+    s->arguments.one_row = !strcmp(s->name, "add_type");
+    s->arguments.alibi = !strcmp(s->name, "alibi_attention");
+    if (!strcmp(s->name, "capped_attention") || s->kernel == KERNEL_SOFT_CAP)
+        s->arguments.score_cap = 1.5;
+}
+
 static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_t seed, bool large, bool whole)
 {
     char letters[MAX_AXES];
@@ -264,6 +277,7 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
         s->arguments.causal = true;
         s->arguments.sliding_window = draw_in(&f->random, 1, f->size['t'] + 1);
     }
+    vary_arguments(f);
     s->arguments.kv_heads = kernel_facts[c->kernel].attends ? f->size['m'] : 0;
     f->size['r'] = s->arguments.relative_buckets = 4 * draw_in(&f->random, 1, 8);
     s->arguments.relative_distance = s->arguments.relative_buckets + draw_in(&f->random, 0, 40);

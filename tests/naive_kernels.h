@@ -70,12 +70,14 @@ static void naive_embed(struct fixture *f) /* bthv+ */
     EACH(b, 0) EACH(t, 1)
     {
         int64_t k = (int64_t)IN(0, b, t);
-        EACH(h, 2) OUT(0, b, t, h) = k >= f->low[3] && k < f->high[3] ? WEIGHT(0, k, h) : 0;
+        EACH(h, 2) OUT(0, b, t, h) = k >= f->low[3] && k < f->high[3] ? product_scale(f) * WEIGHT(0, k, h) : 0;
     }
 }
 static void naive_add_position(struct fixture *f)
 {
-    EACH(b, 0) EACH(t, 1) EACH(h, 2) OUT(0, b, t, h) = IN(0, b, t, h) + WEIGHT(0, t, h);
+    EACH(b, 0)
+    EACH(t, 1)
+    EACH(h, 2) OUT(0, b, t, h) = IN(0, b, t, h) + WEIGHT(0, f->segment.arguments.one_row ? 0 : t, h);
 }
 static void naive_layer_norm(struct fixture *f)
 {
@@ -86,11 +88,44 @@ static void naive_layer_norm(struct fixture *f)
         EACH(h, 2) mean += IN(0, b, t, h) / n;
         EACH(h, 2) variance += pow(IN(0, b, t, h) - mean, 2) / n;
         double rstd = 1 / sqrt(variance + f->segment.arguments.epsilon);
-        EACH(h, 2) OUT(0, b, t, h) = (IN(0, b, t, h) - mean) * rstd * WEIGHT(0, h) + WEIGHT(1, h);
+        EACH(h, 2)
+        OUT(0, b, t, h) =
+            (IN(0, b, t, h) - mean) * rstd * WEIGHT(0, h) + (f->segment.weight_count > 1 ? WEIGHT(1, h) : 0);
         OUT(1, b, t) = mean;
         OUT(2, b, t) = rstd;
     }
 }
+#ifndef CLEAVE_TEST_GPU
+/* btnd, over d, with a weight for each head or one for all; layer norm where there is a mean. */
+static void naive_head_norm(struct fixture *f)
+{
+    const int rstd_out = f->segment.out_count - 1;
+    EACH(b, 0) EACH(t, 1) EACH(n, 2)
+    {
+        double mean = 0, variance = 0, width = (double)f->size['d'];
+        EACH(d, 3) mean += rstd_out == 2 ? IN(0, b, t, n, d) / width : 0;
+        EACH(d, 3) variance += pow(IN(0, b, t, n, d) - mean, 2) / width;
+        double rstd = 1 / sqrt(variance + f->segment.arguments.epsilon);
+        EACH(d, 3)
+        OUT(0, b, t, n, d) = (IN(0, b, t, n, d) - mean) * rstd *
+                             (f->tensor[ROLE_WEIGHT][0].dim_count > 1 ? WEIGHT(0, n, d) : WEIGHT(0, d));
+        if (rstd_out == 2)
+            OUT(1, b, t, n) = mean;
+        OUT(rstd_out, b, t, n) = rstd;
+    }
+}
+static void naive_whole_norm(struct fixture *f) /* btnd, over n and d */
+{
+    EACH(b, 0) EACH(t, 1)
+    {
+        double square = 0;
+        EACH(n, 2) EACH(d, 3) square += pow(IN(0, b, t, n, d), 2) / (double)(f->size['n'] * f->size['d']);
+        double rstd = 1 / sqrt(square + f->segment.arguments.epsilon);
+        EACH(n, 2) EACH(d, 3) OUT(0, b, t, n, d) = IN(0, b, t, n, d) * rstd * WEIGHT(0, n, d);
+        OUT(1, b, t) = rstd;
+    }
+}
+#endif
 static void naive_rms_norm(struct fixture *f)
 {
     EACH(b, 0) EACH(t, 1)
@@ -209,11 +244,26 @@ static int64_t naive_bucket(const struct fixture *f, int64_t relative_position)
                                       (double)(buckets - exact));
     return bucket + (large < buckets - 1 ? large : buckets - 1);
 }
+/* As in the reference code of Press et al.: for heads that are no power of two, every other slope of twice as many as
+ * the power below has. */
+static double naive_slope(int64_t head, int64_t heads)
+{
+    int64_t below = (int64_t)pow(2, floor(log2((double)heads)));
+    if (head < below)
+        return pow(pow(2, -pow(2, -(log2((double)below) - 3))), (double)(head + 1));
+    return naive_slope(2 * (head - below), 2 * below);
+}
 static double score(struct fixture *f, int64_t b, int64_t t, int64_t s, int64_t n, int64_t m)
 {
     double sum = 0;
     EACH(d, 4) sum += IN(0, b, t, n, d) * IN(1, b, s, m, d);
-    return sum * f->segment.arguments.scale + (f->segment.weight_count ? WEIGHT(0, naive_bucket(f, s - t), n) : 0);
+    const struct kernel_arguments *a = &f->segment.arguments;
+    sum *= a->scale;
+    if (f->segment.kernel == KERNEL_BIASED_ATTENTION)
+        sum += WEIGHT(0, naive_bucket(f, s - t), n);
+    if (a->alibi)
+        sum -= naive_slope(n, f->size['n']) * (double)llabs(t - s);
+    return a->score_cap > 0 ? a->score_cap * tanh(sum / a->score_cap) : sum;
 }
 static bool attends_to(const struct fixture *f, int64_t t, int64_t s)
 {
@@ -226,7 +276,7 @@ static void naive_attention(struct fixture *f) /* bts~nd, or bts~ndw */
     EACH(b, 0) EACH(t, 1) EACH(n, 3)
     {
         int64_t m = n * f->segment.arguments.kv_heads / f->size['n'];
-        double sum = 0;
+        double sum = f->segment.kernel == KERNEL_SINK_ATTENTION ? exp(WEIGHT(0, n)) : 0;
         EACH(s, 2) if (attends_to(f, t, s)) sum += exp(score(f, b, t, s, n, m));
         EACH(d, values) OUT(0, b, t, n, d) = 0;
         EACH(s, 2) if (attends_to(f, t, s))
@@ -249,7 +299,7 @@ static void naive_residual(struct fixture *f)
     {
         double sum = f->segment.weight_count ? WEIGHT(0, h) : 0;
         for (int i = 0; i < f->segment.in_count; i++)
-            sum += IN(i, b, t, h);
+            sum += (i > 0 ? product_scale(f) : 1) * IN(i, b, t, h);
         OUT(0, b, t, h) = sum;
     }
 }
@@ -272,6 +322,29 @@ static void naive_relu(struct fixture *f)
 static void naive_squared_relu(struct fixture *f)
 {
     EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = pow(fmax(IN(0, b, t, i), 0), 2);
+}
+static void naive_quick_gelu(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = IN(0, b, t, i) / (1 + exp(-1.702 * IN(0, b, t, i)));
+}
+static void naive_silu(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = IN(0, b, t, i) / (1 + exp(-IN(0, b, t, i)));
+}
+static void naive_soft_cap(struct fixture *f)
+{
+    double cap = f->segment.arguments.score_cap;
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = cap * tanh(IN(0, b, t, i) / cap);
+}
+static void naive_geglu_erf(struct fixture *f)
+{
+    EACH(b, 0)
+    EACH(t, 1)
+    EACH(i, 2) OUT(0, b, t, i) = 0.5 * IN(0, b, t, i) * (1 + erf(IN(0, b, t, i) / sqrt(2))) * IN(1, b, t, i);
+}
+static void naive_sigmoid_gate(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = IN(0, b, t, i) / (1 + exp(-IN(1, b, t, i)));
 }
 static void naive_geglu(struct fixture *f)
 {
@@ -344,6 +417,71 @@ static const struct kernel_case cases[] = {
       naive_layer_norm,
       0 },
     { "rms_norm", KERNEL_RMS_NORM, "bth+!", { "bth" }, { "h" }, { "bth", "bt" }, 1, naive_rms_norm, 0 },
+#ifndef CLEAVE_TEST_GPU
+    { "layer_norm without bias",
+      KERNEL_LAYER_NORM,
+      "bth+!",
+      { "bth" },
+      { "h" },
+      { "bth", "bt", "bt" },
+      1,
+      naive_layer_norm,
+      0 },
+    { "head_norm", KERNEL_RMS_NORM, "btnd!", { "btnd" }, { "d" }, { "btnd", "btn" }, 1, naive_head_norm, 0 },
+    { "each_head_norm",
+      KERNEL_LAYER_NORM,
+      "btnd!",
+      { "btnd" },
+      { "nd" },
+      { "btnd", "btn", "btn" },
+      1,
+      naive_head_norm,
+      0 },
+    { "whole_norm", KERNEL_RMS_NORM, "btn!d!", { "btnd" }, { "nd" }, { "btnd", "bt" }, 1, naive_whole_norm, 0 },
+    { "scaled_embed", KERNEL_EMBED, "bthv+", { "#bt" }, { "vh" }, { "bth" }, 0, naive_embed, 0 },
+    { "add_type", KERNEL_ADD_POSITION, "bth", { "bth" }, { "ph" }, { "bth" }, 1, naive_add_position, 0 },
+    { "scaled_residual",
+      KERNEL_RESIDUAL,
+      "bth",
+      { "bth", "bth", "bth", "bth" },
+      { 0 },
+      { "bth" },
+      15,
+      naive_residual,
+      4 },
+    { "capped_attention",
+      KERNEL_ATTENTION,
+      "bts~nd!",
+      { "btnd", "bsmd", "bsmd" },
+      { 0 },
+      { "btnd", "btn" },
+      7,
+      naive_attention,
+      0 },
+    { "alibi_attention",
+      KERNEL_ATTENTION,
+      "bts~nd!",
+      { "btnd", "bsmd", "bsmd" },
+      { 0 },
+      { "btnd", "btn" },
+      7,
+      naive_attention,
+      0 },
+#endif
+    { "sink_attention",
+      KERNEL_SINK_ATTENTION,
+      "bts~nd!",
+      { "btnd", "bsmd", "bsmd" },
+      { "n" },
+      { "btnd", "btn" },
+      7,
+      naive_attention,
+      0 },
+    { "quick_gelu", KERNEL_QUICK_GELU, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_quick_gelu, 0 },
+    { "silu", KERNEL_SILU, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_silu, 0 },
+    { "soft_cap", KERNEL_SOFT_CAP, "btv", { "btv" }, { 0 }, { "btv" }, 1, naive_soft_cap, 0 },
+    { "geglu_erf", KERNEL_GEGLU_ERF, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_geglu_erf, 0 },
+    { "sigmoid_gate", KERNEL_SIGMOID_GATE, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_sigmoid_gate, 0 },
     { "rope", KERNEL_ROPE, "btnd!", { "btnd" }, { 0 }, { "btnd" }, 1, naive_rope, 0 },
     { "attention",
       KERNEL_ATTENTION,

@@ -175,13 +175,13 @@ END_TEST
 
 static bool has_matrix(const struct graph *graph, const struct segment *segment)
 {
-    bool matrix = false;
+    bool matrix = false, norm = segment->kernel == KERNEL_LAYER_NORM || segment->kernel == KERNEL_RMS_NORM;
     for (int w = 0; w < segment->weight_count; w++)
         matrix |= graph->weights[segment->weight[w].id].dim_count > 1;
-    return matrix && !strstr(segment->name, "_lora_") && segment->kernel != KERNEL_BIASED_ATTENTION;
+    return matrix && !strstr(segment->name, "_lora_") && segment->kernel != KERNEL_BIASED_ATTENTION && !norm;
 }
 
-/* But for adapters and tables of biases. */
+/* But for adapters, tables of biases and gains of norms, which may have some for each head. */
 START_TEST(what_has_a_matrix_is_an_operator)
 {
     uint64_t found = 0;

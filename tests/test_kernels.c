@@ -336,6 +336,7 @@ static void wide_make(struct fixture *f, const struct kernel_case *c, uint64_t s
         s->arguments.causal = true;
         s->arguments.sliding_window = f->size['t'] / 3;
     }
+    vary_arguments(f);
     make_axes(f, c->axes, letters);
     make_ranges(f, whole);
     add_operands(f, ROLE_IN, c->in, s->in, &s->in_count, letters);
@@ -504,7 +505,8 @@ static void attention_gradients(struct fixture *f)
         {
             double p = exp(score(f, b, t, s, n, m) - OUT(1, b, t, n)), dp = 0;
             EACH(d, values) dp += AT(ROLE_GRADIENT_OUT, 0, b, t, n, d) * IN(2, b, s, m, d);
-            double ds = p * (dp - dot) * f->segment.arguments.scale;
+            double cap = f->segment.arguments.score_cap, part = cap > 0 ? score(f, b, t, s, n, m) / cap : 0;
+            double ds = p * (dp - dot) * f->segment.arguments.scale * (1 - part * part);
             EACH(d, 4)
             {
                 AT(ROLE_GRADIENT_IN, 0, b, t, n, d) += ds * IN(1, b, s, m, d);

@@ -161,17 +161,52 @@
     "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": \"rms_norm\"}]}, "                 \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 
+/* What language models have beside Llama's layers: norms of queries, keys and outputs, caps (Gemma 2 and 3); norms over
+ * all heads, sinks, gates and scaled sums (OLMo 2, GPT-OSS, Qwen3-Next, Granite); branches side by side behind one
+ * norm, slopes by distance, a head with a matrix of its own (Falcon, Command R+, BERT). */
+#define TINY_CAPPED                                                                                                    \
+    TINY_HEAD("capped", "true")                                                                                        \
+    "{\"kind\": \"embedding\", \"scale\": 3}, {\"repeat\": 2, \"layers\": ["                                           \
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"head_dim\": 6, \"rope_base\": 100, \"norm\": "         \
+    "\"rms_norm\", "                                                                                                   \
+    "\"qk_norm\": \"head\", \"sliding_window\": 5, \"score_cap\": 2, \"output_norm\": \"rms_norm\"}, "                 \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"geglu_erf\", \"norm\": \"rms_norm\", \"output_norm\": "      \
+    "\"rms_norm\"}]}, "                                                                                                \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\", \"logit_cap\": 2}, {\"kind\": \"loss\"}]}"
+#define TINY_SINKS                                                                                                     \
+    TINY_HEAD("sinks", "false")                                                                                        \
+    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"none\", \"qk_norm\": " \
+    "\"whole\", "                                                                                                      \
+    "\"output_norm\": \"rms_norm\", \"output_bias\": true, \"sinks\": true, \"output_gate\": true}, "                  \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"silu\", \"bias\": true, \"norm\": \"none\", "                \
+    "\"output_norm\": \"layer_norm\", \"residual_scale\": 0.6}, "                                                      \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\", \"residual_scale\": "      \
+    "0.3}]}, "                                                                                                         \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
+#define TINY_PARALLEL                                                                                                  \
+    TINY_HEAD("parallel", "false")                                                                                     \
+    "{\"kind\": \"embedding\", \"learned_positions\": 10, \"token_types\": 2, \"norm\": \"layer_norm\"}, "             \
+    "{\"repeat\": 2, \"layers\": [{\"kind\": \"norm\", \"name\": \"in\", \"norm\": \"layer_norm_no_bias\"}, "          \
+    "{\"kind\": \"attention\", \"name\": \"side\", \"heads\": 4, \"kv_heads\": 1, \"alibi\": true, \"qk_norm\": "      \
+    "\"each_head\", "                                                                                                  \
+    "\"qk_norm_kind\": \"layer_norm_no_bias\", \"residual\": false, \"norm\": \"none\"}, "                             \
+    "{\"kind\": \"mlp\", \"inputs\": [\"in\"], \"inner\": 64, \"activation\": \"quick_gelu\", \"residual\": false, "   \
+    "\"norm\": \"none\"}, "                                                                                            \
+    "{\"kind\": \"add\", \"inputs\": [\"entry\", \"side\", \"mlp\"]}]}, "                                              \
+    "{\"kind\": \"head\", \"norm\": \"none\", \"bias\": true, \"transform\": true}, {\"kind\": \"loss\"}]}"
+
 enum {
     TINY_BATCH = 8,
     TINY_SEQUENCE = 8,
     TINY_VOCAB = 60,
     TINY_VOCAB_MULTIPLE = 64,
-    TINY_MODELS = 13,
+    TINY_MODELS = 16,
     TINY_CHAINS = 4,
     TINY_MIXTURE = 7,
     TINY_HALF_FROZEN = 8,
     TINY_ADAPTED = 9,
-    TINY_SEEING = 10 /* from here on processors alone run them: two read images, one has latent attention and windows */
+    TINY_SEEING = 10 /* from here on processors alone run them: images, latent attention, windows, caps and more */
 };
 static const char *const tiny_models[TINY_MODELS] = {
     TINY_GPT("tied-gpt", "true"),
@@ -187,6 +222,9 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_VIT,
     TINY_RESNET,
     TINY_LATENT,
+    TINY_CAPPED,
+    TINY_SINKS,
+    TINY_PARALLEL,
 };
 
 static inline struct model *tiny_model(const char *json)

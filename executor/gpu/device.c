@@ -35,8 +35,9 @@ bool gpu_device_check(const struct program *program, struct error *err)
         if (!kernel_find(segment->kernel, PHASE_FORWARD))
             return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
                              layer);
-        if (segment->arguments.sliding_window > 0)
-            return fail_kind(err, ERROR_INPUT, "layer %s: GPUs have no sliding windows yet: use --backend cpu", layer);
+        const char *lacking = gpu_lacks(segment);
+        if (lacking)
+            return fail_kind(err, ERROR_INPUT, "layer %s: GPUs have no %s yet: use --backend cpu", layer, lacking);
         if (!gpu_computes(segment->kernel, PHASE_FORWARD))
             return fail_kind(err, ERROR_INPUT, "layer %s: GPUs have no kernel %s yet: use --backend cpu", layer,
                              kernel_facts[segment->kernel].name);

@@ -458,8 +458,29 @@ bool gpu_computes(enum kernel kernel, enum phase phase)
 {
     bool of_images = kernel == KERNEL_CONV || kernel == KERNEL_GROUP_NORM || kernel == KERNEL_MAX_POOL ||
                      kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN,
-         other = kernel == KERNEL_SQUARED_RELU || kernel == KERNEL_JOIN;
+         other = kernel == KERNEL_SQUARED_RELU || kernel == KERNEL_JOIN || kernel == KERNEL_SINK_ATTENTION ||
+                 kernel == KERNEL_QUICK_GELU || kernel == KERNEL_SILU || kernel == KERNEL_SOFT_CAP ||
+                 kernel == KERNEL_GEGLU_ERF || kernel == KERNEL_SIGMOID_GATE;
     return !of_images && !other && kernel_find(kernel, phase) != NULL;
+}
+
+const char *gpu_lacks(const struct segment *segment)
+{
+    const struct kernel_arguments *a = &segment->arguments;
+    const bool norm = segment->kernel == KERNEL_LAYER_NORM || segment->kernel == KERNEL_RMS_NORM;
+    if (a->sliding_window > 0)
+        return "sliding windows";
+    if (kernel_facts[segment->kernel].attends && (a->score_cap > 0 || a->alibi))
+        return a->alibi ? "scores that lose by distance" : "capped scores";
+    if (segment->kernel == KERNEL_EMBED && a->scale > 0)
+        return "scaled embeddings";
+    if (segment->kernel == KERNEL_ADD_POSITION && a->one_row)
+        return "token types";
+    if (segment->kernel == KERNEL_RESIDUAL && a->scale > 0)
+        return "scaled residual sums";
+    if (norm && segment->in[0].axis[3] >= 0)
+        return "norms of queries and keys";
+    return segment->kernel == KERNEL_LAYER_NORM && segment->weight_count < 2 ? "layer norms without a bias" : NULL;
 }
 
 bool gpu_issue(const struct gpu_call *g, struct error *err)
@@ -507,6 +528,12 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
         return gpu_issue_dispatch(g, phase, err);
     case KERNEL_COMBINE:
         return gpu_issue_combine(g, phase, err);
+    case KERNEL_SINK_ATTENTION:
+    case KERNEL_QUICK_GELU:
+    case KERNEL_SILU:
+    case KERNEL_SOFT_CAP:
+    case KERNEL_GEGLU_ERF:
+    case KERNEL_SIGMOID_GATE:
     case KERNEL_SQUARED_RELU:
     case KERNEL_JOIN:
     case KERNEL_CONV:

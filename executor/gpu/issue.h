@@ -25,6 +25,8 @@ int64_t gpu_overflow_counts(const struct gpu *gpu);
 bool gpu_issue(const struct gpu_call *call, struct error *err);
 /* Tells whether the phase of the kernel has math: as kernel_find(). */
 bool gpu_computes(enum kernel kernel, enum phase phase);
+/* Names what of a segment, whose kernel it has, it does not compute; NULL: nothing. */
+const char *gpu_lacks(const struct segment *segment);
 
 /* Numbers that depend on the segment alone: rotary angles (cosine and sine by position and pair), buckets of relative
  * positions. 0 bytes: it needs none. The same for equal arguments and sizes. */

@@ -4,10 +4,10 @@
  * log-sum-exp.
  *
  * q (b,t,n,d), o (b,t,n,w), log-sum-exp lse (b,t,n), k (b,s,kv,d), v (b,s,kv,w): query head i reads key head i *
- * kv_heads / heads; biases (r,n). A tile is up to ATTENTION_TILE_ROWS rows of t of one (b,n): its scores, their
- * gradients ds and probabilities p are (rows,keys), its share of o is (rows,w). */
+ * kv_heads / heads; biases (r,n); sinks (n). A tile is up to ATTENTION_TILE_ROWS rows of t of one (b,n): its scores,
+ * their gradients ds and probabilities p are (rows,keys), its share of o is (rows,w). */
 #include "base/num.h"
-#include "executor/kernels/exponential.h"
+#include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"
 #include <string.h>
 
@@ -115,6 +115,33 @@ static void add_biases(const struct core *core, const struct tile *tile, real *s
         const int32_t *bucket = buckets_of(core, tile->t + row);
         for (int64_t i = 0; i < tile->keys; i++)
             scores[row * tile->keys + i] += bias[bucket[i] * table->count[1]];
+    }
+}
+
+static void lower_by_distance(const struct core *core, const struct tile *tile, real *scores)
+{
+    const struct segment *segment = core->call->segment;
+    const real slope = (real)alibi_slope(tile->n, segment->axes[core->axis[AXIS_N]].size);
+    for (int64_t row = 0; row < tile->rows; row++) {
+        const int64_t distance = tile->t + row + core->ahead - tile->s; /* to the first key */
+#pragma omp simd
+        for (int64_t i = 0; i < tile->keys; i++)
+            scores[row * tile->keys + i] -= slope * (real)(distance > i ? distance - i : i - distance);
+    }
+}
+
+/* What is done to scores before they are masked. */
+static void change_scores(const struct core *core, const struct tile *tile, real *scores)
+{
+    const struct kernel_arguments *arguments = &core->call->segment->arguments;
+    const real cap = (real)arguments->score_cap;
+    add_biases(core, tile, scores);
+    if (arguments->alibi)
+        lower_by_distance(core, tile, scores);
+    if (cap > 0) {
+#pragma omp simd
+        for (int64_t i = 0; i < tile->rows * tile->keys; i++)
+            scores[i] = soft_cap(scores[i], cap);
     }
 }
 
@@ -266,6 +293,24 @@ static void fold_row(real *o, real *lse, const real *part, int64_t width, real s
     *lse = together;
 }
 
+static bool has_sinks(const struct core *core)
+{
+    return core->call->segment->kernel == KERNEL_SINK_ATTENTION;
+}
+
+static real *sink_of(const struct view *sinks, int64_t n)
+{
+    return (real *)sinks->data + n - sinks->low[0];
+}
+
+/* As if a key of the sink's score and a value of zeros had been seen before all others. */
+static void begin_with_sink(const struct core *core, const struct tile *tile, int64_t row)
+{
+    const struct view *out = core->call->operand[ROLE_OUT];
+    memset(place(&out[0], tile->b, tile->t + row, tile->n), 0, (size_t)core->value_width * sizeof(real));
+    *place(&out[1], tile->b, tile->t + row, tile->n) = *sink_of(&core->call->operand[ROLE_WEIGHT][0], tile->n);
+}
+
 static void forward_tile(const struct core *core, const struct tile *tile)
 {
     const struct kernel_call *call = core->call;
@@ -273,13 +318,19 @@ static void forward_tile(const struct core *core, const struct tile *tile)
     real *scores = call->scratch, *part = scores + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
     real max[ATTENTION_TILE_ROWS], sum[ATTENTION_TILE_ROWS];
     line_products(tile, &call->operand[ROLE_IN][0], &call->operand[ROLE_IN][1], core->width, core->scale, scores);
-    add_biases(core, tile, scores);
+    change_scores(core, tile, scores);
     for (int64_t row = 0; row < tile->rows; row++)
         sum[row] = soften(scores + row * tile->keys, sight_of(core, tile, row), tile->keys, &max[row]);
     weighted_lines(tile, scores, &call->operand[ROLE_IN][2], core->value_width, 1, part, core->value_width, false);
+    bool begin = begins(call, ROLE_OUT, 0);
+    if (begin && has_sinks(core)) {
+        for (int64_t row = 0; row < tile->rows; row++)
+            begin_with_sink(core, tile, row);
+        begin = false;
+    }
     for (int64_t row = 0; row < tile->rows; row++)
         fold_row(place(out, tile->b, tile->t + row, tile->n), place(lse, tile->b, tile->t + row, tile->n),
-                 part + row * core->value_width, core->value_width, sum[row], max[row], begins(call, ROLE_OUT, 0));
+                 part + row * core->value_width, core->value_width, sum[row], max[row], begin);
 }
 
 void ISA(attention_forward)(const struct kernel_call *call)
@@ -307,21 +358,41 @@ static void backward_row(real *restrict p, real *restrict ds, struct sight sight
     memset(ds + stop, 0, (size_t)(count - stop) * sizeof *ds);
 }
 
+/* The same of capped scores, whose slope is 1 - (score / cap)^2. */
+static void backward_capped_row(real *restrict p, real *restrict ds, struct sight sight, int64_t count, real lse,
+                                real dot, real cap)
+{
+    int64_t stop = hide(p, sight, count);
+#pragma omp simd
+    for (int64_t i = 0; i < stop; i++) {
+        real part = p[i] / cap;
+        part = part < -1 ? -1 : part; /* what is hidden, too */
+        p[i] = real_exp(p[i] - lse);
+        ds[i] = p[i] * (ds[i] - dot) * (1 - part * part);
+    }
+    memset(ds + stop, 0, (size_t)(count - stop) * sizeof *ds);
+}
+
 /* p and the gradients of the scores, both (rows, keys). */
 static void score_gradients(const struct core *core, const struct tile *tile, real *p, real *ds)
 {
     const struct kernel_call *call = core->call;
     const struct view *in = call->operand[ROLE_IN], *out = call->operand[ROLE_OUT];
     const struct view *out_gradient = &call->operand[ROLE_GRADIENT_OUT][0];
+    const real cap = (real)call->segment->arguments.score_cap;
     line_products(tile, &in[0], &in[1], core->width, core->scale, p);
-    add_biases(core, tile, p);
+    change_scores(core, tile, p);
     line_products(tile, out_gradient, &in[2], core->value_width, 1, ds);
     for (int64_t row = 0; row < tile->rows; row++) {
         int64_t t = tile->t + row;
         real dot = dot_product(place(out_gradient, tile->b, t, tile->n), place(&out[0], tile->b, t, tile->n),
                                core->value_width);
-        backward_row(p + row * tile->keys, ds + row * tile->keys, sight_of(core, tile, row), tile->keys,
-                     *place(&out[1], tile->b, t, tile->n), dot);
+        const real lse = *place(&out[1], tile->b, t, tile->n);
+        const struct sight sight = sight_of(core, tile, row);
+        if (cap > 0)
+            backward_capped_row(p + row * tile->keys, ds + row * tile->keys, sight, tile->keys, lse, dot, cap);
+        else
+            backward_row(p + row * tile->keys, ds + row * tile->keys, sight, tile->keys, lse, dot);
     }
 }
 
@@ -408,4 +479,32 @@ void ISA(biased_attention_backward_weight)(const struct kernel_call *call)
     if (begins(call, ROLE_GRADIENT_WEIGHT, 0))
         clear_biases(&core);
     each_tile(&core, bias_tile);
+}
+
+/* The sink's probability is exp(sink - lse), and its value 0: the gradient of its score is -p o.do. */
+static void sink_tile(const struct core *core, const struct tile *tile)
+{
+    const struct kernel_call *call = core->call;
+    const struct view *out = call->operand[ROLE_OUT], *out_gradient = &call->operand[ROLE_GRADIENT_OUT][0];
+    const real sink = *sink_of(&call->operand[ROLE_WEIGHT][0], tile->n);
+    real sum = 0;
+    for (int64_t row = 0; row < tile->rows; row++) {
+        int64_t t = tile->t + row;
+        sum += real_exp(sink - *place(&out[1], tile->b, t, tile->n)) *
+               dot_product(place(out_gradient, tile->b, t, tile->n), place(&out[0], tile->b, t, tile->n),
+                           core->value_width);
+    }
+    *sink_of(&call->operand[ROLE_GRADIENT_WEIGHT][0], tile->n) -= sum;
+}
+
+/* Of several ranges of keys the first has the sink. */
+void ISA(sink_attention_backward_weight)(const struct kernel_call *call)
+{
+    struct core core = core_of(call);
+    if (!call->operand[ROLE_GRADIENT_WEIGHT][0].data)
+        return;
+    if (begins(call, ROLE_GRADIENT_WEIGHT, 0))
+        clear_operand(call, ROLE_GRADIENT_WEIGHT, 0);
+    if (core.s_low == 0)
+        each_tile(&core, sink_tile);
 }

@@ -72,6 +72,31 @@ ELEMENT real silu_slope(real x)
     return s * (1 + x * (1 - s));
 }
 
+/* The logistic function of x, and its gate where the factor is 1.702 (Hendrycks & Gimpel 2016, section 2). */
+ELEMENT real sigmoid(real x)
+{
+    return real_divide(1, 1 + real_exp(-x));
+}
+
+#define QUICK_GELU_FACTOR ((real)1.702)
+
+ELEMENT real quick_gelu(real x)
+{
+    return x * sigmoid(QUICK_GELU_FACTOR * x);
+}
+
+ELEMENT real quick_gelu_slope(real x)
+{
+    real s = sigmoid(QUICK_GELU_FACTOR * x);
+    return s * (1 + QUICK_GELU_FACTOR * x * (1 - s));
+}
+
+/* cap * tanh(x / cap). */
+ELEMENT real soft_cap(real x, real cap)
+{
+    return cap - 2 * cap * real_divide(1, 1 + real_exp(2 * x / cap));
+}
+
 /* What the elements of one weight share in a step of AdamW. */
 struct adamw_rates {
     real beta1, beta2, rest1, rest2;

@@ -1,7 +1,7 @@
 /* Tables whose rows are looked up: by token, and by position.
  *
- * y (b,t,h) = table (v,h) at tokens (b,t), int32; a call has some rows of v, and other tokens give 0.
- * y (b,t,h) = x (b,t,h) + table (positions,h) at t. */
+ * y (b,t,h) = scale table (v,h) at tokens (b,t), int32; a call has some rows of v, and other tokens give 0.
+ * y (b,t,h) = x (b,t,h) + table (positions,h) at t, or everywhere at 0. */
 #include "executor/kernels/primitives.h"
 #include <string.h>
 
@@ -10,6 +10,7 @@ struct table {
     struct spot spot;
     int64_t low, high, row_bytes; /* rows that this call may use */
     bool begin;
+    real scale;
 };
 
 static struct table table_of(const struct kernel_call *call, enum role role, bool begin)
@@ -18,6 +19,8 @@ static struct table table_of(const struct kernel_call *call, enum role role, boo
     struct table table = {
         .spot = spot_of(call, role, 0), .low = call->low[axis], .high = call->high[axis], .begin = begin
     };
+    const double scale = call->segment->arguments.scale;
+    table.scale = scale > 0 ? (real)scale : 1;
     table.row_bytes = table.spot.stride[axis] * table.spot.element_bytes;
     return table;
 }
@@ -36,12 +39,13 @@ static void embed_row(const struct row *row, const void *context)
     const real *restrict from = table_row(table, *(const int32_t *)row->data[1]);
     size_t bytes = (size_t)row->count * sizeof *y;
     if (table->begin && from) {
-        memcpy(y, from, bytes);
+        for (int64_t i = 0; i < row->count; i++)
+            y[i] = table->scale * from[i];
     } else if (table->begin) {
         memset(y, 0, bytes);
     } else if (from) {
         for (int64_t i = 0; i < row->count; i++)
-            y[i] += from[i];
+            y[i] += table->scale * from[i];
     }
 }
 
@@ -54,10 +58,11 @@ void ISA(embed_forward)(const struct kernel_call *call)
 
 static void embed_gradient_row(const struct row *row, const void *context)
 {
-    real *restrict to = table_row(context, *(const int32_t *)row->data[1]);
+    const struct table *table = context;
+    real *restrict to = table_row(table, *(const int32_t *)row->data[1]);
     const real *restrict dy = row->data[0];
     for (int64_t i = 0; to && i < row->count; i++)
-        to[i] += dy[i];
+        to[i] += table->scale * dy[i];
 }
 
 void ISA(embed_backward_weight)(const struct kernel_call *call)
@@ -79,7 +84,7 @@ static struct spot table_spot(const struct kernel_call *call, enum role role)
     const struct view *view = &call->operand[role][0];
     struct spot spot = spot_of(call, role, 0);
     int sequence = call->segment->in[0].axis[1];
-    if (!spot.data)
+    if (!spot.data || call->segment->arguments.one_row)
         return spot;
     spot.stride[sequence] = view->count[1];
     spot.data += (call->low[sequence] + call->shift[sequence] - view->low[0]) * view->count[1] * spot.element_bytes;

@@ -1,6 +1,7 @@
-/* Layer norm and RMS norm over the whole last axis; statistics are outputs, so backward never recomputes them.
+/* Layer norm and RMS norm over the whole last axes; statistics are outputs, so backward never recomputes them.
  *
- * x, y (b,t,h); gain, bias (h); mean, rstd (b,t). RMS norm has neither mean nor bias. */
+ * x, y (b,t,h); gain, bias (h); mean, rstd (b,t). RMS norm has neither mean nor bias. Or x, y (b,t,n,d); gain (d) or
+ * (n,d); rstd (b,t,n), or (b,t) where a row is all of (n,d). */
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
 
@@ -25,7 +26,8 @@ static real square_sum_of(const real *x, real shift, int64_t count)
 static void rows_of(const struct kernel_call *call, const struct spot *spots, int spot_count, row_function *row,
                     const void *context)
 {
-    walk(call, &call->segment->in[0], call->operand[ROLE_IN][0].dim_count, false, spots, spot_count, row, context);
+    /* Axes are joined as far as the gain follows them and the statistics do not: these are the row. */
+    walk(call, &call->segment->in[0], call->operand[ROLE_IN][0].dim_count, true, spots, spot_count, row, context);
 }
 
 static void layer_norm_row(const struct row *row, const void *context)
@@ -37,17 +39,24 @@ static void layer_norm_row(const struct row *row, const void *context)
     int64_t n = row->count;
     real mean = sum_of(x, n) / (real)n;
     real rstd = 1 / real_sqrt(square_sum_of(x, mean, n) / (real)n + (real)*epsilon);
+    if (bias) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - mean) * rstd * gain[i];
+    }
     *mean_out = mean;
     *rstd_out = rstd;
 }
 
 void ISA(layer_norm_forward)(const struct kernel_call *call)
 {
-    struct spot spots[] = { spot_of(call, ROLE_OUT, 0),    spot_of(call, ROLE_IN, 0),  spot_of(call, ROLE_WEIGHT, 0),
-                            spot_of(call, ROLE_WEIGHT, 1), spot_of(call, ROLE_OUT, 1), spot_of(call, ROLE_OUT, 2) };
+    const struct spot bias = call->segment->weight_count > 1 ? spot_of(call, ROLE_WEIGHT, 1) : (struct spot){ 0 };
+    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_IN, 0), spot_of(call, ROLE_WEIGHT, 0), bias,
+                            spot_of(call, ROLE_OUT, 1), spot_of(call, ROLE_OUT, 2) };
     rows_of(call, spots, 6, layer_norm_row, &call->segment->arguments.epsilon);
 }
 
@@ -158,7 +167,7 @@ static void norm_backward_weight(const struct kernel_call *call, int weights, st
 
 void ISA(layer_norm_backward_weight)(const struct kernel_call *call)
 {
-    norm_backward_weight(call, 2, spot_of(call, ROLE_OUT, 1), spot_of(call, ROLE_OUT, 2));
+    norm_backward_weight(call, call->segment->weight_count, spot_of(call, ROLE_OUT, 1), spot_of(call, ROLE_OUT, 2));
 }
 
 void ISA(rms_norm_backward_weight)(const struct kernel_call *call)

@@ -6,10 +6,13 @@
 
 extern const struct layer_kind attention_kind;
 
+static const char *const qk_norm_names[] = { "none", "head", "each_head", "whole", NULL };
+
 static const struct attention_layer attention_defaults = { .lora.alpha = LORA_ALPHA,
                                                            .causal = true,
                                                            .residual = true,
                                                            .norm_epsilon = 1e-5,
+                                                           .qk_norm_kind = NORM_RMS,
                                                            .relative_buckets = 32,
                                                            .relative_distance = 128 };
 
@@ -85,6 +88,39 @@ static const struct json_field attention_fields[] = {
       .min = 2,
       .max = 1 << 27,
       .doc = "Tokens from which on all distances share the last row; 128 if absent." },
+    { .key = "qk_norm",
+      .type = FIELD_ENUM,
+      AT(qk_norm),
+      .names = qk_norm_names,
+      .doc = "Norm of queries and of keys before they turn: head: over the elements of each head, with one weight of "
+             "head_dim for all (Qwen 3, Gemma 3); each_head: with a weight for each head (Command R+); whole: over the "
+             "elements of all heads together (OLMo 2); none if absent." },
+    { .key = "qk_norm_kind",
+      .type = FIELD_ENUM,
+      AT(qk_norm_kind),
+      .names = norm_names,
+      .doc = "Which norm that is; rms_norm if absent." },
+    { .key = "score_cap",
+      .type = FIELD_DOUBLE,
+      AT(score_cap),
+      .min = 0,
+      .max = 1e6,
+      .doc = "Scores become cap * tanh(score / cap) before they are masked (Gemma 2); 0 or absent: they stay." },
+    { .key = "sinks",
+      .type = FIELD_BOOL,
+      AT(sinks),
+      .doc = "A learned score of each head takes part in its softmax and has no value (Xiao et al. 2023; GPT-OSS); "
+             "false if absent." },
+    { .key = "alibi",
+      .type = FIELD_BOOL,
+      AT(alibi),
+      .doc = "Scores lose in proportion to the distance, each head by a slope of its own (Press et al. 2022); false if "
+             "absent." },
+    { .key = "output_gate",
+      .type = FIELD_BOOL,
+      AT(output_gate),
+      .doc = "What each head found is multiplied by the sigmoid of a gate, which is made of the token as the query is "
+             "(Qwen3-Next); false if absent." },
     NORM_EPSILON_FIELD(attention_layer),
     LORA_FIELDS(attention_layer, attention_matrix_names),
 };
@@ -119,8 +155,6 @@ static bool check_relative(const struct model *model, const struct attention_lay
 {
     if (!f->relative_table)
         return true;
-    if (f->stored_scores)
-        return json_fail(json_at_key(at, "stored_scores"), err, "expected no relative_table beside it");
     if (!model_good_name(f->relative_table))
         return json_fail(json_at_key(at, "relative_table"), err,
                          "expected 1 to 64 letters, digits, '-' and '_', found \"%.64s\"", f->relative_table);
@@ -146,6 +180,24 @@ static bool check_relative(const struct model *model, const struct attention_lay
     return true;
 }
 
+/* Scores are changed in one way only: the kernel of each knows of no other. */
+static bool check_scores(const struct attention_layer *f, const struct json *at, struct error *err)
+{
+    const bool changed[] = { f->relative_table != NULL, f->alibi, f->sinks, f->score_cap > 0 };
+    static const char *const names[] = { "relative_table", "alibi", "sinks", "score_cap" };
+    int first = -1;
+    for (int i = 0; i < 4; i++) {
+        if (changed[i] && first >= 0)
+            return json_fail(json_at_key(at, names[i]), err, "expected no %s beside it", names[first]);
+        if (changed[i] && f->stored_scores)
+            return json_fail(json_at_key(at, "stored_scores"), err, "expected no %s beside it", names[i]);
+        first = changed[i] ? i : first;
+    }
+    if (f->qk_norm != QK_NORM_NONE && f->qk_norm_kind == NORM_NONE)
+        return json_fail(json_at_key(at, "qk_norm_kind"), err, "expected a norm beside a qk_norm");
+    return true;
+}
+
 bool attention_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
     const struct attention_layer *f = fields;
@@ -167,7 +219,8 @@ bool attention_check(const struct model *model, const void *fields, const struct
                          (long long)f->head_dim, (long long)f->rope_dim);
     if (f->sliding_window && (!f->causal || f->relative_table))
         return json_fail(json_at_key(at, "sliding_window"), err, "expected causal attention without relative_table");
-    return check_stretch(f, at, err) && check_relative(model, f, at, err);
+    return check_stretch(f, at, err) && check_relative(model, f, at, err) && check_scores(f, at, err) &&
+           check_output(f->output_norm, f->residual_scale, f->post_norm, f->residual, at, err);
 }
 
 static bool attention_build(struct graph_builder *builder, const struct model *model, const void *fields,

@@ -7,7 +7,7 @@
 #include "models/kinds/norm.h"
 
 /* Bits of an attention layer's lora.targets, and their names. */
-enum attention_matrix { MATRIX_Q, MATRIX_K, MATRIX_V, MATRIX_O };
+enum attention_matrix { MATRIX_Q, MATRIX_K, MATRIX_V, MATRIX_O, MATRIX_Q_GATE /* without a bit */ };
 extern const char *const attention_matrix_names[];
 
 /* clang-format off */
@@ -27,6 +27,8 @@ extern const char *const attention_matrix_names[];
 
 #define ATTENTION_COMMON_FIELDS \
     RESIDUAL_FIELD(attention_layer), \
+    OUTPUT_NORM_FIELD(attention_layer), \
+    RESIDUAL_SCALE_FIELD(attention_layer), \
     {.key = "score_scale", .type = FIELD_DOUBLE, .offset = offsetof(struct attention_layer, score_scale), .min = 0, .max = 1e6, \
      .doc = "What scores are multiplied by; 1 / sqrt(head_dim) if absent or 0."}, \
     {.key = "stored_scores", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, stored_scores), \

@@ -28,6 +28,19 @@ static const struct json_field embedding_fields[] = {
       .min = 0,
       .max = 1 << 27,
       .doc = "Rows of a learned position table that is added (longest sequence in tokens); 0 or absent: none." },
+    { .key = "token_types",
+      .type = FIELD_INT,
+      .offset = offsetof(struct embedding_layer, token_types),
+      .min = 0,
+      .max = 1 << 20,
+      .doc = "Rows of a table of kinds of tokens that is added, as BERT has it; all tokens are of the first kind. 0 or "
+             "absent: none." },
+    { .key = "scale",
+      .type = FIELD_DOUBLE,
+      .offset = offsetof(struct embedding_layer, scale),
+      .min = 0,
+      .max = 1e6,
+      .doc = "What rows of the token table are multiplied by (the root of hidden in Gemma); 1 if absent or 0." },
     { .key = "norm",
       .type = FIELD_ENUM,
       .offset = offsetof(struct embedding_layer, norm),
@@ -66,6 +79,20 @@ static int stream_value(struct graph_builder *builder, int stream)
     return graph->source_value;
 }
 
+/* A table's rows are added by a segment of its own: inside embed a split of the vocabulary would add them once per
+ * part. */
+static int add_rows(struct graph_builder *builder, const char *table, const char *sum, const char *name, int64_t rows,
+                    bool one_row, int x)
+{
+    builder_size(builder, 'p', rows);
+    int weight = builder_weight(builder, table, "ph", INIT_NORMAL, builder->init_std);
+    int y = builder_value(builder, sum, "bth", ELEMENT_ACTIVATION, true);
+    builder_segment(builder, KERNEL_ADD_POSITION, name, "bth", OPERANDS({ x, "bth" }), OPERANDS({ weight, ".h" }),
+                    OPERANDS({ y, "bth" }))
+        ->arguments.one_row = one_row;
+    return y;
+}
+
 static bool embedding_build(struct graph_builder *builder, const struct model *model, const void *fields,
                             struct error *err)
 {
@@ -82,16 +109,12 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
     if (!f->shared_table)
         builder->table = builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
     builder_segment(builder, KERNEL_EMBED, "embed", "bthv+", OPERANDS({ stream_value(builder, f->stream), "bt" }),
-                    OPERANDS({ builder->table, "vh" }), OPERANDS({ x, "bth" }));
-    if (f->learned_positions) {
-        /* A segment of its own: inside embed a split of the vocabulary would add it once per part. */
-        builder_size(builder, 'p', f->learned_positions);
-        int positions = builder_weight(builder, "positions", "ph", INIT_NORMAL, builder->init_std);
-        int sum = builder_value(builder, "position_sum", "bth", ELEMENT_ACTIVATION, true);
-        builder_segment(builder, KERNEL_ADD_POSITION, "add_position", "bth", OPERANDS({ x, "bth" }),
-                        OPERANDS({ positions, ".h" }), OPERANDS({ sum, "bth" }));
-        x = sum;
-    }
+                    OPERANDS({ builder->table, "vh" }), OPERANDS({ x, "bth" }))
+        ->arguments.scale = f->scale;
+    if (f->learned_positions)
+        x = add_rows(builder, "positions", "position_sum", "add_position", f->learned_positions, false, x);
+    if (f->token_types)
+        x = add_rows(builder, "token_types", "type_sum", "add_type", f->token_types, true, x);
     builder->output = build_norm(builder, x, f->norm, f->norm_epsilon);
     return true;
 }

@@ -1,18 +1,26 @@
 #include "models/kinds/feed_forward.h"
 #include <stdio.h>
 
-const char *const activation_names[] = { "gelu", "swiglu", "gelu_erf", "relu", "geglu", "squared_relu", NULL };
+const char *const activation_names[] = { "gelu",         "swiglu",     "gelu_erf", "relu",      "geglu",
+                                         "squared_relu", "quick_gelu", "silu",     "geglu_erf", NULL };
 const char activation_doc[] = "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, "
-                              "silu(gate) * up; geglu: gelu(gate) * up; squared_relu.";
+                              "silu(gate) * up; geglu: gelu(gate) * up, geglu_erf: with its exact form; "
+                              "squared_relu; quick_gelu: x / (1 + exp(-1.702 x)); silu: x / (1 + exp(-x)).";
 /* The kernel of each enum activation. */
-static const enum kernel activation_kernels[] = { KERNEL_GELU, KERNEL_SWIGLU, KERNEL_GELU_ERF,
-                                                  KERNEL_RELU, KERNEL_GEGLU,  KERNEL_SQUARED_RELU };
+static const enum kernel activation_kernels[] = { KERNEL_GELU,       KERNEL_SWIGLU, KERNEL_GELU_ERF,
+                                                  KERNEL_RELU,       KERNEL_GEGLU,  KERNEL_SQUARED_RELU,
+                                                  KERNEL_QUICK_GELU, KERNEL_SILU,   KERNEL_GEGLU_ERF };
+
+enum kernel activation_kernel(int activation)
+{
+    return activation_kernels[activation];
+}
 
 const char *const feed_forward_matrix_names[] = { "gate_proj", "up_proj", "down_proj", NULL };
 
 bool activation_is_gated(int activation)
 {
-    return activation == ACTIVATION_SWIGLU || activation == ACTIVATION_GEGLU;
+    return activation == ACTIVATION_SWIGLU || activation == ACTIVATION_GEGLU || activation == ACTIVATION_GEGLU_ERF;
 }
 
 enum { TEXT = 16 };

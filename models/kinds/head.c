@@ -1,9 +1,12 @@
-#include "models/builder.h"
+#include "models/kinds/feed_forward.h"
 #include "models/kinds/layers.h"
 #include "models/kinds/norm.h"
 #include "models/model.h"
 
-static const struct head_layer head_defaults = { .norm_epsilon = 1e-5 };
+static const struct head_layer head_defaults = { .norm_epsilon = 1e-5,
+                                                 .transform_bias = true,
+                                                 .transform_activation = ACTIVATION_GELU_ERF,
+                                                 .transform_norm = NORM_LAYER };
 
 static const struct json_field head_fields[] = {
     LAYER_HEAD_FIELDS,
@@ -24,13 +27,73 @@ static const struct json_field head_fields[] = {
       .min = 0,
       .max = 1e6,
       .doc = "What logits are multiplied by; 1 if absent or 0." },
+    { .key = "logit_cap",
+      .type = FIELD_DOUBLE,
+      .offset = offsetof(struct head_layer, logit_cap),
+      .min = 0,
+      .max = 1e6,
+      .doc = "Logits become cap * tanh(logit / cap) (Gemma 2); 0 or absent: they stay." },
+    { .key = "transform",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct head_layer, transform),
+      .doc =
+          "Behind the norm a square matrix, an activation and another norm, as in BERT's head of masked tokens; false "
+          "if absent." },
+    { .key = "transform_bias",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct head_layer, transform_bias),
+      .doc = "Bias of that matrix; true if absent." },
+    { .key = "transform_activation",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct head_layer, transform_activation),
+      .names = activation_names,
+      .doc = "The activation, which has no gate; gelu_erf if absent." },
+    { .key = "transform_norm",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct head_layer, transform_norm),
+      .names = norm_names,
+      .doc = "That norm; layer_norm if absent." },
 };
+
+static bool head_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+{
+    const struct head_layer *f = fields;
+    (void)model;
+    return !activation_is_gated(f->transform_activation) ||
+           json_fail(json_at_key(at, "transform_activation"), err, "expected an activation without a gate, found %s",
+                     activation_names[f->transform_activation]);
+}
+
+/* The matrix is split by its columns, and what it makes is gathered for the norm. */
+static int transform(struct graph_builder *builder, const struct head_layer *f, int x)
+{
+    builder_size(builder, 'g', builder->size['h']);
+    int y = builder_value(builder, "transform", "btg", ELEMENT_ACTIVATION, true);
+    int matrix = builder_weight(builder, "transform", "hg", INIT_NORMAL, builder->init_std);
+    int bias = f->transform_bias ? builder_weight(builder, "transform_bias", "g", INIT_ZERO, 0) : -1;
+    builder_segment(builder, KERNEL_MATMUL, "transform", f->transform_bias ? "bth+!g" : "bth+g", OPERANDS({ x, "bth" }),
+                    OPERANDS({ matrix, "hg" }, { bias, f->transform_bias ? "g" : NULL }), OPERANDS({ y, "btg" }));
+    int act = builder_value(builder, "act", "btg", ELEMENT_ACTIVATION, true);
+    builder_segment(builder, activation_kernel(f->transform_activation), "act", "btg", OPERANDS({ y, "btg" }),
+                    NO_OPERANDS, OPERANDS({ act, "btg" }));
+    return build_norm_of(builder,
+                         &(struct norm_of){ .name = "transform_norm",
+                                            .axes = "bth!",
+                                            .dims = "bth",
+                                            .weights = "h",
+                                            .rows = "bt",
+                                            .norm = f->transform_norm,
+                                            .epsilon = f->norm_epsilon },
+                         act);
+}
 
 static bool head_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     const struct head_layer *f = fields;
     (void)err;
     int y = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
+    if (f->transform)
+        y = transform(builder, f, y);
     int logits = builder_value(builder, "logits", "btv", ELEMENT_ACTIVATION, true);
     /* The vocabulary comes first in the table as in the embedding, so that both can be one weight. */
     int table =
@@ -39,6 +102,13 @@ static bool head_build(struct graph_builder *builder, const struct model *model,
     builder_segment(builder, KERNEL_MATMUL, "logits", f->bias ? "bth+!v" : "bth+v", OPERANDS({ y, "bth" }),
                     OPERANDS({ table, "vh" }, { bias, f->bias ? "v" : NULL }), OPERANDS({ logits, "btv" }))
         ->arguments.scale = f->logit_scale;
+    if (f->logit_cap > 0) {
+        int capped = builder_value(builder, "capped", "btv", ELEMENT_ACTIVATION, true);
+        builder_segment(builder, KERNEL_SOFT_CAP, "capped", "btv", OPERANDS({ logits, "btv" }), NO_OPERANDS,
+                        OPERANDS({ capped, "btv" }))
+            ->arguments.score_cap = f->logit_cap;
+        logits = capped;
+    }
     builder->output = logits;
     return true;
 }
@@ -54,5 +124,6 @@ const struct layer_kind head_kind = {
     .field_count = sizeof head_fields / sizeof *head_fields,
     .fields_bytes = sizeof(struct head_layer),
     .defaults = &head_defaults,
+    .check = head_check,
     .build = head_build,
 };

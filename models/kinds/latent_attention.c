@@ -34,6 +34,7 @@ static const struct json_field latent_fields[] = {
       .doc = "What scores are multiplied by; 1 / sqrt(plain_dim + rope_dim) if absent or 0." },
     { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
     NORM_EPSILON_FIELD(latent_attention_layer),
+    RESIDUAL_SCALE_FIELD(latent_attention_layer),
 };
 #undef AT
 
@@ -130,7 +131,7 @@ static bool latent_build(struct graph_builder *builder, const struct model *mode
     int matrix = builder_weight(builder, "proj", "nwh", INIT_NORMAL, builder->residual_std);
     builder_segment(builder, KERNEL_MATMUL, "proj", "btn+w+h", OPERANDS({ o, "btnw" }), OPERANDS({ matrix, "nwh" }),
                     OPERANDS({ p, "bth" }));
-    builder->output = build_residual(builder, x, p, false);
+    builder->output = build_output(builder, &(struct layer_output){ .scale = f->residual_scale }, x, &p, 1);
     return true;
 }
 

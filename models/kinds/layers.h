@@ -4,14 +4,17 @@
 #define CLEAVE_MODELS_KINDS_LAYERS_H
 #include "models/layer_kind.h"
 
-enum norm { NORM_NONE, NORM_LAYER, NORM_RMS };
+enum norm { NORM_NONE, NORM_LAYER, NORM_RMS, NORM_LAYER_NO_BIAS };
 enum activation {
     ACTIVATION_GELU,
     ACTIVATION_SWIGLU,
     ACTIVATION_GELU_ERF,
     ACTIVATION_RELU,
     ACTIVATION_GEGLU,
-    ACTIVATION_SQUARED_RELU
+    ACTIVATION_SQUARED_RELU,
+    ACTIVATION_QUICK_GELU,
+    ACTIVATION_SILU,
+    ACTIVATION_GEGLU_ERF
 };
 
 enum stream { STREAM_TOKENS, STREAM_SOURCE };
@@ -20,9 +23,9 @@ struct embedding_layer {
     struct layer_head head;
     int stream;        /* enum stream */
     bool shared_table; /* the table of the embedding before */
-    int64_t learned_positions;
+    int64_t learned_positions, token_types;
     int norm; /* enum norm */
-    double norm_epsilon;
+    double norm_epsilon, scale;
 };
 
 /* Low-rank adapters beside a layer's frozen matrices (models/kinds/lora.h). */
@@ -32,17 +35,21 @@ struct lora {
     int targets; /* bit i: the i-th matrix of the kind's list has one */
 };
 
+/* Over what the norm of queries and keys is taken, and what has a weight of its own. */
+enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_EACH_HEAD, QK_NORM_WHOLE };
+
 struct attention_layer {
     struct layer_head head;
     struct lora lora;
     int64_t heads, kv_heads, head_dim, sliding_window;
-    bool causal, qkv_bias, output_bias, post_norm, residual, stored_scores;
-    double rope_base, rope_factor, rope_low, rope_high, score_scale;
+    bool causal, qkv_bias, output_bias, post_norm, residual, stored_scores, sinks, alibi, output_gate;
+    double rope_base, rope_factor, rope_low, rope_high, score_scale, score_cap;
     int64_t rope_dim, rope_original;
     const char *relative_table;
     int64_t relative_buckets, relative_distance;
-    int norm; /* enum norm */
-    double norm_epsilon;
+    int qk_norm;                         /* enum qk_norm */
+    int norm, output_norm, qk_norm_kind; /* enum norm */
+    double norm_epsilon, residual_scale;
 };
 
 struct latent_attention_layer {
@@ -50,7 +57,7 @@ struct latent_attention_layer {
     int64_t heads, query_rank, kv_rank, plain_dim, rope_dim, value_dim;
     double rope_base, score_scale;
     int norm; /* enum norm */
-    double norm_epsilon;
+    double norm_epsilon, residual_scale;
 };
 
 struct loss_layer {
@@ -64,8 +71,8 @@ struct mlp_layer {
     int64_t inner;
     int activation; /* enum activation */
     bool bias, post_norm, residual;
-    int norm; /* enum norm */
-    double norm_epsilon;
+    int norm, output_norm; /* enum norm */
+    double norm_epsilon, residual_scale;
 };
 
 enum { MOE_MAX_CHOICES = 64, MOE_MAX_EXPERTS = 1 << 16, MOE_MAX_INNER = 1 << 28 };
@@ -128,9 +135,10 @@ struct concat_layer {
 
 struct head_layer {
     struct layer_head head;
-    bool bias;
-    int norm; /* enum norm */
-    double norm_epsilon, logit_scale;
+    bool bias, transform, transform_bias;
+    int norm, transform_norm; /* enum norm */
+    int transform_activation; /* enum activation */
+    double norm_epsilon, logit_scale, logit_cap;
 };
 
 struct opaque_layer {

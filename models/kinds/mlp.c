@@ -24,6 +24,8 @@ static const struct json_field mlp_fields[] = {
     { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
     POST_NORM_FIELD(mlp_layer),
     RESIDUAL_FIELD(mlp_layer),
+    OUTPUT_NORM_FIELD(mlp_layer),
+    RESIDUAL_SCALE_FIELD(mlp_layer),
     NORM_EPSILON_FIELD(mlp_layer),
     LORA_FIELDS(mlp_layer, feed_forward_matrix_names),
 };
@@ -36,7 +38,8 @@ static bool mlp_check(const struct model *model, const void *fields, const struc
     if ((f->lora.targets >> MATRIX_GATE & 1) && !activation_is_gated(f->activation))
         return json_fail(json_at_key(at, "target_modules"), err, "expected up_proj and down_proj: %s has no gate",
                          activation_names[f->activation]);
-    return lora_check(&f->head, &f->lora, at, err);
+    return check_output(f->output_norm, f->residual_scale, f->post_norm, f->residual, at, err) &&
+           lora_check(&f->head, &f->lora, at, err);
 }
 
 static bool mlp_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
@@ -57,7 +60,10 @@ static bool mlp_build(struct graph_builder *builder, const struct model *model, 
                                           .down_std = f->post_norm ? builder->init_std : builder->residual_std,
                                           .lora = &f->lora };
     int down = build_feed_forward(builder, &network, y);
-    int sum = build_residual(builder, f->residual ? x : -1, down, f->bias);
+    const struct layer_output output = {
+        .bias = f->bias, .norm = f->output_norm, .epsilon = f->norm_epsilon, .scale = f->residual_scale
+    };
+    int sum = build_output(builder, &output, f->residual ? x : -1, &down, 1);
     builder->output = f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;
     return true;
 }
@@ -68,9 +74,10 @@ const struct layer_kind mlp_kind = {
     .place = CHAIN_BODY,
     .min_inputs = 1,
     .max_inputs = 1,
-    .doc = "Norm, feed-forward network with GELU, ReLU or its square, SwiGLU or GEGLU, residual sum (Vaswani et al. "
-           "2017; Shazeer "
-           "2020).",
+    .doc =
+        "Norm, feed-forward network with GELU, SiLU, ReLU or its square, SwiGLU or GEGLU, residual sum (Vaswani et al. "
+        "2017; Shazeer "
+        "2020).",
     .fields = mlp_fields,
     .field_count = sizeof mlp_fields / sizeof *mlp_fields,
     .fields_bytes = sizeof(struct mlp_layer),

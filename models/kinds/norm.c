@@ -1,37 +1,95 @@
 #include "models/kinds/norm.h"
 #include "models/layer_kind.h"
 #include <stddef.h>
+#include <stdio.h>
 
-const char *const norm_names[] = { "none", "layer_norm", "rms_norm", NULL };
+const char *const norm_names[] = { "none", "layer_norm", "rms_norm", "layer_norm_no_bias", NULL };
 
-int build_norm(struct graph_builder *builder, int x, int norm, double epsilon)
+enum { TEXT = 48 };
+
+static int statistic(struct graph_builder *builder, const struct norm_of *of, const char *what)
 {
-    if (norm == NORM_NONE)
+    char name[TEXT];
+    snprintf(name, sizeof name, "%s_%s", of->name, what);
+    return builder_value(builder, name, of->rows, ELEMENT_STATISTIC, false);
+}
+
+static int parameter(struct graph_builder *builder, const struct norm_of *of, const char *what, enum init init)
+{
+    char name[TEXT];
+    snprintf(name, sizeof name, "%s_%s", of->name, what);
+    return builder_weight(builder, name, of->weights, init, 0);
+}
+
+int build_norm_of(struct graph_builder *builder, const struct norm_of *of, int x)
+{
+    if (of->norm == NORM_NONE)
         return x;
-    int y = builder_value(builder, "norm", "bth", ELEMENT_ACTIVATION, true);
-    int gain = builder_weight(builder, "norm_gain", "h", INIT_ONE, 0);
+    int y = builder_value(builder, of->name, of->dims, ELEMENT_ACTIVATION, true);
+    int gain = parameter(builder, of, "gain", INIT_ONE);
     struct segment *segment;
-    if (norm == NORM_LAYER) {
-        int bias = builder_weight(builder, "norm_bias", "h", INIT_ZERO, 0);
-        int mean = builder_value(builder, "norm_mean", "bt", ELEMENT_STATISTIC, false);
-        int rstd = builder_value(builder, "norm_rstd", "bt", ELEMENT_STATISTIC, false);
-        segment = builder_segment(builder, KERNEL_LAYER_NORM, "norm", "bth!", OPERANDS({ x, "bth" }),
-                                  OPERANDS({ gain, "h" }, { bias, "h" }),
-                                  OPERANDS({ y, "bth" }, { mean, "bt" }, { rstd, "bt" }));
+    if (of->norm == NORM_RMS) {
+        int rstd = statistic(builder, of, "rstd");
+        segment = builder_segment(builder, KERNEL_RMS_NORM, of->name, of->axes, OPERANDS({ x, of->dims }),
+                                  OPERANDS({ gain, of->weights }), OPERANDS({ y, of->dims }, { rstd, of->rows }));
     } else {
-        int rstd = builder_value(builder, "norm_rstd", "bt", ELEMENT_STATISTIC, false);
-        segment = builder_segment(builder, KERNEL_RMS_NORM, "norm", "bth!", OPERANDS({ x, "bth" }),
-                                  OPERANDS({ gain, "h" }), OPERANDS({ y, "bth" }, { rstd, "bt" }));
+        int bias = of->norm == NORM_LAYER ? parameter(builder, of, "bias", INIT_ZERO) : -1;
+        int mean = statistic(builder, of, "mean"), rstd = statistic(builder, of, "rstd");
+        segment = builder_segment(builder, KERNEL_LAYER_NORM, of->name, of->axes, OPERANDS({ x, of->dims }),
+                                  OPERANDS({ gain, of->weights }, { bias, bias < 0 ? NULL : of->weights }),
+                                  OPERANDS({ y, of->dims }, { mean, of->rows }, { rstd, of->rows }));
     }
-    segment->arguments.epsilon = epsilon;
+    segment->arguments.epsilon = of->epsilon;
     return y;
 }
 
-int build_residual(struct graph_builder *builder, int x, int y, bool bias)
+static int stream_norm(struct graph_builder *builder, const char *name, int x, int norm, double epsilon)
 {
-    if (x < 0)
-        return bias ? build_join(builder, (const int[]){ y }, 1, true) : y;
-    return build_join(builder, (const int[]){ x, y }, 2, bias);
+    return build_norm_of(builder,
+                         &(struct norm_of){ .name = name,
+                                            .axes = "bth!",
+                                            .dims = "bth",
+                                            .weights = "h",
+                                            .rows = "bt",
+                                            .norm = norm,
+                                            .epsilon = epsilon },
+                         x);
+}
+
+int build_norm(struct graph_builder *builder, int x, int norm, double epsilon)
+{
+    return stream_norm(builder, "norm", x, norm, epsilon);
+}
+
+int build_output(struct graph_builder *builder, const struct layer_output *output, int x, const int *terms, int count)
+{
+    int all[MAX_LAYER_INPUTS] = { x }, first = x < 0 ? 0 : 1, normed = -1;
+    bool bias = output->bias;
+    if (output->norm != NORM_NONE || (bias && output->scale > 0)) {
+        normed = terms[0];
+        if (count > 1 || bias)
+            normed = build_sum(builder, "output", "bth", terms, count,
+                               bias ? builder_weight(builder, "output_bias", "h", INIT_ZERO, 0) : -1);
+        normed = stream_norm(builder, "output_norm", normed, output->norm, output->epsilon);
+        terms = &normed, count = 1, bias = false;
+    }
+    if (x < 0 && count == 1 && !bias)
+        return terms[0];
+    for (int i = 0; i < count && first + i < MAX_LAYER_INPUTS; i++)
+        all[first + i] = terms[i];
+    int sum = build_join(builder, all, first + count, bias);
+    if (!builder->failed && x >= 0 && output->scale > 0)
+        builder->graph->segments[builder->graph->segment_count - 1].arguments.scale = output->scale;
+    return sum;
+}
+
+bool check_output(int output_norm, double residual_scale, bool post_norm, bool residual, const struct json *at,
+                  struct error *err)
+{
+    if (output_norm != NORM_NONE && post_norm)
+        return json_fail(json_at_key(at, "output_norm"), err, "expected no post_norm beside it");
+    return residual || !(residual_scale > 0) ||
+           json_fail(json_at_key(at, "residual_scale"), err, "expected a layer that is added to its input");
 }
 
 int build_sum(struct graph_builder *builder, const char *name, const char *dims, const int *terms, int count, int bias)

@@ -2,7 +2,8 @@
 #include "planner/program/recipe.h"
 
 /* ---- where ---- */
-/* The loss's segments end the graph; in front of them stands the product that makes what they read. */
+/* The loss's segments end the graph; in front of them stands the product that makes what they read, or what a cap makes
+ * of it. */
 static bool find_segments(const struct graph *graph, struct loss_walk *walk)
 {
     int end = graph->segment_count, loss = graph->loss_value < 0 ? -1 : graph->values[graph->loss_value].producer;
@@ -13,9 +14,10 @@ static bool find_segments(const struct graph *graph, struct loss_walk *walk)
         product--;
     if (product < 0)
         return false;
-    int logits = graph->segments[product].out[0].id;
+    int made = product + (graph->segments[product + 1].kernel == KERNEL_SOFT_CAP); /* the logits, capped or not */
+    int logits = graph->segments[made].out[0].id;
     *walk = (struct loss_walk){ .first = product, .end = end };
-    return graph->segments[product + 1].in[0].id == logits && graph_needs_gradient(graph, logits);
+    return graph->segments[made + 1].in[0].id == logits && graph_needs_gradient(graph, logits);
 }
 
 static bool in_range(struct layer_range range, int layer)
