@@ -6,8 +6,11 @@
 #include "planner/program/access.h"
 #include <string.h>
 
-bool device_weights_behind(const struct program *program, struct error *err)
+bool device_may_run(const struct program *program, struct error *err)
 {
+    if (program->graph->planned_layer)
+        return fail_kind(err, ERROR_INPUT, "layer %s is planned and nothing runs it: use --backend timed",
+                         program->graph->planned_layer);
     for (int s = 0; s < program->graph->segment_count; s++) {
         const struct segment *segment = &program->graph->segments[s];
         if (segment_input_reads_in(program->graph, segment) != kernel_facts[segment->kernel].input_reads_in)
@@ -27,7 +30,7 @@ static bool check(const struct program *program, struct error *err)
                          "the cpu device computes in %s, found a plan in %s: plan with --dtype %s, or use "
                          "--backend timed",
                          dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
-    if (!device_weights_behind(program, err))
+    if (!device_may_run(program, err))
         return false;
     for (int s = 0; s < program->graph->segment_count; s++)
         if (!kernel_find(program->graph->segments[s].kernel, PHASE_FORWARD))

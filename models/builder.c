@@ -3,6 +3,12 @@
 #include "models/operators.h"
 #include <string.h>
 
+void builder_planned_only(struct graph_builder *builder)
+{
+    if (!builder->graph->planned_layer)
+        builder->graph->planned_layer = arena_strdup(&builder->graph->arena, builder->prefix);
+}
+
 void builder_size(struct graph_builder *builder, char letter, int64_t size)
 {
     builder->size[(unsigned char)letter & 127] = size;
@@ -30,6 +36,7 @@ static enum axis_tag letter_tag(char letter)
     case 'j':
         return TAG_FFN;
     case 'v':
+    case 'a':
         return TAG_VOCAB;
     case 'e':
         return TAG_EXPERT;

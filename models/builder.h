@@ -6,10 +6,10 @@
  *   e experts  u experts as columns of the router  q groups of tokens (the sequence in units of a group)
  *   c slots that a group has at an expert  k choices of a token  l rank of a low-rank adapter
  *   g channels of an image behind a window, k points of the window, j groups of channels
- *   r buckets of relative positions  1 one  o, y, w an opaque layer's output, saved and weight elements
- * marks after a letter of a segment's axes:  + outputs without it sum over it   ^ take the maximum
- *                                            ~ combine by log-sum-exp   ! the axis must not be split
- * An operand's text names the axis of each dim; a letter that is no axis of the segment ('.') leaves the dim whole. */
+ *   r buckets of relative positions  a classes of sequences  1 one  o, y, w an opaque layer's output, saved and weight
+ * elements marks after a letter of a segment's axes:  + outputs without it sum over it   ^ take the maximum ~ combine
+ * by log-sum-exp   ! the axis must not be split An operand's text names the axis of each dim; a letter that is no axis
+ * of the segment ('.') leaves the dim whole. */
 #ifndef CLEAVE_MODELS_BUILDER_H
 #define CLEAVE_MODELS_BUILDER_H
 #include "models/graph.h"
@@ -41,6 +41,8 @@ struct operand_text {
 #define OPERANDS(...) ((const struct operand_text[]){ __VA_ARGS__, { -1, NULL } })
 #define NO_OPERANDS ((const struct operand_text[]){ { -1, NULL } })
 
+/* Says that nothing runs the layer under construction: its weights and its work are planned alone. */
+void builder_planned_only(struct graph_builder *builder);
 /* Gives a letter its extent for the segments that follow. */
 void builder_size(struct graph_builder *builder, char letter, int64_t size);
 /* A value "<prefix>.<name>" of the current layer; returns its id. dims: one letter per dim. */

@@ -223,8 +223,9 @@ struct graph {
     int source_value; /* a second stream of tokens, like tokens_value; -1: no embedding reads it */
     int count_value;  /* ELEMENT_STATISTIC, (1): number of target tokens of the whole step */
     /* labels_value and count_value are -1 too for opaque models */
-    int loss_value;       /* ELEMENT_STATISTIC, (1), partial sum over batch and sequence; -1 for opaque models */
-    bool *needs_gradient; /* per value; read it through graph_needs_gradient() */
+    const char *planned_layer; /* the first layer whose work is planned and that nothing here runs; NULL: none */
+    int loss_value;            /* ELEMENT_STATISTIC, (1), partial sum over batch and sequence; -1 for opaque models */
+    bool *needs_gradient;      /* per value; read it through graph_needs_gradient() */
     /* Of one that was taken (graph_take()): where it stands, the next there, and how many hold it. */
     struct graph_shelf *shelf;
     struct graph *next;

@@ -25,6 +25,17 @@ def tensors_of(folder, step, rank_count=2):
     return [(folder / f"step-{step}.rank-{rank}.safetensors").read_bytes() for rank in range(rank_count)]
 
 
+def planned_alone(folder):
+    """A head over classes is planned, and no device runs it; what takes as long as was predicted does."""
+    model, plan = folder / "classes.json", folder / "classes-plan.json"
+    layers = [{"kind": "embedding"}, {"kind": "attention", "heads": 4, "norm": "rms_norm"}, {"kind": "head", "norm": "rms_norm", "classes": 3}, {"kind": "loss"}]
+    model.write_text(json.dumps({"format": "cleave-model", "version": 1, "name": "classes", "sequence": 16, "hidden": 32, "vocab_size": 60,
+                                 "tied_embedding": True, "layers": layers}))
+    expect("a plan of classes", 0, "stage 0", "plan", model, "--cluster", "1x2:cpu", "--batch", 8, "--dtype", "fp32", "-o", plan)
+    expect("classes are not run", 2, "layer 2.head is planned and nothing runs it: use --backend timed", "run", plan, "--steps", 1)
+    expect("classes take their time", 0, "median step", "run", plan, "--steps", 1, "--backend", "timed")
+
+
 def rates(folder):
     """The schedule of learning rates: what its options mean, and that a resumed run goes on with it, bit by bit."""
     plan = plan_for_two(folder)
@@ -157,4 +168,4 @@ def positions(folder):
     expect("positions: no such model, given", 2, f"error: {bad}: model 'tiny-gpx'", "show", bad, "--model", "tiny-gpx")
 
 
-main(rates, notes, kernels, limits, positions)
+main(planned_alone, rates, notes, kernels, limits, positions)

@@ -27,7 +27,7 @@ bool gpu_device_check(const struct program *program, struct error *err)
         return fail_kind(err, ERROR_INPUT,
                          "GPUs add up gradients in fp32, and the plan's framework does in 16 bit: "
                          "plan with --framework cleave");
-    if (!device_weights_behind(program, err))
+    if (!device_may_run(program, err))
         return false;
     for (int s = 0; s < program->graph->segment_count; s++) {
         const struct segment *segment = &program->graph->segments[s];

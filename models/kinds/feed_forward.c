@@ -1,19 +1,24 @@
 #include "models/kinds/feed_forward.h"
 #include <stdio.h>
 
-const char *const activation_names[] = { "gelu",         "swiglu",     "gelu_erf", "relu",      "geglu",
-                                         "squared_relu", "quick_gelu", "silu",     "geglu_erf", NULL };
+const char *const activation_names[] = { "gelu",       "swiglu", "gelu_erf",  "relu", "geglu", "squared_relu",
+                                         "quick_gelu", "silu",   "geglu_erf", "tanh", NULL };
 const char activation_doc[] = "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, "
                               "silu(gate) * up; geglu: gelu(gate) * up, geglu_erf: with its exact form; "
-                              "squared_relu; quick_gelu: x / (1 + exp(-1.702 x)); silu: x / (1 + exp(-x)).";
+                              "squared_relu; quick_gelu: x / (1 + exp(-1.702 x)); silu: x / (1 + exp(-x)); tanh.";
 /* The kernel of each enum activation. */
-static const enum kernel activation_kernels[] = { KERNEL_GELU,       KERNEL_SWIGLU, KERNEL_GELU_ERF,
-                                                  KERNEL_RELU,       KERNEL_GEGLU,  KERNEL_SQUARED_RELU,
-                                                  KERNEL_QUICK_GELU, KERNEL_SILU,   KERNEL_GEGLU_ERF };
+static const enum kernel activation_kernels[] = { KERNEL_GELU,      KERNEL_SWIGLU,       KERNEL_GELU_ERF,   KERNEL_RELU,
+                                                  KERNEL_GEGLU,     KERNEL_SQUARED_RELU, KERNEL_QUICK_GELU, KERNEL_SILU,
+                                                  KERNEL_GEGLU_ERF, KERNEL_SOFT_CAP };
 
 enum kernel activation_kernel(int activation)
 {
     return activation_kernels[activation];
+}
+
+double activation_cap(int activation)
+{
+    return activation == ACTIVATION_TANH ? 1 : 0;
 }
 
 const char *const feed_forward_matrix_names[] = { "gate_proj", "up_proj", "down_proj", NULL };
@@ -61,6 +66,7 @@ int build_feed_forward(struct graph_builder *builder, const struct feed_forward 
     int act = builder_value(builder, f->act, wide, ELEMENT_ACTIVATION, true);
     builder_segment(builder, activation_kernels[f->activation], f->act, wide,
                     OPERANDS({ gated ? gate : up, wide }, { up, gated ? wide : NULL }), NO_OPERANDS,
-                    OPERANDS({ act, wide }));
+                    OPERANDS({ act, wide }))
+        ->arguments.score_cap = activation_cap(f->activation);
     return product(builder, f, MATRIX_DOWN, act);
 }

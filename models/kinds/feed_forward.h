@@ -13,6 +13,7 @@ enum feed_forward_matrix { MATRIX_GATE, MATRIX_UP, MATRIX_DOWN };
 extern const char *const feed_forward_matrix_names[];
 bool activation_is_gated(int activation); /* enum activation: it multiplies two matrices' outputs */
 enum kernel activation_kernel(int activation);
+double activation_cap(int activation); /* its kernel's argument of that name */
 
 struct feed_forward {
     const char *gate, *up, *act, *down; /* names of segments, values and weights */

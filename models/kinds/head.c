@@ -33,6 +33,14 @@ static const struct json_field head_fields[] = {
       .min = 0,
       .max = 1e6,
       .doc = "Logits become cap * tanh(logit / cap) (Gemma 2); 0 or absent: they stay." },
+    { .key = "classes",
+      .type = FIELD_INT,
+      .offset = offsetof(struct head_layer, classes),
+      .min = 0,
+      .max = 1 << 27,
+      .doc =
+          "What it tells apart in place of the vocabulary: kinds of sequences, by a table of its own. Such a model is "
+          "planned and not run. 0 or absent: the vocabulary." },
     { .key = "transform",
       .type = FIELD_BOOL,
       .offset = offsetof(struct head_layer, transform),
@@ -58,7 +66,8 @@ static const struct json_field head_fields[] = {
 static bool head_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
     const struct head_layer *f = fields;
-    (void)model;
+    if (f->classes && model->image_size)
+        return json_fail(json_at_key(at, "classes"), err, "expected none: the classes of images are the vocab_size");
     return !activation_is_gated(f->transform_activation) ||
            json_fail(json_at_key(at, "transform_activation"), err, "expected an activation without a gate, found %s",
                      activation_names[f->transform_activation]);
@@ -74,8 +83,9 @@ static int transform(struct graph_builder *builder, const struct head_layer *f, 
     builder_segment(builder, KERNEL_MATMUL, "transform", f->transform_bias ? "bth+!g" : "bth+g", OPERANDS({ x, "bth" }),
                     OPERANDS({ matrix, "hg" }, { bias, f->transform_bias ? "g" : NULL }), OPERANDS({ y, "btg" }));
     int act = builder_value(builder, "act", "btg", ELEMENT_ACTIVATION, true);
-    builder_segment(builder, activation_kernel(f->transform_activation), "act", "btg", OPERANDS({ y, "btg" }),
-                    NO_OPERANDS, OPERANDS({ act, "btg" }));
+    struct segment *segment = builder_segment(builder, activation_kernel(f->transform_activation), "act", "btg",
+                                              OPERANDS({ y, "btg" }), NO_OPERANDS, OPERANDS({ act, "btg" }));
+    segment->arguments.score_cap = activation_cap(f->transform_activation);
     return build_norm_of(builder,
                          &(struct norm_of){ .name = "transform_norm",
                                             .axes = "bth!",
@@ -87,6 +97,25 @@ static int transform(struct graph_builder *builder, const struct head_layer *f, 
                          act);
 }
 
+/* The product and its cap; a letter for what is told apart. */
+static int build_logits(struct graph_builder *builder, const struct head_layer *f, int table, char kinds, int y)
+{
+    const char dims[] = { 'b', 't', kinds, 0 }, axes[] = { 'b', 't', 'h', '+', kinds, 0 },
+               with_bias[] = { 'b', 't', 'h', '+', '!', kinds, 0 }, matrix[] = { kinds, 'h', 0 };
+    int logits = builder_value(builder, "logits", dims, ELEMENT_ACTIVATION, true);
+    int bias = f->bias ? builder_weight(builder, "bias", dims + 2, INIT_ZERO, 0) : -1;
+    builder_segment(builder, KERNEL_MATMUL, "logits", f->bias ? with_bias : axes, OPERANDS({ y, "bth" }),
+                    OPERANDS({ table, matrix }, { bias, f->bias ? dims + 2 : NULL }), OPERANDS({ logits, dims }))
+        ->arguments.scale = f->logit_scale;
+    if (!(f->logit_cap > 0))
+        return logits;
+    int capped = builder_value(builder, "capped", dims, ELEMENT_ACTIVATION, true);
+    builder_segment(builder, KERNEL_SOFT_CAP, "capped", dims, OPERANDS({ logits, dims }), NO_OPERANDS,
+                    OPERANDS({ capped, dims }))
+        ->arguments.score_cap = f->logit_cap;
+    return capped;
+}
+
 static bool head_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     const struct head_layer *f = fields;
@@ -94,22 +123,15 @@ static bool head_build(struct graph_builder *builder, const struct model *model,
     int y = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
     if (f->transform)
         y = transform(builder, f, y);
-    int logits = builder_value(builder, "logits", "btv", ELEMENT_ACTIVATION, true);
-    /* The vocabulary comes first in the table as in the embedding, so that both can be one weight. */
-    int table =
-        model->tied_embedding ? builder->table : builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
-    int bias = f->bias ? builder_weight(builder, "bias", "v", INIT_ZERO, 0) : -1;
-    builder_segment(builder, KERNEL_MATMUL, "logits", f->bias ? "bth+!v" : "bth+v", OPERANDS({ y, "bth" }),
-                    OPERANDS({ table, "vh" }, { bias, f->bias ? "v" : NULL }), OPERANDS({ logits, "btv" }))
-        ->arguments.scale = f->logit_scale;
-    if (f->logit_cap > 0) {
-        int capped = builder_value(builder, "capped", "btv", ELEMENT_ACTIVATION, true);
-        builder_segment(builder, KERNEL_SOFT_CAP, "capped", "btv", OPERANDS({ logits, "btv" }), NO_OPERANDS,
-                        OPERANDS({ capped, "btv" }))
-            ->arguments.score_cap = f->logit_cap;
-        logits = capped;
+    if (f->classes) {
+        builder_planned_only(builder); /* no data have such labels */
+        builder_size(builder, 'a', f->classes);
     }
-    builder->output = logits;
+    /* The vocabulary comes first in the table as in the embedding, so that both can be one weight. */
+    int table = model->tied_embedding && !f->classes
+                    ? builder->table
+                    : builder_weight(builder, "table", f->classes ? "ah" : "vh", INIT_NORMAL, builder->init_std);
+    builder->output = build_logits(builder, f, table, f->classes ? 'a' : 'v', y);
     return true;
 }
 
@@ -119,7 +141,7 @@ const struct layer_kind head_kind = {
     .place = CHAIN_HEAD,
     .min_inputs = 1,
     .max_inputs = 1,
-    .doc = "Final norm and logits over the vocabulary. The last layer but one.",
+    .doc = "Final norm and logits over the vocabulary, or over classes. The last layer but one.",
     .fields = head_fields,
     .field_count = sizeof head_fields / sizeof *head_fields,
     .fields_bytes = sizeof(struct head_layer),

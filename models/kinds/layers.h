@@ -14,7 +14,8 @@ enum activation {
     ACTIVATION_SQUARED_RELU,
     ACTIVATION_QUICK_GELU,
     ACTIVATION_SILU,
-    ACTIVATION_GEGLU_ERF
+    ACTIVATION_GEGLU_ERF,
+    ACTIVATION_TANH
 };
 
 enum stream { STREAM_TOKENS, STREAM_SOURCE };
@@ -138,6 +139,7 @@ struct head_layer {
     bool bias, transform, transform_bias;
     int norm, transform_norm; /* enum norm */
     int transform_activation; /* enum activation */
+    int64_t classes;          /* 0: the vocabulary */
     double norm_epsilon, logit_scale, logit_cap;
 };
 

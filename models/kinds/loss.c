@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "models/builder.h"
 #include "models/kinds/layers.h"
 #include "models/model.h"
@@ -18,13 +19,19 @@ static bool loss_build(struct graph_builder *builder, const struct model *model,
 {
     struct graph *graph = builder->graph;
     const struct loss_layer *f = fields;
-    int logits = builder->input, labels = graph->labels_value;
-    int64_t positions = graph->values[logits].size[1];
-    if (positions != graph->sequence)
+    int logits = builder->input;
+    int64_t positions = graph->values[logits].size[1], kinds = graph->values[logits].size[2],
+            valid = min_i64(model->vocab_size, kinds);
+    /* Of sequences that were pooled there is one label each. */
+    if (graph->planned_layer && positions == 1 && graph->sequence > 1)
+        graph->labels_value = builder_input(builder, "classes", "bt", ELEMENT_INDEX);
+    else if (positions != graph->sequence)
         return fail_kind(err, ERROR_INPUT,
                          "layer %s: expected logits for the image's one label, found them at %lld positions: put a "
                          "pool layer before the head",
                          builder->prefix, (long long)positions);
+    const int labels = graph->labels_value;
+    builder_size(builder, 'v', kinds);
     int max = builder_value(builder, "max", "bt", ELEMENT_STATISTIC, false);
     int sum = builder_value(builder, "sum_exp", "bt", ELEMENT_STATISTIC, true);
     int pick = builder_value(builder, "pick", "bt", ELEMENT_STATISTIC, true);
@@ -32,13 +39,13 @@ static bool loss_build(struct graph_builder *builder, const struct model *model,
     int loss = builder_value(builder, "nll", "1", ELEMENT_STATISTIC, true);
     builder_segment(builder, KERNEL_LOGIT_MAX, "max", "btv^", OPERANDS({ logits, "btv" }), NO_OPERANDS,
                     OPERANDS({ max, "bt" }))
-        ->arguments.valid = model->vocab_size;
+        ->arguments.valid = valid;
     builder_segment(builder, KERNEL_PICK, "pick", "btv+", OPERANDS({ logits, "btv" }, { labels, "bt" }), NO_OPERANDS,
                     OPERANDS({ pick, "bt" }))
-        ->arguments.valid = model->vocab_size;
+        ->arguments.valid = valid;
     builder_segment(builder, KERNEL_SUM_EXP, "sum_exp", "btv+", OPERANDS({ logits, "btv" }, { max, "bt" }), NO_OPERANDS,
                     OPERANDS({ sum, "bt" }, { probabilities, probabilities < 0 ? NULL : "btv" }))
-        ->arguments.valid = model->vocab_size;
+        ->arguments.valid = valid;
     builder_segment(
         builder, KERNEL_NLL, "nll", "b+t+",
         OPERANDS({ sum, "bt" }, { max, "bt" }, { pick, "bt" }, { labels, "bt" }, { graph->count_value, "." }),
