@@ -55,7 +55,7 @@ static struct layout_pair operand_layout(const struct graph *graph, const struct
                                          const struct assignment *assignment, int segment, enum side side, int index);
 
 /* Does a linear input arrive as a partial sum over the atom? Then the sum may pass through the segment and be reduced
- * later. */
+ * later. From another stage whole sums come. */
 static bool partial_input(const struct assigning *a, int segment, int atom)
 {
     const struct segment *s = &a->graph->segments[segment];
@@ -64,6 +64,8 @@ static bool partial_input(const struct assigning *a, int segment, int atom)
         if (!(kernel_facts[s->kernel].linear >> i & 1) || producer < a->first)
             continue;
         const struct segment *from = &a->graph->segments[producer];
+        if (plan_stage_of_layer(a->plan, from->layer) != plan_stage_of_layer(a->plan, s->layer))
+            continue;
         for (int o = 0; o < from->out_count; o++) {
             if (from->out[o].id == s->in[i].id)
                 return operand_layout(a->graph, a->plan, a->out, producer, SIDE_OUT, o).forward.kind[atom] ==
