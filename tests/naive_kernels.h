@@ -95,7 +95,6 @@ static void naive_layer_norm(struct fixture *f)
         OUT(2, b, t) = rstd;
     }
 }
-#ifndef CLEAVE_TEST_GPU
 /* btnd, over d, with a weight for each head or one for all; layer norm where there is a mean. */
 static void naive_head_norm(struct fixture *f)
 {
@@ -114,6 +113,7 @@ static void naive_head_norm(struct fixture *f)
         OUT(rstd_out, b, t, n) = rstd;
     }
 }
+#ifndef CLEAVE_TEST_GPU
 static void naive_whole_norm(struct fixture *f) /* btnd, over n and d */
 {
     EACH(b, 0) EACH(t, 1)
@@ -417,7 +417,6 @@ static const struct kernel_case cases[] = {
       naive_layer_norm,
       0 },
     { "rms_norm", KERNEL_RMS_NORM, "bth+!", { "bth" }, { "h" }, { "bth", "bt" }, 1, naive_rms_norm, 0 },
-#ifndef CLEAVE_TEST_GPU
     { "layer_norm without bias",
       KERNEL_LAYER_NORM,
       "bth+!",
@@ -428,16 +427,6 @@ static const struct kernel_case cases[] = {
       naive_layer_norm,
       0 },
     { "head_norm", KERNEL_RMS_NORM, "btnd!", { "btnd" }, { "d" }, { "btnd", "btn" }, 1, naive_head_norm, 0 },
-    { "each_head_norm",
-      KERNEL_LAYER_NORM,
-      "btnd!",
-      { "btnd" },
-      { "nd" },
-      { "btnd", "btn", "btn" },
-      1,
-      naive_head_norm,
-      0 },
-    { "whole_norm", KERNEL_RMS_NORM, "btn!d!", { "btnd" }, { "nd" }, { "btnd", "bt" }, 1, naive_whole_norm, 0 },
     { "scaled_embed", KERNEL_EMBED, "bthv+", { "#bt" }, { "vh" }, { "bth" }, 0, naive_embed, 0 },
     { "add_type", KERNEL_ADD_POSITION, "bth", { "bth" }, { "ph" }, { "bth" }, 1, naive_add_position, 0 },
     { "scaled_residual",
@@ -449,6 +438,17 @@ static const struct kernel_case cases[] = {
       15,
       naive_residual,
       4 },
+#ifndef CLEAVE_TEST_GPU
+    { "each_head_norm",
+      KERNEL_LAYER_NORM,
+      "btnd!",
+      { "btnd" },
+      { "nd" },
+      { "btnd", "btn", "btn" },
+      1,
+      naive_head_norm,
+      0 },
+    { "whole_norm", KERNEL_RMS_NORM, "btn!d!", { "btnd" }, { "nd" }, { "btnd", "bt" }, 1, naive_whole_norm, 0 },
     { "capped_attention",
       KERNEL_ATTENTION,
       "bts~nd!",

@@ -86,6 +86,15 @@ static void gradients_free(struct gradients *gradients)
 static const char *const wide_models[] = {
     TINY_GPT_OF("wide-gpt", "16", "264", "true", "16", "1", "4", "300"),
     TINY_LLAMA_OF("wide-llama", "16", "272", "false", "1", "4", "2", "290"),
+    TINY_HEAD_OF("wide-normed", "16", "264", "false") /* norms of heads and of outputs, scales, norms without a bias */
+    "{\"kind\": \"embedding\", \"scale\": 4, \"token_types\": 2, \"norm\": \"layer_norm_no_bias\"}, "
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"qk_norm\": \"head\", "
+    "\"norm\": \"layer_norm_no_bias\", \"output_norm\": \"rms_norm\", \"residual_scale\": 0.5}, "
+    "{\"kind\": \"mlp\", \"inner\": 290, \"activation\": \"geglu_erf\", \"norm\": \"rms_norm\", \"residual_scale\": "
+    "0.7}, {\"kind\": \"mlp\", \"inner\": 100, \"activation\": \"silu\", \"norm\": \"layer_norm_no_bias\"}, "
+    "{\"kind\": \"mlp\", \"inner\": 90, \"activation\": \"quick_gelu\", \"norm\": \"none\", \"output_norm\": "
+    "\"layer_norm\", \"bias\": true}, {\"kind\": \"mlp\", \"inner\": 90, \"activation\": \"squared_relu\", \"norm\": "
+    "\"rms_norm\"}, {\"kind\": \"head\", \"norm\": \"rms_norm\", \"transform\": true}, {\"kind\": \"loss\"}]}",
 };
 enum { WIDE_MODELS = sizeof wide_models / sizeof *wide_models };
 
@@ -173,7 +182,10 @@ START_TEST(kernels_without_a_form_for_gpus_are_refused)
     static const struct {
         int model;
         const char *kernel;
-    } cases[] = { { TINY_SEEING, "conv" }, { TINY_SEEING + 1, "conv" } };
+    } cases[] = { { TINY_SEEING, "conv" },
+                  { TINY_SEEING + 1, "conv" },
+                  { TINY_SEEING + 3, "sliding windows" },
+                  { TINY_SEEING + 4, "norms with gains for each head" } };
     struct error error = { 0 };
     struct graph *graph = tiny_graph(tiny_models[cases[_i].model]);
     struct plan *plan = tiny_plan(graph, &gpu_single);
@@ -346,7 +358,7 @@ static Suite *gpu_run_suite(void)
     TCase *models = tcase_create("models");
     tcase_set_timeout(models, 0);
     tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_SEEING);
-    tcase_add_loop_test(models, kernels_without_a_form_for_gpus_are_refused, 0, 2);
+    tcase_add_loop_test(models, kernels_without_a_form_for_gpus_are_refused, 0, 4);
     tcase_add_loop_test(models, gradients_are_the_processors, 0, TINY_SEEING + 1 + WIDE_MODELS);
     suite_add_tcase(suite, models);
 #ifndef CLEAVE_REAL_DOUBLE

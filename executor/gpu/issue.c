@@ -215,13 +215,15 @@ bool gpu_bias_gradient(const struct gpu_call *g, int index, struct error *err)
     return gpu_columns(g, &p, GPU_COLUMN_SUM, ROLE_GRADIENT_OUT, err);
 }
 
-/* Hands the gradient of out[0] on to input `index` unchanged. */
-static bool pass_gradient(const struct gpu_call *g, int index, struct error *err)
+/* Hands the gradient of out[0] on to input `index`, times the scale, or, where that is 0, unchanged. */
+static bool pass_gradient(const struct gpu_call *g, int index, double scale, struct error *err)
 {
     if (!gpu_wanted(g, ROLE_GRADIENT_IN, index))
         return true;
     struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_IN, index }, { ROLE_GRADIENT_OUT, 0 });
     p.work.integer[0] = 1;
+    p.work.integer[1] = scale > 0;
+    p.work.number[0] = scale;
     return each(g, &p, GPU_SUM_TERMS, ROLE_GRADIENT_OUT, err);
 }
 
@@ -233,7 +235,7 @@ static bool residual(const struct gpu_call *g, enum phase phase, struct error *e
         return segment->weight_count == 0 || gpu_bias_gradient(g, 0, err);
     if (phase == PHASE_BACKWARD_INPUT) {
         for (int i = 0; i < segment->in_count; i++)
-            if (!pass_gradient(g, i, err))
+            if (!pass_gradient(g, i, i > 0 ? segment->arguments.scale : 0, err))
                 return false;
         return true;
     }
@@ -244,6 +246,8 @@ static bool residual(const struct gpu_call *g, enum phase phase, struct error *e
         gpu_launch_add(g, &p, ROLE_WEIGHT, 0);
     p.work.spot[0].begin = true;
     p.work.integer[0] = p.count - 1;
+    p.work.integer[1] = segment->arguments.scale > 0;
+    p.work.number[0] = 1, p.work.number[1] = segment->arguments.scale;
     return each(g, &p, GPU_SUM_TERMS, ROLE_OUT, err);
 }
 
@@ -262,17 +266,17 @@ static bool unary(const struct gpu_call *g, enum phase phase, enum gpu_unary fun
     return each(g, &p, GPU_UNARY_GRADIENT, ROLE_GRADIENT_OUT, err);
 }
 
-static bool gated(const struct gpu_call *g, enum phase phase, bool swiglu, struct error *err)
+static bool gated(const struct gpu_call *g, enum phase phase, enum gpu_gate gate, struct error *err)
 {
     if (phase == PHASE_FORWARD) {
         struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_IN, 1 });
         p.work.spot[0].begin = true;
-        p.work.integer[0] = swiglu;
+        p.work.integer[0] = gate;
         return each(g, &p, GPU_GATED, ROLE_OUT, err);
     }
     struct gpu_launch p = GPU_LAUNCH(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_IN, 1 }, { ROLE_IN, 0 },
                                      { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 });
-    p.work.integer[0] = swiglu;
+    p.work.integer[0] = gate;
     return each(g, &p, GPU_GATED_GRADIENT, ROLE_GRADIENT_OUT, err);
 }
 
@@ -310,6 +314,8 @@ static void set_table(const struct gpu_call *g, struct gpu_work *work, const str
     work->integer[first] = g->call->low[axis];
     work->integer[first + 1] = max_i64(g->call->high[axis] - g->call->low[axis], 0);
     work->integer[first + 2] = table->stride[axis];
+    work->integer[first + 3] = g->call->segment->arguments.scale > 0;
+    work->number[0] = g->call->segment->arguments.scale;
 }
 
 static bool embed(const struct gpu_call *g, enum phase phase, struct error *err)
@@ -338,6 +344,10 @@ static void follow_sequence(const struct gpu_call *g, struct gpu_launch *p, int 
     const struct view *view = &g->call->operand[role][0];
     int sequence = g->call->segment->in[0].axis[1];
     struct spot *spot = &p->spots[place];
+    if (g->call->segment->arguments.one_row) {
+        p->work.spot[place].data = spot->data;
+        return;
+    }
     spot->stride[sequence] = view->count[1];
     p->work.spot[place].data = spot->data + (g->call->low[sequence] + g->call->shift[sequence] - view->low[0]) *
                                                 view->count[1] * spot->element_bytes;
@@ -347,7 +357,7 @@ static void follow_sequence(const struct gpu_call *g, struct gpu_launch *p, int 
 static bool add_position(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     if (phase == PHASE_BACKWARD_INPUT)
-        return pass_gradient(g, 0, err);
+        return pass_gradient(g, 0, 0, err);
     if (phase == PHASE_FORWARD) {
         struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
         follow_sequence(g, &p, 2, ROLE_WEIGHT);
@@ -458,9 +468,8 @@ bool gpu_computes(enum kernel kernel, enum phase phase)
 {
     bool of_images = kernel == KERNEL_CONV || kernel == KERNEL_GROUP_NORM || kernel == KERNEL_MAX_POOL ||
                      kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN,
-         other = kernel == KERNEL_SQUARED_RELU || kernel == KERNEL_JOIN || kernel == KERNEL_SINK_ATTENTION ||
-                 kernel == KERNEL_QUICK_GELU || kernel == KERNEL_SILU || kernel == KERNEL_SOFT_CAP ||
-                 kernel == KERNEL_GEGLU_ERF || kernel == KERNEL_SIGMOID_GATE;
+         other = kernel == KERNEL_JOIN || kernel == KERNEL_SINK_ATTENTION || kernel == KERNEL_SOFT_CAP ||
+                 kernel == KERNEL_SIGMOID_GATE;
     return !of_images && !other && kernel_find(kernel, phase) != NULL;
 }
 
@@ -468,19 +477,12 @@ const char *gpu_lacks(const struct segment *segment)
 {
     const struct kernel_arguments *a = &segment->arguments;
     const bool norm = segment->kernel == KERNEL_LAYER_NORM || segment->kernel == KERNEL_RMS_NORM;
+    const bool many_gains = norm && segment->weight[0].axis[1] >= 0;
     if (a->sliding_window > 0)
         return "sliding windows";
     if (kernel_facts[segment->kernel].attends && (a->score_cap > 0 || a->alibi))
         return a->alibi ? "scores that lose by distance" : "capped scores";
-    if (segment->kernel == KERNEL_EMBED && a->scale > 0)
-        return "scaled embeddings";
-    if (segment->kernel == KERNEL_ADD_POSITION && a->one_row)
-        return "token types";
-    if (segment->kernel == KERNEL_RESIDUAL && a->scale > 0)
-        return "scaled residual sums";
-    if (norm && segment->in[0].axis[3] >= 0)
-        return "norms of queries and keys";
-    return segment->kernel == KERNEL_LAYER_NORM && segment->weight_count < 2 ? "layer norms without a bias" : NULL;
+    return many_gains ? "norms with gains for each head" : NULL;
 }
 
 bool gpu_issue(const struct gpu_call *g, struct error *err)
@@ -511,9 +513,17 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
     case KERNEL_RELU:
         return unary(g, phase, GPU_UNARY_RELU, err);
     case KERNEL_GEGLU:
-        return gated(g, phase, false, err);
+        return gated(g, phase, GPU_GATE_GELU, err);
+    case KERNEL_GEGLU_ERF:
+        return gated(g, phase, GPU_GATE_GELU_ERF, err);
     case KERNEL_SWIGLU:
-        return gated(g, phase, true, err);
+        return gated(g, phase, GPU_GATE_SILU, err);
+    case KERNEL_SQUARED_RELU:
+        return unary(g, phase, GPU_UNARY_SQUARED_RELU, err);
+    case KERNEL_QUICK_GELU:
+        return unary(g, phase, GPU_UNARY_QUICK_GELU, err);
+    case KERNEL_SILU:
+        return unary(g, phase, GPU_UNARY_SILU, err);
     case KERNEL_LOGIT_MAX:
         return logit_max(g, err);
     case KERNEL_SUM_EXP:
@@ -529,12 +539,8 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
     case KERNEL_COMBINE:
         return gpu_issue_combine(g, phase, err);
     case KERNEL_SINK_ATTENTION:
-    case KERNEL_QUICK_GELU:
-    case KERNEL_SILU:
     case KERNEL_SOFT_CAP:
-    case KERNEL_GEGLU_ERF:
     case KERNEL_SIGMOID_GATE:
-    case KERNEL_SQUARED_RELU:
     case KERNEL_JOIN:
     case KERNEL_CONV:
     case KERNEL_GROUP_NORM:

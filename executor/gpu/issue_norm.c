@@ -5,9 +5,14 @@
 #include "executor/gpu/kinds.h"
 #include <string.h>
 
+static bool has_bias(const struct gpu_call *norm)
+{
+    return norm->call->segment->weight_count > 1;
+}
+
 static struct gpu_launch norm_forward(const struct gpu_call *g, bool layer)
 {
-    const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1, bias = layer ? 1 : -1;
+    const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1, bias = has_bias(g) ? 1 : -1;
     struct gpu_launch p = GPU_LAUNCH(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 }, { ROLE_WEIGHT, bias },
                                      { ROLE_OUT, mean }, { ROLE_OUT, rstd });
     p.work.spot[0].begin = true;
@@ -67,7 +72,7 @@ bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call 
 {
     const struct segment *segment = residual->call->segment;
     struct gpu_launch p = norm_forward(norm, norm->call->segment->kernel == KERNEL_LAYER_NORM);
-    bool fits = p.count + segment->in_count + segment->weight_count <= WALK_SPOTS &&
+    bool fits = p.count + segment->in_count + segment->weight_count <= WALK_SPOTS && !(segment->arguments.scale > 0) &&
                 same_elements(residual, ROLE_OUT, norm, ROLE_IN);
     for (int i = 0; fits && i < segment->in_count; i++)
         fits = add_term(residual, norm, &p, ROLE_IN, i);
@@ -112,7 +117,7 @@ static bool pass_on(const struct gpu_call *norm, const struct gpu_call *residual
 {
     const struct segment *segment = residual->call->segment;
     const struct gpu_launch without = *p;
-    bool fits = p->count + segment->in_count <= WALK_SPOTS &&
+    bool fits = p->count + segment->in_count <= WALK_SPOTS && !(segment->arguments.scale > 0) &&
                 same_elements(residual, ROLE_GRADIENT_OUT, norm, ROLE_GRADIENT_IN);
     for (int i = 0; fits && i < segment->in_count; i++)
         fits = !gpu_wanted(residual, ROLE_GRADIENT_IN, i) || add_passed(residual, norm, p, i);
@@ -198,13 +203,13 @@ bool gpu_issue_norm_backward(const struct gpu_call *const call[GPU_NORM_CALLS], 
     const struct gpu_call *norm = call[GPU_NORM_INPUT], *weight = call[GPU_NORM_WEIGHTS],
                           *residual = call[GPU_NORM_RESIDUAL], *bias = call[GPU_NORM_BIAS];
     const bool layer = norm->call->segment->kernel == KERNEL_LAYER_NORM, wanted = gpu_wanted(norm, ROLE_GRADIENT_IN, 0);
-    const int sums = layer ? 2 : 1;
+    const int sums = has_bias(norm) ? 2 : 1;
     struct gpu_launch p = norm_backward(norm, layer);
     const bool passed = wanted && residual && pass_on(norm, residual, &p);
     gpu_loops(norm, &p.work, &norm->call->segment->in[0], norm->call->operand[ROLE_IN][0].dim_count, true, p.spots,
               p.count);
     const bool together = weight && wanted && same_rows(norm, weight) && gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 0) &&
-                          (!layer || gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 1));
+                          (sums < 2 || gpu_wanted(weight, ROLE_GRADIENT_WEIGHT, 1));
     const bool with_bias = passed && p.work.integer[0] > 0 && bias && gpu_wanted(bias, ROLE_GRADIENT_WEIGHT, 0) &&
                            same_columns(bias, residual, norm);
     const int64_t teams = together ? summing_teams(weight, &p.work, sums + with_bias) : 0;
@@ -243,5 +248,5 @@ bool gpu_issue_norm(const struct gpu_call *g, enum phase phase, bool layer, stru
         if (!gpu_columns(g, &p, GPU_GAIN_GRADIENT, ROLE_IN, err))
             return false;
     }
-    return !layer || gpu_bias_gradient(g, 1, err);
+    return !has_bias(g) || gpu_bias_gradient(g, 1, err);
 }

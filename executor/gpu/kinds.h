@@ -7,10 +7,19 @@ enum { GPU_QUAD = 4 }; /* elements that a thread takes at once */
 /* Sums over rows: threads of a team side by side, and reals that each thread has in fast memory, for a quad of doubles.
  */
 enum { GPU_COLUMN_LANES = 32, GPU_FINISH_LANES = 8, GPU_COLUMN_SHARED = GPU_QUAD * sizeof(double) / sizeof(real) };
-/* Spots of what teams sum, for a kernel that finishes it: of columns, of the loss, of the gradients of gain and bias. */
+/* Spots of what teams sum, for a kernel that finishes it: of columns, of the loss, of the gradients of gain and bias.
+ */
 enum { GPU_COLUMN_PARTS = 5, GPU_NLL_PARTS = 6, GPU_NORM_PARTS = 10 };
 
-enum gpu_unary { GPU_UNARY_GELU, GPU_UNARY_GELU_ERF, GPU_UNARY_RELU };
+enum gpu_unary {
+    GPU_UNARY_GELU,
+    GPU_UNARY_GELU_ERF,
+    GPU_UNARY_RELU,
+    GPU_UNARY_SQUARED_RELU,
+    GPU_UNARY_QUICK_GELU,
+    GPU_UNARY_SILU
+};
+enum gpu_gate { GPU_GATE_GELU, GPU_GATE_SILU, GPU_GATE_GELU_ERF };
 
 /* ---- mixtures of experts ---- */
 enum gpu_experts_spot {

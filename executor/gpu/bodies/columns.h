@@ -261,12 +261,15 @@ GPU_BODY inline void embed(const struct team *team, const struct gpu_work *work,
         const int64_t row = spot_index(&work->spot[1], at[1]) - work->integer[0];
         if (row >= 0 && row < work->integer[1])
             value = line_get(work, &work->spot[2], row * work->integer[2], h, type, width);
+        if (work->integer[3])
+            for (int j = 0; j < width; j++)
+                value.x[j] *= (real)work->number[0];
         line_put(work, &work->spot[0], at[0], h, type, width, &value);
     }
 }
 
 /* Outer: tokens, inner: hidden. spot 0 (+)= row spot 1 - integer 0 of spot 2, where that is among the first integer 1;
- * integer 2: stride of the rows */
+ * integer 2: stride of the rows; integer 3: times number 0 */
 GPU_BODY void gpu_embed(const struct team *team, const struct gpu_work *work)
 {
     const bool quads =
@@ -302,18 +305,20 @@ GPU_BODY inline void add_named(const struct team *team, const struct gpu_work *w
             const int64_t at = rows[first] * work->integer[2] + spot_inner(work, table, h);
             const int64_t from = spot_inner(work, dy, h);
             real sum = spot_get(table, at);
+            const real scale = work->integer[3] ? (real)work->number[0] : 1;
             for (int64_t i = first; i < end; i++)
-                sum += spot_get(dy, (int64_t)offsets[i] + from);
+                sum += scale * spot_get(dy, (int64_t)offsets[i] + from);
             spot_set(table, at, sum);
         }
     }
 }
 
 /* A team has the rows TEAM_ROWS of the table. spot 0[row] (+)= sum of spot 1 over the tokens (spot 2) that name row
- * integer 0 + row; integers 1, 2: rows and their stride. Where no token names it, the row is cleared if it begins.
- * Each thread looks once through its tokens for those that name a row of the team, and knows then from which place on
- * they stand in the team's list; the list is made and added in parts of as many as there are threads.
- * shared: as many reals as threads, which hold the rows of a part; the reduction's have where its gradients begin */
+ * integer 0 + row; integers 1, 2: rows and their stride; integer 3: times number 0. Where no token names it, the row is
+ * cleared if it begins. Each thread looks once through its tokens for those that name a row of the team, and knows then
+ * from which place on they stand in the team's list; the list is made and added in parts of as many as there are
+ * threads. shared: as many reals as threads, which hold the rows of a part; the reduction's have where its gradients
+ * begin */
 GPU_BODY void gpu_embed_gradient(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *table = &work->spot[0], *dy = &work->spot[1];

@@ -67,24 +67,31 @@ GPU_BODY inline void elements_put(const struct team *team, const struct gpu_work
             typed_put(to, element_of(team, work, to, type, i, k, width), type, width, &value->quad[k]);
 }
 
-GPU_BODY inline void sum_terms(const struct team *team, const struct gpu_work *work, int terms, int type, int64_t i,
-                               int width, int count)
+GPU_BODY inline void sum_terms(const struct team *team, const struct gpu_work *work, int terms, bool scaled, int type,
+                               int64_t i, int width, int count)
 {
     struct flight sum = elements_get(team, work, 1, type, i, width, count);
+    if (scaled)
+        for (int k = 0; k < count; k++)
+            for (int j = 0; j < width; j++)
+                sum.quad[k].x[j] *= (real)work->number[0];
     for (int term = 2; term <= terms; term++) {
         const struct flight more = elements_get(team, work, term, type, i, width, count);
         for (int k = 0; k < count; k++)
             for (int j = 0; j < width; j++)
-                sum.quad[k].x[j] += more.quad[k].x[j];
+                sum.quad[k].x[j] += scaled ? (real)work->number[1] * more.quad[k].x[j] : more.quad[k].x[j];
     }
     elements_put(team, work, 0, type, i, width, count, &sum);
 }
 
-/* spot 0 (+)= sum of spots 1 .. integer 0 */
+/* spot 0 (+)= sum of spots 1 .. integer 0. integer 1: the first times number 0, the others times number 1 */
 GPU_BODY void gpu_sum_terms(const struct team *team, const struct gpu_work *work)
 {
     const int terms = (int)work->integer[0];
-    GPU_ELEMENTS(terms + 1, sum_terms, terms);
+    if (work->integer[1])
+        GPU_ELEMENTS(terms + 1, sum_terms, terms, true);
+    else
+        GPU_ELEMENTS(terms + 1, sum_terms, terms, false);
 }
 
 /* spot 0 = the larger of it and spot 1 */
@@ -102,9 +109,20 @@ GPU_BODY void gpu_maximum(const struct team *team, const struct gpu_work *work)
 
 GPU_BODY inline real unary_of(int function, real x)
 {
-    if (function == GPU_UNARY_GELU)
+    switch (function) {
+    case GPU_UNARY_GELU:
         return gelu(x);
-    return function == GPU_UNARY_GELU_ERF ? gelu_erf(x) : x > 0 ? x : 0;
+    case GPU_UNARY_GELU_ERF:
+        return gelu_erf(x);
+    case GPU_UNARY_QUICK_GELU:
+        return quick_gelu(x);
+    case GPU_UNARY_SILU:
+        return silu(x);
+    case GPU_UNARY_SQUARED_RELU:
+        return x > 0 ? x * x : 0;
+    default:
+        return x > 0 ? x : 0;
+    }
 }
 
 GPU_BODY inline void unary(const struct team *team, const struct gpu_work *work, int function, int type, int64_t i,
@@ -128,9 +146,20 @@ GPU_BODY void gpu_unary(const struct team *team, const struct gpu_work *work)
 
 GPU_BODY inline real unary_slope_of(int function, real x)
 {
-    if (function == GPU_UNARY_GELU)
+    switch (function) {
+    case GPU_UNARY_GELU:
         return gelu_slope(x);
-    return function == GPU_UNARY_GELU_ERF ? gelu_erf_slope(x) : x > 0 ? 1 : 0;
+    case GPU_UNARY_GELU_ERF:
+        return gelu_erf_slope(x);
+    case GPU_UNARY_QUICK_GELU:
+        return quick_gelu_slope(x);
+    case GPU_UNARY_SILU:
+        return silu_slope(x);
+    case GPU_UNARY_SQUARED_RELU:
+        return x > 0 ? 2 * x : 0;
+    default:
+        return x > 0 ? 1 : 0;
+    }
 }
 
 GPU_BODY inline void unary_gradient(const struct team *team, const struct gpu_work *work, int function, int type,
@@ -153,27 +182,37 @@ GPU_BODY void gpu_unary_gradient(const struct team *team, const struct gpu_work 
         GPU_ELEMENTS(3, unary_gradient, (int)work->integer[0]);
 }
 
-GPU_BODY inline void gated(const struct team *team, const struct gpu_work *work, bool is_silu, int type, int64_t i,
+GPU_BODY inline real gate_of(int function, real x)
+{
+    return function == GPU_GATE_SILU ? silu(x) : function == GPU_GATE_GELU ? gelu(x) : gelu_erf(x);
+}
+
+GPU_BODY inline real gate_slope_of(int function, real x)
+{
+    return function == GPU_GATE_SILU ? silu_slope(x) : function == GPU_GATE_GELU ? gelu_slope(x) : gelu_erf_slope(x);
+}
+
+GPU_BODY inline void gated(const struct team *team, const struct gpu_work *work, int function, int type, int64_t i,
                            int width, int count)
 {
     const struct flight gate = elements_get(team, work, 1, type, i, width, count);
     struct flight up = elements_get(team, work, 2, type, i, width, count);
     for (int k = 0; k < count; k++)
         for (int j = 0; j < width; j++)
-            up.quad[k].x[j] *= is_silu ? silu(gate.quad[k].x[j]) : gelu(gate.quad[k].x[j]);
+            up.quad[k].x[j] *= gate_of(function, gate.quad[k].x[j]);
     elements_put(team, work, 0, type, i, width, count, &up);
 }
 
-/* spot 0 = gate(spot 1) * spot 2; integer 0: the gate is silu, else gelu */
+/* spot 0 = gate(spot 1) * spot 2; the gate by integer 0 */
 GPU_BODY void gpu_gated(const struct team *team, const struct gpu_work *work)
 {
-    if (work->integer[0])
-        GPU_ELEMENTS(3, gated, true);
+    if (work->integer[0] == GPU_GATE_SILU)
+        GPU_ELEMENTS(3, gated, GPU_GATE_SILU);
     else
-        GPU_ELEMENTS(3, gated, false);
+        GPU_ELEMENTS(3, gated, (int)work->integer[0]);
 }
 
-GPU_BODY inline void gated_gradient(const struct team *team, const struct gpu_work *work, bool is_silu, int type,
+GPU_BODY inline void gated_gradient(const struct team *team, const struct gpu_work *work, int function, int type,
                                     int64_t i, int width, int count)
 {
     const struct flight gate = elements_get(team, work, 2, type, i, width, count),
@@ -182,8 +221,8 @@ GPU_BODY inline void gated_gradient(const struct team *team, const struct gpu_wo
     for (int k = 0; k < count; k++)
         for (int j = 0; j < width; j++) {
             const real x = gate.quad[k].x[j];
-            dgate.quad[k].x[j] = dup.quad[k].x[j] * up.quad[k].x[j] * (is_silu ? silu_slope(x) : gelu_slope(x));
-            dup.quad[k].x[j] *= is_silu ? silu(x) : gelu(x);
+            dgate.quad[k].x[j] = dup.quad[k].x[j] * up.quad[k].x[j] * gate_slope_of(function, x);
+            dup.quad[k].x[j] *= gate_of(function, x);
         }
     if (work->spot[0].data)
         elements_put(team, work, 0, type, i, width, count, &dgate);
@@ -195,10 +234,10 @@ GPU_BODY inline void gated_gradient(const struct team *team, const struct gpu_wo
  * other, output's gradient */
 GPU_BODY void gpu_gated_gradient(const struct team *team, const struct gpu_work *work)
 {
-    if (work->integer[0])
-        GPU_ELEMENTS(5, gated_gradient, true);
+    if (work->integer[0] == GPU_GATE_SILU)
+        GPU_ELEMENTS(5, gated_gradient, GPU_GATE_SILU);
     else
-        GPU_ELEMENTS(5, gated_gradient, false);
+        GPU_ELEMENTS(5, gated_gradient, (int)work->integer[0]);
 }
 
 /* Tells whether pairs are turned four at a time: vectors of whole quads, and so are their halves and angles. */
