@@ -129,6 +129,11 @@ struct kernel_arguments {
     double gate_scale;                      /* route: multiplies the gates */
     double balance;                         /* route: weight of each group's auxiliary loss in the step's loss */
     double expected_fill;                   /* matmul with counts: expected share of the slots that count; 0: all */
+    /* route: gates are made of sigmoids in place of exponentials; "of all" then leaves them as they are. Experts stand
+     * in groups, of which a token takes some; 0: in none */
+    bool gates_sigmoid;
+    int64_t expert_groups, chosen_groups;
+    double limit; /* swiglu_clamped: of what is multiplied */
     /* opaque: given costs, per sequence of the batch; no math. Read them through segment_opaque_ns() */
     int64_t opaque_forward_ns, opaque_backward_ns, opaque_weight_ns; /* forward, input gradient, weight gradient */
 };
@@ -299,6 +304,11 @@ enum { CONV_TILE_POSITIONS = 256 }; /* windows that the convolution kernels lay 
 static inline bool segment_keeps_scores(const struct segment *segment)
 {
     return kernel_facts[segment->kernel].attends && segment->out_count > 2;
+}
+/* Whether a route chooses by something else than its logits. */
+static inline bool segment_ranks_experts(const struct segment *segment)
+{
+    return segment->arguments.gates_sigmoid || segment->arguments.expert_groups > 1;
 }
 /* Elements (of ELEMENT_STATISTIC) of workspace that one call of the phase needs beside its operands, 0 for most. The
  * device's kernels use exactly it. */

@@ -135,6 +135,13 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_SWIGLU].input_reads_in = IN0 | IN1,
     [KERNEL_SWIGLU].overwrites_in = IN0 | IN1,
 
+    [KERNEL_CLAMPED].has_backward_input = true,
+    [KERNEL_CLAMPED].input_reads_in = IN0 | IN1,
+    [KERNEL_CLAMPED].overwrites_in = IN0 | IN1,
+    [KERNEL_TOKEN_GATE].has_backward_input = true,
+    [KERNEL_TOKEN_GATE].input_reads_in = IN0 | IN1,
+    [KERNEL_TOKEN_GATE].linear = IN0,
+
     [KERNEL_ROUTE].has_backward_input = true,
     [KERNEL_ROUTE].input_reads_in = IN0,
     [KERNEL_ROUTE].input_reads_out = OUT1,
@@ -364,7 +371,7 @@ static int64_t operations(const struct segment *segment, enum phase phase)
         [KERNEL_CONV] = { 2, 2, 2 },         [KERNEL_GROUP_NORM] = { 8, 12, 5 },  [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
         [KERNEL_JOIN] = { 0, 1, 0 },         [KERNEL_SQUARED_RELU] = { 2, 3, 0 }, [KERNEL_QUICK_GELU] = { 4, 9, 0 },
         [KERNEL_SILU] = { 3, 8, 0 },         [KERNEL_SOFT_CAP] = { 3, 5, 0 },     [KERNEL_GEGLU_ERF] = { 6, 14, 0 },
-        [KERNEL_SIGMOID_GATE] = { 3, 8, 0 },
+        [KERNEL_SIGMOID_GATE] = { 3, 8, 0 }, [KERNEL_TOKEN_GATE] = { 1, 3, 0 },   [KERNEL_CLAMPED] = { 10, 20, 0 },
     };
     const struct window *window = &segment->arguments.window;
     const int64_t looking = window->height * window->width;
@@ -429,6 +436,8 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_GROUP_NORM:
     case KERNEL_MAX_POOL:
     case KERNEL_AVERAGE_POOL:
+    case KERNEL_CLAMPED:
+    case KERNEL_TOKEN_GATE:
     case KERNEL_ROUTE:
     case KERNEL_DISPATCH:
     case KERNEL_COMBINE:
@@ -480,6 +489,9 @@ int64_t segment_scratch_elements(const struct graph *graph, const struct segment
                                        tag_extent(segment, extents, TAG_VOCAB)));
     if (segment->kernel == KERNEL_ROUTE && phase == PHASE_BACKWARD_INPUT) /* per expert: probability, its slope */
         return product(2, tag_extent(segment, extents, TAG_ROUTE));
+    /* What experts are chosen by. */
+    if (segment->kernel == KERNEL_ROUTE && phase == PHASE_FORWARD && segment_ranks_experts(segment))
+        return tag_extent(segment, extents, TAG_ROUTE);
     if (segment->kernel == KERNEL_CONV && phase <= PHASE_BACKWARD_WEIGHT) { /* windows as rows of a matrix */
         const struct window *window = &segment->arguments.window;
         return product(min_i64(CONV_TILE_POSITIONS, tag_extent(segment, extents, TAG_SEQUENCE)),

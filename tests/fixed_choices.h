@@ -5,9 +5,9 @@
 
 /* Below 0: as usual. */
 union fixed {
-    int value[CHOICE_COUNT];
+    int64_t value[CHOICE_COUNT];
     struct {
-#define CHOICE(id, member, ...) int member;
+#define CHOICE(id, member, ...) int64_t member;
 #include "planner/space/choices.def"
 #undef CHOICE
     };

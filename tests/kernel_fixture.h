@@ -263,6 +263,7 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
     s->arguments = (struct kernel_arguments){ .epsilon = 1e-3,
                                               .rope_base = 50,
                                               .scale = 0.4,
+                                              .limit = 6.5 / 64, /* between numbers that differ from each other */
                                               .causal = draw(&f->random) % 2,
                                               .valid = draw_in(&f->random, (f->size['v'] + 1) / 2, f->size['v']) };
     if (c->kernel == KERNEL_ROPE && draw(&f->random) % 2)

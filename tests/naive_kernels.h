@@ -354,6 +354,19 @@ static void naive_geglu(struct fixture *f)
         OUT(0, b, t, i) = 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))) * IN(1, b, t, i);
     }
 }
+static void naive_swiglu_clamped(struct fixture *f)
+{
+    const double limit = f->segment.arguments.limit;
+    EACH(b, 0) EACH(t, 1) EACH(i, 2)
+    {
+        double gate = fmin(IN(0, b, t, i), limit), up = fmax(fmin(IN(1, b, t, i), limit), -limit);
+        OUT(0, b, t, i) = gate / (1 + exp(-1.702 * gate)) * (up + 1);
+    }
+}
+static void naive_token_gate(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(h, 2) OUT(0, b, t, h) = IN(0, b, t, h) / (1 + exp(-IN(1, b, t, 0)));
+}
 static void naive_swiglu(struct fixture *f)
 {
     EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = IN(0, b, t, i) / (1 + exp(-IN(0, b, t, i))) * IN(1, b, t, i);
@@ -529,6 +542,16 @@ static const struct kernel_case cases[] = {
       0 },
 #endif
     { "geglu", KERNEL_GEGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_geglu, 0 },
+    { "swiglu_clamped",
+      KERNEL_CLAMPED,
+      "btf",
+      { "=btf", "=btf" },
+      { 0 },
+      { "btf" },
+      3,
+      naive_swiglu_clamped,
+      0 },
+    { "token_gate", KERNEL_TOKEN_GATE, "bth", { "bth", "bt1" }, { 0 }, { "bth" }, 3, naive_token_gate, 0 },
     { "swiglu", KERNEL_SWIGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_swiglu, 0 },
     { "conv", KERNEL_CONV, "bth+!k+!g", { "bih" }, { "khg" }, { "btg" }, 1, naive_conv, 0 },
     { "conv with bias", KERNEL_CONV, "bth+!k+!g", { "bih" }, { "khg", "g" }, { "btg" }, 1, naive_conv, 0 },

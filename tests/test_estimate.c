@@ -122,8 +122,8 @@ START_TEST(steady_estimate_promises_the_arena)
             ck_assert_msg(
                 promised >= arena && promised <= arena + arena / 50,
                 "%s, stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d offload %d reshard %d %s)",
-                world.model->name, k, (long long)promised, (long long)arena, u.stages, u.tensor, u.zero, u.recompute,
-                u.offload, u.reshard, schedules[u.schedule]->name);
+                world.model->name, k, (long long)promised, (long long)arena, (int)u.stages, (int)u.tensor, (int)u.zero,
+                (int)u.recompute, (int)u.offload, (int)u.reshard, schedules[u.schedule]->name);
             ck_assert_int_eq(few->prediction.host_bytes != NULL, all->prediction.host_bytes != NULL);
             int64_t away = all->prediction.host_bytes ? all->prediction.host_bytes[k] : 0,
                     told = few->prediction.host_bytes ? few->prediction.host_bytes[k] : 0;
@@ -139,8 +139,8 @@ START_TEST(steady_estimate_promises_the_arena)
         int64_t permille = u.reshard == RESHARD_EACH_STEP ? 25 : 15; /* what stays moves what else lies where */
         ck_assert_msg(!few->prediction.fits || 1000 * error_ns <= permille * step_ns,
                       "%s: %lld ns, simulated whole %lld (pp %d tp %d zero %d reshard %d, %s)", world.model->name,
-                      (long long)few->prediction.step_ns, (long long)step_ns, u.stages, u.tensor, u.zero, u.reshard,
-                      schedules[u.schedule]->name);
+                      (long long)few->prediction.step_ns, (long long)step_ns, (int)u.stages, (int)u.tensor, (int)u.zero,
+                      (int)u.reshard, schedules[u.schedule]->name);
         estimate_free(few);
         estimate_free(all);
         plan_free(plan);
@@ -187,8 +187,8 @@ START_TEST(second_look_promises_the_arena)
         for (int s = 0; s < 4; s++) {
             int64_t arena = whole->prediction.peak_bytes[s];
             ck_assert_msg(promised[s] >= arena && promised[s] <= arena + arena / 56,
-                          "batch %d, ZeRO %d, recompute %d, stage %d: promised %lld, arena %lld", (int)batch, u.zero,
-                          u.recompute, s, (long long)promised[s], (long long)arena);
+                          "batch %d, ZeRO %d, recompute %d, stage %d: promised %lld, arena %lld", (int)batch,
+                          (int)u.zero, (int)u.recompute, s, (long long)promised[s], (long long)arena);
         }
         ck_assert_int_eq(few, 1);
         estimate_free(whole);
@@ -339,7 +339,7 @@ START_TEST(pace_agrees)
                       err.message);
         int64_t is = paced->prediction.step_ns, should = all->prediction.step_ns;
         ck_assert_msg(llabs(is - should) <= should / (schedule->splits && u.zero == 3 ? 20 : 100),
-                      "%s, %d stages, ZeRO %d: %lld, simulated whole %lld", schedule->name, u.stages, u.zero,
+                      "%s, %d stages, ZeRO %d: %lld, simulated whole %lld", schedule->name, (int)u.stages, (int)u.zero,
                       (long long)is, (long long)should);
         for (int k = 0; k < TIME_KIND_COUNT; k++)
             sum += paced->prediction.breakdown_ns[k];

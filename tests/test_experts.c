@@ -34,11 +34,24 @@ struct variant {
     int experts, choices, group, shared; /* group 0: the sequence */
     const char *activation, *gates;
     double capacity_factor, gate_scale, balance;
+    bool biases, correction, shared_gate;
+    int groups, chosen; /* of experts */
 };
 static const struct variant variants[] = {
-    { 4, 2, 4, 0, "swiglu", "softmax_of_chosen", 1, 1, 0.3 },   { 4, 2, 8, 3, "gelu", "softmax_of_all", 0.6, 2.5, 0.2 },
-    { 5, 3, 2, 4, "swiglu", "softmax_of_all", 9, 1, 0.1 },      { 3, 1, 0, 0, "gelu", "softmax_of_all", 1.25, 1, 0.4 },
-    { 1, 1, 4, 0, "swiglu", "softmax_of_chosen", 1, 0.5, 0.1 }, { 7, 7, 0, 2, "relu", "softmax_of_chosen", 1, 1, 0 },
+    { 4, 2, 4, 0, "swiglu", "softmax_of_chosen", 1, 1, .balance = 0.3 },
+    { 4, 2, 8, 3, "gelu", "softmax_of_all", 0.6, 2.5, .balance = 0.2 },
+    { 5, 3, 2, 4, "swiglu", "softmax_of_all", 9, 1, .balance = 0.1 },
+    { 3, 1, 0, 0, "gelu", "softmax_of_all", 1.25, 1, .balance = 0.4 },
+    { 1, 1, 4, 0, "swiglu", "softmax_of_chosen", 1, 0.5, .balance = 0.1 },
+    { 7, 7, 0, 2, "relu", "softmax_of_chosen", 1, 1, .balance = 0 },
+#ifndef CLEAVE_TEST_GPU
+    { 6, 3, 4, 3, "swiglu", "sigmoid_of_chosen", 1.2, 2.5, 0.3, .correction = true },
+    { 4, 2, 0, 2, "swiglu", "softmax_of_chosen", 9, 1, 0.3, .shared_gate = true },
+    { 5, 2, 4, 0, "swiglu_clamped", "softmax_of_chosen", 1, 1, 0, .biases = true },
+    { 4, 1, 0, 3, "swiglu", "sigmoid", 1, 1, 0.2, .biases = true, .shared_gate = true },
+    { 8, 3, 0, 2, "gelu", "sigmoid_of_chosen", 2, 1, 0.1, .correction = true, .groups = 4, .chosen = 2 },
+    { 6, 2, 4, 0, "swiglu", "softmax_of_all", 2, 1, 0.1, .groups = 3, .chosen = 1 },
+#endif
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -66,6 +79,11 @@ static int64_t value_elements(const struct run *run, int value)
     return count;
 }
 
+static const char *truth(bool value)
+{
+    return value ? "true" : "false";
+}
+
 static void run_open(struct run *run, const struct variant *v)
 {
     char json[1024];
@@ -76,10 +94,13 @@ static void run_open(struct run *run, const struct variant *v)
              "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"m\", \"sequence\": %d, \"hidden\": %d, "
              "\"vocab_size\": 9, \"layers\": [{\"kind\": \"embedding\"}, {\"kind\": \"moe\", \"experts\": %d, "
              "\"choices\": %d, \"inner\": %d, \"shared_inner\": %d, \"group\": %d, \"activation\": \"%s\", \"gates\": "
-             "\"%s\", \"capacity_factor\": %g, \"gate_scale\": %g, \"balance_loss\": %g, \"norm\": \"none\"}, "
+             "\"%s\", \"capacity_factor\": %g, \"gate_scale\": %g, \"balance_loss\": %g, \"router_bias\": %s, "
+             "\"expert_bias\": %s, \"router_correction\": %s, \"shared_gate\": %s, \"expert_groups\": %d, "
+             "\"chosen_groups\": %d, \"norm\": \"none\"}, "
              "{\"kind\": \"head\", \"norm\": \"none\"}, {\"kind\": \"loss\"}]}",
              TOKENS, HIDDEN, v->experts, v->choices, INNER, v->shared, v->group, v->activation, v->gates,
-             v->capacity_factor, v->gate_scale, v->balance);
+             v->capacity_factor, v->gate_scale, v->balance, truth(v->biases), truth(v->biases), truth(v->correction),
+             truth(v->shared_gate), v->groups, v->chosen);
     ck_assert_msg(model_read(&model, "m", json, strlen(json), NULL, &error), "%s", error.message);
     ck_assert_msg(graph_build(&run->graph, model, BATCH, 0, 1, &error), "%s", error.message);
     model_free(model);
@@ -214,6 +235,10 @@ static double activation(const char *name, double gate, double up)
 {
     if (strcmp(name, "swiglu") == 0)
         return gate / (1 + exp(-gate)) * up;
+    if (strcmp(name, "swiglu_clamped") == 0) {
+        gate = fmin(gate, 7), up = fmax(fmin(up, 7), -7);
+        return gate / (1 + exp(-1.702 * gate)) * (up + 1);
+    }
     if (strcmp(name, "relu") == 0)
         return fmax(up, 0);
     return 0.5 * up * (1 + tanh(sqrt(2 / acos(-1)) * (up + 0.044715 * up * up * up)));
@@ -224,15 +249,18 @@ static void add_network(const struct run *run, const struct variant *v, const ch
                         double scale, const double *x, double *y)
 {
     char name[3][32];
-    const double *matrix[3];
+    const double *matrix[3], *bias[3];
     for (int m = 0; m < 3; m++) {
         static const char *const parts[] = { "gate", "up", "down" };
+        snprintf(name[m], sizeof name[m], "%s_%s_bias", prefix, parts[m]);
+        bias[m] = weight_named(run, name[m]);
+        bias[m] = bias[m] ? bias[m] + expert * (m == 2 ? HIDDEN : inner) : NULL;
         snprintf(name[m], sizeof name[m], "%s_%s", prefix, parts[m]);
         matrix[m] = weight_named(run, name[m]);
         matrix[m] = matrix[m] ? matrix[m] + (int64_t)expert * HIDDEN * inner : NULL;
     }
     for (int f = 0; f < inner; f++) {
-        double gate = 0, up = 0;
+        double gate = bias[0] ? bias[0][f] : 0, up = bias[1] ? bias[1][f] : 0;
         for (int h = 0; h < HIDDEN; h++) {
             gate += matrix[0] ? x[h] * matrix[0][h * inner + f] : 0;
             up += x[h] * matrix[1][h * inner + f];
@@ -240,12 +268,35 @@ static void add_network(const struct run *run, const struct variant *v, const ch
         for (int h = 0; h < HIDDEN; h++)
             y[h] += scale * activation(v->activation, gate, up) * matrix[2][f * HIDDEN + h];
     }
+    for (int h = 0; h < HIDDEN && bias[2]; h++)
+        y[h] += scale * bias[2][h];
 }
 
 struct answer {
     double out[BATCH][TOKENS][HIDDEN], balance; /* balance: mean over groups, without its weight */
     int dropped;
 };
+
+/* Experts of groups that the token does not take fall behind all others. */
+static void drop_groups(const struct variant *v, double *scores)
+{
+    double best[8];
+    int size = v->experts / (v->groups ? v->groups : 1);
+    for (int g = 0; g < v->groups; g++) {
+        best[g] = -9;
+        for (int e = g * size; e < (g + 1) * size; e++)
+            for (int other = g * size; other < e; other++)
+                best[g] = fmax(best[g], strstr(v->gates, "sigmoid") ? scores[e] + scores[other]
+                                                                    : fmax(scores[e], scores[other]));
+    }
+    for (int g = 0; g < v->groups; g++) {
+        int before = 0;
+        for (int other = 0; other < v->groups; other++)
+            before += best[other] > best[g];
+        for (int e = g * size; before >= v->chosen && e < (g + 1) * size; e++)
+            scores[e] = -9;
+    }
+}
 
 static int rank_of(const double *logits, int experts, int e) /* how many come before */
 {
@@ -259,6 +310,9 @@ static void answer_group(const struct run *run, const struct variant *v, int b, 
                          struct answer *out)
 {
     const double *x = run->value[run->graph->layers[0].output_value], *router = weight_named(run, "router");
+    const double *bias = weight_named(run, "router_bias"), *correction = weight_named(run, "router_correction"),
+                 *scale = weight_named(run, "shared_scale");
+    const bool sigmoid = strstr(v->gates, "sigmoid") != NULL;
     double logits[TOKENS][8] = { { 0 } }, share[TOKENS][8], mean[8] = { 0 };
     int taken[8] = { 0 }, chosen[8] = { 0 };
     int most = (int)ceil(v->capacity_factor * v->choices * group / v->experts - 1e-9);
@@ -268,15 +322,22 @@ static void answer_group(const struct run *run, const struct variant *v, int b, 
         for (int e = 0; e < v->experts; e++) {
             for (int h = 0; h < HIDDEN; h++)
                 logits[t][e] += row[h] * router[h * v->experts + e];
-            all += exp(logits[t][e]);
+            logits[t][e] += bias ? bias[e] : 0;
+            share[t][e] = sigmoid ? 1 / (1 + exp(-logits[t][e])) : exp(logits[t][e]);
+            all += share[t][e];
         }
         for (int e = 0; e < v->experts; e++) {
-            share[t][e] = exp(logits[t][e]) / all;
-            mean[e] += share[t][e] / group;
+            mean[e] += share[t][e] / all / group;
+            share[t][e] /= sigmoid ? 1 : all;
+            logits[t][e] = share[t][e] + (correction ? correction[e] : 0); /* from here on what is chosen by */
         }
+        drop_groups(v, logits[t]);
         memcpy(out->out[b][first + t], row, HIDDEN * sizeof(double));
+        double open = 0;
+        for (int h = 0; h < HIDDEN; h++)
+            open += scale ? row[h] * scale[h] : 0;
         if (v->shared)
-            add_network(run, v, "shared", 0, v->shared, 1, row, out->out[b][first + t]);
+            add_network(run, v, "shared", 0, v->shared, scale ? 1 / (1 + exp(-open)) : 1, row, out->out[b][first + t]);
     }
     for (int k = 0; k < v->choices; k++)
         for (int t = 0; t < group; t++) {
@@ -368,7 +429,7 @@ START_TEST(gradients_match_differences)
     int in = run.graph->layers[0].output_value;
     check_slopes(&run, v, "input", run.value[in], run.gradient[in], value_elements(&run, in));
     for (int i = 0; i < run.graph->weight_count; i++)
-        if (strncmp(run.graph->weights[i].name, "1.", 2) == 0)
+        if (strncmp(run.graph->weights[i].name, "1.", 2) == 0 && !run.graph->weights[i].frozen)
             check_slopes(&run, v, run.graph->weights[i].name, run.weight[i], run.weight_gradient[i],
                          weight_elements(&run.graph->weights[i]));
     run_close(&run);
@@ -378,7 +439,7 @@ END_TEST
 /* Equal logits: the first experts, and the first tokens get the slots. */
 START_TEST(ties_go_to_the_first)
 {
-    const struct variant v = { 4, 2, 4, 0, "gelu", "softmax_of_chosen", 1, 1, 0 };
+    const struct variant v = { 4, 2, 4, 0, "gelu", "softmax_of_chosen", 1, 1, .balance = 0 };
     struct run run;
     run_open(&run, &v);
     memset((void *)weight_named(&run, "router"), 0, sizeof(double) * HIDDEN * 4);
@@ -400,7 +461,7 @@ END_TEST
 /* Whatever the logits: as the profiler has it. */
 START_TEST(experts_in_turn)
 {
-    const struct variant v = { 4, 2, 4, 0, "gelu", "softmax_of_chosen", 1, 1, 0 };
+    const struct variant v = { 4, 2, 4, 0, "gelu", "softmax_of_chosen", 1, 1, .balance = 0 };
     struct run run;
     run_open(&run, &v);
     for (int i = 0; i < run.graph->segment_count; i++)

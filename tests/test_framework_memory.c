@@ -152,7 +152,7 @@ START_TEST(gathered_inputs_are_gathered_again)
 }
 END_TEST
 
-static struct job job_except(int recompute, int excepted)
+static struct job job_except(int recompute, int64_t excepted)
 {
     union fixed u = fixed_none();
     u.recompute = recompute;
@@ -166,10 +166,13 @@ static struct job job_except(int recompute, int excepted)
  * again. */
 START_TEST(operators_are_recomputed_apart)
 {
-    enum { NORM = 1 << OPERATOR_norm, ACT = 1 << OPERATOR_act, SOME = 1 << OPERATOR_core | 1 << OPERATOR_q };
-    enum { UP = 1 << OPERATOR_up, OUT = 1 << OPERATOR_down };
-    static const struct {
-        int recompute, excepted, bytes, again; /* of an element; calls of a block */
+#define BIT(name) (INT64_C(1) << OPERATOR_##name)
+    static const int64_t NORM = BIT(norm), ACT = BIT(act), SOME = BIT(core) | BIT(q), UP = BIT(up), OUT = BIT(down);
+#undef BIT
+    const struct {
+        int recompute;
+        int64_t excepted;
+        int bytes, again; /* of an element; calls of a block */
     } cases[] = { { RECOMPUTE_NONE, 0, 32, 0 },
                   { RECOMPUTE_NONE, NORM, 28, 2 },
                   { RECOMPUTE_NONE, NORM | ACT, 20, 3 },

@@ -327,6 +327,7 @@ static void wide_make(struct fixture *f, const struct kernel_case *c, uint64_t s
     s->arguments = (struct kernel_arguments){ .epsilon = 1e-3,
                                               .rope_base = 10000,
                                               .scale = 0.3,
+                                              .limit = 6.5 / 64,
                                               .causal = draw(&f->random) % 2,
                                               .relative_buckets = f->size['r'],
                                               .relative_distance = 100,

@@ -293,7 +293,7 @@ END_TEST
 /* ---- experts shared out over data-parallel ranks ---- */
 START_TEST(shared_out_experts_agree)
 {
-    static const char *const models[] = { TINY_MOE("0.02"), TINY_DROPLESS };
+    static const char *const models[] = { TINY_MOE("0.02"), TINY_DROPLESS, TINY_SIGMOIDS, TINY_BIASED_EXPERTS };
     struct reference r = make_reference(models[_i], 1);
     for (int n = 0; n < 48; n++) {
         struct plan *plan = mixture_plan(r.graph, n);
@@ -378,7 +378,7 @@ static Suite *oracle_suite(void)
         add_for_models(suite, "gradients_are_slopes", gradients_are_slopes);
     TCase *experts = tcase_create("experts");
     tcase_set_timeout(experts, 0);
-    tcase_add_loop_test(experts, shared_out_experts_agree, 0, 2);
+    tcase_add_loop_test(experts, shared_out_experts_agree, 0, 4);
     suite_add_tcase(suite, experts);
     return suite;
 }

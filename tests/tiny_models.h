@@ -90,6 +90,16 @@
     TINY_EXPERTS("dropless", "2, \"group\": 4, \"activation\": \"gelu\", \"gates\": \"softmax_of_all\", "              \
                              "\"capacity_factor\": 2, \"dropless\": true, ")
 
+/* Sigmoids choose within one of two groups; and biased experts of clamped gates. */
+#define TINY_SIGMOIDS                                                                                                  \
+    TINY_EXPERTS("sigmoids", "2, \"group\": 4, \"shared_inner\": 16, \"shared_gate\": true, \"activation\": "          \
+                             "\"swiglu\", \"gates\": \"sigmoid_of_chosen\", \"gate_scale\": 2.5, "                     \
+                             "\"router_correction\": true, \"expert_groups\": 2, \"chosen_groups\": 1, "               \
+                             "\"output_norm\": \"rms_norm\", \"residual_scale\": 0.5, \"capacity_factor\": 1, ")
+#define TINY_BIASED_EXPERTS                                                                                            \
+    TINY_EXPERTS("biased", "2, \"group\": 4, \"activation\": \"swiglu_clamped\", \"router_bias\": true, "              \
+                           "\"expert_bias\": true, \"capacity_factor\": 2, \"dropless\": true, ")
+
 /* Nothing is trained below the second attention layer, nor in the network above it, nor in the table that the head
  * shares. */
 #define TINY_FROZEN                                                                                                    \
@@ -104,8 +114,8 @@
     "\"frozen\": true}, {\"kind\": \"head\", \"norm\": \"layer_norm\", \"logit_scale\": "                              \
     "4}, {\"kind\": \"loss\"}]}"
 
-/* A frozen Llama with adapters on every matrix of its first block, a frozen GPT block with some. The scale of the first
- * ones makes the gradient longer than what it is clipped to. */
+/* A frozen Llama with adapters on every matrix of its first block, a frozen GPT block with some. The scale of the
+ * first ones makes the gradient longer than what it is clipped to. */
 #define TINY_LORA                                                                                                      \
     TINY_HEAD("lora", "true")                                                                                          \
     "{\"kind\": \"embedding\", \"frozen\": true}, "                                                                    \
@@ -161,9 +171,9 @@
     "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": \"rms_norm\"}]}, "                 \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 
-/* What language models have beside Llama's layers: norms of queries, keys and outputs, caps (Gemma 2 and 3); norms over
- * all heads, sinks, gates and scaled sums (OLMo 2, GPT-OSS, Qwen3-Next, Granite); branches side by side behind one
- * norm, slopes by distance, a head with a matrix of its own (Falcon, Command R+, BERT). */
+/* What language models have beside Llama's layers: norms of queries, keys and outputs, caps (Gemma 2 and 3); norms
+ * over all heads, sinks, gates and scaled sums (OLMo 2, GPT-OSS, Qwen3-Next, Granite); branches side by side behind
+ * one norm, slopes by distance, a head with a matrix of its own (Falcon, Command R+, BERT). */
 #define TINY_CAPPED                                                                                                    \
     TINY_HEAD("capped", "true")                                                                                        \
     "{\"kind\": \"embedding\", \"scale\": 3}, {\"repeat\": 2, \"layers\": ["                                           \
@@ -201,7 +211,7 @@ enum {
     TINY_SEQUENCE = 8,
     TINY_VOCAB = 60,
     TINY_VOCAB_MULTIPLE = 64,
-    TINY_MODELS = 16,
+    TINY_MODELS = 17,
     TINY_CHAINS = 4,
     TINY_MIXTURE = 7,
     TINY_HALF_FROZEN = 8,
@@ -225,6 +235,7 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_CAPPED,
     TINY_SINKS,
     TINY_PARALLEL,
+    TINY_SIGMOIDS,
 };
 
 static inline struct model *tiny_model(const char *json)

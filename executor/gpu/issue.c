@@ -469,7 +469,7 @@ bool gpu_computes(enum kernel kernel, enum phase phase)
     bool of_images = kernel == KERNEL_CONV || kernel == KERNEL_GROUP_NORM || kernel == KERNEL_MAX_POOL ||
                      kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN,
          other = kernel == KERNEL_JOIN || kernel == KERNEL_SINK_ATTENTION || kernel == KERNEL_SOFT_CAP ||
-                 kernel == KERNEL_SIGMOID_GATE;
+                 kernel == KERNEL_SIGMOID_GATE || kernel == KERNEL_CLAMPED || kernel == KERNEL_TOKEN_GATE;
     return !of_images && !other && kernel_find(kernel, phase) != NULL;
 }
 
@@ -482,6 +482,10 @@ const char *gpu_lacks(const struct segment *segment)
         return "sliding windows";
     if (kernel_facts[segment->kernel].attends && (a->score_cap > 0 || a->alibi))
         return a->alibi ? "scores that lose by distance" : "capped scores";
+    if (segment_ranks_experts(segment))
+        return "experts chosen by anything but their logits";
+    if (segment->kernel == KERNEL_MATMUL && segment->in_count > 1 && segment->weight_count > 1)
+        return "biases of experts";
     return many_gains ? "norms with gains for each head" : NULL;
 }
 
@@ -541,6 +545,8 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
     case KERNEL_SINK_ATTENTION:
     case KERNEL_SOFT_CAP:
     case KERNEL_SIGMOID_GATE:
+    case KERNEL_CLAMPED:
+    case KERNEL_TOKEN_GATE:
     case KERNEL_JOIN:
     case KERNEL_CONV:
     case KERNEL_GROUP_NORM:

@@ -2,8 +2,8 @@
  * the sequence, so its number is that of its first token over the group's size. Slots are written e * slots + place; a
  * choice without one is -1 - e.
  *
- * route: logits (b,t,u), u the experts; gates (b,t,k), slots (b,t,k) and taken (e,b,q), the last two int32.
- * dispatch, combine: tokens (b,t,h); stack (e,b,q,c,h), of expert e the place c for group q of sample b. */
+ * route: logits (b,t,u), u the experts; correction (u); gates (b,t,k), slots (b,t,k) and taken (e,b,q), the last two
+ * int32. dispatch, combine: tokens (b,t,h); stack (e,b,q,c,h), of expert e the place c for group q of sample b. */
 #include "base/num.h"
 #include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"
@@ -62,24 +62,77 @@ static void choose(const real *logits, int64_t experts, int64_t choices, int32_t
     }
 }
 
-/* Softmax of the logits of `indices`, or of all `count` where it is NULL. */
-static void softmax(const real *logits, const int32_t *indices, int64_t count, real *out)
+static real logistic(real x)
+{
+    return 1 / (1 + real_exp(-x));
+}
+
+/* Shares of the logits of `indices`, or of all `count` where it is NULL: exponentials, or sigmoids, over their sum,
+ * which is returned. */
+static real shares(const struct kernel_arguments *a, const real *logits, const int32_t *indices, int64_t count,
+                   real *out)
 {
     real most = -INFINITY, sum = 0;
     for (int64_t i = 0; i < count; i++)
         most = logits[indices ? indices[i] : i] > most ? logits[indices ? indices[i] : i] : most;
-    for (int64_t i = 0; i < count; i++)
-        sum += out[i] = real_exp(logits[indices ? indices[i] : i] - most);
+    for (int64_t i = 0; i < count; i++) {
+        real logit = logits[indices ? indices[i] : i];
+        sum += out[i] = a->gates_sigmoid ? logistic(logit) : real_exp(logit - most);
+    }
     for (int64_t i = 0; i < count; i++)
         out[i] /= sum;
+    return sum;
+}
+
+/* What a group of experts is chosen by: its greatest number, of sigmoids the sum of its two greatest. */
+static real group_score(const struct kernel_arguments *a, const real *scores, int64_t count)
+{
+    real first = -INFINITY, second = -INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        real x = scores[i];
+        second = x > first ? first : x > second ? x : second;
+        first = x > first ? x : first;
+    }
+    return a->gates_sigmoid && count > 1 ? first + second : first;
+}
+
+/* Experts of other groups than the token's fall behind all others. */
+static void keep_groups(const struct kernel_arguments *a, real *scores)
+{
+    const int64_t size = a->experts / a->expert_groups;
+    for (int64_t left = a->expert_groups - a->chosen_groups; left > 0; left--) {
+        int64_t worst = -1;
+        real least = INFINITY;
+        for (int64_t g = 0; g < a->expert_groups; g++) {
+            real score = group_score(a, scores + g * size, size);
+            if (score > -INFINITY && score <= least) /* the last of equal ones */
+                least = score, worst = g;
+        }
+        for (int64_t i = 0; i < size; i++)
+            scores[worst * size + i] = -INFINITY;
+    }
+}
+
+/* What experts are chosen by. */
+static const real *scores_of(const struct kernel_call *call, const real *logits, const real *correction)
+{
+    const struct kernel_arguments *a = &call->segment->arguments;
+    if (!segment_ranks_experts(call->segment))
+        return logits;
+    for (int64_t e = 0; e < a->experts; e++)
+        call->scratch[e] = (a->gates_sigmoid ? logistic(logits[e]) : logits[e]) + (correction ? correction[e] : 0);
+    if (a->expert_groups > 1)
+        keep_groups(a, call->scratch);
+    return call->scratch;
 }
 
 /* Gates of one token; for a softmax over all experts only its sum over the others is needed beside the chosen. */
 static void gate(const struct kernel_arguments *a, const real *logits, const int32_t *chosen, real *gates)
 {
-    softmax(logits, chosen, a->choices, gates);
-    real share = 1;
-    if (a->gates_of_all) {
+    real share = shares(a, logits, chosen, a->choices, gates);
+    if (!a->gates_of_all)
+        share = 1;
+    else if (!a->gates_sigmoid) {
         real all = 0, some = 0, most = logits[chosen[0]];
         for (int64_t e = 0; e < a->experts; e++)
             all += real_exp(logits[e] - most);
@@ -114,6 +167,7 @@ void ISA(route_forward)(const struct kernel_call *call)
 {
     const struct kernel_arguments *a = &call->segment->arguments;
     const struct range r = range_of(call, &call->segment->in[0]);
+    const real *correction = call->segment->weight_count > 0 ? real_at(call, ROLE_WEIGHT, 0, AT(0)) : NULL;
     int64_t overflow = 0;
     for (int64_t b = r.batch_low; b < r.batch_high; b++)
         for (int64_t first = r.token_low; first < r.token_high; first += a->group) {
@@ -123,7 +177,7 @@ void ISA(route_forward)(const struct kernel_call *call)
                 for (int64_t k = 0; a->evenly && k < a->choices; k++)
                     chosen[k] = expert_in_turn(t, k, a->choices, a->experts);
                 if (!a->evenly)
-                    choose(logits, a->experts, a->choices, chosen);
+                    choose(scores_of(call, logits, correction), a->experts, a->choices, chosen);
                 gate(a, logits, chosen, real_at(call, ROLE_OUT, 0, AT(b, t, 0)));
             }
             overflow += take_slots(call, b, first);
@@ -150,22 +204,30 @@ static void balance_slopes(const struct kernel_call *call, int64_t b, int64_t fi
         slopes[e] *= (real)(call->loss_scale * a->balance * (double)a->experts / choices / (double)a->group);
 }
 
+/* Slope of what shares are made of, over itself. */
+static real steepness(const struct kernel_arguments *a, real logit)
+{
+    return a->gates_sigmoid ? 1 - logistic(logit) : 1;
+}
+
 /* Adds what reaches the logits of one token through its gates. */
 static void gate_gradient(const struct kernel_arguments *a, const real *logits, const int32_t *slots,
                           const real *dgates, const real *all, real *dlogits)
 {
+    const bool divided = !a->gates_of_all, softmax_of_all = a->gates_of_all && !a->gates_sigmoid;
     real part[MOST_CHOICES], mean = 0;
     int32_t chosen[MOST_CHOICES];
     for (int64_t k = 0; k < a->choices; k++)
         chosen[k] = expert_of(a, slots[k]);
-    softmax(logits, chosen, a->choices, part);
+    real sum = shares(a, logits, chosen, a->choices, part);
     for (int64_t k = 0; k < a->choices; k++) {
-        part[k] = a->gates_of_all ? all[chosen[k]] : part[k];
+        part[k] = softmax_of_all ? all[chosen[k]] : divided ? part[k] : part[k] * sum;
         mean += (real)a->gate_scale * dgates[k] * part[k];
     }
     for (int64_t k = 0; k < a->choices; k++)
-        dlogits[chosen[k]] += (real)a->gate_scale * dgates[k] * part[k] - (a->gates_of_all ? 0 : mean * part[k]);
-    for (int64_t e = 0; a->gates_of_all && e < a->experts; e++)
+        dlogits[chosen[k]] += steepness(a, logits[chosen[k]]) *
+                              ((real)a->gate_scale * dgates[k] * part[k] - (divided ? mean * part[k] : 0));
+    for (int64_t e = 0; softmax_of_all && e < a->experts; e++)
         dlogits[e] -= mean * all[e];
 }
 
@@ -184,13 +246,13 @@ void ISA(route_backward_input)(const struct kernel_call *call)
                 balance_slopes(call, b, t, slopes);
             if (begins(call, ROLE_GRADIENT_IN, 0))
                 memset(dlogits, 0, (size_t)a->experts * sizeof *dlogits);
-            softmax(logits, NULL, a->experts, all);
+            shares(a, logits, NULL, a->experts, all);
             gate_gradient(a, logits, index_at(call, ROLE_OUT, 1, AT(b, t, 0)),
                           real_at(call, ROLE_GRADIENT_OUT, 0, AT(b, t, 0)), all, dlogits);
             for (int64_t e = 0; e < a->experts; e++)
                 mean += slopes[e] * all[e];
             for (int64_t e = 0; e < a->experts; e++)
-                dlogits[e] += all[e] * (slopes[e] - mean);
+                dlogits[e] += steepness(a, logits[e]) * all[e] * (slopes[e] - mean);
         }
 }
 

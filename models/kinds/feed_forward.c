@@ -1,15 +1,17 @@
 #include "models/kinds/feed_forward.h"
 #include <stdio.h>
 
-const char *const activation_names[] = { "gelu",       "swiglu", "gelu_erf",  "relu", "geglu", "squared_relu",
-                                         "quick_gelu", "silu",   "geglu_erf", "tanh", NULL };
-const char activation_doc[] = "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, "
-                              "silu(gate) * up; geglu: gelu(gate) * up, geglu_erf: with its exact form; "
-                              "squared_relu; quick_gelu: x / (1 + exp(-1.702 x)); silu: x / (1 + exp(-x)); tanh.";
+const char *const activation_names[] = { "gelu",       "swiglu", "gelu_erf",  "relu", "geglu",          "squared_relu",
+                                         "quick_gelu", "silu",   "geglu_erf", "tanh", "swiglu_clamped", NULL };
+const char activation_doc[] =
+    "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, "
+    "silu(gate) * up; geglu: gelu(gate) * up, geglu_erf: with its exact form; "
+    "squared_relu; quick_gelu: x / (1 + exp(-1.702 x)); silu: x / (1 + exp(-x)); tanh; swiglu_clamped: "
+    "SwiGLU of what lies within 7 of 0 (GPT-OSS).";
 /* The kernel of each enum activation. */
 static const enum kernel activation_kernels[] = { KERNEL_GELU,      KERNEL_SWIGLU,       KERNEL_GELU_ERF,   KERNEL_RELU,
                                                   KERNEL_GEGLU,     KERNEL_SQUARED_RELU, KERNEL_QUICK_GELU, KERNEL_SILU,
-                                                  KERNEL_GEGLU_ERF, KERNEL_SOFT_CAP };
+                                                  KERNEL_GEGLU_ERF, KERNEL_SOFT_CAP,     KERNEL_CLAMPED };
 
 enum kernel activation_kernel(int activation)
 {
@@ -25,10 +27,11 @@ const char *const feed_forward_matrix_names[] = { "gate_proj", "up_proj", "down_
 
 bool activation_is_gated(int activation)
 {
-    return activation == ACTIVATION_SWIGLU || activation == ACTIVATION_GEGLU || activation == ACTIVATION_GEGLU_ERF;
+    return activation == ACTIVATION_SWIGLU || activation == ACTIVATION_GEGLU || activation == ACTIVATION_GEGLU_ERF ||
+           activation == ACTIVATION_SWIGLU_CLAMPED;
 }
 
-enum { TEXT = 16 };
+enum { TEXT = 16, GPT_OSS_LIMIT = 7 };
 
 /* One matrix from axis `from` to axis `to`, and its adapter. The slots' count follows the axes that it has, which are
  * those before the slots themselves. */

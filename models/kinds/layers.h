@@ -15,7 +15,8 @@ enum activation {
     ACTIVATION_QUICK_GELU,
     ACTIVATION_SILU,
     ACTIVATION_GEGLU_ERF,
-    ACTIVATION_TANH
+    ACTIVATION_TANH,
+    ACTIVATION_SWIGLU_CLAMPED
 };
 
 enum stream { STREAM_TOKENS, STREAM_SOURCE };
@@ -77,17 +78,17 @@ struct mlp_layer {
 };
 
 enum { MOE_MAX_CHOICES = 64, MOE_MAX_EXPERTS = 1 << 16, MOE_MAX_INNER = 1 << 28 };
-enum gates { GATES_OF_CHOSEN, GATES_OF_ALL };
+enum gates { GATES_OF_CHOSEN, GATES_OF_ALL, GATES_SIGMOID_OF_CHOSEN, GATES_SIGMOID };
 
 struct moe_layer {
     struct layer_head head;
-    int64_t experts, choices, inner, shared_inner, group;
+    int64_t experts, choices, inner, shared_inner, group, expert_groups, chosen_groups;
     int activation; /* enum activation */
     int gates;      /* enum gates */
     double gate_scale, capacity_factor, balance;
-    bool dropless;
-    int norm; /* enum norm */
-    double norm_epsilon;
+    bool dropless, router_bias, router_correction, expert_bias, shared_gate, residual;
+    int norm, output_norm; /* enum norm */
+    double norm_epsilon, residual_scale;
 };
 
 struct norm_layer {
