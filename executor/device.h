@@ -33,8 +33,8 @@ struct device {
      * rank's part, and what of it is known by name. */
     bool (*memory_beside_arena)(struct rank *rank, struct memory_outside *out, struct error *err);
 };
-/* Whether any device runs it: no layer is planned alone, and what experts give is weighted behind their last product, as
- * kernels do it; else says why not. */
+/* Whether any device runs it: no layer is planned alone or has given times, and what experts give is weighted behind
+ * their last product, as kernels do it; else says why not. */
 bool device_may_run(const struct program *program, struct error *err);
 extern const struct device device_cpu;   /* kernels of executor/kernels, on the calling thread */
 extern const struct device device_timed; /* waits as long as cost_instr_ns() says; communication is real */

@@ -13,6 +13,9 @@ bool device_may_run(const struct program *program, struct error *err)
                          program->graph->planned_layer);
     for (int s = 0; s < program->graph->segment_count; s++) {
         const struct segment *segment = &program->graph->segments[s];
+        if (segment->kernel == KERNEL_OPAQUE)
+            return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
+                             program->graph->layers[segment->layer].name);
         if (segment_input_reads_in(program->graph, segment) != kernel_facts[segment->kernel].input_reads_in)
             return fail_kind(err, ERROR_INPUT,
                              "layer %s: the plan's framework weights what experts give before their last product, and "
@@ -30,13 +33,7 @@ static bool check(const struct program *program, struct error *err)
                          "the cpu device computes in %s, found a plan in %s: plan with --dtype %s, or use "
                          "--backend timed",
                          dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
-    if (!device_may_run(program, err))
-        return false;
-    for (int s = 0; s < program->graph->segment_count; s++)
-        if (!kernel_find(program->graph->segments[s].kernel, PHASE_FORWARD))
-            return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
-                             program->graph->layers[program->graph->segments[s].layer].name);
-    return true;
+    return device_may_run(program, err);
 }
 
 /* The loss buffer is read at once: later its bytes may serve another buffer. */

@@ -248,6 +248,8 @@ static bool build_layer(struct graph_builder *builder, const struct model *model
     builder->layer = index;
     builder->prefix = out->name;
     builder->frozen = ((const struct layer_head *)layer->fields)->frozen;
+    if (layer->kind->planned)
+        builder_planned_only(builder);
     if (!enter(builder, model, out) || !layer->kind->build(builder, model, layer->fields, builder->err) ||
         builder->failed)
         return false;

@@ -61,6 +61,8 @@ struct kernel_facts {
     bool multiplies; /* a product of matrices: in[0] and weight[0], whose folded axes out lacks */
     bool attends;    /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
     bool places;     /* what it computes depends on where tokens stand in their sequence */
+    bool scans;   /* carries a state along the sequence, which is never split: ranks may share out heads or channels */
+    bool planned; /* there is no mathematics for it: plans are made and priced, and no device computes it */
     bool picks_rows; /* of its weight, a table, only those that the inputs name: the others' gradient is 0 */
     /* Inputs whose gradients BWD_INPUT may write over them: it reads an element before it writes to its place, on every
      * device. GELU's is none: on GPUs it is an epilogue of the product behind it, which reads and writes in no such
@@ -133,6 +135,9 @@ struct kernel_arguments {
      * in groups, of which a token takes some; 0: in none */
     bool gates_sigmoid;
     int64_t expert_groups, chosen_groups;
+    /* short_conv: tokens that it looks at. scans: width of a state; tokens of a chunk within which it is a product of
+     * matrices, 0: one by one; groups of heads that have B and C in common */
+    int64_t taps, state, chunk, state_groups;
     double limit; /* swiglu_clamped: of what is multiplied */
     /* opaque: given costs, per sequence of the batch; no math. Read them through segment_opaque_ns() */
     int64_t opaque_forward_ns, opaque_backward_ns, opaque_weight_ns; /* forward, input gradient, weight gradient */
@@ -297,6 +302,8 @@ uint8_t segment_input_reads_in(const struct graph *graph, const struct segment *
 /* Floating-point operations of one phase (multiply and add are two). A causal core counts the lower triangle when the
  * query and key extents are whole. Sources stand at each kernel in models/kernel.c. */
 int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);
+/* Of kernels that scan, and their short convolutions: models/scan.c. */
+int64_t scan_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);
 enum { ATTENTION_TILE_ROWS = 64 };  /* query rows that the attention kernels treat at a time */
 enum { CONV_TILE_POSITIONS = 256 }; /* windows that the convolution kernels lay out as rows of a matrix at a time */
 /* Whether it is attention that keeps a matrix of scores, its third output, in place of working through them in tiles.

@@ -4,171 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IN0 = 1, IN1 = 2, IN2 = 4, IN3 = 8, IN4 = 16, OUT0 = 1, OUT1 = 2, OUT2 = 4, WEIGHT0 = 1 };
-
-const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
-#define KERNEL(id, text, doc) [KERNEL_##id].name = text,
-#include "models/kernels.def"
-#undef KERNEL
-    [KERNEL_MATMUL].has_backward_input = true,
-    [KERNEL_MATMUL].input_reads_in = IN1,
-    [KERNEL_MATMUL].input_reads_weight = WEIGHT0,
-    [KERNEL_MATMUL].has_backward_weight = true,
-    [KERNEL_MATMUL].weight_reads_in = IN0 | IN1,
-    [KERNEL_MATMUL].linear = IN0,
-    [KERNEL_MATMUL].multiplies = true,
-
-    [KERNEL_EMBED].has_backward_weight = true,
-    [KERNEL_EMBED].picks_rows = true,
-    [KERNEL_EMBED].weight_reads_in = IN0,
-
-    [KERNEL_ADD_POSITION].has_backward_input = true,
-    [KERNEL_ADD_POSITION].has_backward_weight = true,
-    [KERNEL_ADD_POSITION].picks_rows = true,
-    [KERNEL_ADD_POSITION].places = true,
-
-    [KERNEL_LAYER_NORM].has_backward_input = true,
-    [KERNEL_LAYER_NORM].input_reads_in = IN0,
-    [KERNEL_LAYER_NORM].input_reads_out = OUT1 | OUT2,
-    [KERNEL_LAYER_NORM].input_reads_weight = WEIGHT0,
-    [KERNEL_LAYER_NORM].has_backward_weight = true,
-    [KERNEL_LAYER_NORM].weight_reads_in = IN0,
-    [KERNEL_LAYER_NORM].weight_reads_out = OUT1 | OUT2,
-
-    [KERNEL_RMS_NORM].has_backward_input = true,
-    [KERNEL_RMS_NORM].input_reads_in = IN0,
-    [KERNEL_RMS_NORM].input_reads_out = OUT1,
-    [KERNEL_RMS_NORM].input_reads_weight = WEIGHT0,
-    [KERNEL_RMS_NORM].has_backward_weight = true,
-    [KERNEL_RMS_NORM].weight_reads_in = IN0,
-    [KERNEL_RMS_NORM].weight_reads_out = OUT1,
-
-    [KERNEL_ROPE].has_backward_input = true,
-    [KERNEL_ROPE].linear = IN0,
-    [KERNEL_ROPE].places = true,
-
-    [KERNEL_ATTENTION].has_backward_input = true,
-    [KERNEL_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
-    [KERNEL_ATTENTION].input_reads_out = OUT0 | OUT1 | OUT2,
-    [KERNEL_ATTENTION].cheap = true,
-    [KERNEL_ATTENTION].attends = true,
-    [KERNEL_ATTENTION].places = true,
-
-    [KERNEL_BIASED_ATTENTION].has_backward_input = true,
-    [KERNEL_BIASED_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
-    [KERNEL_BIASED_ATTENTION].input_reads_out = OUT0 | OUT1,
-    [KERNEL_BIASED_ATTENTION].input_reads_weight = WEIGHT0,
-    [KERNEL_BIASED_ATTENTION].has_backward_weight = true,
-    [KERNEL_BIASED_ATTENTION].weight_reads_in = IN0 | IN1 | IN2,
-    [KERNEL_BIASED_ATTENTION].weight_reads_out = OUT0 | OUT1,
-    [KERNEL_BIASED_ATTENTION].weight_reads_weight = WEIGHT0,
-    [KERNEL_BIASED_ATTENTION].cheap = true,
-    [KERNEL_BIASED_ATTENTION].attends = true,
-    [KERNEL_BIASED_ATTENTION].places = true,
-
-    [KERNEL_SINK_ATTENTION].has_backward_input = true,
-    [KERNEL_SINK_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
-    [KERNEL_SINK_ATTENTION].input_reads_out = OUT0 | OUT1,
-    [KERNEL_SINK_ATTENTION].has_backward_weight = true,
-    [KERNEL_SINK_ATTENTION].weight_reads_out = OUT0 | OUT1,
-    [KERNEL_SINK_ATTENTION].weight_reads_weight = WEIGHT0,
-    [KERNEL_SINK_ATTENTION].cheap = true,
-    [KERNEL_SINK_ATTENTION].attends = true,
-    [KERNEL_SINK_ATTENTION].places = true,
-
-    [KERNEL_JOIN].has_backward_input = true,
-
-    [KERNEL_CONV].has_backward_input = true,
-    [KERNEL_CONV].input_reads_weight = WEIGHT0,
-    [KERNEL_CONV].has_backward_weight = true,
-    [KERNEL_CONV].weight_reads_in = IN0,
-    [KERNEL_CONV].multiplies = true,
-
-    [KERNEL_GROUP_NORM].has_backward_input = true,
-    [KERNEL_GROUP_NORM].input_reads_in = IN0,
-    [KERNEL_GROUP_NORM].input_reads_out = OUT1 | OUT2,
-    [KERNEL_GROUP_NORM].input_reads_weight = WEIGHT0,
-    [KERNEL_GROUP_NORM].has_backward_weight = true,
-    [KERNEL_GROUP_NORM].weight_reads_in = IN0,
-    [KERNEL_GROUP_NORM].weight_reads_out = OUT1 | OUT2,
-
-    [KERNEL_MAX_POOL].has_backward_input = true,
-    [KERNEL_MAX_POOL].input_reads_in = IN0,
-    [KERNEL_AVERAGE_POOL].has_backward_input = true,
-    [KERNEL_CLASS_TOKEN].has_backward_input = true,
-    [KERNEL_CLASS_TOKEN].has_backward_weight = true,
-
-    /* Not marked linear: beside a partial input the whole one would be added once per rank. */
-    [KERNEL_RESIDUAL].has_backward_input = true,
-    [KERNEL_RESIDUAL].has_backward_weight = true,
-
-    [KERNEL_GELU].has_backward_input = true,
-    [KERNEL_GELU].input_reads_in = IN0,
-    [KERNEL_GELU_ERF].has_backward_input = true,
-    [KERNEL_GELU_ERF].input_reads_in = IN0,
-    [KERNEL_GELU_ERF].overwrites_in = IN0,
-    [KERNEL_RELU].has_backward_input = true,
-    [KERNEL_RELU].input_reads_in = IN0,
-    [KERNEL_RELU].overwrites_in = IN0,
-    [KERNEL_SQUARED_RELU].has_backward_input = true,
-    [KERNEL_SQUARED_RELU].input_reads_in = IN0,
-    [KERNEL_SQUARED_RELU].overwrites_in = IN0,
-    [KERNEL_GEGLU].has_backward_input = true,
-    [KERNEL_GEGLU].input_reads_in = IN0 | IN1,
-    [KERNEL_GEGLU].overwrites_in = IN0 | IN1,
-    [KERNEL_QUICK_GELU].has_backward_input = true,
-    [KERNEL_QUICK_GELU].input_reads_in = IN0,
-    [KERNEL_QUICK_GELU].overwrites_in = IN0,
-    [KERNEL_SILU].has_backward_input = true,
-    [KERNEL_SILU].input_reads_in = IN0,
-    [KERNEL_SILU].overwrites_in = IN0,
-    /* Its slope follows from what it makes, which the loss reads too: logits are kept once. */
-    [KERNEL_SOFT_CAP].has_backward_input = true,
-    [KERNEL_SOFT_CAP].input_reads_out = OUT0,
-    [KERNEL_GEGLU_ERF].has_backward_input = true,
-    [KERNEL_GEGLU_ERF].input_reads_in = IN0 | IN1,
-    [KERNEL_GEGLU_ERF].overwrites_in = IN0 | IN1,
-    [KERNEL_SIGMOID_GATE].has_backward_input = true,
-    [KERNEL_SIGMOID_GATE].input_reads_in = IN0 | IN1,
-    [KERNEL_SIGMOID_GATE].overwrites_in = IN0 | IN1,
-    [KERNEL_SWIGLU].has_backward_input = true,
-    [KERNEL_SWIGLU].input_reads_in = IN0 | IN1,
-    [KERNEL_SWIGLU].overwrites_in = IN0 | IN1,
-
-    [KERNEL_CLAMPED].has_backward_input = true,
-    [KERNEL_CLAMPED].input_reads_in = IN0 | IN1,
-    [KERNEL_CLAMPED].overwrites_in = IN0 | IN1,
-    [KERNEL_TOKEN_GATE].has_backward_input = true,
-    [KERNEL_TOKEN_GATE].input_reads_in = IN0 | IN1,
-    [KERNEL_TOKEN_GATE].linear = IN0,
-
-    [KERNEL_ROUTE].has_backward_input = true,
-    [KERNEL_ROUTE].input_reads_in = IN0,
-    [KERNEL_ROUTE].input_reads_out = OUT1,
-    [KERNEL_DISPATCH].has_backward_input = true,
-    [KERNEL_DISPATCH].input_reads_in = IN1,
-    [KERNEL_COMBINE].has_backward_input = true,
-    [KERNEL_COMBINE].input_reads_in = IN0 | IN1 | IN2,
-    [KERNEL_COMBINE].linear = IN0,
-
-    [KERNEL_SUM_EXP].has_backward_input = true,
-    [KERNEL_SUM_EXP].input_reads_in = IN0 | IN1,
-    [KERNEL_SUM_EXP].input_reads_out = OUT1,
-    [KERNEL_SUM_EXP].overwrites_in = IN0,
-    [KERNEL_PICK].has_backward_input = true,
-    [KERNEL_PICK].input_reads_in = IN1,
-    [KERNEL_NLL].has_backward_input = true,
-    [KERNEL_NLL].input_reads_in = IN0 | IN3 | IN4,
-
-    [KERNEL_OPAQUE].has_backward_input = true,
-    [KERNEL_OPAQUE].input_reads_in = IN0 | IN1 | IN2 | IN3,
-    [KERNEL_OPAQUE].input_reads_out = OUT1,
-    [KERNEL_OPAQUE].input_reads_weight = WEIGHT0,
-    [KERNEL_OPAQUE].has_backward_weight = true,
-    [KERNEL_OPAQUE].weight_reads_in = IN0 | IN1 | IN2 | IN3,
-    [KERNEL_OPAQUE].weight_reads_out = OUT1,
-};
-
 const char *const phase_names[PHASE_COUNT + 1] = { "forward", "backward_input", "backward_weight", "step", NULL };
 const char *const dtype_names[DTYPE_COUNT + 1] = { "fp32", "fp64", "bf16", "fp16", "fp8", "nvfp4", NULL };
 
@@ -372,6 +207,7 @@ static int64_t operations(const struct segment *segment, enum phase phase)
         [KERNEL_JOIN] = { 0, 1, 0 },         [KERNEL_SQUARED_RELU] = { 2, 3, 0 }, [KERNEL_QUICK_GELU] = { 4, 9, 0 },
         [KERNEL_SILU] = { 3, 8, 0 },         [KERNEL_SOFT_CAP] = { 3, 5, 0 },     [KERNEL_GEGLU_ERF] = { 6, 14, 0 },
         [KERNEL_SIGMOID_GATE] = { 3, 8, 0 }, [KERNEL_TOKEN_GATE] = { 1, 3, 0 },   [KERNEL_CLAMPED] = { 10, 20, 0 },
+        [KERNEL_GATED_NORM] = { 9, 23, 8 },
     };
     const struct window *window = &segment->arguments.window;
     const int64_t looking = window->height * window->width;
@@ -426,6 +262,11 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_EMBED:
     case KERNEL_PICK:
         return product(picked_points(segment, extents), operations(segment, phase));
+    case KERNEL_SHORT_CONV:
+    case KERNEL_SELECTIVE_SCAN:
+    case KERNEL_CHUNK_SCAN:
+    case KERNEL_DELTA_SCAN:
+        return scan_flops(segment, phase, extents);
     case KERNEL_OPAQUE:
         return 0; /* a given time instead: segment_opaque_ns() */
     case KERNEL_MATMUL:
@@ -436,6 +277,7 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_GROUP_NORM:
     case KERNEL_MAX_POOL:
     case KERNEL_AVERAGE_POOL:
+    case KERNEL_GATED_NORM:
     case KERNEL_CLAMPED:
     case KERNEL_TOKEN_GATE:
     case KERNEL_ROUTE:
@@ -466,12 +308,6 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
         break;
     }
     return 0;
-}
-
-uint8_t segment_input_reads_in(const struct graph *graph, const struct segment *segment)
-{
-    uint8_t reads = kernel_facts[segment->kernel].input_reads_in;
-    return segment->kernel == KERNEL_COMBINE && graph->keeping.gates_inside ? reads & (uint8_t)~IN0 : reads;
 }
 
 int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
@@ -581,6 +417,9 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
     } else if (a->choices > 0) {
         snprintf(out + used, room, " top%lld experts%lldx%lld/%lld", (long long)a->choices, (long long)a->experts,
                  (long long)a->slots, (long long)a->group);
+    } else if (kernel_facts[segment->kernel].scans || a->taps > 0) {
+        snprintf(out + used, room, " taps%lld state%lld chunk%lld groups%lld", (long long)a->taps, (long long)a->state,
+                 (long long)a->chunk, (long long)a->state_groups);
     } else if (segment->kernel == KERNEL_OPAQUE) {
         snprintf(out + used, room, " %lldns", (long long)segment_opaque_ns(segment, phase, extents));
     }

@@ -106,12 +106,14 @@ static bool expect_array(const struct json *value, struct error *err)
     return true;
 }
 
+enum { MOST_KINDS = 32 };
+
 static bool unknown_kind(const struct json *at, const char *name, struct error *err)
 {
-    const char *names[16];
+    const char *names[MOST_KINDS];
     size_t count = 0;
     struct text list = { 0 };
-    for (; count < 16 && layer_kinds[count]; count++) {
+    for (; count < MOST_KINDS && layer_kinds[count]; count++) {
         names[count] = layer_kinds[count]->name;
         text_printf(&list, "%s%s", count ? ", " : "", names[count]);
     }

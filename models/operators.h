@@ -19,8 +19,9 @@ enum operator_index { /* those with weights, then the others */
 #undef WEIGHTLESS
                       OPERATOR_NAMES
 };
-enum { OPERATORS_TEXT_BYTES = 512, OPERATORS_ALL = (1 << OPERATOR_COUNT) - 1 }; /* all names joined take less */
-/* Also those without weights. */
+enum { OPERATORS_TEXT_BYTES = 640 }; /* all names joined take less */
+#define OPERATORS_ALL ((INT64_C(1) << OPERATOR_COUNT) - 1) /* with weights */
+/* Also those without. */
 #define OPERATORS_EVERY ((INT64_C(1) << OPERATOR_NAMES) - 1)
 extern const char *const operator_names[OPERATOR_NAMES + 1];
 

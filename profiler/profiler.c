@@ -10,6 +10,7 @@
 #include "profiler/memory_work.h"
 #include "profiler/resident.h"
 #include "profiler/sweep.h"
+#include "models/layer_kind.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,6 +280,10 @@ static bool measure_all(struct profile **out, struct profiler_report *report, co
     if (options->model->opaque)
         return fail_kind(err, ERROR_INPUT, "model %s has given times and no mathematics: there is nothing to measure",
                          options->model->name);
+    for (int l = 0; l < options->model->layer_count; l++)
+        if (options->model->layers[l].kind->planned)
+            return fail_kind(err, ERROR_INPUT, "layer %s of %s is for planning, no device computes it yet",
+                             options->model->layers[l].name, options->model->name);
     *report = (struct profiler_report){ 0 };
     host_machine_read(&host);
     host_machine_text(&host, machine, sizeof machine);

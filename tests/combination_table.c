@@ -77,7 +77,8 @@ int main(void)
     printf(
         "\nAll other %d pairs are legal. Each stands in one of %d plans (`tests/combinations.c` finds them), which "
         "`tests/test_combinations.c` runs and holds\nagainst a single rank, or with an asynchronous schedule against "
-        "a sequential emulation. Of model `opaque`, which has no mathematics, the programs\nare verified. "
+        "a sequential emulation. Of models `opaque` and `planned`, which have no mathematics, the "
+        "programs\nare verified. "
         "`benchmarks/results/combinations.json` is the whole product of dimension, schedule, model, ZeRO stage and "
         "recomputation:\n`meson test -C build --suite full`, or to write it "
         "`build/tests/test_combinations full benchmarks/results/combinations.json`.\n",

@@ -179,7 +179,10 @@ const char *combination_model(int row)
         "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"opaque\", \"sequence\": 8, \"layers\": "
         "[{\"repeat\": 8, \"layers\": [{\"kind\": \"opaque\", \"forward_us\": 5, \"backward_us\": 10, "
         "\"parameters\": 1000, \"activation_elements\": 512}]}]}";
-    return row < TINY_MODELS ? tiny_models[row] : row == COMBINATION_OPAQUE ? opaque : TINY_DROPLESS;
+    return row < TINY_MODELS            ? tiny_models[row]
+           : row == COMBINATION_OPAQUE  ? opaque
+           : row == COMBINATION_PLANNED ? TINY_PLANNED
+                                        : TINY_DROPLESS;
 }
 
 void combination_graphs_open(struct combination_graphs *graphs)

@@ -31,7 +31,7 @@ enum column {
 struct combination {
     int row[COLUMN_COUNT];
 };
-enum { COMBINATION_OPAQUE = TINY_MODELS + 1, COMBINATION_MODELS, ROW_NAME_BYTES = 64 };
+enum { COMBINATION_OPAQUE = TINY_MODELS + 1, COMBINATION_PLANNED, COMBINATION_MODELS, ROW_NAME_BYTES = 64 };
 /* Of all rows of COLUMN_MODEL. */
 struct combination_graphs {
     struct graph *of[COMBINATION_MODELS];

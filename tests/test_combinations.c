@@ -52,8 +52,9 @@ static void check_combination(const struct combination_graphs *graphs, struct re
     struct error error = { 0 };
     char why[4096];
     struct plan *plan = combination_plan(graphs, c);
-    const struct reference *r =
-        model == COMBINATION_OPAQUE ? NULL : reference_of(references, model, c->row[COLUMN_CLIPPING]);
+    const struct reference *r = model == COMBINATION_OPAQUE || model == COMBINATION_PLANNED
+                                    ? NULL
+                                    : reference_of(references, model, c->row[COLUMN_CLIPPING]);
     struct program *program = tiny_lower(r ? r->graph : graphs->of[model], plan, &error);
     ck_assert_msg(program != NULL, "%s: %s", name, error.message);
     if (r && schedules[plan->schedule]->asynchronous)
@@ -178,10 +179,11 @@ static bool has_matrix(const struct graph *graph, const struct segment *segment)
     bool matrix = false, norm = segment->kernel == KERNEL_LAYER_NORM || segment->kernel == KERNEL_RMS_NORM;
     for (int w = 0; w < segment->weight_count; w++)
         matrix |= graph->weights[segment->weight[w].id].dim_count > 1;
-    return matrix && !strstr(segment->name, "_lora_") && segment->kernel != KERNEL_BIASED_ATTENTION && !norm;
+    return matrix && !strstr(segment->name, "_lora_") && segment->kernel != KERNEL_BIASED_ATTENTION && !norm &&
+           (segment->kernel == KERNEL_MATMUL || !kernel_facts[segment->kernel].planned);
 }
 
-/* But for adapters, tables of biases and gains of norms, which may have some for each head. */
+/* But for adapters, tables of biases and gains of norms, which may have some for each head, and what scans have. */
 START_TEST(what_has_a_matrix_is_an_operator)
 {
     uint64_t found = 0;

@@ -58,6 +58,7 @@ static void draw_plan(struct trial *t, uint64_t *state)
         struct error error = { 0 };
         t->plan_rows = small_combination(state);
         if (t->plan_rows.row[COLUMN_MODEL] == COMBINATION_OPAQUE ||
+            t->plan_rows.row[COLUMN_MODEL] == COMBINATION_PLANNED ||
             combination_verdict(&t->graphs, &t->plan_rows, &error) != PLAN_LEGAL)
             continue;
         t->plan = combination_plan(&t->graphs, &t->plan_rows);

@@ -63,7 +63,7 @@ static void open_sampled(struct world *w, int number)
     combination_graphs_open(&graphs);
     combination_pairs_open(&pairs, &graphs);
     struct combination *array = covering_array(&graphs, &pairs, &count), *c = &array[count * number / SAMPLED];
-    while (c->row[COLUMN_MODEL] == COMBINATION_OPAQUE)
+    while (c->row[COLUMN_MODEL] == COMBINATION_OPAQUE || c->row[COLUMN_MODEL] == COMBINATION_PLANNED)
         c++;
     w->graph = tiny_graph(combination_model(c->row[COLUMN_MODEL]));
     w->plan = combination_plan(&graphs, c);

@@ -100,6 +100,20 @@
     TINY_EXPERTS("biased", "2, \"group\": 4, \"activation\": \"swiglu_clamped\", \"router_bias\": true, "              \
                            "\"expert_bias\": true, \"capacity_factor\": 2, \"dropless\": true, ")
 
+/* For planning alone: one of each kind that no device computes. */
+#define TINY_PLANNED                                                                                                   \
+    TINY_HEAD("planned", "false")                                                                                      \
+    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
+    "{\"kind\": \"state_space\", \"name\": \"mamba\", \"version\": 1, \"inner\": 64, \"state\": 4, \"rank\": 2, "      \
+    "\"norm\": \"rms_norm\"}, "                                                                                        \
+    "{\"kind\": \"state_space\", \"name\": \"mamba2\", \"version\": 2, \"inner\": 64, \"state\": 8, \"heads\": 8, "    \
+    "\"groups\": 4, \"norm_groups\": 4, \"chunk\": 4, \"bias\": true, \"norm\": \"rms_norm\"}, "                       \
+    "{\"kind\": \"linear_attention\", \"heads\": 8, \"key_heads\": 4, \"key_dim\": 4, \"value_dim\": 8, \"chunk\": "   \
+    "4, "                                                                                                              \
+    "\"norm\": \"rms_norm\"}, "                                                                                        \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": \"rms_norm\"}]}, "                 \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
+
 /* Nothing is trained below the second attention layer, nor in the network above it, nor in the table that the head
  * shares. */
 #define TINY_FROZEN                                                                                                    \

@@ -32,9 +32,6 @@ bool gpu_device_check(const struct program *program, struct error *err)
     for (int s = 0; s < program->graph->segment_count; s++) {
         const struct segment *segment = &program->graph->segments[s];
         const char *layer = program->graph->layers[segment->layer].name;
-        if (!kernel_find(segment->kernel, PHASE_FORWARD))
-            return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
-                             layer);
         const char *lacking = gpu_lacks(segment);
         if (lacking)
             return fail_kind(err, ERROR_INPUT, "layer %s: GPUs have no %s yet: use --backend cpu", layer, lacking);

@@ -553,6 +553,11 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
     case KERNEL_MAX_POOL:
     case KERNEL_AVERAGE_POOL:
     case KERNEL_CLASS_TOKEN:
+    case KERNEL_SHORT_CONV:
+    case KERNEL_GATED_NORM:
+    case KERNEL_SELECTIVE_SCAN:
+    case KERNEL_CHUNK_SCAN:
+    case KERNEL_DELTA_SCAN:
     case KERNEL_OPAQUE:
     case KERNEL_COUNT:
         break;

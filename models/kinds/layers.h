@@ -91,6 +91,22 @@ struct moe_layer {
     double norm_epsilon, residual_scale;
 };
 
+struct state_space_layer {
+    struct layer_head head;
+    int64_t version, inner, state, rank, heads, groups, norm_groups, taps, chunk;
+    bool bias, conv_bias, residual;
+    int norm, output_norm; /* enum norm */
+    double norm_epsilon, residual_scale;
+};
+
+struct linear_attention_layer {
+    struct layer_head head;
+    int64_t heads, key_heads, key_dim, value_dim, taps, chunk;
+    bool residual;
+    int norm, output_norm; /* enum norm */
+    double norm_epsilon, residual_scale;
+};
+
 struct norm_layer {
     struct layer_head head;
     int norm; /* enum norm */

@@ -78,7 +78,8 @@ static double flops_rate(const struct device_type *device, const struct segment 
         struct shape s = score_shape(segment, extents);
         return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);
     }
-    if (kernel_facts[segment->kernel].attends)
+    /* Scans in chunks are products of matrices between exponentials, as attention is. */
+    if (kernel_facts[segment->kernel].attends || (kernel_facts[segment->kernel].scans && segment->arguments.chunk > 0))
         return peak *
                (phase == PHASE_FORWARD ? device->attention_forward_efficiency : device->attention_backward_efficiency);
     return device->vector_flops_per_s;
@@ -189,7 +190,7 @@ static double framework_stretch(const struct framework *framework, const struct 
     if (!framework || kernel->multiplies || segment_keeps_scores(segment))
         return 1;
     if (!kernel->attends)
-        return framework->passes;
+        return kernel->scans ? 1 : framework->passes;
     double rate = flops_rate(device, segment, phase, dtype, extents), most = rate;
     if (framework->attention_flops_per_s > 0)
         most = fmin(most, framework->attention_flops_per_s);

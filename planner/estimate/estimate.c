@@ -11,7 +11,7 @@
 
 static bool counts_as_model_work(enum kernel kernel)
 {
-    return kernel_facts[kernel].multiplies || kernel_facts[kernel].attends;
+    return kernel_facts[kernel].multiplies || kernel_facts[kernel].attends || kernel_facts[kernel].scans;
 }
 
 /* Extents of the whole step, padding of the vocabulary left out: nobody asked for that work. */
@@ -40,8 +40,8 @@ double estimate_model_flops(const struct graph *graph)
             weight_gradient = weight_gradient || !graph->weights[segment->weight[i].id].frozen;
         double forward = (double)segment_flops(segment, PHASE_FORWARD, extents);
         flops += forward;
-        bool attends = kernel_facts[segment->kernel].attends;
-        if (input_gradient) /* attention's kernel makes the scores again: not work of the model */
+        bool attends = kernel_facts[segment->kernel].attends || kernel_facts[segment->kernel].scans;
+        if (input_gradient) /* attention makes scores again, a scan its states: not work of the model */
             flops += attends ? 2 * forward : (double)segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
         if (weight_gradient && !attends)
             flops += (double)segment_flops(segment, PHASE_BACKWARD_WEIGHT, extents);

@@ -94,8 +94,11 @@ static bool folds(const struct segment *segment, int axis)
     return true;
 }
 
+/* Or carries a state along the sequence, which is as good a reason to leave it whole. */
 static bool has_key(const struct segment *segment)
 {
+    if (kernel_facts[segment->kernel].scans)
+        return true;
     for (int i = 0; i < segment->axis_count; i++) {
         if (segment->axes[i].tag == TAG_KEY)
             return true;

@@ -16,7 +16,8 @@ static const struct segment *find_unshared(const struct graph *graph, int tensor
 {
     int64_t heads = 0;
     for (int s = 0; s < graph->segment_count; s++) {
-        int axis = kernel_facts[graph->segments[s].kernel].attends ? tensor_axis(&graph->segments[s]) : -1;
+        const struct kernel_facts *facts = &kernel_facts[graph->segments[s].kernel];
+        int axis = facts->attends || facts->scans ? tensor_axis(&graph->segments[s]) : -1;
         heads = axis >= 0 ? max_i64(heads, graph->segments[s].axes[axis].size) : heads;
     }
     for (int s = 0; s < graph->segment_count; s++) {
@@ -56,7 +57,8 @@ bool legal_context(const struct graph *graph, const struct mesh *mesh)
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
         int64_t left[MAX_AXES];
-        if (!kernel_facts[segment->kernel].multiplies && segment->kernel != KERNEL_ATTENTION)
+        const struct kernel_facts *facts = &kernel_facts[segment->kernel];
+        if (!facts->multiplies && !facts->scans && segment->kernel != KERNEL_ATTENTION)
             continue;
         for (int i = 0; i < segment->axis_count; i++)
             left[i] = segment->axes[i].size;
