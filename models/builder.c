@@ -166,6 +166,15 @@ int builder_weight(struct graph_builder *builder, const char *name, const char *
     return builder->failed ? 0 : add_weight(builder, name, full_name(builder, name), dims, init, init_std);
 }
 
+int builder_head_table(struct graph_builder *builder, bool tied)
+{
+    if (tied)
+        return builder->table;
+    if (builder->head_table < 0)
+        builder->head_table = builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
+    return builder->head_table;
+}
+
 int builder_adapter(struct graph_builder *builder, const char *name, const char *dims, enum init init)
 {
     int id = builder_weight(builder, name, dims, init, builder->init_std);

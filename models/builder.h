@@ -26,7 +26,7 @@ struct graph_builder {
                           the kind */
     int64_t columns;   /* of the image that enters, 0: a sequence; a kind that changes it says what leaves */
     int shared[16], shared_count; /* weights of builder_shared() */
-    int table;                    /* the embedding's weight, -1 until there is one */
+    int table, head_table;        /* the embedding's weight and the logits', -1 until there is one */
     double init_std;              /* of matrices */
     double residual_std;          /* of matrices that end in the residual stream */
     bool failed;                  /* the first failure stands in err; everything after is harmless and dropped */
@@ -50,6 +50,9 @@ int builder_value(struct graph_builder *builder, const char *name, const char *d
                   bool differentiable);
 /* A value that the loader provides; its name has no prefix. */
 int builder_input(struct graph_builder *builder, const char *name, const char *dims, enum element element);
+/* The weight of logits, which comes first in rows as the embedding's does, so that both can be one. Whoever asks first
+ * makes it. */
+int builder_head_table(struct graph_builder *builder, bool tied);
 /* A weight of the current layer; returns its id. INIT_NORMAL weights are matrices and decay. */
 int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);
 /* Makes a matrix that is trained where the layer's own weights are frozen, and decays whatever it begins as. */

@@ -411,6 +411,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
                                      .prefix = "model",
                                      .output = -1,
                                      .table = -1,
+                                     .head_table = -1,
                                      .init_std = model->init_std,
                                      .residual_std = residual_std(model),
                                      .err = err };

@@ -198,16 +198,16 @@ static int64_t picked_points(const struct segment *segment, const int64_t extent
 static int64_t operations(const struct segment *segment, enum phase phase)
 {
     static const uint8_t counts[KERNEL_COUNT][3] = {
-        [KERNEL_MATMUL] = { 2, 2, 2 },       [KERNEL_EMBED] = { 0, 0, 1 },        [KERNEL_ADD_POSITION] = { 1, 1, 1 },
-        [KERNEL_LAYER_NORM] = { 8, 12, 5 },  [KERNEL_RMS_NORM] = { 4, 9, 3 },     [KERNEL_ROPE] = { 3, 3, 0 },
-        [KERNEL_GELU] = { 9, 20, 0 },        [KERNEL_SWIGLU] = { 5, 14, 0 },      [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
-        [KERNEL_SUM_EXP] = { 3, 4, 0 },      [KERNEL_PICK] = { 1, 1, 0 },         [KERNEL_NLL] = { 5, 4, 0 },
-        [KERNEL_GELU_ERF] = { 5, 12, 0 },    [KERNEL_RELU] = { 1, 1, 0 },         [KERNEL_GEGLU] = { 10, 22, 0 },
-        [KERNEL_CONV] = { 2, 2, 2 },         [KERNEL_GROUP_NORM] = { 8, 12, 5 },  [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
-        [KERNEL_JOIN] = { 0, 1, 0 },         [KERNEL_SQUARED_RELU] = { 2, 3, 0 }, [KERNEL_QUICK_GELU] = { 4, 9, 0 },
-        [KERNEL_SILU] = { 3, 8, 0 },         [KERNEL_SOFT_CAP] = { 3, 5, 0 },     [KERNEL_GEGLU_ERF] = { 6, 14, 0 },
-        [KERNEL_SIGMOID_GATE] = { 3, 8, 0 }, [KERNEL_TOKEN_GATE] = { 1, 3, 0 },   [KERNEL_CLAMPED] = { 10, 20, 0 },
-        [KERNEL_GATED_NORM] = { 9, 23, 8 },
+        [KERNEL_MATMUL] = { 2, 2, 2 },       [KERNEL_EMBED] = { 0, 0, 1 },          [KERNEL_ADD_POSITION] = { 1, 1, 1 },
+        [KERNEL_LAYER_NORM] = { 8, 12, 5 },  [KERNEL_RMS_NORM] = { 4, 9, 3 },       [KERNEL_ROPE] = { 3, 3, 0 },
+        [KERNEL_GELU] = { 9, 20, 0 },        [KERNEL_SWIGLU] = { 5, 14, 0 },        [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
+        [KERNEL_SUM_EXP] = { 3, 4, 0 },      [KERNEL_PICK] = { 1, 1, 0 },           [KERNEL_NLL] = { 5, 4, 0 },
+        [KERNEL_GELU_ERF] = { 5, 12, 0 },    [KERNEL_RELU] = { 1, 1, 0 },           [KERNEL_GEGLU] = { 10, 22, 0 },
+        [KERNEL_CONV] = { 2, 2, 2 },         [KERNEL_GROUP_NORM] = { 8, 12, 5 },    [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
+        [KERNEL_JOIN] = { 0, 1, 0 },         [KERNEL_SQUARED_RELU] = { 2, 3, 0 },   [KERNEL_QUICK_GELU] = { 4, 9, 0 },
+        [KERNEL_SILU] = { 3, 8, 0 },         [KERNEL_SOFT_CAP] = { 3, 5, 0 },       [KERNEL_GEGLU_ERF] = { 6, 14, 0 },
+        [KERNEL_SIGMOID_GATE] = { 3, 8, 0 }, [KERNEL_TOKEN_GATE] = { 1, 3, 0 },     [KERNEL_CLAMPED] = { 10, 20, 0 },
+        [KERNEL_GATED_NORM] = { 9, 23, 8 },  [KERNEL_PASS_WITH_LOSS] = { 0, 1, 0 },
     };
     const struct window *window = &segment->arguments.window;
     const int64_t looking = window->height * window->width;
@@ -278,6 +278,7 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_MAX_POOL:
     case KERNEL_AVERAGE_POOL:
     case KERNEL_GATED_NORM:
+    case KERNEL_PASS_WITH_LOSS:
     case KERNEL_CLAMPED:
     case KERNEL_TOKEN_GATE:
     case KERNEL_ROUTE:

@@ -215,6 +215,11 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_DELTA_SCAN].places = true,
     [KERNEL_DELTA_SCAN].planned = true,
 
+    [KERNEL_PASS_WITH_LOSS].has_backward_input = true,
+    [KERNEL_PASS_WITH_LOSS].input_reads_in = IN1 | IN3 | IN4,
+    [KERNEL_PASS_WITH_LOSS].linear = IN0,
+    [KERNEL_PASS_WITH_LOSS].planned = true,
+
     [KERNEL_OPAQUE].has_backward_input = true,
     [KERNEL_OPAQUE].input_reads_in = IN0 | IN1 | IN2 | IN3,
     [KERNEL_OPAQUE].input_reads_out = OUT1,

@@ -65,7 +65,8 @@ static const struct {
     { HEAD "\"layers\":[@{}]}", "layers[0]: " },
     { HEAD "\"layers\":[{\"kind\":@\"atention\"}]}",
       "layers[0].kind: expected one of embedding, attention, latent_attention, cross_attention, "
-      "mlp, moe, state_space, linear_attention, norm, patches, conv, pool, add, concat, head, loss, opaque, found "
+      "mlp, moe, state_space, linear_attention, multi_token, multi_token_loss, norm, patches, conv, pool, add, concat, "
+      "head, loss, opaque, found "
       "\"atention\"; did you mean "
       "\"attention\"?" },
     { HEAD "\"layers\":[@{\"kind\":\"embedding\"}]}",

@@ -110,8 +110,12 @@
     "\"groups\": 4, \"norm_groups\": 4, \"chunk\": 4, \"bias\": true, \"norm\": \"rms_norm\"}, "                       \
     "{\"kind\": \"linear_attention\", \"heads\": 8, \"key_heads\": 4, \"key_dim\": 4, \"value_dim\": 8, \"chunk\": "   \
     "4, "                                                                                                              \
-    "\"norm\": \"rms_norm\"}, "                                                                                        \
-    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": \"rms_norm\"}]}, "                 \
+    "\"norm\": \"rms_norm\"}]}, "                                                                                      \
+    "{\"kind\": \"mlp\", \"name\": \"trunk\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": "             \
+    "\"rms_norm\"}, "                                                                                                  \
+    "{\"kind\": \"multi_token\", \"norm\": \"rms_norm\"}, "                                                            \
+    "{\"kind\": \"mlp\", \"name\": \"ahead\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\"}, "    \
+    "{\"kind\": \"multi_token_loss\", \"inputs\": [\"trunk\", \"ahead\"], \"norm\": \"rms_norm\"}, "                   \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 
 /* Nothing is trained below the second attention layer, nor in the network above it, nor in the table that the head

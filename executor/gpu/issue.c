@@ -554,6 +554,7 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
     case KERNEL_AVERAGE_POOL:
     case KERNEL_CLASS_TOKEN:
     case KERNEL_SHORT_CONV:
+    case KERNEL_PASS_WITH_LOSS:
     case KERNEL_GATED_NORM:
     case KERNEL_SELECTIVE_SCAN:
     case KERNEL_CHUNK_SCAN:

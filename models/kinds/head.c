@@ -127,10 +127,8 @@ static bool head_build(struct graph_builder *builder, const struct model *model,
         builder_planned_only(builder); /* no data have such labels */
         builder_size(builder, 'a', f->classes);
     }
-    /* The vocabulary comes first in the table as in the embedding, so that both can be one weight. */
-    int table = model->tied_embedding && !f->classes
-                    ? builder->table
-                    : builder_weight(builder, "table", f->classes ? "ah" : "vh", INIT_NORMAL, builder->init_std);
+    int table = f->classes ? builder_weight(builder, "table", "ah", INIT_NORMAL, builder->init_std)
+                           : builder_head_table(builder, model->tied_embedding);
     builder->output = build_logits(builder, f, table, f->classes ? 'a' : 'v', y);
     return true;
 }

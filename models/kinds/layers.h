@@ -107,6 +107,19 @@ struct linear_attention_layer {
     double norm_epsilon, residual_scale;
 };
 
+struct multi_token_layer {
+    struct layer_head head;
+    int norm; /* enum norm */
+    double norm_epsilon;
+};
+
+struct multi_token_loss_layer {
+    struct layer_head head;
+    double weight;
+    int norm; /* enum norm */
+    double norm_epsilon;
+};
+
 struct norm_layer {
     struct layer_head head;
     int norm; /* enum norm */
