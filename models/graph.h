@@ -112,11 +112,13 @@ struct kernel_arguments {
     /* attention: multiplies the scores. matmul: the product; embed: what is looked up; residual: all but the first
      * term; 0: not at all */
     double scale;
-    double score_cap;       /* attention: scores become cap * tanh(score / cap); soft_cap: likewise; 0: they stay */
-    bool alibi;             /* attention: scores lose alibi_slope() times the distance */
-    bool one_row;           /* add_position: every token takes the table's first row */
-    bool causal;            /* attention */
-    int64_t sliding_window; /* attention: keys that a query sees, itself and those right before it; 0: all */
+    double score_cap; /* attention: scores become cap * tanh(score / cap); soft_cap: likewise; 0: they stay */
+    bool alibi;       /* attention: scores lose alibi_slope() times the distance */
+    bool one_row;     /* add_position: every token takes the table's first row */
+    bool causal;      /* attention */
+    /* attention: keys that a query sees, itself and those right before it; where it is not causal itself and half as
+     * many on each side; 0: all */
+    int64_t sliding_window;
     /* attention: where ranks share out the sequence, each holds an early and a late part of it, so that all see as many
      * keys (executor/kernels/token_order.h) */
     bool balanced;

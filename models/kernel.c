@@ -115,9 +115,14 @@ static int64_t value_width(const struct segment *segment, const int64_t extents[
     return axis < 0 ? 1 : extents[axis];
 }
 
-/* Pairs of a query and a key that one of the last `sliding_window` tokens is, or all of the triangle. */
+/* Pairs of a query and a key that one of the last `sliding_window` tokens is, or all of the triangle; where attention
+ * looks ahead too, one of half as many before it and behind it. */
 static int64_t seen_pairs(const struct kernel_arguments *arguments, int64_t tokens)
 {
+    if (!arguments->causal) {
+        int64_t half = min_i64(arguments->sliding_window / 2, tokens - 1);
+        return product(tokens, 2 * half + 1) - product(half, half + 1);
+    }
     int64_t window = arguments->sliding_window > 0 ? min_i64(arguments->sliding_window, tokens) : tokens;
     return product(window, 2 * tokens - window + 1) / 2;
 }
@@ -144,7 +149,8 @@ static int64_t attention_flops(const struct segment *segment, enum phase phase, 
 {
     static const int64_t as_key[PHASE_COUNT] = { 2, 6, 2, 0 }, as_value[PHASE_COUNT] = { 2, 4, 2, 0 };
     int64_t all = 1, tokens = tag_size(segment, TAG_KEY), key_width = extents[segment->in[0].axis[3]],
-            width = value_width(segment, extents), window = segment->arguments.sliding_window;
+            width = value_width(segment, extents), window = segment->arguments.sliding_window,
+            reach = segment->arguments.causal ? window : window / 2 + 1;
     bool kept = segment_keeps_scores(segment), whole = triangular(segment, extents);
     for (int i = 0; i < segment->axis_count; i++)
         all = product(all, segment->axes[i].tag == TAG_HEAD_DIM ? 1 : extents[i]);
@@ -154,7 +160,7 @@ static int64_t attention_flops(const struct segment *segment, enum phase phase, 
         product(key_width, kept && phase == PHASE_BACKWARD_INPUT ? 4 : as_key[phase]) + product(width, as_value[phase]);
     if (whole && !kept && tokens > 0)
         all = product(all / tokens / tokens, seen_pairs(&segment->arguments, tokens));
-    else if (window > 0 && window < tokens && !kept)
+    else if (window > 0 && reach < tokens && !kept)
         all = (int64_t)((double)all * (double)seen_pairs(&segment->arguments, tokens) /
                         ((double)tokens * (double)tokens));
     else if (halved(segment, extents) && !kept)

@@ -158,7 +158,9 @@ static void make_tensor(struct fixture *f, struct tensor *t, struct operand *ope
                            : *text == 'j' ? 'g'
                            : part         ? 'd'
                                           : *text);
-        int cover = *text == 'p' && !f->segment.arguments.one_row ? axis_of(letters, f->segment.axis_count, 't') : scaled ? -1 : axis;
+        int cover = *text == 'p' && !f->segment.arguments.one_row ? axis_of(letters, f->segment.axis_count, 't')
+                    : scaled                                      ? -1
+                                                                  : axis;
         t->axis[dim] = operand->axis[dim] = (int8_t)axis;
         t->size[dim] = *text == '1' ? 1 : f->size[(int)*text];
         int64_t low = cover < 0 ? 0 : draw_in(&f->random, 0, f->low[cover]);
@@ -274,10 +276,8 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
     }
     if (c->kernel == KERNEL_MATMUL && draw(&f->random) % 2)
         s->arguments.scale = 0;
-    if (!strcmp(c->name, "sliding_attention")) {
-        s->arguments.causal = true;
+    if (!strcmp(c->name, "sliding_attention"))
         s->arguments.sliding_window = draw_in(&f->random, 1, f->size['t'] + 1);
-    }
     vary_arguments(f);
     s->arguments.kv_heads = kernel_facts[c->kernel].attends ? f->size['m'] : 0;
     f->size['r'] = s->arguments.relative_buckets = 4 * draw_in(&f->random, 1, 8);

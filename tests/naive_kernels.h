@@ -268,6 +268,8 @@ static double score(struct fixture *f, int64_t b, int64_t t, int64_t s, int64_t 
 static bool attends_to(const struct fixture *f, int64_t t, int64_t s)
 {
     const struct kernel_arguments *a = &f->segment.arguments;
+    if (a->sliding_window > 0 && !a->causal)
+        return llabs(t - s) <= a->sliding_window / 2;
     return (!a->causal || s <= t) && (a->sliding_window == 0 || t - s < a->sliding_window);
 }
 static void naive_attention(struct fixture *f) /* bts~nd, or bts~ndw */

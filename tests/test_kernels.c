@@ -333,10 +333,8 @@ static void wide_make(struct fixture *f, const struct kernel_case *c, uint64_t s
                                               .relative_distance = 100,
                                               .kv_heads = kernel_facts[c->kernel].attends ? f->size['m'] : 0,
                                               .valid = f->size['v'] - draw_in(&f->random, 0, 50) };
-    if (!strcmp(c->name, "sliding_attention")) {
-        s->arguments.causal = true;
+    if (!strcmp(c->name, "sliding_attention"))
         s->arguments.sliding_window = f->size['t'] / 3;
-    }
     vary_arguments(f);
     make_axes(f, c->axes, letters);
     make_ranges(f, whole);

@@ -216,7 +216,8 @@
     TINY_HEAD("parallel", "false")                                                                                     \
     "{\"kind\": \"embedding\", \"learned_positions\": 10, \"token_types\": 2, \"norm\": \"layer_norm\"}, "             \
     "{\"repeat\": 2, \"layers\": [{\"kind\": \"norm\", \"name\": \"in\", \"norm\": \"layer_norm_no_bias\"}, "          \
-    "{\"kind\": \"attention\", \"name\": \"side\", \"heads\": 4, \"kv_heads\": 1, \"alibi\": true, \"qk_norm\": "      \
+    "{\"kind\": \"attention\", \"name\": \"side\", \"heads\": 4, \"kv_heads\": 1, \"alibi\": true, \"causal\": "       \
+    "false, \"sliding_window\": 4, \"qk_norm\": "                                                                      \
     "\"each_head\", "                                                                                                  \
     "\"qk_norm_kind\": \"layer_norm_no_bias\", \"residual\": false, \"norm\": \"none\"}, "                             \
     "{\"kind\": \"mlp\", \"inputs\": [\"in\"], \"inner\": 64, \"activation\": \"quick_gelu\", \"residual\": false, "   \

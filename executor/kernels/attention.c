@@ -65,11 +65,13 @@ static int64_t kv_head(const struct core *core, int64_t n)
     return n * core->call->segment->arguments.kv_heads / core->call->segment->axes[core->axis[AXIS_N]].size;
 }
 
-/* Keys of the range that the query at t sees. */
+/* Keys of the range that the query at t sees, as far as its window or it itself reaches. */
 static int64_t visible(const struct core *core, int64_t t)
 {
-    int64_t all = core->s_high - core->s_low, seen = t + core->ahead + 1 - core->s_low;
-    if (!core->call->segment->arguments.causal || seen > all)
+    const struct kernel_arguments *arguments = &core->call->segment->arguments;
+    int64_t all = core->s_high - core->s_low, behind = arguments->causal ? 0 : arguments->sliding_window / 2,
+            seen = t + core->ahead + 1 + behind - core->s_low;
+    if ((!arguments->causal && arguments->sliding_window <= 0) || seen > all)
         return all;
     return seen > 0 ? seen : 0;
 }
@@ -77,9 +79,10 @@ static int64_t visible(const struct core *core, int64_t t)
 /* And those before its window. */
 static int64_t forgotten(const struct core *core, int64_t t)
 {
-    int64_t window = core->call->segment->arguments.sliding_window, seen = t + core->ahead + 1 - core->s_low;
-    int64_t all = core->s_high - core->s_low, before = seen - window;
-    return window <= 0 || before < 0 ? 0 : before < all ? before : all;
+    const struct kernel_arguments *arguments = &core->call->segment->arguments;
+    int64_t window = arguments->causal ? arguments->sliding_window : arguments->sliding_window / 2 + 1,
+            seen = t + core->ahead + 1 - core->s_low, all = core->s_high - core->s_low, before = seen - window;
+    return arguments->sliding_window <= 0 || before < 0 ? 0 : before < all ? before : all;
 }
 
 /* Element (b, line, n, 0) of an operand whose dims are (b, line, n, d), or (b, line, n) for the log-sum-exp. */

@@ -29,8 +29,8 @@ static const struct json_field attention_fields[] = {
       AT(sliding_window),
       .min = 0,
       .max = 1 << 27,
-      .doc = "A token sees only so many of the latest ones, itself among them (Jiang et al. 2023, Mistral 7B); 0 or "
-             "absent: all." },
+      .doc = "A token sees only so many of the latest ones, itself among them (Jiang et al. 2023, Mistral 7B); where "
+             "attention is not causal, half as many on each side (ModernBERT); 0 or absent: all." },
     ATTENTION_BIAS_FIELDS,
     { .key = "rope_base",
       .type = FIELD_DOUBLE,
@@ -217,8 +217,8 @@ bool attention_check(const struct model *model, const void *fields, const struct
         return json_fail(json_at_key(at, "rope_dim"), err,
                          "expected an even number up to head_dim (%lld) beside a rope_base, found %lld",
                          (long long)f->head_dim, (long long)f->rope_dim);
-    if (f->sliding_window && (!f->causal || f->relative_table))
-        return json_fail(json_at_key(at, "sliding_window"), err, "expected causal attention without relative_table");
+    if (f->sliding_window && f->relative_table)
+        return json_fail(json_at_key(at, "sliding_window"), err, "expected no relative_table beside it");
     return check_stretch(f, at, err) && check_relative(model, f, at, err) && check_scores(f, at, err) &&
            check_output(f->output_norm, f->residual_scale, f->post_norm, f->residual, at, err);
 }
