@@ -58,7 +58,8 @@ bool legal_context(const struct graph *graph, const struct mesh *mesh)
         const struct segment *segment = &graph->segments[s];
         int64_t left[MAX_AXES];
         const struct kernel_facts *facts = &kernel_facts[segment->kernel];
-        if (!facts->multiplies && !facts->scans && segment->kernel != KERNEL_ATTENTION)
+        if (!facts->multiplies && !facts->scans && segment->kernel != KERNEL_ATTENTION &&
+            segment->kernel != KERNEL_SINK_ATTENTION)
             continue;
         for (int i = 0; i < segment->axis_count; i++)
             left[i] = segment->axes[i].size;
