@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 struct import_options {
-    const char *output, *from, *model, *cluster;
+    const char *output, *from, *as, *model, *cluster;
     int64_t sequence;
 };
 static const struct option options[] = {
@@ -14,11 +14,29 @@ static const struct option options[] = {
     TEXT_OPTION("model", offsetof(struct import_options, model), "MODEL", "with --from galvatron: what was measured"),
     TEXT_OPTION("cluster", offsetof(struct import_options, cluster), "CLUSTER",
                 "with --from galvatron: where it was measured"),
-    INT_OPTION("seq", offsetof(struct import_options, sequence), "TOKENS", 1, 1e9,
-               "with --from galvatron: which sequence length, if the files have several"),
+    INT_OPTION(
+        "seq", offsetof(struct import_options, sequence), "TOKENS", 1, 1 << 27,
+        "tokens per sequence, where the model's file says none or another; with --from galvatron: which sequence "
+        "length, if the files have several"),
+    TEXT_OPTION("as", offsetof(struct import_options, as), "FAMILY",
+                "reads a config.json of an unknown model_type as if it said this one"),
     OUTPUT_OPTION(offsetof(struct import_options, output),
                   "native model JSON, or the profile; standard output when absent"),
 };
+
+/* How large the model is, to be held against what its makers say. */
+static bool say_count(struct inputs *in, struct error *err)
+{
+    struct graph *graph = NULL;
+    if (!in->reading.foreign)
+        return true;
+    if (!graph_build(&graph, in->model, 1, 0, 1, err))
+        return false;
+    fprintf(in->cli->talk, "%s: %lld parameters, sequences of %lld tokens\n", in->model->name,
+            (long long)graph_parameter_count(graph), (long long)in->model->sequence);
+    graph_free(graph);
+    return true;
+}
 
 static bool import_model(struct inputs *in, const struct import_options *o, const char *const *operands,
                          int operand_count, struct error *err)
@@ -27,9 +45,11 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
     if (operand_count > 1)
         return fail(err, "cleave import: expected 1 operand, found %d; several folders belong to --from galvatron",
                     operand_count);
-    if (o->model || o->cluster || o->sequence)
-        return fail(err, "cleave import: --model, --cluster and --seq belong to --from galvatron");
-    if (!inputs_model(in, operands[0], err))
+    if (o->model || o->cluster)
+        return fail(err, "cleave import: --model and --cluster belong to --from galvatron");
+    in->reading.as = o->as;
+    in->reading.sequence = o->sequence;
+    if (!inputs_model(in, operands[0], err) || !say_count(in, err))
         return false;
     char *text = model_write(in->model, &length);
     return inputs_hand_out(in->cli, o->output, text, length, err);
@@ -90,9 +110,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_import = {
     .name = "import",
     .summary = "turns a foreign model description into native JSON, or foreign measurements into a profile",
-    .usage = "FILE|FOLDER... [--from hf | --from galvatron --model MODEL --cluster CLUSTER] [-o FILE]",
-    .examples = "  cleave import config.json -o model.json   a Hugging Face config.json (gpt2, llama, mistral, "
-                "mixtral, deepseek, qwen2, gpt_neox, t5)\n"
+    .usage = "FILE|FOLDER... [--from hf] [--as FAMILY] [--seq TOKENS] | [--from galvatron --model MODEL --cluster CLUSTER] [-o FILE]",
+    .examples = "  cleave import config.json -o model.json   a Hugging Face config.json\n"
+                "  cleave import config.json --seq 8192 --as llama -o model.json   of an unknown model_type\n"
                 "  cleave import --from galvatron configs hardware_configs --model llama-2-7b --cluster "
                 "1x8:a100-sxm-80 -o profile.json\n",
     .min_operands = 1,

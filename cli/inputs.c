@@ -132,8 +132,16 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
     bool is_json = name[0] == '{';
     const char *path = "model", *text = name;
     size_t length = strlen(name);
-    if ((!is_json && (!named_file(in, &zoo, name, &path, err) || !inputs_text(in, path, &text, &length, err))) ||
-        !model_read(&in->model, path, text, length, NULL, err))
+    struct text notes = { 0 };
+    if (!is_json && (!named_file(in, &zoo, name, &path, err) || !inputs_text(in, path, &text, &length, err)))
+        return false;
+    in->reading.notes = &notes;
+    bool ok = model_read_as(&in->model, path, text, length, &in->reading, err);
+    if (ok && notes.data)
+        fputs(notes.data, in->cli->talk);
+    text_free(&notes);
+    in->reading.notes = NULL;
+    if (!ok)
         return false;
     in->context.model = (struct plan_origin){ .source = name, .name = in->model->name, .hash = in->model->hash };
     return true;

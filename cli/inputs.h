@@ -17,6 +17,7 @@ struct inputs {
     struct arena arena;
     struct catalogue *catalogue;
     struct model *model;
+    struct model_reading reading; /* how a foreign model is to be read; notes about it are said */
     struct cluster *cluster;
     struct profile *profile;             /* NULL: none; else the first of profiles */
     struct profile *profiles[MAX_TYPES]; /* one per device that was measured, in a list by `next` */

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "models/graph.h"
 
 struct layer_kind;
@@ -54,6 +55,16 @@ struct model {
     struct graph_shelf *shelf;  /* of graphs that graph_take() gave */
 };
 
+/* How a foreign file is to be read, and what is to be said about it. */
+struct model_reading {
+    const char *as;      /* the family that it is read as; NULL: what it says it is */
+    int64_t sequence;    /* tokens per sequence; 0: as the file says */
+    struct text *notes;  /* gets a line "note: ..." for each thing that was assumed or left out; NULL: nobody listens */
+    const char *foreign; /* gets the importer's name; NULL: the file is native */
+};
+/* The same with a say in how; reading may be NULL. */
+bool model_read_as(struct model **out, const char *name, const char *text, size_t length, struct model_reading *reading,
+                   struct error *err);
 /* Reads native JSON or, when it is one, a Hugging Face config.json (models/import, importers.def). name appears in
  * messages. *foreign, if not NULL, gets the importer's name or NULL for native. */
 bool model_read(struct model **out, const char *name, const char *text, size_t length, const char **foreign,

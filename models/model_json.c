@@ -230,7 +230,8 @@ static bool read_native(struct model **out, const struct json *root, struct erro
     return done;
 }
 
-static bool read_any(struct model **out, const struct json *root, const char **foreign, struct error *err)
+static bool read_any(struct model **out, const struct json *root, const char *name, struct model_reading *reading,
+                     struct error *err)
 {
     if (json_type(root) != JSON_OBJECT)
         return json_fail(
@@ -240,25 +241,85 @@ static bool read_any(struct model **out, const struct json *root, const char **f
         return read_native(out, root, err);
     for (int i = 0; importers[i]; i++)
         if (importers[i]->detect(root)) {
-            if (foreign)
-                *foreign = importers[i]->name;
-            return importers[i]->read(out, root, err);
+            if (reading)
+                reading->foreign = importers[i]->name;
+            return importers[i]->read(out, root, name, reading, err);
         }
     return json_fail(root, err,
                      "expected \"format\": \"" FORMAT "\", or a Hugging Face config.json with \"model_type\"");
 }
 
+/* Python writes NaN and Infinity, which are no JSON. Here they become values of the same length that are in no key's
+ * range; *count: how many. Text in quotes stays as it is. */
+static char *without_python(const char *text, size_t length, int *count)
+{
+    static const struct {
+        const char *word, *value;
+    } words[] = { { "NaN", "[] " }, { "Infinity", "1e308   " } };
+    char *copy = malloc(length + 1);
+    bool quoted = false;
+    *count = 0;
+    for (size_t i = 0; copy && i < length; i++) {
+        copy[i] = text[i];
+        quoted ^= text[i] == '"';
+        if (quoted && text[i] == '\\' && i + 1 < length) {
+            i++;
+            copy[i] = text[i];
+        }
+        for (int w = 0; w < 2 && !quoted; w++) {
+            size_t size = strlen(words[w].word);
+            if (length - i < size || memcmp(text + i, words[w].word, size) != 0)
+                continue;
+            memcpy(copy + i, words[w].value, size);
+            i += size - 1;
+            (*count)++;
+            break;
+        }
+    }
+    return copy;
+}
+
+/* A second try at a file that is not JSON: one of Python's, if it is no native one. */
+static bool parse_foreign(struct json_doc **doc, const char *name, const char *text, size_t length,
+                          struct model_reading *reading)
+{
+    int count;
+    char *copy = without_python(text, length, &count);
+    bool ok = copy && count && json_parse(doc, name, copy, length, NULL);
+    free(copy);
+    if (ok && (json_type(json_root(*doc)) != JSON_OBJECT || json_member(json_root(*doc), "format"))) {
+        json_free(*doc);
+        *doc = NULL;
+        return false;
+    }
+    if (ok && reading && reading->notes)
+        text_printf(reading->notes, "note: the file has Python's NaN or Infinity, which are no JSON: read as numbers "
+                                    "out of any range\n");
+    return ok;
+}
+
+bool model_read_as(struct model **out, const char *name, const char *text, size_t length, struct model_reading *reading,
+                   struct error *err)
+{
+    struct json_doc *doc = NULL;
+    struct error strict = { 0 };
+    if (!json_parse(&doc, name, text, length, &strict) && !parse_foreign(&doc, name, text, length, reading)) {
+        if (err)
+            *err = strict;
+        return false;
+    }
+    bool done = read_any(out, json_root(doc), name, reading, err);
+    json_free(doc);
+    return done;
+}
+
 bool model_read(struct model **out, const char *name, const char *text, size_t length, const char **foreign,
                 struct error *err)
 {
-    struct json_doc *doc = NULL;
-    const char *importer = NULL;
-    if (!json_parse(&doc, name, text, length, err))
-        return false;
-    bool done = read_any(out, json_root(doc), &importer, err);
+    struct model_reading reading = { 0 };
+    bool done = model_read_as(out, name, text, length, &reading, err);
     if (done && foreign)
-        *foreign = importer;
-    json_free(doc);
+        *foreign = reading.foreign;
     return done;
 }
 

@@ -1,174 +1,273 @@
-/* Hugging Face config.json, dispatched on model_type. Key names and their defaults are those of the transformers
- * library's configuration classes. What would change the mathematics and cannot be said here is refused, never dropped
- * in silence; dropout alone is ignored, since it changes neither shapes nor costs to speak of. */
-#include "models/import/hf_keys.h"
+/* Hugging Face config.json, dispatched on model_type, else on the class, else on the file's name. Key names and their
+ * defaults are those of the transformers library's configuration classes. What would change the mathematics and cannot
+ * be said here is refused or named in a note, never dropped in silence; dropout alone is ignored, since it changes
+ * neither shapes nor costs to speak of. */
+#include "models/import/hf_facts.h"
+#include "base/text.h"
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-static const struct hf_alias gpt2_aliases[] = {
-    { "hidden_size", "n_embd", false },         { "num_hidden_layers", "n_layer", false },
-    { "num_attention_heads", "n_head", false }, { "max_position_embeddings", "n_positions", false },
-    { "n_ctx", "n_positions", true },           { 0 }
-};
+static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,     hf_experts, hf_encoders,
+                                                         hf_hybrids, hf_seq2seqs, hf_images };
+enum { GROUPS = sizeof groups / sizeof *groups };
 
-/* Radford et al. 2019: learned positions, pre-norm, biases everywhere, GELU in its tanh form. */
-static bool read_gpt2(const struct json *root, struct hf_parts *p, struct error *err)
+/* ---- which family ---- */
+
+static bool has_word(const char *words, const char *word)
 {
-    static const char *const activations[] = { "gelu_new", "gelu_pytorch_tanh", "gelu_fast", NULL };
-    const char *heads = hf_key(root, gpt2_aliases, "n_head");
-    double epsilon;
-    int64_t hidden = 0;
-    if (!hf_get_size(root, hf_key(root, gpt2_aliases, "n_embd"), HF_REQUIRED, &hidden, err) ||
-        !hf_get_blocks(root, hf_key(root, gpt2_aliases, "n_layer"), &p->blocks, err) ||
-        !hf_get_size(root, heads, HF_REQUIRED, &p->attention.heads, err) ||
-        !hf_get_size(root, "vocab_size", HF_REQUIRED, &p->head.vocab_size, err) ||
-        !hf_get_size(root, hf_key(root, gpt2_aliases, "n_positions"), HF_REQUIRED, &p->head.sequence, err) ||
-        !hf_get_size(root, "n_inner", 4 * hidden, &p->mlp.inner, err) ||
-        !hf_get_double(root, "layer_norm_epsilon", 1, 1e-5, &epsilon, err) ||
-        !hf_get_bool(root, "tie_word_embeddings", true, &p->head.tied_embedding, err) ||
-        !hf_need_word(root, "activation_function", "gelu_new", activations, err) ||
-        !hf_need_bool(root, "scale_attn_weights", true, err) ||
-        !hf_need_bool(root, "scale_attn_by_inverse_layer_idx", false, err) ||
-        !hf_need_bool(root, "add_cross_attention", false, err))
-        return false;
-    p->head.hidden = hidden;
-    p->embedding.learned_positions = p->head.sequence;
-    p->attention.qkv_bias = p->attention.output_bias = p->mlp.bias = true;
-    p->mlp.activation = ACTIVATION_GELU;
-    hf_set_norms(p, NORM_LAYER, epsilon);
-    return hf_check_heads(root, heads, heads, hidden, &p->attention, err);
+    size_t length = strlen(word);
+    for (const char *at = words; at && length && (at = strstr(at, word)); at++)
+        if (at > words && at[-1] == ' ' && at[length] == ' ')
+            return true;
+    return false;
 }
 
-static bool check_window(const struct json *root, int64_t sequence, struct error *err)
+static const struct hf_family *find_type(const char *type)
 {
-    int64_t window;
-    bool used;
-    if (!hf_get_bool(root, "use_sliding_window", true, &used, err) ||
-        !hf_get_size(root, "sliding_window", sequence, &window, err))
-        return false;
-    if (used && window < sequence)
-        return json_fail(json_member(root, "sliding_window"), err,
-                         "sliding-window attention is not supported: set sliding_window to null, "
-                         "or max_position_embeddings (%lld) to at most the window (%lld)",
-                         (long long)sequence, (long long)window);
+    for (int g = 0; g < GROUPS; g++)
+        for (int i = 0; groups[g][i]; i++)
+            if (strcmp(groups[g][i]->type, type) == 0 || has_word(groups[g][i]->others, type))
+                return groups[g][i];
+    return NULL;
+}
+
+/* How much of a class's name is the family's: what stands before the first word that says what the class does. */
+static size_t family_length(const char *name)
+{
+    static const char *const words[] = { "For", "LMHead", "DoubleHeads", "With", "Model", "Encoder", "PreTrained" };
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *at = strstr(name, words[i]);
+        length = at && (size_t)(at - name) < length ? (size_t)(at - name) : length;
+    }
+    return length;
+}
+
+/* Without regard to case: the first Llamas call themselves LLaMAForCausalLM. */
+static bool is_of_family(const char *class_name, const struct hf_family *family)
+{
+    size_t length = family_length(class_name);
+    return length == family_length(family->class_name) && strncasecmp(class_name, family->class_name, length) == 0;
+}
+
+static const struct hf_family *find_class(const char *class_name)
+{
+    for (int g = 0; g < GROUPS; g++)
+        for (int i = 0; groups[g][i]; i++)
+            if (is_of_family(class_name, groups[g][i]))
+                return groups[g][i];
+    return NULL;
+}
+
+/* As the library does where nothing else says it: the longest model_type that the path holds. */
+static const struct hf_family *find_in_name(const char *name)
+{
+    const struct hf_family *found = NULL;
+    for (int g = 0; g < GROUPS; g++)
+        for (int i = 0; groups[g][i]; i++)
+            if (strstr(name, groups[g][i]->type) && (!found || strlen(groups[g][i]->type) > strlen(found->type)))
+                found = groups[g][i];
+    return found;
+}
+
+/* The classes, where the file lists any, must be the family's; a type that stands for another family's class (kimi_k2)
+ * has that one's. */
+static bool check_classes(struct hf_reader *r, const char *type)
+{
+    const struct json *list = hf_given(r->top, "architectures");
+    const char *found;
+    int line, column;
+    if (list && json_type(list) != JSON_ARRAY)
+        return json_fail(list, r->err, "expected an array of names of classes, found %s",
+                         json_type_name(json_type(list)));
+    json_position(json_at_key(r->top, "model_type"), &line, &column);
+    for (int i = 0; list && i < json_count(list); i++) {
+        if (!json_string(json_at(list, i), &found, r->err))
+            return false;
+        const struct hf_family *other = find_class(found);
+        if (!r->nested && other && other != r->family && strcmp(r->family->type, type) == 0)
+            return json_fail(json_at(list, i), r->err,
+                             "expected a class of the model_type (\"%s\" at line %d, column %d) such as %s, found "
+                             "\"%.64s\": correct the one that is wrong",
+                             type, line, column, r->family->class_name, found);
+    }
     return true;
 }
 
-/* Touvron et al. 2023 and its relatives: RMS norms, rotary positions, SwiGLU, grouped-query attention. */
-bool hf_read_llama(const struct json *root, struct hf_parts *p, int64_t kv_default, struct error *err)
+/* The family whose model_type is spelled most alike; of equally alike ones the first. */
+static const struct hf_family *nearest(const char *type)
 {
-    static const char *const activations[] = { "silu", NULL };
-    double epsilon;
-    if (!hf_get_size(root, "hidden_size", HF_REQUIRED, &p->head.hidden, err) ||
-        !hf_get_blocks(root, "num_hidden_layers", &p->blocks, err) ||
-        !hf_get_size(root, "num_attention_heads", HF_REQUIRED, &p->attention.heads, err) ||
-        !hf_get_size(root, "num_key_value_heads", kv_default, &p->attention.kv_heads, err) ||
-        !hf_get_size(root, "head_dim", 0, &p->attention.head_dim, err) ||
-        !hf_get_size(root, "intermediate_size", HF_REQUIRED, &p->mlp.inner, err) ||
-        !hf_get_size(root, "vocab_size", HF_REQUIRED, &p->head.vocab_size, err) ||
-        !hf_get_size(root, "max_position_embeddings", HF_REQUIRED, &p->head.sequence, err) ||
-        !hf_get_double(root, "rms_norm_eps", 1, 1e-6, &epsilon, err) ||
-        !hf_get_bool(root, "tie_word_embeddings", false, &p->head.tied_embedding, err) ||
-        !hf_need_word(root, "hidden_act", "silu", activations, err) ||
-        !hf_read_rope(root, "rope_theta", "partial_rotary_factor", 1, false, &p->attention, err) ||
-        !check_window(root, p->head.sequence, err))
-        return false;
-    p->mlp.activation = ACTIVATION_SWIGLU;
-    hf_set_norms(p, NORM_RMS, epsilon);
-    return hf_check_heads(root, "num_attention_heads", "num_key_value_heads", p->head.hidden, &p->attention, err);
-}
-
-static bool read_llama(const struct json *root, struct hf_parts *p, struct error *err)
-{
-    bool bias;
-    if (!hf_get_bool(root, "attention_bias", false, &bias, err) ||
-        !hf_get_bool(root, "mlp_bias", false, &p->mlp.bias, err))
-        return false;
-    p->attention.qkv_bias = p->attention.output_bias = bias;
-    return hf_read_llama(root, p, 0, err);
-}
-
-static bool read_mistral(const struct json *root, struct hf_parts *p, struct error *err)
-{
-    return hf_read_llama(root, p, 8, err);
-}
-
-/* The query, key and value biases of Qwen 2 have no key: they are always there. */
-static bool read_qwen2(const struct json *root, struct hf_parts *p, struct error *err)
-{
-    p->attention.qkv_bias = true;
-    return hf_read_llama(root, p, 0, err);
-}
-
-bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err)
-{
-    static const struct loss_layer loss = { 0 };
-    return model_add_block(model, 1, root, err) &&
-           model_add_layer(model, layer_kind_find("embedding"), &p->embedding, root, err) &&
-           model_add_block(model, p->blocks, root, err) &&
-           model_add_layer(model, layer_kind_find("attention"), &p->attention, root, err) &&
-           model_add_layer(model, layer_kind_find("mlp"), &p->mlp, root, err) && model_add_block(model, 1, root, err) &&
-           model_add_layer(model, layer_kind_find("head"), &p->last, root, err) &&
-           model_add_layer(model, layer_kind_find("loss"), &loss, root, err) && model_finish(model, root, err);
-}
-
-static const struct hf_family gpt2 = { "gpt2", "GPT2LMHeadModel", gpt2_aliases, read_gpt2, NULL },
-                              llama = { "llama", "LlamaForCausalLM", NULL, read_llama, NULL },
-                              mistral = { "mistral", "MistralForCausalLM", NULL, read_mistral, NULL },
-                              qwen2 = { "qwen2", "Qwen2ForCausalLM", NULL, read_qwen2, NULL };
-static const struct hf_family *const families[] = { &gpt2,  &llama,      &mistral,     &qwen2, &hf_gpt_neox,
-                                                    &hf_t5, &hf_mixtral, &hf_deepseek, &hf_vit };
-enum { FAMILIES = sizeof families / sizeof *families };
-
-static bool read_parts(const struct json *root, struct hf_parts *p, const struct hf_family **family, struct error *err)
-{
-    const struct json *at;
-    const char *type;
-    if (!json_require(root, "model_type", &at, err) || !json_string(at, &type, err))
-        return false;
-    hf_set_defaults(p);
-    for (int i = 0; i < FAMILIES; i++)
-        if (strcmp(families[i]->type, type) == 0) {
-            *family = families[i];
-            return hf_get_string(root, "_name_or_path", type, &p->head.name, err) &&
-                   hf_get_double(root, "initializer_range", 100, 0.02, &p->head.init_std, err) &&
-                   hf_check_classes(root, families[i], err) && hf_check_aliases(root, families[i]->aliases, err) &&
-                   families[i]->read(root, p, err);
+    const char *names[256];
+    size_t count = 0;
+    for (int g = 0; g < GROUPS; g++)
+        for (int i = 0; groups[g][i] && count < 256; i++)
+            names[count++] = groups[g][i]->type;
+    const char *near = text_nearest(type, names, count);
+    if (near)
+        return find_type(near);
+    /* Words that begin alike are of one maker. */
+    const struct hf_family *found = NULL;
+    size_t longest = 3;
+    for (int g = 0; g < GROUPS; g++)
+        for (int i = 0; groups[g][i]; i++) {
+            size_t same = 0;
+            while (type[same] && type[same] == groups[g][i]->type[same])
+                same++;
+            if (same > longest) {
+                longest = same;
+                found = groups[g][i];
+            }
         }
-    return json_fail(at, err,
-                     "expected a model_type of gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox, t5 or vit, "
-                     "found \"%.64s\"; "
-                     "describe the model in the native format instead",
-                     type);
+    return found;
 }
+
+/* What the keys that are there look like. */
+static const struct hf_family *by_keys(const struct json *root)
+{
+    if (hf_given(root, "kv_lora_rank"))
+        return find_type("deepseek_v3");
+    if (hf_given(root, "num_local_experts"))
+        return find_type("mixtral");
+    if (hf_given(root, "num_experts") || hf_given(root, "n_routed_experts"))
+        return find_type("qwen3_moe");
+    if (hf_given(root, "type_vocab_size")) {
+        int64_t types = 0;
+        return find_type(json_int(hf_given(root, "type_vocab_size"), 0, 1 << 20, &types, NULL) && types == 1 ? "roberta"
+                                                                                                             : "bert");
+    }
+    if (hf_given(root, "n_embd"))
+        return find_type("gpt2");
+    return find_type("llama");
+}
+
+static bool unknown(struct hf_reader *r, const struct json *at, const char *type)
+{
+    const struct hf_family *spelled = nearest(type), *shaped = by_keys(r->root), *like = spelled ? spelled : shaped;
+    return json_fail(
+        at, r->err,
+        "no family of this importer has the model_type \"%.64s\"; the nearest is %s: --as %s reads the file "
+        "as a %s, that is with %s norms, %s network and %s positions; or describe the model in the native "
+        "format",
+        type, like->type, like->type, like->class_name, like->facts.norm == NORM_RMS ? "RMS" : "layer",
+        like->facts.gated ? "a gated" : "an ungated",
+        like->facts.place == HF_ROTARY    ? "rotary"
+        : like->facts.place == HF_LEARNED ? "learned"
+                                          : "no learned");
+}
+
+static bool find_family(struct hf_reader *r, const char *name)
+{
+    const struct json *at = hf_given(r->root, "model_type"), *list = hf_given(r->root, "architectures");
+    const char *type = "", *class_name = "";
+    if (at && !json_string(at, &type, r->err))
+        return false;
+    if (list && json_type(list) == JSON_ARRAY && json_count(list) > 0 &&
+        !json_string(json_at(list, 0), &class_name, r->err))
+        return false;
+    if (r->reading && r->reading->as) {
+        r->family = find_type(r->reading->as);
+        if (!r->family)
+            return unknown(r, r->root, r->reading->as);
+        hf_note(r, "read as %s, as --as says: what this family has and the file does not name is assumed",
+                r->family->type);
+        return true;
+    }
+    r->family = find_type(type);
+    if (!r->family && *class_name)
+        r->family = find_class(class_name);
+    if (r->family)
+        return check_classes(r, type);
+    if (at || *class_name)
+        return unknown(r, at ? at : json_at(list, 0), at ? type : class_name);
+    r->family = find_in_name(name);
+    if (!r->family)
+        r->family = by_keys(r->root);
+    hf_note(r, "the file has neither model_type nor architectures: read as %s, after its %s", r->family->type,
+            find_in_name(name) ? "name" : "keys");
+    return true;
+}
+
+/* ---- the whole ---- */
 
 static bool hf_detect(const struct json *root)
 {
-    return json_member(root, "model_type") != NULL;
+    static const char *const keys[] = { "model_type", "architectures", "num_hidden_layers", "n_layer" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_member(root, keys[i]))
+            return true;
+    return false;
 }
 
-static bool hf_read(struct model **out, const struct json *root, struct error *err)
+static bool set_sequence(struct hf_reader *r, struct model_head *head)
 {
-    struct hf_parts parts;
-    const struct hf_family *family = NULL;
-    if (!read_parts(root, &parts, &family, err))
-        return false;
-    if (!*parts.head.name)
-        parts.head.name = "model";
-    struct model *model = model_new(&parts.head);
-    if (!model)
-        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while reading the model");
-    if (!(family->add ? family->add : hf_add_decoder)(model, &parts, root, err)) {
-        model_free(model);
-        return false;
+    const struct hf_facts *f = &r->facts;
+    head->sequence = f->positions;
+    if (r->reading && r->reading->sequence) {
+        if (f->place == HF_LEARNED && r->reading->sequence > f->positions)
+            return json_fail(hf_place_of(r, HF_FACT(positions)), r->err,
+                             "expected a sequence of at most the file's %lld learned positions, found --seq %lld",
+                             (long long)f->positions, (long long)r->reading->sequence);
+        head->sequence = r->reading->sequence;
+    } else if (!hf_is_given(r, HF_FACT(positions)) && !head->image_size) {
+        hf_note(r, "the file says no %s: sequences of %lld tokens are assumed; --seq says another length",
+                hf_name_of(r, HF_FACT(positions)), (long long)f->positions);
     }
-    *out = model;
     return true;
+}
+
+static bool read_head(struct hf_reader *r, struct model_head *head)
+{
+    *head = model_head_defaults;
+    if (!hf_get_string(r->top, "_name_or_path", r->family->type, &head->name, r->err) || !hf_read_facts(r))
+        return false;
+    if (!*head->name)
+        head->name = "model";
+    head->hidden = r->facts.hidden;
+    head->vocab_size = r->facts.vocab;
+    head->tied_embedding = r->facts.tied;
+    head->init_std = r->facts.init_std;
+    return set_sequence(r, head);
+}
+
+static bool make(struct hf_reader *r, struct model **out)
+{
+    struct model_head head;
+    if (!read_head(r, &head))
+        return false;
+    if (r->family->head && !r->family->head(r, &head))
+        return false;
+    if (!hf_fill_blocks(r))
+        return false;
+    hf_note_left_out(r);
+    struct model *model = model_new(&head);
+    if (!model)
+        return fail_memory(r->err);
+    if ((r->family->add ? r->family->add : hf_add_chain)(r, model)) {
+        *out = model;
+        return true;
+    }
+    model_free(model);
+    return false;
+}
+
+static bool hf_read(struct model **out, const struct json *root, const char *name, struct model_reading *reading,
+                    struct error *err)
+{
+    struct hf_reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return fail_memory(err);
+    *r = (struct hf_reader){ .top = root, .root = root, .reading = reading, .err = err };
+    bool ok = hf_enter_text(r) && find_family(r, name) && make(r, out);
+    arena_free(&r->arena);
+    free(r);
+    return ok;
 }
 
 extern const struct importer hf_importer;
 const struct importer hf_importer = {
     .name = "huggingface",
-    .doc = "Hugging Face config.json of model_type gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox, t5 or vit",
+    .doc = "Hugging Face config.json",
     .detect = hf_detect,
     .read = hf_read,
 };

@@ -1,0 +1,170 @@
+/* From blocks to layers: blocks that repeat are folded, so that what is planned once counts for all. */
+#include "models/import/hf_facts.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_PERIOD = 64 };
+
+/* Names of the layers that others read by name; only where blocks run side by side. */
+struct names {
+    int count; /* blocks that were added */
+    char norm[24], attention[24], mlp[24], sum[24], entry[24];
+};
+
+static void next_names(struct names *n, bool first)
+{
+    char suffix[12] = "";
+    snprintf(n->entry, sizeof n->entry, "%s", first ? "entry" : n->sum);
+    if (++n->count > 1)
+        snprintf(suffix, sizeof suffix, "%d", n->count);
+    snprintf(n->norm, sizeof n->norm, "norm%s", suffix);
+    snprintf(n->attention, sizeof n->attention, "attention%s", suffix);
+    snprintf(n->mlp, sizeof n->mlp, "mlp%s", suffix);
+    snprintf(n->sum, sizeof n->sum, "sum%s", suffix);
+}
+
+bool hf_add(struct hf_reader *r, struct model *model, const char *kind, const void *fields)
+{
+    return model_add_layer(model, layer_kind_find(kind), fields, r->root, r->err);
+}
+
+/* One block: attention and network of what enters it, then the sum of the three. */
+static bool add_side_by_side(struct hf_reader *r, struct model *model, const struct hf_block *b, struct names *n)
+{
+    const struct norm_layer norm = { { .name = n->norm }, b->attention.norm, b->attention.norm_epsilon };
+    const struct add_layer sum = { .head.name = n->sum };
+    struct attention_layer attention = b->attention;
+    struct mlp_layer mlp = b->mlp;
+    const bool shared = b->stream == HF_SHARED_NORM;
+    const struct layer_source read = { shared ? n->norm : n->entry, r->root };
+    const struct layer_source terms[] = { { n->entry, r->root }, { n->attention, r->root }, { n->mlp, r->root } };
+    attention.head.name = n->attention;
+    mlp.head.name = n->mlp;
+    if (shared) {
+        if (!hf_add(r, model, "norm", &norm))
+            return false;
+        attention.norm = mlp.norm = NORM_NONE;
+    }
+    return hf_add(r, model, "attention", &attention) &&
+           model_add_reader(model, layer_kind_find("mlp"), &mlp, &read, 1, r->root, r->err) &&
+           model_add_reader(model, layer_kind_find("add"), &sum, terms, 3, r->root, r->err);
+}
+
+static bool add_block(struct hf_reader *r, struct model *model, const struct hf_block *b, struct names *n)
+{
+    static const char *const mixers[] = { "attention", "latent_attention" };
+    static const char *const networks[] = { "mlp", "moe" };
+    const void *const mixer[] = { &b->attention, &b->latent };
+    if (b->stream != HF_SERIAL) {
+        if (b->mixer == HF_ATTENTION && b->network == HF_MLP)
+            return add_side_by_side(r, model, b, n);
+        return json_fail(r->root, r->err,
+                         "only attention and an mlp may stand side by side: a block of this family "
+                         "has another layer there, which cannot be planned");
+    }
+    return (b->mixer == HF_NO_MIXER || hf_add(r, model, mixers[b->mixer], mixer[b->mixer])) &&
+           (b->network == HF_NO_NETWORK ||
+            hf_add(r, model, networks[b->network], b->network == HF_MOE ? (const void *)&b->moe : &b->mlp));
+}
+
+/* Gives equal blocks the same number. */
+static bool number_blocks(struct hf_reader *r, int **out)
+{
+    int count = (int)r->facts.blocks, known = 0;
+    int *number = *out = arena_alloc(&r->arena, (size_t)count * 2, sizeof *number), *example = number + count;
+    if (!number)
+        return fail_memory(r->err);
+    for (int i = 0; i < count; i++) {
+        int k = 0;
+        while (k < known && memcmp(&r->blocks[example[k]], &r->blocks[i], sizeof *r->blocks) != 0)
+            k++;
+        if (k == known)
+            example[known++] = i;
+        number[i] = k;
+    }
+    return true;
+}
+
+/* The period whose repeats from here on cover most blocks, and how often it repeats. */
+static void find_period(const int *number, int left, int *period, int *copies)
+{
+    *period = *copies = 1;
+    for (int p = 1; p <= LONGEST_PERIOD && 2 * p <= left; p++) {
+        int same = p;
+        while (same < left && number[same] == number[same - p])
+            same++;
+        if (same / p > 1 && same / p * p > *period * *copies) {
+            *period = p;
+            *copies = same / p;
+        }
+    }
+}
+
+bool hf_add_blocks(struct hf_reader *r, struct model *model)
+{
+    struct names names = { 0 };
+    int count = (int)r->facts.blocks, *number, period, copies;
+    int kept = 0;
+    for (int i = 0; i < count; i++) /* a block may have nothing left in it */
+        if (r->blocks[i].mixer != HF_NO_MIXER || r->blocks[i].network != HF_NO_NETWORK)
+            r->blocks[kept++] = r->blocks[i];
+    r->facts.blocks = count = kept;
+    if (!count)
+        return json_fail(r->root, r->err, "expected a block with attention or a network, found none");
+    if (!number_blocks(r, &number))
+        return false;
+    for (int i = 0; i < count; i += period * copies) {
+        find_period(number + i, count - i, &period, &copies);
+        if (!model_add_block(model, copies, r->root, r->err))
+            return false;
+        for (int k = 0; k < period; k++) {
+            next_names(&names, k == 0);
+            if (!add_block(r, model, &r->blocks[i + k], &names))
+                return false;
+        }
+    }
+    return true;
+}
+
+void hf_fill_embedding(const struct hf_reader *r, struct embedding_layer *embedding)
+{
+    const struct hf_facts *f = &r->facts;
+    memcpy(embedding, layer_kind_find("embedding")->defaults, sizeof *embedding);
+    embedding->learned_positions = f->place == HF_LEARNED ? f->positions + f->position_offset : 0;
+    embedding->token_types = f->token_types;
+    embedding->scale = f->embedding_scale > 0 ? f->embedding_scale : embedding->scale;
+    if (f->embedding_norm) {
+        embedding->norm = f->norm;
+        embedding->norm_epsilon = f->epsilon;
+    }
+}
+
+bool hf_fill_head(struct hf_reader *r, struct head_layer *head)
+{
+    const struct hf_facts *f = &r->facts;
+    memcpy(head, layer_kind_find("head")->defaults, sizeof *head);
+    head->norm = f->no_last_norm || f->post_norm ? NORM_NONE : f->norm;
+    head->norm_epsilon = f->epsilon;
+    head->bias = f->head_bias;
+    head->logit_scale = f->logit_scale;
+    head->logit_cap = f->logit_cap;
+    if (f->transform) {
+        head->transform = true;
+        head->transform_bias = f->transform_bias;
+        head->transform_norm = f->norm;
+        return hf_activation_of(r, false, &head->transform_activation);
+    }
+    return true;
+}
+
+bool hf_add_chain(struct hf_reader *r, struct model *model)
+{
+    static const struct loss_layer loss = { 0 };
+    struct embedding_layer embedding;
+    struct head_layer head;
+    hf_fill_embedding(r, &embedding);
+    return hf_fill_head(r, &head) && model_add_block(model, 1, r->root, r->err) &&
+           hf_add(r, model, "embedding", &embedding) && hf_add_blocks(r, model) &&
+           model_add_block(model, 1, r->root, r->err) && hf_add(r, model, "head", &head) &&
+           hf_add(r, model, "loss", &loss) && model_finish(model, r->root, r->err);
+}

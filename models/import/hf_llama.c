@@ -1,0 +1,355 @@
+/* Touvron et al. 2023 and its relatives: RMS norms, rotary positions, a gated network, grouped-query attention, no
+ * experts. What a family says otherwise stands in its row. */
+#include "models/import/hf_facts.h"
+#include <math.h>
+#include <string.h>
+
+#define ATTENTION_BIAS HF_NAME("attention_bias", FLAG, qkv_bias), HF_NAME("attention_bias", FLAG, output_bias)
+
+static const struct hf_name llama_names[] = { ATTENTION_BIAS, HF_NAME("mlp_bias", FLAG, mlp_bias), { 0 } };
+
+#define FAMILY(symbol) static const struct hf_family symbol
+
+FAMILY(llama) = {
+    .type = "llama",
+    .class_name = "LlamaForCausalLM",
+    .others = " code_llama yi aquila xverse telechat skywork solar minicpm yuan orion ministral3 ",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 11008, .vocab = 32000 },
+};
+
+FAMILY(mistral) = {
+    .type = "mistral",
+    .class_name = "MistralForCausalLM",
+    .others = " ministral ",
+    .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .kv_heads = 8, .inner = 14336, .vocab = 32000,
+               .positions = 131072, .windows = true },
+};
+
+/* The switch and the blocks that it spares. */
+static const struct hf_name qwen2_names[] = { HF_NAME("use_sliding_window", FLAG, windows),
+                                              HF_NAME("max_window_layers", COUNT, full_blocks),
+                                              HF_NAME("qkv_bias", FLAG, qkv_bias),
+                                              { 0 } };
+/* The query, key and value biases have no key: they are always there. */
+FAMILY(qwen2) = {
+    .type = "qwen2",
+    .class_name = "Qwen2ForCausalLM",
+    .others = " qwen2_vl_text qwen2_5_vl_text mimo ",
+    .names = qwen2_names,
+    .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 22016, .vocab = 151936,
+               .positions = 32768, .qkv_bias = true },
+};
+
+static const struct hf_name qwen3_names[] = { ATTENTION_BIAS,
+                                              HF_NAME("use_sliding_window", FLAG, windows),
+                                              HF_NAME("max_window_layers", COUNT, full_blocks),
+                                              { 0 } };
+FAMILY(qwen3) = {
+    .type = "qwen3",
+    .class_name = "Qwen3ForCausalLM",
+    .others = " qwen3_vl_text ",
+    .names = qwen3_names,
+    .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .head_dim = 128, .inner = 22016,
+               .vocab = 151936, .positions = 32768, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
+};
+
+static bool read_phi3(struct hf_reader *r)
+{
+    r->facts.windows = r->facts.window > 0;
+    return true;
+}
+
+FAMILY(phi3) = {
+    .type = "phi3",
+    .class_name = "Phi3ForCausalLM",
+    .others = " phi4mm phi4_multimodal phi3small ",
+    .facts = { HF_LLAMA_FACTS, .hidden = 3072, .blocks = 32, .heads = 32, .inner = 8192, .vocab = 32064,
+               .positions = 4096, .epsilon = 1e-5 },
+    .read = read_phi3,
+};
+
+/* Gemma Team 2024: embeddings times the root of the width. */
+static bool read_gemma(struct hf_reader *r)
+{
+    r->facts.embedding_scale = sqrt((double)r->facts.hidden);
+    return true;
+}
+
+static const struct hf_name gemma_names[] = { ATTENTION_BIAS,
+                                              HF_NAME("hidden_activation", WORD, activation),
+                                              HF_NAME("query_pre_attn_scalar", NUMBER, query_scalar),
+                                              HF_NAME("attn_logit_softcapping", NUMBER, score_cap),
+                                              HF_NAME("final_logit_softcapping", NUMBER, logit_cap),
+                                              HF_NAME("sliding_window_pattern", SIZE, full_every),
+                                              HF_NAME("_sliding_window_pattern", SIZE, full_every),
+                                              { 0 } };
+#define GEMMA_FACTS HF_LLAMA_FACTS, .activation = "gelu_pytorch_tanh", .tied = true, .positions = 8192, .head_dim = 256
+
+FAMILY(gemma) = {
+    .type = "gemma",
+    .class_name = "GemmaForCausalLM",
+    .names = gemma_names,
+    .facts = { GEMMA_FACTS, .hidden = 3072, .blocks = 28, .heads = 16, .kv_heads = 16, .inner = 24576,
+               .vocab = 256000 },
+    .read = read_gemma,
+};
+FAMILY(gemma2) = {
+    .type = "gemma2",
+    .class_name = "Gemma2ForCausalLM",
+    .names = gemma_names,
+    .facts = { GEMMA_FACTS, .hidden = 2304, .blocks = 26, .heads = 8, .kv_heads = 4, .inner = 9216, .vocab = 256000,
+               .output_norms = true, .window = 4096, .windows = true, .full_every = 2, .query_scalar = 256,
+               .score_cap = 50, .logit_cap = 30 },
+    .read = read_gemma,
+};
+FAMILY(gemma3) = {
+    .type = "gemma3_text",
+    .class_name = "Gemma3ForCausalLM",
+    .others = " gemma3 ",
+    .names = gemma_names,
+    .facts = { GEMMA_FACTS, .hidden = 2304, .blocks = 26, .heads = 8, .kv_heads = 4, .inner = 9216, .vocab = 262208,
+               .positions = 131072, .output_norms = true, .window = 4096, .windows = true, .full_every = 6,
+               .query_scalar = 256, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .rope_base = 1e6 },
+    .read = read_gemma,
+};
+
+static const struct hf_name olmo_names[] = { ATTENTION_BIAS, { 0 } };
+
+/* Groeneveld et al. 2024: norms without weights. */
+static bool read_olmo(struct hf_reader *r)
+{
+    hf_note(r, "its norms have no weights: planned with %lld weights of norms that the file's model has not",
+            (long long)((2 * r->facts.blocks + 1) * r->facts.hidden));
+    return true;
+}
+
+FAMILY(olmo) = {
+    .type = "olmo",
+    .class_name = "OlmoForCausalLM",
+    .names = olmo_names,
+    .facts = { HF_LLAMA_FACTS, .norm = NORM_LAYER_NO_BIAS, .epsilon = 1e-5 },
+    .read = read_olmo,
+};
+/* OLMo Team 2024: norms of what the layers give, none of what they read. */
+FAMILY(olmo2) = {
+    .type = "olmo2",
+    .class_name = "Olmo2ForCausalLM",
+    .names = olmo_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .no_input_norms = true, .output_norms = true, .qk_norm = QK_NORM_WHOLE,
+               .qk_kind = NORM_RMS },
+};
+FAMILY(olmo3) = {
+    .type = "olmo3",
+    .class_name = "Olmo3ForCausalLM",
+    .names = olmo_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .no_input_norms = true, .output_norms = true, .qk_norm = QK_NORM_WHOLE,
+               .qk_kind = NORM_RMS, .window = 4096, .windows = true, .full_every = 4 },
+};
+
+static const struct hf_name exaone4_names[] = { HF_NAME("sliding_window_pattern", IGNORED, full_every), { 0 } };
+
+/* The pattern is a number or a word such as LLLG: one global block at its end. */
+static bool read_exaone4(struct hf_reader *r)
+{
+    const struct json *at = hf_given(r->root, "sliding_window_pattern");
+    const char *word;
+    r->facts.windows = r->facts.window > 0;
+    if (!at)
+        return true;
+    if (json_type(at) != JSON_STRING)
+        return json_int(at, 1, 1 << 20, &r->facts.full_every, r->err);
+    if (!json_string(at, &word, r->err))
+        return false;
+    size_t local = strspn(word, "L");
+    r->facts.full_every = (int64_t)local + 1;
+    return strcmp(word + local, "G") == 0 ||
+           json_fail(at, r->err, "expected a number or a word such as LLLG, found \"%.64s\"", word);
+}
+
+FAMILY(exaone4) = {
+    .type = "exaone4",
+    .class_name = "Exaone4ForCausalLM",
+    .names = exaone4_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .no_input_norms = true, .output_norms = true, .qk_norm = QK_NORM_HEAD,
+               .qk_kind = NORM_RMS, .full_every = 4 },
+    .read = read_exaone4,
+};
+FAMILY(exaone) = {
+    .type = "exaone",
+    .class_name = "ExaoneForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS },
+};
+
+static const struct hf_name granite_names[] = { ATTENTION_BIAS,
+                                                HF_NAME("mlp_bias", FLAG, mlp_bias),
+                                                HF_NAME("embedding_multiplier", NUMBER, embedding_scale),
+                                                HF_NAME("residual_multiplier", NUMBER, residual_scale),
+                                                HF_NAME("attention_multiplier", NUMBER, score_scale),
+                                                HF_NAME("logits_scaling", NUMBER, logit_scale),
+                                                { 0 } };
+
+/* The file divides logits by what it calls their scaling. */
+static bool read_granite(struct hf_reader *r)
+{
+    if (r->facts.logit_scale > 0)
+        r->facts.logit_scale = 1 / r->facts.logit_scale;
+    return true;
+}
+
+FAMILY(granite) = {
+    .type = "granite",
+    .class_name = "GraniteForCausalLM",
+    .names = granite_names,
+    .facts = { HF_LLAMA_FACTS },
+    .read = read_granite,
+};
+
+FAMILY(smollm3) = {
+    .type = "smollm3",
+    .class_name = "SmolLM3ForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .tied = true, .kv_heads = 4, .rope_base = 2e6, .positions = 32768 },
+};
+FAMILY(helium) = {
+    .type = "helium",
+    .class_name = "HeliumForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .head_dim = 128, .rope_base = 1e5, .positions = 4096 },
+};
+
+static const struct hf_name seed_names[] = { HF_NAME("attention_bias", FLAG, qkv_bias),
+                                             HF_NAME("attention_out_bias", FLAG, output_bias),
+                                             HF_NAME("mlp_bias", FLAG, mlp_bias),
+                                             { 0 } };
+FAMILY(seed_oss) = {
+    .type = "seed_oss",
+    .class_name = "SeedOssForCausalLM",
+    .names = seed_names,
+    .facts = { HF_LLAMA_FACTS, .qkv_bias = true, .head_dim = 128, .positions = 524288 },
+};
+
+static const struct hf_name use_bias_names[] = { HF_NAME("use_bias", FLAG, qkv_bias),
+                                                 HF_NAME("use_bias", FLAG, output_bias),
+                                                 HF_NAME("use_bias", FLAG, mlp_bias),
+                                                 { 0 } };
+FAMILY(ernie4_5) = {
+    .type = "ernie4_5",
+    .class_name = "Ernie4_5ForCausalLM",
+    .names = use_bias_names,
+    .facts = { HF_LLAMA_FACTS, .tied = true, .head_dim = 128, .rope_base = 5e5, .positions = 131072 },
+};
+
+static const struct hf_name hunyuan_names[] = { ATTENTION_BIAS, { 0 } };
+FAMILY(hunyuan) = {
+    .type = "hunyuan_v1_dense",
+    .class_name = "HunYuanDenseV1ForCausalLM",
+    .names = hunyuan_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
+};
+FAMILY(apertus) = {
+    .type = "apertus",
+    .class_name = "ApertusForCausalLM",
+    .names = hunyuan_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gated = false, .activation = "xielu", .rope_base = 12e6,
+               .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
+};
+FAMILY(arcee) = {
+    .type = "arcee",
+    .class_name = "ArceeForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gated = false, .activation = "relu2" },
+};
+
+static const struct hf_name internlm_names[] = { HF_NAME("bias", FLAG, qkv_bias),
+                                                 HF_NAME("bias", FLAG, output_bias),
+                                                 { 0 } };
+FAMILY(internlm) = {
+    .type = "internlm",
+    .class_name = "InternLMForCausalLM",
+    .names = internlm_names,
+    .facts = { HF_LLAMA_FACTS, .qkv_bias = true, .output_bias = true },
+};
+FAMILY(internlm2) = {
+    .type = "internlm2",
+    .class_name = "InternLM2ForCausalLM",
+    .names = internlm_names,
+    .facts = { HF_LLAMA_FACTS },
+};
+static const struct hf_name internlm3_names[] = { HF_NAME("qkv_bias", FLAG, qkv_bias),
+                                                  HF_NAME("attention_bias", FLAG, qkv_bias),
+                                                  HF_NAME("bias", FLAG, output_bias),
+                                                  HF_NAME("bias", FLAG, mlp_bias),
+                                                  { 0 } };
+FAMILY(internlm3) = {
+    .type = "internlm3",
+    .class_name = "InternLM3ForCausalLM",
+    .names = internlm3_names,
+    .facts = { HF_LLAMA_FACTS, .kv_heads = 2, .head_dim = 128, .positions = 32768 },
+};
+
+/* The larger Baichuans have linear biases instead of rotation, and no key that says so. */
+static bool read_baichuan(struct hf_reader *r)
+{
+    if (r->facts.hidden >= 5120)
+        r->facts.place = HF_ALIBI;
+    return true;
+}
+
+FAMILY(baichuan) = {
+    .type = "baichuan",
+    .class_name = "BaichuanForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .positions = 4096 },
+    .read = read_baichuan,
+};
+
+/* Zeng et al. 2024 (GLM-4): half of each head turns. */
+static const struct hf_name glm_names[] = { HF_NAME("attention_bias", FLAG, qkv_bias), { 0 } };
+FAMILY(glm) = {
+    .type = "glm",
+    .class_name = "GlmForCausalLM",
+    .names = glm_names,
+    .facts = { HF_LLAMA_FACTS, .qkv_bias = true, .kv_heads = 2, .head_dim = 128, .rope_part = 0.5,
+               .positions = 131072 },
+};
+FAMILY(glm4) = {
+    .type = "glm4",
+    .class_name = "Glm4ForCausalLM",
+    .others = " glm4v_text glm_ocr_text ",
+    .names = glm_names,
+    .facts = { HF_LLAMA_FACTS, .qkv_bias = true, .kv_heads = 2, .head_dim = 128, .rope_part = 0.5, .positions = 131072,
+               .output_norms = true },
+};
+static const struct hf_name chatglm_names[] = { HF_NAME("num_layers", SIZE, blocks),
+                                                HF_NAME("padded_vocab_size", SIZE, vocab),
+                                                HF_NAME("kv_channels", SIZE, head_dim),
+                                                HF_NAME("add_qkv_bias", FLAG, qkv_bias),
+                                                HF_NAME("add_bias_linear", FLAG, output_bias),
+                                                HF_NAME("add_bias_linear", FLAG, mlp_bias),
+                                                HF_NAME("multi_query_group_num", SIZE, kv_heads),
+                                                { 0 } };
+
+static bool read_chatglm(struct hf_reader *r)
+{
+    bool grouped;
+    if (!hf_get_bool(r->root, "multi_query_attention", false, &grouped, r->err))
+        return false;
+    r->facts.kv_heads = grouped ? r->facts.kv_heads : 0;
+    return true;
+}
+
+FAMILY(chatglm) = {
+    .type = "chatglm",
+    .class_name = "ChatGLMModel",
+    .names = chatglm_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .rope_part = 0.5, .kv_heads = 2, .activation = "swiglu" },
+    .read = read_chatglm,
+};
+
+const struct hf_family *const hf_llamas[] = { &llama,    &mistral, &qwen2,   &qwen3,    &phi3,      &gemma,
+                                              &gemma2,   &gemma3,  &olmo,    &olmo2,    &olmo3,     &exaone,
+                                              &exaone4,  &granite, &smollm3, &helium,   &seed_oss,  &ernie4_5,
+                                              &hunyuan,  &apertus, &arcee,   &internlm, &internlm2, &internlm3,
+                                              &baichuan, &glm,     &glm4,    &chatglm,  NULL };

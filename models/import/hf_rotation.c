@@ -1,0 +1,95 @@
+/* Rotary positions: rope_theta at the top of older files, else in rope_scaling or rope_parameters, which may hold one
+ * box for each type of attention. */
+#include "models/import/hf_facts.h"
+#include <string.h>
+
+/* Dubey et al. 2024 as their released configurations say it. */
+static bool read_stretch(const struct json *box, struct hf_facts *f, struct error *err)
+{
+    const struct json *at;
+    return json_require(box, "factor", &at, err) && json_double(at, 1e-6, 1e6, &f->rope_factor, err) &&
+           json_require(box, "low_freq_factor", &at, err) && json_double(at, 1e-6, 1e6, &f->rope_low, err) &&
+           json_require(box, "high_freq_factor", &at, err) && json_double(at, 1e-6, 1e6, &f->rope_high, err) &&
+           json_require(box, "original_max_position_embeddings", &at, err) &&
+           json_int(at, 1, 1 << 27, &f->rope_original, err) &&
+           (f->rope_high >= f->rope_low ||
+            json_fail(json_member(box, "high_freq_factor"), err, "expected at least low_freq_factor (%g), found %g",
+                      f->rope_low, f->rope_high));
+}
+
+/* Where both bounds are one there is nothing between them to blend, which the attention kind cannot say. */
+static bool keep_stretch(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    if (f->rope_high > f->rope_low)
+        return true;
+    f->rope_factor = f->rope_low = f->rope_high = 0;
+    f->rope_original = 0;
+    hf_note(r, "stretched rotary positions with equal bounds change neither shapes nor work: planned without");
+    return true;
+}
+
+/* The type stands under either key. Stretching other than Llama 3's changes neither shapes nor work. */
+static bool read_box(struct hf_reader *r, const struct json *box, const char *name)
+{
+    static const char *const type_keys[] = { "rope_type", "type" };
+    struct hf_facts *f = &r->facts;
+    bool stretched = false;
+    const char *other = NULL;
+    if (json_type(box) != JSON_OBJECT)
+        return json_fail(box, r->err, "expected an object or null, found %s", json_type_name(json_type(box)));
+    for (int k = 0; k < 2; k++) {
+        const char *type;
+        if (!hf_get_string(box, type_keys[k], "default", &type, r->err))
+            return false;
+        stretched |= strcmp(type, "llama3") == 0;
+        if (strcmp(type, "default") != 0 && strcmp(type, "llama3") != 0)
+            other = type;
+    }
+    if (other)
+        hf_note(r, "%s \"%.64s\" changes neither shapes nor work: planned with rotary positions that are not stretched",
+                name, other);
+    return hf_get_double(box, "rope_theta", 1e12, f->rope_base, &f->rope_base, r->err) &&
+           hf_get_double(box, "partial_rotary_factor", 1, f->rope_part, &f->rope_part, r->err) &&
+           (!stretched || (read_stretch(box, f, r->err) && keep_stretch(r)));
+}
+
+static const struct json *box_of(const struct json *box)
+{
+    static const char *const types[] = { "full_attention", "main", "sliding_attention", "global" };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct json *inner = hf_given(box, types[i]);
+        if (inner)
+            return inner;
+    }
+    return box;
+}
+
+bool hf_read_rotation(struct hf_reader *r)
+{
+    static const char *const containers[] = { "rope_scaling", "rope_parameters" };
+    struct hf_facts *f = &r->facts;
+    if (f->place != HF_ROTARY)
+        return true;
+    for (int i = 0; i < 2; i++) {
+        const struct json *box = hf_given(r->root, containers[i]);
+        if (box && !read_box(r, json_type(box) == JSON_OBJECT ? box_of(box) : box, containers[i]))
+            return false;
+    }
+    int64_t width = f->kv_rank ? f->turned_dim : f->head_dim;
+    if (!width && f->heads)
+        width = f->hidden / f->heads;
+    if (!f->rope_dim && f->rope_part < 1 && !f->kv_rank)
+        f->rope_dim = (int64_t)((double)width * f->rope_part);
+    if (f->rope_part < 1 && !f->kv_rank && (f->rope_dim < 2 || f->rope_dim % 2))
+        return json_fail(hf_place_of(r, HF_FACT(rope_part)), r->err,
+                         "rotary positions turn pairs: expected an even part of %lld, found %g of it", (long long)width,
+                         f->rope_part);
+    if (f->rope_dim > width || f->rope_dim % 2)
+        return json_fail(hf_place_of(r, HF_FACT(rope_dim)), r->err,
+                         "rotary positions turn pairs: expected an even number up to %lld, found %lld",
+                         (long long)width, (long long)f->rope_dim);
+    f->rope_dim = f->rope_dim == width ? 0 : f->rope_dim;
+    return f->rope_base > 0 ||
+           json_fail(hf_place_of(r, HF_FACT(rope_base)), r->err, "expected a positive base of the rotary positions");
+}

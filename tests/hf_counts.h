@@ -1,0 +1,428 @@
+/* Keys of Hugging Face's configurations, and the parameters that transformers 5.24 counts in the model that it makes of them
+ * (on the device "meta", without towers of images). Some are of published models, the small ones turn switches. */
+#ifndef CLEAVE_TESTS_HF_COUNTS_H
+#define CLEAVE_TESTS_HF_COUNTS_H
+#include <stdint.h>
+
+/* clang-format off */
+static const struct {
+    const char *config;
+    int64_t parameters;
+} hf_counts[] = {
+    { "{\"architectures\":[\"Qwen3MoeForCausalLM\"],\"attention_bias\":false,\"decoder_sparse_step\":1,\"head_dim\":1"
+      "28,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"intermediate_size\":6144,\"max_position_embeddings\":40960,"
+      "\"max_window_layers\":48,\"mlp_only_layers\":[],\"model_type\":\"qwen3_moe\",\"moe_intermediate_size\":768,\"n"
+      "orm_topk_prob\":true,\"num_attention_heads\":32,\"num_experts\":128,\"num_experts_per_tok\":8,\"num_hidden_lay"
+      "ers\":48,\"num_key_value_heads\":4,\"output_router_logits\":false,\"rms_norm_eps\":1e-06,\"rope_scaling\":null"
+      ",\"rope_theta\":1000000.0,\"router_aux_loss_coef\":0.001,\"sliding_window\":null,\"tie_word_embeddings\":false"
+      ",\"use_sliding_window\":false,\"vocab_size\":151936}",
+      30532122624 },
+    { "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,\"head_dim\":128,\"hidden_act\":\"silu\",\""
+      "hidden_size\":4096,\"intermediate_size\":12288,\"max_position_embeddings\":40960,\"max_window_layers\":36,\"mo"
+      "del_type\":\"qwen3\",\"num_attention_heads\":32,\"num_hidden_layers\":36,\"num_key_value_heads\":8,\"rms_norm_"
+      "eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_window\":null,\"tie_word_embeddings\":false"
+      ",\"use_sliding_window\":false,\"vocab_size\":151936}",
+      8190735360 },
+    { "{\"architectures\":[\"Olmo2ForCausalLM\"],\"attention_bias\":false,\"hidden_act\":\"silu\",\"hidden_size\":512"
+      "0,\"intermediate_size\":13824,\"max_position_embeddings\":4096,\"model_type\":\"olmo2\",\"num_attention_heads"
+      "\":40,\"num_hidden_layers\":40,\"num_key_value_heads\":40,\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_"
+      "theta\":500000,\"tie_word_embeddings\":false,\"vocab_size\":100352}",
+      13716198400 },
+    { "{\"apply_residual_connection_post_layernorm\":false,\"layer_norm_epsilon\":1e-05,\"model_type\":\"bloom\",\"n_"
+      "embed\":4096,\"n_inner\":null,\"n_layer\":30,\"num_attention_heads\":32,\"seq_length\":2048,\"vocab_size\":250"
+      "880,\"architectures\":[\"BloomForCausalLM\"]}",
+      7069016064 },
+    { "{\"architectures\":[\"GemmaForCausalLM\"],\"attention_bias\":false,\"head_dim\":256,\"hidden_act\":\"gelu\",\""
+      "hidden_activation\":null,\"hidden_size\":2048,\"intermediate_size\":16384,\"max_position_embeddings\":8192,\"m"
+      "odel_type\":\"gemma\",\"num_attention_heads\":8,\"num_hidden_layers\":18,\"num_key_value_heads\":1,\"rms_norm_"
+      "eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":10000.0,\"vocab_size\":256000}",
+      2506172416 },
+    { "{\"architectures\":[\"LLaMAForCausalLM\"],\"hidden_act\":\"silu\",\"hidden_size\":4096,\"intermediate_size\":1"
+      "1008,\"max_sequence_length\":2048,\"model_type\":\"llama\",\"num_attention_heads\":32,\"num_hidden_layers\":32"
+      ",\"rms_norm_eps\":1e-06,\"vocab_size\":32000}",
+      6738415616 },
+    { "{\"architectures\":[\"Phi3ForCausalLM\"],\"attention_bias\":false,\"hidden_act\":\"silu\",\"hidden_size\":3072"
+      ",\"intermediate_size\":8192,\"max_position_embeddings\":4096,\"model_type\":\"phi3\",\"num_attention_heads\":3"
+      "2,\"num_hidden_layers\":32,\"num_key_value_heads\":32,\"original_max_position_embeddings\":4096,\"rms_norm_eps"
+      "\":1e-05,\"rope_scaling\":null,\"rope_theta\":10000.0,\"sliding_window\":2047,\"tie_word_embeddings\":false,\""
+      "vocab_size\":32064}",
+      3821079552 },
+    { "{\"architectures\":[\"MistralForCausalLM\"],\"hidden_act\":\"silu\",\"hidden_size\":4096,\"intermediate_size\""
+      ":14336,\"max_position_embeddings\":32768,\"model_type\":\"mistral\",\"num_attention_heads\":32,\"num_hidden_la"
+      "yers\":32,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-05,\"rope_theta\":10000.0,\"sliding_window\":4096,\"ti"
+      "e_word_embeddings\":false,\"vocab_size\":32000}",
+      7241732096 },
+    { "{\"architectures\":[\"Starcoder2ForCausalLM\"],\"hidden_act\":\"gelu_pytorch_tanh\",\"hidden_size\":3072,\"int"
+      "ermediate_size\":12288,\"max_position_embeddings\":16384,\"mlp_type\":\"default\",\"model_type\":\"starcoder2"
+      "\",\"norm_epsilon\":1e-05,\"num_attention_heads\":24,\"num_hidden_layers\":30,\"num_key_value_heads\":2,\"rope"
+      "_theta\":999999.4420358813,\"sliding_window\":4096,\"use_bias\":true,\"vocab_size\":49152}",
+      3030371328 },
+    { "{\"architectures\":[\"DeepseekV2ForCausalLM\"],\"attention_bias\":false,\"aux_loss_alpha\":0.001,\"first_k_den"
+      "se_replace\":1,\"hidden_act\":\"silu\",\"hidden_size\":5120,\"intermediate_size\":12288,\"kv_lora_rank\":512,"
+      "\"max_position_embeddings\":163840,\"model_type\":\"deepseek_v2\",\"moe_intermediate_size\":1536,\"moe_layer_f"
+      "req\":1,\"n_group\":8,\"n_routed_experts\":160,\"n_shared_experts\":2,\"norm_topk_prob\":false,\"num_attention"
+      "_heads\":128,\"num_experts_per_tok\":6,\"num_hidden_layers\":60,\"num_key_value_heads\":128,\"q_lora_rank\":15"
+      "36,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"rms_norm_eps\":1e-06,\"rope_scaling\":{\"beta_fast\":32,"
+      "\"beta_slow\":1,\"factor\":40,\"mscale\":0.707,\"mscale_all_dim\":0.707,\"original_max_position_embeddings\":4"
+      "096,\"type\":\"yarn\"},\"rope_theta\":10000,\"routed_scaling_factor\":16.0,\"scoring_func\":\"softmax\",\"seq_"
+      "aux\":true,\"tie_word_embeddings\":false,\"topk_group\":3,\"topk_method\":\"group_limited_greedy\",\"v_head_di"
+      "m\":128,\"vocab_size\":102400}",
+      235741434880 },
+    { "{\"_remove_final_layer_norm\":false,\"activation_function\":\"relu\",\"architectures\":[\"OPTForCausalLM\"],\""
+      "do_layer_norm_before\":true,\"enable_bias\":true,\"ffn_dim\":3072,\"hidden_size\":768,\"init_std\":0.02,\"laye"
+      "r_norm_elementwise_affine\":true,\"max_position_embeddings\":2048,\"model_type\":\"opt\",\"num_attention_heads"
+      "\":12,\"num_hidden_layers\":12,\"vocab_size\":50272,\"word_embed_proj_dim\":768}",
+      125239296 },
+    { "{\"architectures\":[\"Gemma2ForCausalLM\"],\"attention_bias\":false,\"attn_logit_softcapping\":50.0,\"final_lo"
+      "git_softcapping\":30.0,\"head_dim\":256,\"hidden_act\":\"gelu_pytorch_tanh\",\"hidden_activation\":\"gelu_pyto"
+      "rch_tanh\",\"hidden_size\":3584,\"intermediate_size\":14336,\"max_position_embeddings\":8192,\"model_type\":\""
+      "gemma2\",\"num_attention_heads\":16,\"num_hidden_layers\":42,\"num_key_value_heads\":8,\"query_pre_attn_scalar"
+      "\":256,\"rms_norm_eps\":1e-06,\"rope_theta\":10000.0,\"sliding_window\":4096,\"sliding_window_size\":4096,\"vo"
+      "cab_size\":256000}",
+      9241705984 },
+    { "{\"architectures\":[\"LlavaForConditionalGeneration\"],\"model_type\":\"llava\",\"projector_hidden_act\":\"gel"
+      "u\",\"text_config\":{\"architectures\":[\"LlamaForCausalLM\"],\"max_position_embeddings\":4096,\"model_type\":"
+      "\"llama\",\"rms_norm_eps\":1e-05,\"vocab_size\":32064},\"tie_word_embeddings\":false,\"vision_config\":{\"hidd"
+      "en_size\":1024,\"image_size\":336,\"intermediate_size\":4096,\"model_type\":\"clip_vision_model\",\"num_attent"
+      "ion_heads\":16,\"num_hidden_layers\":24,\"patch_size\":14,\"projection_dim\":768,\"vocab_size\":32000},\"visio"
+      "n_feature_layer\":-2,\"vision_feature_select_strategy\":\"default\",\"vocab_size\":32064}",
+      6738939904 },
+    { "{\"architectures\":[\"GptOssForCausalLM\"],\"attention_bias\":true,\"experts_per_token\":4,\"head_dim\":64,\"h"
+      "idden_act\":\"silu\",\"hidden_size\":2880,\"initial_context_length\":4096,\"intermediate_size\":2880,\"layer_t"
+      "ypes\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention"
+      "\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"slid"
+      "ing_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_atten"
+      "tion\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\""
+      ",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"max_position_embeddings\":131072,\"model_type"
+      "\":\"gpt_oss\",\"num_attention_heads\":64,\"num_experts_per_tok\":4,\"num_hidden_layers\":24,\"num_key_value_h"
+      "eads\":8,\"num_local_experts\":32,\"output_router_logits\":false,\"rms_norm_eps\":1e-05,\"rope_scaling\":{\"be"
+      "ta_fast\":32.0,\"beta_slow\":1.0,\"factor\":32.0,\"original_max_position_embeddings\":4096,\"rope_type\":\"yar"
+      "n\",\"truncate\":false},\"rope_theta\":150000,\"router_aux_loss_coef\":0.9,\"sliding_window\":128,\"swiglu_lim"
+      "it\":7.0,\"tie_word_embeddings\":false,\"vocab_size\":201088}",
+      20914757184 },
+    { "{\"alibi\":false,\"apply_residual_connection_post_layernorm\":false,\"architectures\":[\"FalconForCausalLM\"],"
+      "\"bias\":false,\"hidden_size\":4544,\"layer_norm_epsilon\":1e-05,\"model_type\":\"falcon\",\"multi_query\":tru"
+      "e,\"new_decoder_architecture\":false,\"num_attention_heads\":71,\"num_hidden_layers\":32,\"num_kv_heads\":71,"
+      "\"parallel_attn\":true,\"vocab_size\":65024}",
+      6921720704 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"model_type\":\"llama\"}",
+      137664 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":32,\"attention_bias\":true,\"mlp_bi"
+      "as\":true,\"tie_word_embeddings\":true,\"model_type\":\"llama\"}",
+      147584 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"sliding_window\":32,\"model_type\":\"mistral\""
+      "}",
+      125376 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"model_type\":\"qwen2\"}",
+      125760 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"attention_bias\":true,\"model_"
+      "type\":\"qwen3\"}",
+      126048 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"model_type\":\"phi3\"}",
+      125376 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":1,\"head_dim\":16,\"model_type\":\"gemma\"}",
+      102848 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"sliding_window\":32,\"model_ty"
+      "pe\":\"gemma2\"}",
+      109376 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"sliding_window\":32,\"model_ty"
+      "pe\":\"gemma3_text\"}",
+      264512 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"model_type\":\"olmo2\"}",
+      125664 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"sliding_window\":32,\"model_type\":\"olmo3\"}",
+      280384 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"sliding_window\":32,\"sliding_window_pattern\""
+      ":4,\"model_type\":\"exaone4\"}",
+      279872 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"attention_bias\":true,\"embedding_multiplier\":12.0,\"logits_scaling\":8"
+      ".0,\"residual_multiplier\":0.22,\"attention_multiplier\":0.01,\"model_type\":\"granite\"}",
+      138432 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"model_type\":\"smollm3\"}",
+      108992 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"helium\"}",
+      125376 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"seed_oss\"}",
+      125760 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"ernie4_5\"}",
+      108992 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"use_bias\":true,\"model_type\""
+      ":\"ernie4_5\"}",
+      110336 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"hunyuan_v1_dens"
+      "e\"}",
+      125472 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"model_type\":\"arcee\"}",
+      106944 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"glm\"}",
+      125760 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"glm4\"}",
+      126144 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"model_type\":\"nemotron\"}",
+      107392 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"model_type\":\"cohere\"}",
+      108800 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"use_qk_norm\":true,\"num_key_value_heads\":2,\"model_type\":\"cohere\"}",
+      109088 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"sliding_window\":32,\"model_type\":\"cohere2\""
+      "}",
+      262720 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"use_qkv_bias\":true,\"model_type\":\"stablelm"
+      "\"}",
+      126208 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"sliding_window\":32,\"model_type\":\"starcoder"
+      "2\"}",
+      92064 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"use_bias\":false,\"tie_word_embeddings\":false"
+      ",\"model_type\":\"starcoder2\"}",
+      107392 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"partial_rotary_factor\":0.5,\"model_type\":\"p"
+      "hi\"}",
+      108320 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"qk_layernorm\":true,\"model_type\":\"phi\"}",
+      120992 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"model_type\":\"persimmon\"}",
+      121120 },
+    { "{\"n_embd\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"n_positions\":128,\"model_type\":\"gpt2\"}",
+      174656 },
+    { "{\"n_embd\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"n_positions\":128,\"n_inner\":100,\"model_type"
+      "\":\"gpt2\"}",
+      114284 },
+    { "{\"n_embd\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"n_positions\":128,\"model_type\":\"gpt_bigcode"
+      "\"}",
+      155936 },
+    { "{\"n_embd\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"n_positions\":128,\"multi_query\":false,\"model"
+      "_type\":\"gpt_bigcode\"}",
+      174656 },
+    { "{\"n_embd\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"n_positions\":128,\"rotary_dim\":8,\"model_type"
+      "\":\"gptj\"}",
+      181952 },
+    { "{\"n_embd\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"n_positions\":128,\"rotary_dim\":8,\"n_ctx\":12"
+      "8,\"model_type\":\"codegen\"}",
+      181952 },
+    { "{\"hidden_size\":64,\"num_layers\":4,\"num_heads\":4,\"vocab_size\":256,\"max_position_embeddings\":128,\"atte"
+      "ntion_types\":[[[\"global\",\"local\"],2]],\"window_size\":32,\"model_type\":\"gpt_neo\"}",
+      223872 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"model_type\":\"gpt_neox\"}",
+      120928 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"use_parallel_residual\":false,\"attention_bias\":false,\"tie_word_embedd"
+      "ings\":true,\"model_type\":\"gpt_neox\"}",
+      103776 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"ffn_dim\":96,\"vocab_size\":256,\"max_"
+      "position_embeddings\":128,\"word_embed_proj_dim\":64,\"model_type\":\"opt\"}",
+      112864 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"ffn_dim\":96,\"vocab_size\":256,\"max_"
+      "position_embeddings\":128,\"do_layer_norm_before\":false,\"word_embed_proj_dim\":64,\"model_type\":\"opt\"}",
+      112736 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"ffn_dim\":96,\"vocab_size\":256,\"max_"
+      "position_embeddings\":128,\"enable_bias\":false,\"word_embed_proj_dim\":64,\"model_type\":\"opt\"}",
+      111616 },
+    { "{\"hidden_size\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"seq_length\":128,\"model_type\":\"bloom\"}",
+      166592 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"vocab_size\":256,\"model_type\":\"falc"
+      "on\"}",
+      145920 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"vocab_size\":256,\"new_decoder_archite"
+      "cture\":true,\"num_kv_heads\":2,\"multi_query\":true,\"model_type\":\"falcon\"}",
+      152448 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"vocab_size\":256,\"alibi\":true,\"bias"
+      "\":true,\"multi_query\":false,\"parallel_attn\":false,\"model_type\":\"falcon\"}",
+      166464 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"vocab_size\":256,\"multi_query\":false"
+      ",\"model_type\":\"falcon\"}",
+      164352 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"vocab_size\":256,\"new_decoder_archite"
+      "cture\":true,\"num_kv_heads\":2,\"num_ln_in_parallel_attn\":1,\"ffn_hidden_size\":100,\"model_type\":\"falcon"
+      "\"}",
+      92160 },
+    { "{\"d_model\":64,\"n_layers\":3,\"n_heads\":4,\"vocab_size\":256,\"max_seq_len\":128,\"attn_config\":{\"alibi\""
+      ":true},\"model_type\":\"mpt\"}",
+      164288 },
+    { "{\"d_model\":64,\"num_layers\":3,\"attention_heads\":4,\"ffn_dim\":96,\"vocab_size\":256,\"model_type\":\"xglm"
+      "\"}",
+      104544 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"model_type\":\"biogpt\"}",
+      112864 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_local_experts\":4,\"model_type\":\"mixtral"
+      "\"}",
+      292032 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_local_experts\":4,\"model_type\":\"phimoe"
+      "\"}",
+      292480 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_local_experts\":4,\"attention_bias\":true,"
+      "\"lm_head_bias\":true,\"model_type\":\"phimoe\"}",
+      293312 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_experts\":4,\"num_experts_per_tok\":2,\"mo"
+      "del_type\":\"olmoe\"}",
+      292320 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_experts\":4,\"num_experts_per_tok\":2,\"mo"
+      "e_intermediate_size\":32,\"shared_expert_intermediate_size\":48,\"model_type\":\"qwen2_moe\"}",
+      172800 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":6,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_experts\":4,\"num_experts_per_tok\":2,\"mo"
+      "e_intermediate_size\":32,\"shared_expert_intermediate_size\":48,\"decoder_sparse_step\":2,\"mlp_only_layers\":"
+      "[1],\"qkv_bias\":false,\"model_type\":\"qwen2_moe\"}",
+      249280 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"num_experts\":4,\"num_experts_"
+      "per_tok\":2,\"moe_intermediate_size\":32,\"mlp_only_layers\":[0],\"model_type\":\"qwen3_moe\"}",
+      138272 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"num_local_experts\":4,\"num_ex"
+      "perts_per_tok\":2,\"sliding_window\":32,\"model_type\":\"gpt_oss\"}",
+      295704 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"n_routed_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\""
+      ":32,\"kv_lora_rank\":24,\"q_lora_rank\":40,\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,\"v_head_dim\":20,\""
+      "n_group\":2,\"topk_group\":1,\"first_k_dense_replace\":1,\"n_shared_experts\":2,\"model_type\":\"deepseek_v2\""
+      "}",
+      226816 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_local_experts\":4,\"num_experts_per_tok\":"
+      "2,\"model_type\":\"granitemoe\"}",
+      292032 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_local_experts\":4,\"num_experts_per_tok\":"
+      "2,\"shared_intermediate_size\":48,\"model_type\":\"granitemoeshared\"}",
+      319680 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"num_experts\":4,\"moe_topk\":2,\"head_dim\":16"
+      ",\"model_type\":\"hunyuan_v1_moe\"}",
+      347424 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"num_local_experts\":4,\"num_ex"
+      "perts_per_tok\":1,\"intermediate_size_mlp\":128,\"interleave_moe_layer_step\":2,\"model_type\":\"llama4_text\""
+      "}",
+      316480 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"type_vocab_size\":2,\"model_type\":\"bert\",\"architectures\":[\"BertFor"
+      "MaskedLM\"]}",
+      117408 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":130,\"type_vocab_size\":2,\"model_type\":\"roberta\",\"architectures\":[\"Robe"
+      "rtaForMaskedLM\"]}",
+      117536 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":130,\"type_vocab_size\":2,\"model_type\":\"xlm-roberta\",\"architectures\":[\""
+      "XLMRobertaForMaskedLM\"]}",
+      117536 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"type_vocab_size\":2,\"embedding_size\":64,\"model_type\":\"electra\",\"a"
+      "rchitectures\":[\"ElectraForMaskedLM\"]}",
+      117408 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"model_type\":\"modernbert\",\"architectures\":[\"ModernBertForMaskedLM\""
+      "]}",
+      125696 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"decoder_bias\":false,\"norm_bias\":true,\"model_type\":\"modernbert\",\""
+      "architectures\":[\"ModernBertForMaskedLM\"]}",
+      125952 },
+    { "{\"d_model\":64,\"num_layers\":3,\"num_heads\":4,\"d_kv\":16,\"d_ff\":96,\"vocab_size\":256,\"model_type\":\"t"
+      "5\",\"architectures\":[\"T5ForConditionalGeneration\"]}",
+      238912 },
+    { "{\"d_model\":64,\"encoder_layers\":3,\"decoder_layers\":2,\"encoder_attention_heads\":4,\"decoder_attention_he"
+      "ads\":4,\"encoder_ffn_dim\":96,\"decoder_ffn_dim\":80,\"vocab_size\":256,\"max_position_embeddings\":128,\"mod"
+      "el_type\":\"bart\",\"architectures\":[\"BartForConditionalGeneration\"]}",
+      209408 },
+    { "{\"d_model\":64,\"encoder_layers\":3,\"decoder_layers\":2,\"encoder_attention_heads\":4,\"decoder_attention_he"
+      "ads\":4,\"encoder_ffn_dim\":96,\"decoder_ffn_dim\":80,\"vocab_size\":256,\"max_position_embeddings\":128,\"mod"
+      "el_type\":\"mbart\",\"architectures\":[\"MBartForConditionalGeneration\"]}",
+      209664 },
+    { "{\"d_model\":64,\"encoder_layers\":3,\"decoder_layers\":2,\"encoder_attention_heads\":4,\"decoder_attention_he"
+      "ads\":4,\"encoder_ffn_dim\":96,\"decoder_ffn_dim\":80,\"vocab_size\":256,\"max_position_embeddings\":128,\"mod"
+      "el_type\":\"pegasus\",\"architectures\":[\"PegasusForConditionalGeneration\"]}",
+      209152 },
+    { "{\"d_model\":64,\"encoder_layers\":3,\"decoder_layers\":2,\"encoder_attention_heads\":4,\"decoder_attention_he"
+      "ads\":4,\"encoder_ffn_dim\":96,\"decoder_ffn_dim\":80,\"vocab_size\":256,\"max_position_embeddings\":128,\"mod"
+      "el_type\":\"m2m_100\",\"architectures\":[\"M2M100ForConditionalGeneration\"]}",
+      192768 },
+    { "{\"d_model\":64,\"encoder_layers\":3,\"decoder_layers\":2,\"encoder_attention_heads\":4,\"decoder_attention_he"
+      "ads\":4,\"encoder_ffn_dim\":96,\"decoder_ffn_dim\":80,\"vocab_size\":256,\"max_position_embeddings\":128,\"mod"
+      "el_type\":\"marian\",\"architectures\":[\"MarianMTModel\"]}",
+      208896 },
+    { "{\"d_model\":64,\"encoder_layers\":3,\"decoder_layers\":2,\"encoder_attention_heads\":4,\"decoder_attention_he"
+      "ads\":4,\"encoder_ffn_dim\":96,\"decoder_ffn_dim\":80,\"vocab_size\":256,\"max_position_embeddings\":128,\"mod"
+      "el_type\":\"blenderbot\",\"architectures\":[\"BlenderbotForConditionalGeneration\"]}",
+      209152 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"image_size\":"
+      "32,\"patch_size\":8,\"model_type\":\"vit\",\"architectures\":[\"ViTForImageClassification\"]}",
+      101794 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"internlm3\"}",
+      125376 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"ministral3\"}",
+      125376 },
+    { "{\"architectures\":[\"GptOssForCausalLM\"],\"attention_bias\":true,\"experts_per_token\":4,\"head_dim\":64,\"h"
+      "idden_act\":\"silu\",\"hidden_size\":2880,\"initial_context_length\":4096,\"intermediate_size\":2880,\"layer_t"
+      "ypes\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention"
+      "\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"slid"
+      "ing_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_atten"
+      "tion\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\""
+      ",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"slidin"
+      "g_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attenti"
+      "on\",\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"max_position_embeddi"
+      "ngs\":131072,\"model_type\":\"gpt_oss\",\"num_attention_heads\":64,\"num_experts_per_tok\":4,\"num_hidden_laye"
+      "rs\":36,\"num_key_value_heads\":8,\"num_local_experts\":128,\"output_router_logits\":false,\"rms_norm_eps\":1e"
+      "-05,\"rope_scaling\":{\"beta_fast\":32.0,\"beta_slow\":1.0,\"factor\":32.0,\"original_max_position_embeddings"
+      "\":4096,\"rope_type\":\"yarn\",\"truncate\":false},\"rope_theta\":150000,\"router_aux_loss_coef\":0.9,\"slidin"
+      "g_window\":128,\"swiglu_limit\":7.0,\"tie_word_embeddings\":false,\"vocab_size\":201088}",
+      116829156672 },
+    { "{\"architectures\":[\"Qwen3MoeForCausalLM\"],\"attention_bias\":false,\"decoder_sparse_step\":1,\"head_dim\":1"
+      "28,\"hidden_act\":\"silu\",\"hidden_size\":4096,\"intermediate_size\":12288,\"max_position_embeddings\":40960,"
+      "\"max_window_layers\":94,\"mlp_only_layers\":[],\"model_type\":\"qwen3_moe\",\"moe_intermediate_size\":1536,\""
+      "norm_topk_prob\":true,\"num_attention_heads\":64,\"num_experts\":128,\"num_experts_per_tok\":8,\"num_hidden_la"
+      "yers\":94,\"num_key_value_heads\":4,\"output_router_logits\":false,\"rms_norm_eps\":1e-06,\"rope_scaling\":nul"
+      "l,\"rope_theta\":1000000.0,\"router_aux_loss_coef\":0.001,\"sliding_window\":null,\"tie_word_embeddings\":fals"
+      "e,\"use_sliding_window\":false,\"vocab_size\":151936}",
+      235093634560 },
+    { "{\"architectures\":[\"MixtralForCausalLM\"],\"hidden_act\":\"silu\",\"hidden_size\":4096,\"intermediate_size\""
+      ":14336,\"max_position_embeddings\":32768,\"model_type\":\"mixtral\",\"num_attention_heads\":32,\"num_experts_p"
+      "er_tok\":2,\"num_hidden_layers\":32,\"num_key_value_heads\":8,\"num_local_experts\":8,\"output_router_logits\""
+      ":false,\"rms_norm_eps\":1e-05,\"rope_theta\":1000000.0,\"router_aux_loss_coef\":0.02,\"sliding_window\":null,"
+      "\"tie_word_embeddings\":false,\"vocab_size\":32000}",
+      46702792704 },
+};
+/* clang-format on */
+#endif
