@@ -230,6 +230,21 @@ static bool read_head(struct hf_reader *r, struct model_head *head)
     return set_sequence(r, head);
 }
 
+/* Whatever came of the keys must be a description in the native format, whose tables have the ranges. */
+static bool check_ranges(struct hf_reader *r, const struct model *model)
+{
+    struct model *copy = NULL;
+    struct error err = { 0 };
+    size_t length;
+    char *text = model_write(model, &length);
+    if (!text)
+        return fail_memory(r->err);
+    bool ok = model_read(&copy, "as native JSON", text, length, NULL, &err);
+    free(text);
+    model_free(copy);
+    return ok || json_fail(r->root, r->err, "expected sizes that a model can have: %s", err.message);
+}
+
 static bool make(struct hf_reader *r, struct model **out)
 {
     struct model_head head;
@@ -243,7 +258,7 @@ static bool make(struct hf_reader *r, struct model **out)
     struct model *model = model_new(&head);
     if (!model)
         return fail_memory(r->err);
-    if ((r->family->add ? r->family->add : hf_add_chain)(r, model)) {
+    if ((r->family->add ? r->family->add : hf_add_chain)(r, model) && check_ranges(r, model)) {
         *out = model;
         return true;
     }

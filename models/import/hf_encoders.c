@@ -54,7 +54,7 @@ static const struct hf_name modernbert_names[] = { HF_NAME("attention_bias", FLA
                                                    HF_NAME("attention_bias", FLAG, output_bias),
                                                    HF_NAME("mlp_bias", FLAG, mlp_bias),
                                                    HF_NAME("decoder_bias", FLAG, head_bias),
-                                                   HF_NAME("global_rope_theta", NUMBER, rope_base),
+                                                   HF_NAME("global_rope_theta", BASE, rope_base),
                                                    HF_NAME("classifier_bias", FLAG, transform_bias),
                                                    { 0 } };
 static bool read_modernbert(struct hf_reader *r)

@@ -38,21 +38,21 @@ static const struct hf_name common[] = {
     NAME("max_sequence_length", SIZE, positions),
     NAME("seq_length", SIZE, positions),
     NAME("model_max_length", SIZE, positions),
-    NAME("rms_norm_eps", NUMBER, epsilon),
-    NAME("layer_norm_epsilon", NUMBER, epsilon),
-    NAME("layer_norm_eps", NUMBER, epsilon),
-    NAME("layernorm_epsilon", NUMBER, epsilon),
-    NAME("norm_epsilon", NUMBER, epsilon),
-    NAME("norm_eps", NUMBER, epsilon),
+    NAME("rms_norm_eps", SMALL, epsilon),
+    NAME("layer_norm_epsilon", SMALL, epsilon),
+    NAME("layer_norm_eps", SMALL, epsilon),
+    NAME("layernorm_epsilon", SMALL, epsilon),
+    NAME("norm_epsilon", SMALL, epsilon),
+    NAME("norm_eps", SMALL, epsilon),
     NAME("initializer_range", NUMBER, init_std),
     NAME("init_std", NUMBER, init_std),
     NAME("hidden_act", WORD, activation),
     NAME("activation_function", WORD, activation),
     NAME("hidden_activation", WORD, activation),
-    NAME("rope_theta", NUMBER, rope_base),
-    NAME("rotary_emb_base", NUMBER, rope_base),
-    NAME("partial_rotary_factor", NUMBER, rope_part),
-    NAME("rotary_pct", NUMBER, rope_part),
+    NAME("rope_theta", BASE, rope_base),
+    NAME("rotary_emb_base", BASE, rope_base),
+    NAME("partial_rotary_factor", SMALL, rope_part),
+    NAME("rotary_pct", SMALL, rope_part),
     NAME("sliding_window", SIZE, window),
     NAME("num_local_experts", SIZE, experts),
     NAME("n_routed_experts", SIZE, experts),
@@ -148,6 +148,10 @@ static bool read_value(struct hf_reader *r, const struct hf_name *name, const st
     case HF_COUNT:
         return json_int(at, 0, most, (int64_t *)(void *)fact, r->err);
     case HF_NUMBER:
+        return json_double(at, 0, 1e6, (double *)(void *)fact, r->err);
+    case HF_SMALL:
+        return json_double(at, 0, 1, (double *)(void *)fact, r->err);
+    case HF_BASE:
         return json_double(at, 0, 1e12, (double *)(void *)fact, r->err);
     case HF_FLAG:
         return json_bool(at, (bool *)(void *)fact, r->err);
@@ -177,7 +181,7 @@ static bool agrees(struct hf_reader *r, const struct hf_name *name, const struct
     const struct json *value = json_member(r->root, r->given[name->offset]);
     double wanted, found;
     int line, column;
-    if (name->type != HF_SIZE && name->type != HF_COUNT && name->type != HF_NUMBER)
+    if (name->type >= HF_FLAG)
         return true;
     if (!json_double(at, -INFINITY, INFINITY, &found, r->err) ||
         !json_double(value, -INFINITY, INFINITY, &wanted, r->err))

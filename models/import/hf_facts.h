@@ -54,7 +54,7 @@ struct hf_facts {
     int64_t token_blocks; /* that predict further tokens (DeepSeek-AI 2024) */
 };
 
-enum hf_type { HF_SIZE, HF_COUNT, HF_NUMBER, HF_FLAG, HF_NOT_FLAG, HF_WORD, HF_ONLY_TRUE, HF_ONLY_FALSE, HF_IGNORED };
+enum hf_type { HF_SIZE, HF_COUNT, HF_NUMBER, HF_SMALL /* up to 1 */, HF_BASE /* of rotation */, HF_FLAG, HF_NOT_FLAG, HF_WORD, HF_ONLY_TRUE, HF_ONLY_FALSE, HF_IGNORED };
 /* A name under which files give a fact. */
 struct hf_name {
     const char *name;

@@ -72,7 +72,7 @@ FAMILY(gptj) = {
 
 /* Black et al. 2022 (GPT-NeoX) and Biderman et al. 2023 (Pythia): side by side, each behind a norm of its own. */
 static const struct hf_name neox_names[] = {
-    ATTENTION_BIAS, HF_NAME("rotary_emb_base", NUMBER, rope_base), HF_NAME("rope_theta", NUMBER, rope_base), { 0 }
+    ATTENTION_BIAS, HF_NAME("rotary_emb_base", BASE, rope_base), HF_NAME("rope_theta", BASE, rope_base), { 0 }
 };
 static bool read_neox(struct hf_reader *r)
 {
@@ -227,8 +227,8 @@ FAMILY(starcoder2) = {
 /* Bellagente et al. 2024: layer norms around a gated network. */
 static const struct hf_name stablelm_names[] = { HF_NAME("use_qkv_bias", FLAG, qkv_bias),
                                                  HF_NAME("qk_layernorm", FLAG, normed_queries),
-                                                 HF_NAME("rope_pct", NUMBER, rope_part),
-                                                 HF_NAME("partial_rotary_factor", NUMBER, rope_part),
+                                                 HF_NAME("rope_pct", SMALL, rope_part),
+                                                 HF_NAME("partial_rotary_factor", SMALL, rope_part),
                                                  { 0 } };
 static bool read_stablelm(struct hf_reader *r)
 {

@@ -87,6 +87,9 @@ static bool add_both(struct hf_reader *r, struct model *model)
     struct attention_layer attention = r->blocks[0].attention, cross;
     struct mlp_layer mlp = r->blocks[0].mlp;
     struct head_layer head;
+    if (r->blocks[0].network != HF_MLP || r->blocks[0].mixer != HF_ATTENTION)
+        return json_fail(hf_place_of(r, HF_FACT(experts)), r->err,
+                         "an encoder and a decoder of experts or of latent attention cannot be planned");
     fill_cross(r, &attention, &cross);
     hf_fill_embedding(r, &embedding);
     embedding.shared_table = true;

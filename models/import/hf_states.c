@@ -267,7 +267,7 @@ FAMILY(granitehybrid) = {
 static const struct hf_name nemotron_h_names[] = { ATTENTION_BIAS,
                                                    HF_NAME("mlp_bias", FLAG, mlp_bias),
                                                    HF_NAME("mlp_hidden_act", WORD, activation),
-                                                   HF_NAME("layer_norm_epsilon", NUMBER, epsilon),
+                                                   HF_NAME("layer_norm_epsilon", SMALL, epsilon),
                                                    HF_NAME("attention_head_dim", SIZE, head_dim),
                                                    HF_NAME("head_dim", SIZE, head_dim),
                                                    HF_NAME("ssm_state_size", SIZE, state),
