@@ -30,7 +30,7 @@ static bool say_count(struct inputs *in, struct error *err)
     struct graph *graph = NULL;
     if (!in->reading.foreign)
         return true;
-    if (!graph_build(&graph, in->model, 1, 0, 1, err))
+    if (!graph_build(&graph, in->model, 1, 1, 1, err)) /* the count is the same for any sequence */
         return false;
     fprintf(in->cli->talk, "%s: %lld parameters, sequences of %lld tokens\n", in->model->name,
             (long long)graph_parameter_count(graph), (long long)in->model->sequence);
@@ -110,7 +110,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_import = {
     .name = "import",
     .summary = "turns a foreign model description into native JSON, or foreign measurements into a profile",
-    .usage = "FILE|FOLDER... [--from hf] [--as FAMILY] [--seq TOKENS] | [--from galvatron --model MODEL --cluster CLUSTER] [-o FILE]",
+    .usage = "FILE|FOLDER... [--from hf] [--as FAMILY] [--seq TOKENS] | [--from galvatron --model MODEL --cluster "
+             "CLUSTER] [-o FILE]",
     .examples = "  cleave import config.json -o model.json   a Hugging Face config.json\n"
                 "  cleave import config.json --seq 8192 --as llama -o model.json   of an unknown model_type\n"
                 "  cleave import --from galvatron configs hardware_configs --model llama-2-7b --cluster "

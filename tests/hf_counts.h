@@ -23,6 +23,31 @@ static const struct {
       "eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_window\":null,\"tie_word_embeddings\":false"
       ",\"use_sliding_window\":false,\"vocab_size\":151936}",
       8190735360 },
+    { "{\"architectures\":[\"Qwen3_5ForConditionalGeneration\"],\"model_type\":\"qwen3_5\",\"text_config\":{\"attenti"
+      "on_bias\":false,\"attn_output_gate\":true,\"full_attention_interval\":4,\"head_dim\":256,\"hidden_act\":\"silu"
+      "\",\"hidden_size\":5120,\"intermediate_size\":17408,\"layer_types\":[\"linear_attention\",\"linear_attention\""
+      ",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full"
+      "_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attent"
+      "ion\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\","
+      "\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_"
+      "attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attenti"
+      "on\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\""
+      "linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_at"
+      "tention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention"
+      "\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"li"
+      "near_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_atte"
+      "ntion\",\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\""
+      ",\"linear_attention\",\"linear_attention\",\"full_attention\"],\"linear_conv_kernel_dim\":4,\"linear_key_head_"
+      "dim\":128,\"linear_num_key_heads\":16,\"linear_num_value_heads\":48,\"linear_value_head_dim\":128,\"max_positi"
+      "on_embeddings\":262144,\"mlp_only_layers\":[],\"model_type\":\"qwen3_5_text\",\"mtp_num_hidden_layers\":1,\"mt"
+      "p_use_dedicated_embeddings\":false,\"num_attention_heads\":24,\"num_hidden_layers\":64,\"num_key_value_heads\""
+      ":4,\"rms_norm_eps\":1e-06,\"vocab_size\":248320,\"mamba_ssm_dtype\":\"float32\",\"rope_parameters\":{\"mrope_i"
+      "nterleaved\":true,\"mrope_section\":[11,11,10],\"rope_type\":\"default\",\"rope_theta\":10000000,\"partial_rot"
+      "ary_factor\":0.25}},\"tie_word_embeddings\":false,\"vision_config\":{\"deepstack_visual_indexes\":[],\"depth\""
+      ":27,\"hidden_act\":\"gelu_pytorch_tanh\",\"hidden_size\":1152,\"in_channels\":3,\"intermediate_size\":4304,\"m"
+      "odel_type\":\"qwen3_5\",\"num_heads\":16,\"num_position_embeddings\":2304,\"out_hidden_size\":5120,\"patch_siz"
+      "e\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2}}",
+      26895998464 },
     { "{\"architectures\":[\"Olmo2ForCausalLM\"],\"attention_bias\":false,\"hidden_act\":\"silu\",\"hidden_size\":512"
       "0,\"intermediate_size\":13824,\"max_position_embeddings\":4096,\"model_type\":\"olmo2\",\"num_attention_heads"
       "\":40,\"num_hidden_layers\":40,\"num_key_value_heads\":40,\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_"
@@ -87,6 +112,15 @@ static const struct {
       "ion_heads\":16,\"num_hidden_layers\":24,\"patch_size\":14,\"projection_dim\":768,\"vocab_size\":32000},\"visio"
       "n_feature_layer\":-2,\"vision_feature_select_strategy\":\"default\",\"vocab_size\":32064}",
       6738939904 },
+    { "{\"architectures\":[\"NemotronHForCausalLM\"],\"attention_bias\":false,\"attention_head_dim\":128,\"conv_kerne"
+      "l\":4,\"expand\":2,\"hidden_size\":8192,\"hybrid_override_pattern\":\"M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M"
+      "*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-\",\"intermediate_size\":32768,"
+      "\"layer_norm_epsilon\":1e-05,\"mamba_head_dim\":64,\"mamba_hidden_act\":\"silu\",\"mamba_num_heads\":256,\"mam"
+      "ba_proj_bias\":false,\"max_position_embeddings\":8192,\"mlp_bias\":false,\"mlp_hidden_act\":\"relu2\",\"model_"
+      "type\":\"nemotron_h\",\"n_groups\":8,\"num_attention_heads\":64,\"num_hidden_layers\":118,\"num_key_value_head"
+      "s\":8,\"rms_norm_eps\":1e-05,\"sliding_window\":null,\"ssm_state_size\":256,\"tie_word_embeddings\":false,\"ti"
+      "me_step_rank\":512,\"use_bias\":false,\"use_conv_bias\":true,\"vocab_size\":131072}",
+      56324350464 },
     { "{\"architectures\":[\"GptOssForCausalLM\"],\"attention_bias\":true,\"experts_per_token\":4,\"head_dim\":64,\"h"
       "idden_act\":\"silu\",\"hidden_size\":2880,\"initial_context_length\":4096,\"intermediate_size\":2880,\"layer_t"
       "ypes\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention"
@@ -100,6 +134,10 @@ static const struct {
       "n\",\"truncate\":false},\"rope_theta\":150000,\"router_aux_loss_coef\":0.9,\"sliding_window\":128,\"swiglu_lim"
       "it\":7.0,\"tie_word_embeddings\":false,\"vocab_size\":201088}",
       20914757184 },
+    { "{\"architectures\":[\"MambaForCausalLM\"],\"conv_kernel\":4,\"expand\":2,\"hidden_act\":\"silu\",\"hidden_size"
+      "\":768,\"intermediate_size\":1536,\"layer_norm_epsilon\":1e-05,\"model_type\":\"mamba\",\"num_hidden_layers\":"
+      "24,\"state_size\":16,\"time_step_rank\":48,\"use_bias\":false,\"use_conv_bias\":true,\"vocab_size\":50280}",
+      129135360 },
     { "{\"alibi\":false,\"apply_residual_connection_post_layernorm\":false,\"architectures\":[\"FalconForCausalLM\"],"
       "\"bias\":false,\"hidden_size\":4544,\"layer_norm_epsilon\":1e-05,\"model_type\":\"falcon\",\"multi_query\":tru"
       "e,\"new_decoder_architecture\":false,\"num_attention_heads\":71,\"num_hidden_layers\":32,\"num_kv_heads\":71,"
@@ -388,6 +426,53 @@ static const struct {
     { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"image_size\":"
       "32,\"patch_size\":8,\"model_type\":\"vit\",\"architectures\":[\"ViTForImageClassification\"]}",
       101794 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"vocab_size\":256,\"state_size\":8,\"model_type\":\"mamba\"}",
+      105344 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"vocab_size\":256,\"state_size\":8,\"model_type\":\"falcon_mamba"
+      "\"}",
+      105344 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"vocab_size\":256,\"state_size\":8,\"use_bias\":true,\"use_conv_b"
+      "ias\":false,\"time_step_rank\":7,\"intermediate_size\":96,\"model_type\":\"mamba\"}",
+      85376 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"vocab_size\":256,\"state_size\":8,\"num_heads\":8,\"head_dim\":1"
+      "6,\"n_groups\":2,\"expand\":2,\"model_type\":\"mamba2\"}",
+      117288 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"mamba_n_heads\":8,\"mamba_d_head\":16,\"mamba_"
+      "n_groups\":1,\"mamba_d_state\":8,\"mamba_expand\":2,\"attn_layer_indices\":[1],\"model_type\":\"bamba\"}",
+      200312 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"layer_types\":[\"mamba\",\"attention\",\"mamba"
+      "\",\"mamba\"],\"mamba_n_heads\":8,\"mamba_d_head\":16,\"mamba_d_state\":8,\"mamba_expand\":2,\"num_local_exper"
+      "ts\":4,\"num_experts_per_tok\":2,\"shared_intermediate_size\":48,\"model_type\":\"granitemoehybrid\"}",
+      459384 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"layer_types\":[\"mamba\",\"attention\",\"mamba"
+      "\",\"mamba\"],\"mamba_n_heads\":8,\"mamba_d_head\":16,\"mamba_d_state\":8,\"mamba_expand\":2,\"num_local_exper"
+      "ts\":0,\"num_experts_per_tok\":0,\"shared_intermediate_size\":48,\"model_type\":\"granitemoehybrid\"}",
+      163448 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"linear_num_key_heads\":2,\"lin"
+      "ear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":12,\"num_experts\":4,\"num_experts"
+      "_per_tok\":2,\"moe_intermediate_size\":32,\"shared_expert_intermediate_size\":48,\"model_type\":\"qwen3_next\""
+      "}",
+      412280 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"linear_num_key_heads\":2,\"lin"
+      "ear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":12,\"model_type\":\"qwen3_5_text\""
+      "}",
+      286840 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"linear_num_key_heads\":2,\"lin"
+      "ear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":12,\"num_experts\":4,\"num_experts"
+      "_per_tok\":2,\"moe_intermediate_size\":32,\"shared_expert_intermediate_size\":48,\"model_type\":\"qwen3_5_moe_"
+      "text\"}",
+      412280 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":6,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"global_head_dim\":32,\"num_glo"
+      "bal_key_value_heads\":1,\"hidden_size_per_layer_input\":0,\"sliding_window\":32,\"model_type\":\"gemma4_text\""
+      "}",
+      214816 },
     { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
       "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"internlm3\"}",
       125376 },
@@ -417,6 +502,15 @@ static const struct {
       "l,\"rope_theta\":1000000.0,\"router_aux_loss_coef\":0.001,\"sliding_window\":null,\"tie_word_embeddings\":fals"
       "e,\"use_sliding_window\":false,\"vocab_size\":151936}",
       235093634560 },
+    { "{\"architectures\":[\"Llama4ForConditionalGeneration\"],\"model_type\":\"llama4\",\"text_config\":{\"attention"
+      "_bias\":false,\"attention_chunk_size\":8192,\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":5120,\"in"
+      "terleave_moe_layer_step\":1,\"intermediate_size\":8192,\"intermediate_size_mlp\":16384,\"max_position_embeddin"
+      "gs\":10485760,\"model_type\":\"llama4_text\",\"num_attention_heads\":40,\"num_experts_per_tok\":1,\"num_hidden"
+      "_layers\":48,\"num_key_value_heads\":8,\"num_local_experts\":16,\"output_router_logits\":false,\"rms_norm_eps"
+      "\":1e-05,\"rope_scaling\":{\"factor\":16.0,\"high_freq_factor\":1.0,\"low_freq_factor\":1.0,\"original_max_pos"
+      "ition_embeddings\":8192,\"rope_type\":\"llama3\"},\"rope_theta\":500000.0,\"router_aux_loss_coef\":0.001,\"use"
+      "_qk_norm\":true,\"vocab_size\":202048}}",
+      107769861120 },
     { "{\"architectures\":[\"MixtralForCausalLM\"],\"hidden_act\":\"silu\",\"hidden_size\":4096,\"intermediate_size\""
       ":14336,\"max_position_embeddings\":32768,\"model_type\":\"mixtral\",\"num_attention_heads\":32,\"num_experts_p"
       "er_tok\":2,\"num_hidden_layers\":32,\"num_key_value_heads\":8,\"num_local_experts\":8,\"output_router_logits\""

@@ -414,7 +414,7 @@ START_TEST(counts_are_those_of_the_library)
 {
     for (size_t i = 0; i < sizeof hf_counts / sizeof *hf_counts; i++) {
         struct model *model = import(hf_counts[i].config);
-        struct graph *graph = graph_of(model, 1, 0, 1);
+        struct graph *graph = graph_of(model, 1, 1, 1);
         ck_assert_msg(graph_parameter_count(graph) == hf_counts[i].parameters, "%lld parameters, expected %lld: %s",
                       (long long)graph_parameter_count(graph), (long long)hf_counts[i].parameters, hf_counts[i].config);
         graph_free(graph);

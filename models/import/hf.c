@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,     hf_experts, hf_encoders,
-                                                         hf_hybrids, hf_seq2seqs, hf_images };
+static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,   hf_experts,  hf_encoders,
+                                                         hf_hybrids, hf_states, hf_seq2seqs, hf_images };
 enum { GROUPS = sizeof groups / sizeof *groups };
 
 /* ---- which family ---- */
@@ -141,8 +141,38 @@ static const struct hf_family *by_keys(const struct json *root)
     return find_type("llama");
 }
 
+/* What known models have that no kind of layer is. */
+static const char *lacking(const char *type)
+{
+    static const struct {
+        const char *types, *lacks;
+    } known[] = {
+        { " albert zamba zamba2 ", "blocks that share their weights" },
+        { " falcon_h1 hymba ", "attention and a state space side by side" },
+        { " lfm2 lfm2_moe lfm2_vl ", "gated short convolutions" },
+        { " deepseek_v4 deepseek_ref ", "compressed attention between hyper-connections" },
+        { " kimi_linear ", "delta attention with a decay for each channel" },
+        { " rwkv rwkv5 rwkv6 rwkv7 ", "RWKV's time mixing" },
+        { " recurrent_gemma ", "a gated linear recurrence" },
+        { " gemma3n gemma3n_text ", "embeddings of each layer and alternating updates" },
+        { " deberta deberta-v2 ", "attention with disentangled positions" },
+        { " xlnet longformer big_bird reformer ", "its form of attention" },
+        { " wav2vec2 hubert wavlm clip siglip swin convnext ", "a front of sound or images other than patches" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (has_word(known[i].types, type))
+            return known[i].lacks;
+    return NULL;
+}
+
 static bool unknown(struct hf_reader *r, const struct json *at, const char *type)
 {
+    const char *lacks = lacking(type);
+    if (lacks)
+        return json_fail(at, r->err,
+                         "%.64s has %s, which cannot be planned: no kind of layer is that; describe what is "
+                         "near it in the native format, or read it as another family with --as",
+                         type, lacks);
     const struct hf_family *spelled = nearest(type), *shaped = by_keys(r->root), *like = spelled ? spelled : shaped;
     return json_fail(
         at, r->err,
@@ -173,11 +203,19 @@ static bool find_family(struct hf_reader *r, const char *name)
                 r->family->type);
         return true;
     }
+    if (!at && r->nested && hf_given(r->top, "model_type")) /* of the larger model, then */
+        if (!json_string(at = hf_given(r->top, "model_type"), &type, r->err))
+            return false;
     r->family = find_type(type);
     if (!r->family && *class_name)
         r->family = find_class(class_name);
     if (r->family)
         return check_classes(r, type);
+    if (r->nested && at && !hf_given(r->root, "model_type")) { /* many such models are around a Llama */
+        r->family = by_keys(r->root);
+        hf_note(r, "the text part says no model_type: read as %s, after its keys", r->family->type);
+        return true;
+    }
     if (at || *class_name)
         return unknown(r, at ? at : json_at(list, 0), at ? type : class_name);
     r->family = find_in_name(name);

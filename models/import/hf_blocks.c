@@ -186,6 +186,17 @@ static bool fill_experts(struct hf_reader *r, struct moe_layer *m)
     m->choices = f->choices;
     m->inner = f->expert_inner;
     m->shared_inner = f->shared_inner ? f->shared_inner : f->shared_experts * f->expert_inner;
+    if (f->expert_width && f->expert_width < f->hidden) {
+        /* Between narrower vectors an expert has the weights and the work of a narrower one, and what narrows and
+         * widens again those of a shared one. */
+        m->inner = (f->expert_inner * f->expert_width + f->hidden / 2) / f->hidden;
+        m->inner = m->inner ? m->inner : 1;
+        m->shared_inner += (f->expert_width * 2 + (f->gated ? 1 : 0)) / (f->gated ? 3 : 2);
+        hf_note(r,
+                "its experts, which read vectors of %lld, are planned as ones of %lld neurons that read %lld: as many "
+                "weights and as much work, but what is sent to them is wider",
+                (long long)f->expert_width, (long long)m->inner, (long long)f->hidden);
+    }
     m->gates = f->gates;
     if (f->gates == GATES_OF_ALL && f->renormalised)
         m->gates = GATES_OF_CHOSEN;
@@ -293,6 +304,31 @@ static bool is_sparse(const struct hf_facts *f, const struct json *dense, int64_
     int64_t step = f->sparse_step ? f->sparse_step : 1;
     return f->experts && i >= f->dense_blocks && (!f->sparse_last || i <= f->sparse_last) && !is_listed(dense, i) &&
            (i + f->sparse_offset) % step == 0;
+}
+
+bool hf_set_sparse(struct hf_reader *r, const char *key)
+{
+    const struct json *list = hf_given(r->root, key);
+    struct mlp_layer mlp;
+    struct moe_layer moe;
+    int64_t sparse;
+    if (!list || json_type(list) != JSON_ARRAY)
+        return true;
+    if (!hf_get_list(r, key, r->facts.blocks, &list) || !hf_fill_mlp(r, &mlp) || !fill_experts(r, &moe))
+        return false;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        struct hf_block *b = &r->blocks[i];
+        if (!json_int(json_at(list, (int)i), 0, 1, &sparse, r->err))
+            return false;
+        b->network = sparse ? HF_MOE : HF_MLP;
+        memset(&b->moe, 0, sizeof b->moe);
+        memset(&b->mlp, 0, sizeof b->mlp);
+        if (sparse)
+            b->moe = moe;
+        else
+            b->mlp = mlp;
+    }
+    return true;
 }
 
 bool hf_fill_blocks(struct hf_reader *r)

@@ -116,6 +116,38 @@ FAMILY(deepseek) = {
     .read = read_deepseek,
 };
 
+/* DeepSeek-AI 2025 (V3.2): what chooses the tokens that are attended to is matrices over tokens, as a network is. Some
+ * files say in which blocks it stands. */
+static bool read_indexer(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *types;
+    const char *word;
+    int64_t heads, width, own = f->blocks, from = f->query_rank ? f->query_rank : f->hidden;
+    if (!hf_get_count(r->root, "index_n_heads", 0, &heads, r->err) ||
+        !hf_get_count(r->root, "index_head_dim", 0, &width, r->err) ||
+        !hf_get_list(r, "indexer_types", f->blocks, &types))
+        return false;
+    if (!heads || !width || heads > 1 << 16 || width > 1 << 16)
+        return true;
+    for (int i = 0; types && i < json_count(types); i++)
+        if (!json_string(json_at(types, i), &word, r->err))
+            return false;
+        else if (strcmp(word, "full") != 0)
+            own--;
+    int64_t weights = own * (from * heads * width + f->hidden * (width + heads) + 2 * width);
+    int64_t neurons = weights / (3 * f->hidden * f->blocks);
+    if (f->inner)
+        f->inner += neurons;
+    f->shared_inner = (f->shared_inner ? f->shared_inner : f->shared_experts * f->expert_inner) + neurons;
+    hf_note(
+        r,
+        "the indexer of its sparse attention, %lld weights, is planned as %lld more neurons of each network; attention "
+        "is planned over all tokens",
+        (long long)weights, (long long)neurons);
+    return true;
+}
+
 /* DeepSeek-AI 2024: latent attention. The files of the second version without experts are the dense one. */
 static bool read_latent(struct hf_reader *r)
 {
@@ -124,7 +156,7 @@ static bool read_latent(struct hf_reader *r)
         return false;
     if (r->facts.qkv_bias)
         hf_note(r, "attention_bias: latent attention has no biases here; they are left out of the count");
-    return read_scores(r);
+    return read_indexer(r) && read_scores(r);
 }
 FAMILY(deepseek_v2) = {
     .type = "deepseek_v2",
@@ -137,7 +169,7 @@ FAMILY(deepseek_v2) = {
 FAMILY(deepseek_v3) = {
     .type = "deepseek_v3",
     .class_name = "DeepseekV3ForCausalLM",
-    .others = " kimi_k2 glm4_moe_lite ",
+    .others = " kimi_k2 kimi_k25 glm4_moe_lite deepseek_v32 glm_moe_dsa ",
     .names = deepseek_names,
     .facts = { HF_LLAMA_FACTS, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true,
                .positions = 4096 },

@@ -110,7 +110,7 @@ void hf_note(struct hf_reader *r, const char *format, ...)
 static bool family_names(const struct hf_reader *r, size_t offset)
 {
     for (const struct hf_name *n = r->family->names; n && n->name; n++)
-        if (n->offset == offset && n->type < HF_ONLY_TRUE)
+        if (n->offset == offset && (n->type < HF_ONLY_TRUE || n->type == HF_IGNORED))
             return true;
     return false;
 }
@@ -215,6 +215,24 @@ static bool read_tied(struct hf_reader *r)
     return !at || json_bool(at, &r->facts.tied, r->err);
 }
 
+/* Where the number of blocks is missing, a list or word with an entry for each says it. */
+static void count_blocks(struct hf_reader *r)
+{
+    static const char *const keys[] = { "layers_block_type", "layer_types", "hybrid_override_pattern",
+                                        "block_configs" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !hf_is_given(r, HF_FACT(blocks)); i++) {
+        const struct json *at = hf_given(r->root, keys[i]);
+        const char *word = "";
+        if (at && json_type(at) == JSON_STRING && !json_string(at, &word, NULL))
+            continue;
+        int64_t count = at && json_type(at) == JSON_ARRAY ? json_count(at) : (int64_t)strlen(word);
+        if (count > 0) {
+            r->facts.blocks = count;
+            r->given[HF_FACT(blocks)] = keys[i];
+        }
+    }
+}
+
 /* At the top, files say the sizes that make a model; in a nested model they leave out what its class has by default. */
 static bool check_required(struct hf_reader *r)
 {
@@ -242,6 +260,7 @@ bool hf_read_facts(struct hf_reader *r)
     for (int i = 0; i < COMMON; i++)
         if (!family_names(r, common[i].offset) && !read_name(r, &common[i], false))
             return false;
+    count_blocks(r);
     if (!read_tied(r) || !check_required(r))
         return false;
     if (f->blocks > (MODEL_MAX_LAYERS - 3) / 2)

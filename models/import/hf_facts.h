@@ -48,13 +48,26 @@ struct hf_facts {
     int64_t key_heads, value_heads, key_width, value_width, conv;
     int64_t state, state_heads, state_head_dim, state_groups, state_inner, state_expand, step_rank;
     bool state_bias, conv_bias, state_norms;
-    int64_t decoder_blocks, decoder_inner;       /* of an encoder-decoder; blocks are the encoder's */
+    int64_t decoder_blocks, decoder_inner, source_positions,
+        mel_bins;                                /* of an encoder-decoder; blocks are the encoder's */
     int64_t relative_buckets, relative_distance; /* biases by relative position (Raffel et al. 2020) */
     int64_t image_size, image_channels, patch;
     int64_t token_blocks; /* that predict further tokens (DeepSeek-AI 2024) */
 };
 
-enum hf_type { HF_SIZE, HF_COUNT, HF_NUMBER, HF_SMALL /* up to 1 */, HF_BASE /* of rotation */, HF_FLAG, HF_NOT_FLAG, HF_WORD, HF_ONLY_TRUE, HF_ONLY_FALSE, HF_IGNORED };
+enum hf_type {
+    HF_SIZE,
+    HF_COUNT,
+    HF_NUMBER,
+    HF_SMALL /* up to 1 */,
+    HF_BASE /* of rotation */,
+    HF_FLAG,
+    HF_NOT_FLAG,
+    HF_WORD,
+    HF_ONLY_TRUE,
+    HF_ONLY_FALSE,
+    HF_IGNORED
+};
 /* A name under which files give a fact. */
 struct hf_name {
     const char *name;
@@ -68,9 +81,12 @@ enum hf_network { HF_MLP, HF_MOE, HF_NO_NETWORK };
 /* One block of the file's model, as layers; what is not there is zero, so that equal blocks have equal bytes. */
 struct hf_block {
     bool fixed;                 /* its window and type are said */
+    bool both;                  /* a dense network stands before its experts */
     int mixer, network, stream; /* enums hf_mixer, hf_network, hf_stream */
     struct attention_layer attention;
     struct latent_attention_layer latent;
+    struct state_space_layer state;
+    struct linear_attention_layer linear;
     struct mlp_layer mlp;
     struct moe_layer moe;
 };
@@ -119,8 +135,9 @@ struct hf_family {
 };
 /* The families of each file, NULL-terminated. */
 extern const struct hf_family *const hf_llamas[],
-    *const hf_gpts[], *const hf_experts[], *const hf_encoders[], *const hf_hybrids[], *const hf_seq2seqs[],
-                                                                                          *const hf_images[];
+    *const hf_gpts[], *const hf_experts[], *const hf_encoders[], *const hf_hybrids[], *const hf_states[],
+                                                                                          *const hf_seq2seqs[],
+                                                                                              *const hf_images[];
 
 /* Adds a line about the file to what is said to the user. */
 void hf_note(struct hf_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -137,6 +154,8 @@ bool hf_read_rotation(struct hf_reader *r);
 bool hf_get_list(struct hf_reader *r, const char *key, int64_t count, const struct json **out);
 /* A dense network as the facts say it. */
 bool hf_fill_mlp(struct hf_reader *r, struct mlp_layer *m);
+/* Gives the blocks experts or a dense network as a list of 1 and 0 under the key says; no list: as they are. */
+bool hf_set_sparse(struct hf_reader *r, const char *key);
 /* Fills in the blocks from the facts. */
 bool hf_fill_blocks(struct hf_reader *r);
 /* Enters the part of the file that describes the model of tokens. */

@@ -1,6 +1,6 @@
 /* Decoders of attention and networks whose blocks are not alike. */
 #include "models/import/hf_facts.h"
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #define FAMILY(symbol) static const struct hf_family symbol
@@ -130,4 +130,181 @@ FAMILY(minimax) = {
     .blocks = blocks_of_minimax,
 };
 
-const struct hf_family *const hf_hybrids[] = { &nemotron_nas, &minimax, NULL };
+/* MiniMax 2026: dense blocks first, norms over each head, attention to chosen spans of tokens. */
+static const struct hf_name minimax_m3_names[] = { HF_NAME("rotary_dim", SIZE, rope_dim),
+                                                   HF_NAME("dense_intermediate_size", SIZE, inner),
+                                                   HF_NAME("moe_layer_freq", IGNORED, sparse_step),
+                                                   HF_NAME("shared_intermediate_size", COUNT, shared_inner),
+                                                   { 0 } };
+static bool blocks_of_minimax_m3(struct hf_reader *r)
+{
+    if (hf_given(r->root, "sparse_attention_config"))
+        hf_note(r,
+                "left out: what chooses spans of tokens in its sparse attention; attention is planned over all tokens");
+    return hf_set_sparse(r, "moe_layer_freq");
+}
+FAMILY(minimax_m3) = {
+    .type = "minimax_m3",
+    .class_name = "MiniMaxM3ForCausalLM",
+    .others = " minimax_m3_vl minimax_m3_vl_text minimax_m3_text ",
+    .names = minimax_m3_names,
+    .facts = { HF_LLAMA_FACTS, .activation = "swiglu_clamped", .rope_base = 5e6, .positions = 196608,
+               .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true,
+               .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
+    .blocks = blocks_of_minimax_m3,
+};
+
+/* Xiaomi 2025: windows with sinks and heads of keys and values of their own; values narrower than keys. */
+static const struct hf_name mimo_names[] = { ATTENTION_BIAS, HF_NAME("moe_layer_freq", IGNORED, sparse_step), { 0 } };
+static bool read_mimo(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    f->rope_part = 1;
+    if (f->value_dim && f->head_dim && f->value_dim != f->head_dim && (f->value_dim + f->head_dim) % 4 == 0) {
+        hf_note(r,
+                "its heads, of %lld elements for queries and keys and %lld for values, are planned with %lld for both: "
+                "as many weights and as much work; rotary positions turn all of them",
+                (long long)f->head_dim, (long long)f->value_dim, (long long)(f->head_dim + f->value_dim) / 2);
+        f->head_dim = (f->head_dim + f->value_dim) / 2;
+    }
+    return true;
+}
+static bool blocks_of_mimo(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    const struct json *list;
+    int64_t kv_heads, narrow;
+    bool sinks, full_sinks;
+    if (!hf_get_list(r, "hybrid_layer_pattern", f->blocks, &list) ||
+        !hf_get_size(r->root, "swa_num_key_value_heads", f->kv_heads ? f->kv_heads : f->heads, &kv_heads, r->err) ||
+        !hf_get_bool(r->root, "add_swa_attention_sink_bias", false, &sinks, r->err) ||
+        !hf_get_bool(r->root, "add_full_attention_sink_bias", false, &full_sinks, r->err))
+        return false;
+    if (f->heads % kv_heads)
+        return json_fail(json_at_key(r->root, "swa_num_key_value_heads"), r->err,
+                         "expected a divisor of %s (%lld), found %lld", hf_name_of(r, HF_FACT(heads)),
+                         (long long)f->heads, (long long)kv_heads);
+    for (int64_t i = 0; list && i < f->blocks; i++) {
+        struct attention_layer *a = &r->blocks[i].attention;
+        if (!json_int(json_at(list, (int)i), 0, 1, &narrow, r->err))
+            return false;
+        a->sinks = narrow ? sinks : full_sinks;
+        if (!narrow)
+            continue;
+        a->kv_heads = kv_heads;
+        a->sliding_window = f->window && f->window < f->positions ? f->window : 0;
+    }
+    return hf_set_sparse(r, "moe_layer_freq");
+}
+FAMILY(mimo_v2) = {
+    .type = "mimo_v2_flash",
+    .class_name = "MiMoV2FlashForCausalLM",
+    .others = " mimo_v2 ",
+    .names = mimo_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .positions = 131072, .gates = GATES_SIGMOID_OF_CHOSEN,
+               .renormalised = true, .router_correction = true },
+    .read = read_mimo,
+    .blocks = blocks_of_mimo,
+};
+
+/* StepFun 2026. */
+static const struct hf_name step_names[] = { ATTENTION_BIAS,
+                                             HF_NAME("num_attention_groups", SIZE, kv_heads),
+                                             HF_NAME("num_key_value_heads", SIZE, kv_heads),
+                                             HF_NAME("share_expert_dim", COUNT, shared_inner),
+                                             HF_NAME("share_expert_dims", COUNT, shared_inner),
+                                             HF_NAME("moe_top_k", SIZE, choices),
+                                             HF_NAME("num_experts_per_tok", SIZE, choices),
+                                             HF_NAME("moe_router_scaling_factor", NUMBER, gate_scale),
+                                             { 0 } };
+static bool read_step(struct hf_reader *r)
+{
+    hf_note(r, "left out: a gate for each head, %lld weights a block", (long long)(r->facts.hidden * r->facts.heads));
+    return true;
+}
+FAMILY(step) = {
+    .type = "step3p7",
+    .class_name = "Step3p7FlashForCausalLM",
+    .others = " step3p5 ",
+    .names = step_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .positions = 128000, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS,
+               .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true, .expert_inner = 1280,
+               .dense_blocks = 3 },
+    .read = read_step,
+};
+
+/* Gemma Team 2026: blocks that see all tokens have wider heads, and fewer of keys, which may serve as values; experts
+ * stand beside the dense network. */
+static const struct hf_name gemma4_names[] = { ATTENTION_BIAS,
+                                               HF_NAME("hidden_activation", WORD, activation),
+                                               HF_NAME("final_logit_softcapping", NUMBER, logit_cap),
+                                               HF_NAME("top_k_experts", SIZE, choices),
+                                               { 0 } };
+static bool read_gemma4(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    int64_t extra;
+    bool some;
+    f->embedding_scale = sqrt((double)f->hidden);
+    f->score_scale = 1;
+    if (!hf_get_count(r->root, "hidden_size_per_layer_input", 0, &extra, r->err) ||
+        !hf_get_bool(r->root, "enable_moe_block", false, &some, r->err))
+        return false;
+    f->experts = some ? f->experts : 0;
+    if (extra)
+        return json_fail(hf_given(r->root, "hidden_size_per_layer_input"), r->err,
+                         "embeddings of each layer cannot be planned: no kind of layer has them");
+    return true;
+}
+static bool blocks_of_gemma4(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    const struct json *types;
+    struct mlp_layer mlp;
+    int64_t wide, heads;
+    bool shared;
+    const char *word = "";
+    if (!hf_fill_mlp(r, &mlp) || !hf_get_list(r, "layer_types", f->blocks, &types) ||
+        !hf_get_size(r->root, "global_head_dim", 512, &wide, r->err) ||
+        !hf_get_size(r->root, "num_global_key_value_heads", f->kv_heads ? f->kv_heads : f->heads, &heads, r->err) ||
+        !hf_get_bool(r->root, "attention_k_eq_v", false, &shared, r->err))
+        return false;
+    if (f->heads % heads || wide % 2)
+        return json_fail(json_at_key(r->root, wide % 2 ? "global_head_dim" : "num_global_key_value_heads"), r->err,
+                         "expected a divisor of %s (%lld) and an even width, found %lld and %lld",
+                         hf_name_of(r, HF_FACT(heads)), (long long)f->heads, (long long)heads, (long long)wide);
+    for (int64_t i = 0; i < f->blocks; i++) {
+        struct hf_block *b = &r->blocks[i];
+        b->both = b->network == HF_MOE;
+        b->mlp = mlp;
+        if (types && !json_string(json_at(types, (int)i), &word, r->err))
+            return false;
+        if (types ? strcmp(word, "full_attention") != 0 : (i + 1) % 6 != 0)
+            continue;
+        b->attention.head_dim = wide;
+        if (shared)
+            b->attention.kv_heads = heads % 2 ? heads : heads / 2;
+    }
+    if (shared)
+        hf_note(
+            r,
+            "keys of its global blocks serve as values: planned with values of their own, %lld weights a block that "
+            "the file's model has not",
+            (long long)(f->hidden * heads * wide));
+    if (f->experts)
+        hf_note(r, "its experts stand beside the dense network: planned one after the other");
+    return true;
+}
+FAMILY(gemma4) = {
+    .type = "gemma4_text",
+    .class_name = "Gemma4ForCausalLM",
+    .others = " gemma4 ",
+    .names = gemma4_names,
+    .facts = { HF_LLAMA_FACTS, .activation = "gelu_pytorch_tanh", .tied = true, .positions = 131072, .head_dim = 256,
+               .output_norms = true, .window = 512, .windows = true, .full_every = 6, .qk_norm = QK_NORM_HEAD,
+               .qk_kind = NORM_RMS, .gates = GATES_OF_CHOSEN },
+    .read = read_gemma4,
+    .blocks = blocks_of_gemma4,
+};
+
+const struct hf_family *const hf_hybrids[] = { &nemotron_nas, &minimax, &minimax_m3, &mimo_v2, &step, &gemma4, NULL };

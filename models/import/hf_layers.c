@@ -52,9 +52,9 @@ static bool add_side_by_side(struct hf_reader *r, struct model *model, const str
 
 static bool add_block(struct hf_reader *r, struct model *model, const struct hf_block *b, struct names *n)
 {
-    static const char *const mixers[] = { "attention", "latent_attention" };
+    static const char *const mixers[] = { "attention", "latent_attention", "state_space", "linear_attention" };
     static const char *const networks[] = { "mlp", "moe" };
-    const void *const mixer[] = { &b->attention, &b->latent };
+    const void *const mixer[] = { &b->attention, &b->latent, &b->state, &b->linear };
     if (b->stream != HF_SERIAL) {
         if (b->mixer == HF_ATTENTION && b->network == HF_MLP)
             return add_side_by_side(r, model, b, n);
@@ -63,6 +63,7 @@ static bool add_block(struct hf_reader *r, struct model *model, const struct hf_
                          "has another layer there, which cannot be planned");
     }
     return (b->mixer == HF_NO_MIXER || hf_add(r, model, mixers[b->mixer], mixer[b->mixer])) &&
+           (!b->both || hf_add(r, model, "mlp", &b->mlp)) &&
            (b->network == HF_NO_NETWORK ||
             hf_add(r, model, networks[b->network], b->network == HF_MOE ? (const void *)&b->moe : &b->mlp));
 }

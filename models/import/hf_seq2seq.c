@@ -42,6 +42,18 @@ static bool read_t5(struct hf_reader *r)
     return true;
 }
 
+/* Two convolutions of three frames each, as a network of as many weights. */
+static bool add_front(struct hf_reader *r, struct model *model)
+{
+    const struct hf_facts *f = &r->facts;
+    struct mlp_layer front = r->blocks[0].mlp;
+    front.head.name = "front";
+    front.inner = (3 * (f->mel_bins + f->hidden) + 1) / 2;
+    front.bias = front.residual = false;
+    front.norm = NORM_NONE;
+    return hf_add(r, model, "mlp", &front);
+}
+
 static bool add_encoder(struct hf_reader *r, struct model *model)
 {
     const struct hf_facts *f = &r->facts;
@@ -52,14 +64,16 @@ static bool add_encoder(struct hf_reader *r, struct model *model)
     hf_fill_embedding(r, &embedding);
     embedding.stream = STREAM_SOURCE;
     embedding.head.name = "source";
+    if (f->source_positions)
+        embedding.learned_positions = f->source_positions;
     attention.causal = false;
     attention.head.name = "encode";
     attention.relative_table = f->relative_buckets ? "encoder" : NULL;
     mlp.head.name = f->post_norm ? "encoder" : "encode_mlp";
     return model_add_block(model, 1, r->root, r->err) && hf_add(r, model, "embedding", &embedding) &&
-           model_add_block(model, f->blocks, r->root, r->err) && hf_add(r, model, "attention", &attention) &&
-           hf_add(r, model, "mlp", &mlp) && model_add_block(model, 1, r->root, r->err) &&
-           (f->post_norm || hf_add(r, model, "norm", &norm));
+           (!f->mel_bins || add_front(r, model)) && model_add_block(model, f->blocks, r->root, r->err) &&
+           hf_add(r, model, "attention", &attention) && hf_add(r, model, "mlp", &mlp) &&
+           model_add_block(model, 1, r->root, r->err) && (f->post_norm || hf_add(r, model, "norm", &norm));
 }
 
 /* Attention to what the encoder made, made as the decoder's own is. */
@@ -131,6 +145,7 @@ FAMILY(t5) = {
 FAMILY(mt5) = {
     .type = "mt5",
     .class_name = "MT5ForConditionalGeneration",
+    .others = " umt5 ",
     .names = t5_names,
     .facts = { T5_FACTS, .gated = true },
     .read = read_t5,
@@ -210,4 +225,39 @@ FAMILY(blenderbot) = {
     .add = add_both,
 };
 
-const struct hf_family *const hf_seq2seqs[] = { &t5, &mt5, &bart, &mbart, &pegasus, &m2m, &marian, &blenderbot, NULL };
+/* Radford et al. 2022: an encoder of sound. */
+static const struct hf_name whisper_names[] = { HF_NAME("is_encoder_decoder", ONLY_TRUE, hidden),
+                                                HF_NAME("d_model", SIZE, hidden),
+                                                HF_NAME("encoder_layers", SIZE, blocks),
+                                                HF_NAME("decoder_layers", SIZE, decoder_blocks),
+                                                HF_NAME("encoder_attention_heads", SIZE, heads),
+                                                HF_NAME("encoder_ffn_dim", SIZE, inner),
+                                                HF_NAME("decoder_ffn_dim", SIZE, decoder_inner),
+                                                HF_NAME("max_target_positions", SIZE, positions),
+                                                HF_NAME("max_source_positions", SIZE, source_positions),
+                                                HF_NAME("num_mel_bins", SIZE, mel_bins),
+                                                { 0 } };
+static bool read_whisper(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    if (f->source_positions < f->positions)
+        return json_fail(hf_place_of(r, HF_FACT(source_positions)), r->err, "expected at least %s (%lld), found %lld",
+                         hf_name_of(r, HF_FACT(positions)), (long long)f->positions, (long long)f->source_positions);
+    hf_note(r,
+            "its two convolutions over time are planned as a network of as many weights, and its encoder with as many "
+            "positions as its decoder; keys have biases here (%lld weights that the file's model has not)",
+            (long long)(f->hidden * (f->blocks + 2 * (f->decoder_blocks ? f->decoder_blocks : f->blocks))));
+    return read_bart(r);
+}
+FAMILY(whisper) = {
+    .type = "whisper",
+    .class_name = "WhisperForConditionalGeneration",
+    .names = whisper_names,
+    .facts = { BART_FACTS, .embedding_norm = false, .place = HF_LEARNED, .positions = 448, .source_positions = 1500,
+               .mel_bins = 80 },
+    .read = read_whisper,
+    .add = add_both,
+};
+
+const struct hf_family *const hf_seq2seqs[] = { &t5,  &mt5,    &bart,       &mbart,   &pegasus,
+                                                &m2m, &marian, &blenderbot, &whisper, NULL };

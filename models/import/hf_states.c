@@ -40,13 +40,14 @@ static bool fill_state(struct hf_reader *r, int64_t version, struct state_space_
         s->inner =
             f->state_heads && f->state_head_dim ? f->state_heads * f->state_head_dim : f->state_expand * f->hidden;
     s->state = f->state;
-    s->window = f->conv;
+    s->taps = f->conv;
     s->rank = version == 1 ? f->step_rank : 0;
     s->heads = version == 2 ? f->state_heads : 0;
     s->groups = version == 2 ? f->state_groups : 0;
     s->bias = f->state_bias;
     s->conv_bias = f->conv_bias;
-    s->inner_norms = f->state_norms;
+    s->norm_groups = version == 2 && f->state_norms ? f->state_groups : 0;
+    s->residual_scale = f->residual_scale;
     s->norm = f->norm;
     s->norm_epsilon = f->epsilon;
     if (version == 2 && (!s->heads || s->inner % s->heads))
@@ -139,6 +140,8 @@ static bool read_jamba(struct hf_reader *r)
     f->sparse_offset = period - offset % period;
     if (f->experts == 1)
         f->experts = 0;
+    hf_note(r, "left out: the norms inside its state spaces, %lld weights a block",
+            (long long)(f->step_rank + 2 * f->state));
     return true;
 }
 static bool blocks_of_jamba(struct hf_reader *r)
@@ -160,8 +163,8 @@ FAMILY(jamba) = {
     .type = "jamba",
     .class_name = "JambaForCausalLM",
     .names = jamba_names,
-    .facts = { HYBRID_FACTS, .place = HF_NO_POSITIONS, .kv_heads = 8, .positions = 262144, .state = 16,
-               .state_norms = true, .experts = 16, .choices = 2, .gates = GATES_OF_ALL, .balance = 0.001 },
+    .facts = { HYBRID_FACTS, .place = HF_NO_POSITIONS, .kv_heads = 8, .positions = 262144, .state = 16, .experts = 16,
+               .choices = 2, .gates = GATES_OF_ALL, .balance = 0.001 },
     .read = read_jamba,
     .blocks = blocks_of_jamba,
 };
@@ -349,8 +352,8 @@ FAMILY(nemotron_h) = {
     .names = nemotron_h_names,
     .facts = { HYBRID_FACTS, .epsilon = 1e-5, .activation = "relu2", .gated = false, .place = HF_NO_POSITIONS,
                .kv_heads = 8, .head_dim = 128, .positions = 4096, .state = 128, .state_heads = 128,
-               .state_head_dim = 64, .state_groups = 8, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
-               .router_correction = true },
+               .state_head_dim = 64, .state_groups = 8, .state_norms = true, .gates = GATES_SIGMOID_OF_CHOSEN,
+               .renormalised = true, .router_correction = true },
     .blocks = blocks_of_nemotron_h,
 };
 
@@ -364,11 +367,11 @@ static bool blocks_of_qwen(struct hf_reader *r)
     int64_t interval;
     const char *word = "";
     memcpy(&linear, layer_kind_find("linear_attention")->defaults, sizeof linear);
+    linear.heads = f->value_heads;
     linear.key_heads = f->key_heads;
-    linear.value_heads = f->value_heads;
     linear.key_dim = f->key_width;
     linear.value_dim = f->value_width;
-    linear.window = f->conv;
+    linear.taps = f->conv;
     linear.norm = f->norm;
     linear.norm_epsilon = f->epsilon;
     if (f->value_heads % f->key_heads)
