@@ -2,9 +2,11 @@
 #include "host/galvatron_folder.h"
 #include "profiler/from_galvatron.h"
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 struct import_options {
-    const char *output, *from, *as, *model, *cluster;
+    const char *output, *from, *as, *adapter, *model, *cluster;
     int64_t sequence;
 };
 static const struct option options[] = {
@@ -20,6 +22,9 @@ static const struct option options[] = {
         "length, if the files have several"),
     TEXT_OPTION("as", offsetof(struct import_options, as), "FAMILY",
                 "reads a config.json of an unknown model_type as if it said this one"),
+    TEXT_OPTION("adapter", offsetof(struct import_options, adapter), "FILE",
+                "PEFT's adapter_config.json: the model is frozen and has these low-rank adapters; the one beside the "
+                "model's file if absent"),
     OUTPUT_OPTION(offsetof(struct import_options, output),
                   "native model JSON, or the profile; standard output when absent"),
 };
@@ -32,10 +37,31 @@ static bool say_count(struct inputs *in, struct error *err)
         return true;
     if (!graph_build(&graph, in->model, 1, 1, 1, err)) /* the count is the same for any sequence */
         return false;
+    int64_t trained = graph_trainable_count(graph);
     fprintf(in->cli->talk, "%s: %lld parameters, sequences of %lld tokens\n", in->model->name,
             (long long)graph_parameter_count(graph), (long long)in->model->sequence);
+    if (trained < graph_parameter_count(graph))
+        fprintf(in->cli->talk, "  of them %lld are trained\n", (long long)trained);
     graph_free(graph);
     return true;
+}
+
+/* The adapters that were asked for, or those in the model's folder. */
+static bool find_adapter(struct inputs *in, const struct import_options *o, const char *model, struct error *err)
+{
+    static const char name[] = "adapter_config.json";
+    const char *slash = strrchr(model, '/'), *path = o->adapter;
+    struct text beside = { 0 };
+    if (!path && model[0] != '{' && strcmp(model, "-") != 0) {
+        text_printf(&beside, "%.*s%s", slash ? (int)(slash + 1 - model) : 0, model, name);
+        if (!beside.failed && access(beside.data, R_OK) == 0)
+            path = arena_strdup(&in->arena, beside.data);
+        text_free(&beside);
+    }
+    in->reading.adapter_name = path;
+    if (path && !o->adapter)
+        fprintf(in->cli->talk, "note: with the adapters of %s, which lies beside it\n", path);
+    return !path || inputs_text(in, path, &in->reading.adapter, &in->reading.adapter_length, err);
 }
 
 static bool import_model(struct inputs *in, const struct import_options *o, const char *const *operands,
@@ -47,6 +73,8 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
                     operand_count);
     if (o->model || o->cluster)
         return fail(err, "cleave import: --model and --cluster belong to --from galvatron");
+    if (!find_adapter(in, o, operands[0], err))
+        return false;
     in->reading.as = o->as;
     in->reading.sequence = o->sequence;
     if (!inputs_model(in, operands[0], err) || !say_count(in, err))

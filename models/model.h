@@ -59,6 +59,9 @@ struct model {
 struct model_reading {
     const char *as;      /* the family that it is read as; NULL: what it says it is */
     int64_t sequence;    /* tokens per sequence; 0: as the file says */
+    const char *adapter; /* text of PEFT's adapter_config.json; NULL: none */
+    size_t adapter_length;
+    const char *adapter_name; /* in messages */
     struct text *notes;  /* gets a line "note: ..." for each thing that was assumed or left out; NULL: nobody listens */
     const char *foreign; /* gets the importer's name; NULL: the file is native */
 };

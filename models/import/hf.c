@@ -283,6 +283,19 @@ static bool check_ranges(struct hf_reader *r, const struct model *model)
     return ok || json_fail(r->root, r->err, "expected sizes that a model can have: %s", err.message);
 }
 
+static bool adapt(void *self, const struct json *root, struct error *err)
+{
+    (void)err; /* the reader's own */
+    return hf_adapt(self, root);
+}
+
+static bool read_adapter(struct hf_reader *r)
+{
+    const struct model_reading *how = r->reading;
+    return !how || !how->adapter ||
+           json_parse_with(how->adapter_name, how->adapter, how->adapter_length, adapt, r, r->err);
+}
+
 static bool make(struct hf_reader *r, struct model **out)
 {
     struct model_head head;
@@ -291,6 +304,8 @@ static bool make(struct hf_reader *r, struct model **out)
     if (r->family->head && !r->family->head(r, &head))
         return false;
     if (!hf_fill_blocks(r))
+        return false;
+    if (!read_adapter(r))
         return false;
     hf_note_left_out(r);
     struct model *model = model_new(&head);

@@ -101,6 +101,7 @@ struct hf_reader {
     struct hf_facts facts;
     int64_t left_out;                           /* parameters of the file's model that the model has not */
     const char *given[sizeof(struct hf_facts)]; /* by offset: the name under which the file gives the fact */
+    bool adapted;                               /* all but adapters is frozen */
     struct hf_block *blocks;                    /* (facts.blocks) */
     struct error *err;
 };
@@ -160,6 +161,8 @@ bool hf_set_sparse(struct hf_reader *r, const char *key);
 bool hf_fill_blocks(struct hf_reader *r);
 /* Enters the part of the file that describes the model of tokens. */
 bool hf_enter_text(struct hf_reader *r);
+/* Adds the adapters of PEFT's file to the blocks. */
+bool hf_adapt(struct hf_reader *r, const struct json *root);
 /* Says which parts of the file's model are not of the model. */
 void hf_note_left_out(struct hf_reader *r);
 /* Adds a layer of the kind. */

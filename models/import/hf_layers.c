@@ -23,9 +23,18 @@ static void next_names(struct names *n, bool first)
     snprintf(n->sum, sizeof n->sum, "sum%s", suffix);
 }
 
-bool hf_add(struct hf_reader *r, struct model *model, const char *kind, const void *fields)
+bool hf_add(struct hf_reader *r, struct model *model, const char *name, const void *fields)
 {
-    return model_add_layer(model, layer_kind_find(kind), fields, r->root, r->err);
+    const struct layer_kind *kind = layer_kind_find(name);
+    if (r->adapted && kind->place != CHAIN_LOSS && strcmp(name, "add") != 0) {
+        struct layer_head *frozen = arena_alloc(&r->arena, 1, kind->fields_bytes);
+        if (!frozen)
+            return fail_memory(r->err);
+        memcpy(frozen, fields, kind->fields_bytes);
+        frozen->frozen = true;
+        fields = frozen;
+    }
+    return model_add_layer(model, kind, fields, r->root, r->err);
 }
 
 /* One block: attention and network of what enters it, then the sum of the three. */
@@ -40,6 +49,7 @@ static bool add_side_by_side(struct hf_reader *r, struct model *model, const str
     const struct layer_source terms[] = { { n->entry, r->root }, { n->attention, r->root }, { n->mlp, r->root } };
     attention.head.name = n->attention;
     mlp.head.name = n->mlp;
+    mlp.head.frozen = r->adapted;
     if (shared) {
         if (!hf_add(r, model, "norm", &norm))
             return false;

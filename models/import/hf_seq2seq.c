@@ -89,7 +89,8 @@ static void fill_cross(const struct hf_reader *r, const struct attention_layer *
     cross->post_norm = attention->post_norm;
     cross->norm = attention->norm;
     cross->norm_epsilon = attention->norm_epsilon;
-    (void)r;
+    cross->lora = attention->lora;
+    cross->head.frozen = r->adapted;
 }
 
 static bool add_both(struct hf_reader *r, struct model *model)

@@ -1,0 +1,189 @@
+/* Hugging Face configurations: how large the models are, and what is assumed, folded and adapted. */
+#include "models/kinds/layers.h"
+#include "tests/hf_counts.h"
+#include "tests/model_files.h"
+
+#define LLAMA(more)                                                                                                    \
+    "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"           \
+    "\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256" more "}"
+#define NEOX(more)                                                                                                     \
+    "{\"model_type\":\"gpt_neox\",\"hidden_size\":64,\"intermediate_size\":256,\"max_position_embeddings\":32,"        \
+    "\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256" more "}"
+
+static struct model *import_as(const char *text, const char *name, struct model_reading *reading)
+{
+    struct error err = { 0 };
+    struct model *model = NULL;
+    ck_assert_msg(model_read_as(&model, name, text, strlen(text), reading, &err), "%s", err.message);
+    return model;
+}
+
+START_TEST(counts_are_those_of_the_library)
+{
+    for (size_t i = 0; i < sizeof hf_counts / sizeof *hf_counts; i++) {
+        struct model *model = import_as(hf_counts[i].config, "c.json", NULL);
+        struct graph *graph = graph_of(model, 1, 1, 1);
+        ck_assert_msg(graph_parameter_count(graph) == hf_counts[i].parameters, "%lld parameters, expected %lld: %s",
+                      (long long)graph_parameter_count(graph), (long long)hf_counts[i].parameters, hf_counts[i].config);
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
+START_TEST(what_the_file_lacks_is_assumed_and_said)
+{
+    struct text notes = { 0 };
+    struct model_reading reading = { .notes = &notes };
+    static const char bare[] = "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,"
+                               "\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256}";
+    struct model *model = import_as(bare, "c.json", &reading);
+    ck_assert_int_eq(model->sequence, 2048);
+    ck_assert_ptr_nonnull(strstr(notes.data, "note: the file says no max_position_embeddings: sequences of 2048"));
+    model_free(model);
+    reading.sequence = 512;
+    model = import_as(bare, "c.json", &reading);
+    ck_assert_int_eq(model->sequence, 512);
+    model_free(model);
+    reading = (struct model_reading){ .notes = &notes, .as = "llama" };
+    model =
+        import_as("{\"model_type\":\"zebra\",\"hidden_size\":64,\"intermediate_size\":128,\"num_attention_heads\":4,"
+                  "\"num_hidden_layers\":2,\"vocab_size\":256,\"max_position_embeddings\":32}",
+                  "c.json", &reading);
+    ck_assert_ptr_nonnull(strstr(notes.data, "note: read as llama, as --as says"));
+    model_free(model);
+    reading.as = NULL;
+    model = import_as("{\"hidden_size\":64,\"intermediate_size\":128,\"num_attention_heads\":4,\"type_vocab_size\":1,"
+                      "\"num_hidden_layers\":2,\"vocab_size\":256,\"max_position_embeddings\":34}",
+                      "old/roberta-base/config.json", &reading);
+    ck_assert_ptr_nonnull(strstr(notes.data, "neither model_type nor architectures: read as roberta, after its name"));
+    ck_assert_int_eq(model->sequence, 32);
+    model_free(model);
+    text_free(&notes);
+}
+END_TEST
+
+static int64_t trained(const char *config, const char *adapter)
+{
+    struct model_reading reading = { .adapter = adapter, .adapter_length = strlen(adapter), .adapter_name = "a.json" };
+    struct model *model = import_as(config, "c.json", &reading);
+    struct graph *graph = graph_of(model, 1, 0, 1);
+    int64_t count = graph_trainable_count(graph);
+    graph_free(graph);
+    model_free(model);
+    return count;
+}
+
+/* Two factors of rank 4 for each matrix: rows and columns together times the rank. */
+START_TEST(adapters_are_those_of_peft)
+{
+    const int64_t h = 64, f = 128, r = 4;
+    ck_assert_int_eq(trained(LLAMA(), "{\"r\":4,\"target_modules\":[\"q_proj\",\"v_proj\"]}"), 2 * 2 * 2 * h * r);
+    ck_assert_int_eq(
+        trained(LLAMA(), "{\"r\":4,\"lora_alpha\":16,\"target_modules\":\"all-linear\",\"bias\":\"none\"}"),
+        2 * (4 * 2 * h * r + 3 * (h + f) * r));
+    ck_assert_int_eq(trained(NEOX(""), "{\"r\":4,\"target_modules\":[\"query_key_value\"]}"), 2 * 3 * 2 * h * r);
+    static const struct {
+        const char *adapter, *message;
+    } wrong[] = {
+        { "{\"r\":4}", "a.json:1:1: expected the key \"target_modules\"" },
+        { "{\"r\":4,\"target_modules\":[\"lm_head\"]}",
+          "a.json:1:26: target_modules[0]: expected the name of a matrix" },
+        { "{\"r\":4,\"target_modules\":[]}", "a.json:1:25: target_modules: expected at least one matrix" },
+        { "{\"r\":0,\"target_modules\":[\"q_proj\"]}", "a.json:1:6: r: " },
+        { "{\"target_modules\":[\"q_proj\"],\"use_dora\":true}", "a.json:1:41: use_dora: only false is supported" },
+        { "{\"target_modules\":[\"q_proj\"],\"peft_type\":\"IA3\"}", "a.json:1:42: peft_type: expected only \"LORA\"" },
+        { "[]", "a.json:1:1: expected an object" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct model_reading reading = { .adapter = wrong[i].adapter,
+                                         .adapter_length = strlen(wrong[i].adapter),
+                                         .adapter_name = "a.json" };
+        struct model *model = NULL;
+        struct error err = { 0 };
+        ck_assert(!model_read_as(&model, "c.json", LLAMA(), strlen(LLAMA()), &reading, &err));
+        ck_assert_msg(strncmp(err.message, wrong[i].message, strlen(wrong[i].message)) == 0, "%s, not %s", err.message,
+                      wrong[i].message);
+    }
+}
+END_TEST
+
+/* Python writes what is no JSON; in a file of ours it stays an error. */
+START_TEST(infinity_is_read_in_foreign_files_alone)
+{
+    struct text notes = { 0 };
+    struct model_reading reading = { .notes = &notes };
+    struct model *model =
+        import_as(LLAMA(",\"a\":[0,Infinity,-Infinity,NaN],\"b\":\"NaN \\\" Infinity\""), "c.json", &reading);
+    ck_assert_ptr_nonnull(strstr(notes.data, "Python's NaN or Infinity"));
+    model_free(model);
+    check_refused(LLAMA(",\"head_dim\":@NaN"), "head_dim: expected an integer, found an array");
+    check_refused("{\"format\":\"cleave-model\",\"a\":@NaN}", "");
+    text_free(&notes);
+}
+END_TEST
+
+/* A window binds where it is shorter than the sequence. */
+START_TEST(windows_bind_where_they_are_short)
+{
+    static const struct {
+        const char *config;
+        int64_t windows[6];
+    } cases[] = {
+        { "{\"model_type\":\"mistral\",\"sliding_window\":16,", { 16, 16, 16, 16, 16, 16 } },
+        { "{\"model_type\":\"mistral\",\"sliding_window\":32,", { 0 } },
+        { "{\"model_type\":\"qwen2\",\"sliding_window\":16,\"use_sliding_window\":false,", { 0 } },
+        { "{\"model_type\":\"qwen2\",\"sliding_window\":16,\"use_sliding_window\":true,\"max_window_layers\":4,",
+          { 0, 0, 0, 0, 16, 16 } },
+        { "{\"model_type\":\"gemma2\",\"sliding_window\":16,", { 16, 0, 16, 0, 16, 0 } },
+        { "{\"model_type\":\"cohere2\",\"sliding_window\":16,", { 16, 16, 16, 0, 16, 16 } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        int found = 0;
+        snprintf(text, sizeof text,
+                 "%s\"hidden_size\":64,\"intermediate_size\":128,\"num_attention_heads\":8,\"vocab_size\":256,"
+                 "\"num_hidden_layers\":6,\"max_position_embeddings\":32}",
+                 cases[i].config);
+        struct model *model = import_as(text, "c.json", NULL);
+        for (int k = 0; k < model_unfolded_count(model); k++) {
+            const struct layer *layer = model_unfolded_layer(model, k);
+            if (strcmp(layer->kind->name, "attention") == 0)
+                ck_assert_int_eq(((const struct attention_layer *)layer->fields)->sliding_window,
+                                 cases[i].windows[found++]);
+        }
+        ck_assert_int_eq(found, 6);
+        model_free(model);
+    }
+}
+END_TEST
+
+/* Six blocks of a period of three are one repeat of three blocks, twice. */
+START_TEST(blocks_that_repeat_are_folded)
+{
+    struct model *model = import_as(
+        "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"
+        "\"num_attention_heads\":4,\"num_hidden_layers\":7,\"vocab_size\":256,\"sliding_window\":8,"
+        "\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+        "\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}",
+        "c.json", NULL);
+    ck_assert_int_eq(model->block_count, 3);
+    ck_assert(model->blocks[1].count == 2 && model->blocks[1].layer_count == 6);
+    ck_assert_int_eq(model_unfolded_count(model), 1 + 7 * 2 + 2);
+    model_free(model);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("hf");
+    CHECK_ADD(s, counts_are_those_of_the_library);
+    CHECK_ADD(s, what_the_file_lacks_is_assumed_and_said);
+    CHECK_ADD(s, adapters_are_those_of_peft);
+    CHECK_ADD(s, infinity_is_read_in_foreign_files_alone);
+    CHECK_ADD(s, windows_bind_where_they_are_short);
+    CHECK_ADD(s, blocks_that_repeat_are_folded);
+    return s;
+}
+
+CHECK_MAIN(suite)
