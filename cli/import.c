@@ -1,4 +1,5 @@
 #include "cli/inputs.h"
+#include "cli/weights_check.h"
 #include "host/galvatron_folder.h"
 #include "profiler/from_galvatron.h"
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include <unistd.h>
 
 struct import_options {
-    const char *output, *from, *as, *adapter, *model, *cluster;
+    const char *output, *from, *as, *adapter, *safetensors, *model, *cluster;
     int64_t sequence;
 };
 static const struct option options[] = {
@@ -25,15 +26,17 @@ static const struct option options[] = {
     TEXT_OPTION("adapter", offsetof(struct import_options, adapter), "FILE",
                 "PEFT's adapter_config.json: the model is frozen and has these low-rank adapters; the one beside the "
                 "model's file if absent"),
+    TEXT_OPTION("safetensors", offsetof(struct import_options, safetensors), "FILE",
+                "holds the parameters against the headers of this file, or of those that an index names"),
     OUTPUT_OPTION(offsetof(struct import_options, output),
                   "native model JSON, or the profile; standard output when absent"),
 };
 
 /* How large the model is, to be held against what its makers say. */
-static bool say_count(struct inputs *in, struct error *err)
+static bool say_count(struct inputs *in, const char *safetensors, struct error *err)
 {
     struct graph *graph = NULL;
-    if (!in->reading.foreign)
+    if (!in->reading.foreign && !safetensors)
         return true;
     if (!graph_build(&graph, in->model, 1, 1, 1, err)) /* the count is the same for any sequence */
         return false;
@@ -42,8 +45,9 @@ static bool say_count(struct inputs *in, struct error *err)
             (long long)graph_parameter_count(graph), (long long)in->model->sequence);
     if (trained < graph_parameter_count(graph))
         fprintf(in->cli->talk, "  of them %lld are trained\n", (long long)trained);
+    bool ok = !safetensors || weights_check(in, graph, safetensors, err);
     graph_free(graph);
-    return true;
+    return ok;
 }
 
 /* The adapters that were asked for, or those in the model's folder. */
@@ -77,7 +81,7 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
         return false;
     in->reading.as = o->as;
     in->reading.sequence = o->sequence;
-    if (!inputs_model(in, operands[0], err) || !say_count(in, err))
+    if (!inputs_model(in, operands[0], err) || !say_count(in, o->safetensors, err))
         return false;
     char *text = model_write(in->model, &length);
     return inputs_hand_out(in->cli, o->output, text, length, err);

@@ -1,0 +1,183 @@
+#include "cli/weights_check.h"
+#include "executor/safetensors.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_BLOCKS = 10000 };
+struct weights {
+    int64_t outside, block[MOST_BLOCKS]; /* parameters */
+    int block_count, tensor_count;
+};
+
+/* Buffers that older files keep beside the weights. */
+static bool is_buffer(const char *name)
+{
+    static const char *const ends[] = { "inv_freq", "attn.bias", "masked_bias", "position_ids", "num_batches_tracked" };
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (length >= strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The first part of the name that is a number; -1: none. */
+static int block_of(const char *name)
+{
+    for (const char *at = name; at; at = strchr(at, '.') ? strchr(at, '.') + 1 : NULL) {
+        size_t digits = strspn(at, "0123456789");
+        if (digits > 0 && digits < 6 && (at[digits] == '.' || at[digits] == '\0'))
+            return atoi(at);
+    }
+    return -1;
+}
+
+static bool count_tensors(struct weights *w, const struct safetensors *file, const char *path, struct error *err)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct tensor *t = &file->tensors[i];
+        int block = block_of(t->name);
+        int64_t count = 1;
+        if (is_buffer(t->name))
+            continue;
+        for (int d = 0; d < t->dim_count; d++)
+            count *= t->shape[d];
+        if (block >= MOST_BLOCKS)
+            return fail_kind(err, ERROR_INPUT, "%s: %s: expected a block below %d", path, t->name, MOST_BLOCKS);
+        *(block < 0 ? &w->outside : &w->block[block]) += count;
+        w->block_count = block >= w->block_count ? block + 1 : w->block_count;
+        w->tensor_count++;
+    }
+    return true;
+}
+
+static bool read_header(struct weights *w, const char *path, struct error *err)
+{
+    unsigned char start[SAFETENSORS_LENGTH_BYTES];
+    struct safetensors *file = NULL;
+    struct stat status;
+    size_t bytes = 0;
+    char *header = NULL;
+    bool ok = false;
+    FILE *in = fopen(path, "rb");
+    if (!in || fstat(fileno(in), &status) != 0 || fread(start, 1, sizeof start, in) != sizeof start)
+        fail_kind(err, ERROR_INPUT, "%s: cannot read the header of a safetensors file", path);
+    else if (safetensors_header_bytes(&bytes, path, start, status.st_size, err)) {
+        header = malloc(bytes + 1);
+        if (!header || fread(header, 1, bytes, in) != bytes)
+            fail_kind(err, ERROR_INPUT, "%s: cannot read the header of a safetensors file", path);
+        else
+            ok =
+                safetensors_parse(&file, path, header, bytes, status.st_size, err) && count_tensors(w, file, path, err);
+    }
+    if (in)
+        fclose(in);
+    safetensors_free(file);
+    free(header);
+    return ok;
+}
+
+struct indexed {
+    struct inputs *in;
+    struct weights *weights;
+    const char *path;
+};
+
+/* Each file that the index names, once. */
+static bool read_index(void *self, const struct json *root, struct error *err)
+{
+    const struct indexed *x = self;
+    const struct json *map;
+    const char *slash = strrchr(x->path, '/'), *name, *other;
+    if (!json_require(root, "weight_map", &map, err))
+        return false;
+    for (int i = 0; i < json_count(map); i++) {
+        const struct json *at = json_member_at(map, i);
+        bool seen = false;
+        if (!json_string(at, &name, err))
+            return false;
+        if (strchr(name, '/') || !*name)
+            return json_fail(at, err, "expected the name of a file beside the index, found \"%.64s\"", name);
+        for (int k = 0; k < i && !seen; k++)
+            seen = json_string(json_member_at(map, k), &other, NULL) && strcmp(name, other) == 0;
+        struct text path = { 0 };
+        text_printf(&path, "%.*s%s", slash ? (int)(slash + 1 - x->path) : 0, x->path, name);
+        bool ok = seen || (path.failed ? fail_memory(err) : read_header(x->weights, path.data, err));
+        text_free(&path);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static int64_t elements(const struct weight *weight)
+{
+    int64_t count = weight->valid_rows;
+    for (int d = 1; d < weight->dim_count; d++)
+        count *= weight->size[d];
+    return count;
+}
+
+/* Parameters of each layer, by the prefixes of their weights' names; those that layers share count for none. */
+static int64_t count_layers(const struct graph *graph, int64_t *layers)
+{
+    int64_t total = 0;
+    for (int i = 0; i < graph->weight_count; i++) {
+        const struct weight *weight = &graph->weights[i];
+        int layer = strspn(weight->name, "0123456789") ? atoi(weight->name) : -1;
+        if (layer >= 0 && layer < graph->layer_count)
+            layers[layer] += elements(weight);
+        total += elements(weight);
+    }
+    return total;
+}
+
+/* Each block of the file is one or more layers in order, behind the one that reads the tokens. */
+static bool compare(const struct weights *w, const int64_t *layers, int layer_count, int64_t total, const char *path,
+                    struct error *err)
+{
+    int64_t found = w->outside, rest = total;
+    int layer = 1;
+    for (int b = 0; b < w->block_count; b++)
+        found += w->block[b];
+    if (found == total)
+        return true;
+    for (int b = 0; b < w->block_count; b++) {
+        int64_t own = 0;
+        while (layer < layer_count && own < w->block[b])
+            own += layers[layer++];
+        if (own != w->block[b])
+            return fail_kind(err, ERROR_INPUT,
+                             "%s has %lld parameters, the model %lld; the first difference is in block %d: %lld there, "
+                             "%lld in the model",
+                             path, (long long)found, (long long)total, b, (long long)w->block[b], (long long)own);
+        rest -= own;
+    }
+    return fail_kind(
+        err, ERROR_INPUT,
+        "%s has %lld parameters, the model %lld; the blocks are alike, beside them are %lld there, %lld in the "
+        "model (embedding, head and their norms)",
+        path, (long long)found, (long long)total, (long long)w->outside, (long long)rest);
+}
+
+bool weights_check(struct inputs *in, const struct graph *graph, const char *path, struct error *err)
+{
+    struct weights *w = arena_alloc(&in->arena, 1, sizeof *w);
+    int64_t *layers = arena_alloc(&in->arena, (size_t)graph->layer_count, sizeof *layers);
+    const size_t length = strlen(path);
+    if (!w || !layers)
+        return fail_memory(err);
+    if (length > 5 && strcmp(path + length - 5, ".json") == 0) {
+        struct indexed x = { in, w, path };
+        const char *text;
+        size_t bytes;
+        if (!inputs_text(in, path, &text, &bytes, err) || !json_parse_with(path, text, bytes, read_index, &x, err))
+            return false;
+    } else if (!read_header(w, path, err)) {
+        return false;
+    }
+    if (!compare(w, layers, graph->layer_count, count_layers(graph, layers), path, err))
+        return false;
+    fprintf(in->cli->talk, "%s: the same number of parameters in %d tensors\n", path, w->tensor_count);
+    return true;
+}

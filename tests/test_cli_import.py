@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""From a config.json to a model: what is assumed, adapters beside it, weights held against it. usage: test_cli_import.py CLEAVE SOURCE_ROOT"""
+import json
+import struct
+
+from calls import check, main, run
+
+LLAMA = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 256}
+
+
+def said(name, status, message, *arguments):
+    """What is said to people, whether or not it succeeds."""
+    result = run(*arguments)
+    check(name, result.returncode == status and message in result.stderr + result.stdout * (arguments[0] == "plan"), result)
+
+
+def assumed(folder):
+    bare, strange = folder / "bare.json", folder / "strange.json"
+    bare.write_text(json.dumps(LLAMA))
+    strange.write_text(json.dumps({**LLAMA, "model_type": "zebra"}))
+    said("no length", 0, "note: the file says no max_position_embeddings: sequences of 2048 tokens", "import", bare, "-o", folder / "m.json")
+    said("a length", 0, "115008 parameters, sequences of 8192 tokens", "import", bare, "--seq", 8192, "-o", folder / "m.json")
+    check("it is the model's", json.loads((folder / "m.json").read_text())["sequence"] == 8192)
+    said("a plan of it", 0, "micro-batch", "plan", folder / "m.json", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32")
+    said("unknown", 2, 'has the model_type "zebra"; the nearest is llama: --as llama reads', "import", strange)
+    said("as another", 0, "read as llama, as --as says", "import", strange, "--as", "llama", "-o", folder / "m.json")
+    said("as none", 2, 'has the model_type "lama"; the nearest is llama', "import", strange, "--as", "lama")
+
+
+def adapters(folder):
+    (folder / "config.json").write_text(json.dumps(LLAMA))
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj", "v_proj"]}))
+    said("beside", 0, "of them 2048 are trained", "import", folder / "config.json", "-o", folder / "m.json")
+    (folder / "other.json").write_text(json.dumps({"r": 4, "target_modules": ["w1"]}))
+    said("named", 2, "other.json:1:29: target_modules[0]: expected the name of a matrix", "import", folder / "config.json", "--adapter", folder / "other.json")
+    (folder / "adapter_config.json").unlink()
+
+
+def write_tensors(path, tensors):
+    header, at = {}, 0
+    for name, shape in tensors:
+        size = 2
+        for extent in shape:
+            size *= extent
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(at))
+
+
+def block(number, inner=128):
+    at = f"model.layers.{number}."
+    return [*((f"{at}self_attn.{name}_proj.weight", [64, 64]) for name in "qkvo"), (at + "mlp.gate_proj.weight", [inner, 64]),
+            (at + "mlp.up_proj.weight", [inner, 64]), (at + "mlp.down_proj.weight", [64, inner]), (at + "input_layernorm.weight", [64]),
+            (at + "post_attention_layernorm.weight", [64]), (at + "self_attn.rotary_emb.inv_freq", [8])]
+
+
+def weights(folder):
+    first, last = [("model.embed_tokens.weight", [256, 64])], [("model.norm.weight", [64]), ("lm_head.weight", [256, 64])]
+    config, index = folder / "config.json", folder / "model.safetensors.index.json"
+    config.write_text(json.dumps(LLAMA))
+    write_tensors(folder / "one.safetensors", first + block(0) + block(1) + last)
+    write_tensors(folder / "narrow.safetensors", first + block(0) + block(1, 96) + last)
+    write_tensors(folder / "tied.safetensors", first + block(0) + block(1) + last[:1])
+    write_tensors(folder / "a.safetensors", first + block(0))
+    write_tensors(folder / "b.safetensors", block(1) + last)
+    index.write_text(json.dumps({"weight_map": {**{name: "a.safetensors" for name, _ in first + block(0)},
+                                                **{name: "b.safetensors" for name, _ in block(1) + last}}}))
+    for name in ("one.safetensors", index.name):
+        said(name, 0, "the same number of parameters in 21 tensors", "import", config, "--safetensors", folder / name, "-o", folder / "m.json")
+    for name, message in (("narrow.safetensors", "108864 parameters, the model 115008; the first difference is in block 1: 34944 there, 41088 in the model"),
+                          ("tied.safetensors", "the blocks are alike, beside them are 16448 there, 32832 in the model"),
+                          ("none.safetensors", "cannot read the header"), ("config.json", 'expected the key "weight_map"')):
+        result = run("import", config, "--safetensors", folder / name)
+        check(name, result.returncode == 2 and message in result.stderr and result.stdout == "", result)
+    index.write_text(json.dumps({"weight_map": {"a": "../one.safetensors"}}))
+    said("elsewhere", 2, "expected the name of a file beside the index", "import", config, "--safetensors", index)
+
+
+main(assumed, adapters, weights)
