@@ -28,6 +28,22 @@ FAMILY(mixtral) = {
     .read = no_noise,
 };
 
+/* xAI 2024. */
+static bool read_grok(struct hf_reader *r)
+{
+    hf_note(r, "left out: the norms of what its layers give, %lld weights",
+            (long long)(2 * r->facts.blocks * r->facts.hidden));
+    return true;
+}
+FAMILY(grok) = {
+    .type = "grok-1",
+    .class_name = "Grok1ModelForCausalLM",
+    .others = " grok1 ",
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .activation = "gelu_new", .positions = 8192, .experts = 8, .choices = 2,
+               .gates = GATES_OF_ALL, .renormalised = true, .tied = true },
+    .read = read_grok,
+};
+
 /* Layer norms with biases, biases in attention and head where the file says so. */
 static const struct hf_name phimoe_names[] = { ATTENTION_BIAS, HF_NAME("lm_head_bias", FLAG, head_bias), { 0 } };
 FAMILY(phimoe) = {
@@ -69,7 +85,7 @@ static const struct hf_name qwen3_moe_names[] = { ATTENTION_BIAS,
 FAMILY(qwen3_moe) = {
     .type = "qwen3_moe",
     .class_name = "Qwen3MoeForCausalLM",
-    .others = " qwen3_vl_moe_text qwen3_omni_moe_text ",
+    .others = " qwen3_vl_moe qwen3_vl_moe_text qwen3_omni_moe_text ",
     .names = qwen3_moe_names,
     .facts = { QWEN_MOE_FACTS, .kv_heads = 4, .head_dim = 128, .experts = 128, .choices = 8, .expert_inner = 768,
                .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
@@ -379,7 +395,7 @@ FAMILY(llama4) = {
     .read = read_llama4,
 };
 
-const struct hf_family *const hf_experts[] = { &mixtral,     &phimoe,     &olmoe,       &qwen2_moe,   &qwen3_moe,
-                                               &gpt_oss,     &deepseek,   &deepseek_v2, &deepseek_v3, &glm4_moe,
-                                               &dots1,       &minimax_m2, &granitemoe,  &dbrx,        &ernie4_5_moe,
-                                               &hunyuan_moe, &llama4,     NULL };
+const struct hf_family *const hf_experts[] = { &mixtral,      &grok,        &phimoe,     &olmoe,       &qwen2_moe,
+                                               &qwen3_moe,    &gpt_oss,     &deepseek,   &deepseek_v2, &deepseek_v3,
+                                               &glm4_moe,     &dots1,       &minimax_m2, &granitemoe,  &dbrx,
+                                               &ernie4_5_moe, &hunyuan_moe, &llama4,     NULL };

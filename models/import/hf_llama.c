@@ -35,10 +35,56 @@ static const struct hf_name qwen2_names[] = { HF_NAME("use_sliding_window", FLAG
 FAMILY(qwen2) = {
     .type = "qwen2",
     .class_name = "Qwen2ForCausalLM",
-    .others = " qwen2_vl_text qwen2_5_vl_text mimo ",
+    .others = " qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text mimo ",
     .names = qwen2_names,
     .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 22016, .vocab = 151936,
                .positions = 32768, .qkv_bias = true },
+};
+
+/* The first Qwens: the file's inner width is that of gate and network together. */
+static const struct hf_name qwen_names[] = { HF_NAME("kv_channels", SIZE, head_dim),
+                                             HF_NAME("seq_length", SIZE, positions),
+                                             { 0 } };
+static bool read_qwen(struct hf_reader *r)
+{
+    r->facts.inner = r->facts.inner > 1 ? r->facts.inner / 2 : 1;
+    return true;
+}
+FAMILY(qwen) = {
+    .type = "qwen",
+    .class_name = "QWenLMHeadModel",
+    .names = qwen_names,
+    .facts = { HF_LLAMA_FACTS, .qkv_bias = true, .positions = 8192 },
+    .read = read_qwen,
+};
+
+/* Grattafiori et al. 2024 (Llama 3.2 Vision): some blocks attend to what the tower saw. */
+static bool blocks_of_mllama(struct hf_reader *r)
+{
+    const struct json *list = hf_given(r->root, "cross_attention_layers");
+    int64_t block;
+    if (list && json_type(list) != JSON_ARRAY)
+        return json_fail(list, r->err, "expected an array of numbers of blocks, found %s",
+                         json_type_name(json_type(list)));
+    for (int i = 0; list && i < json_count(list); i++) {
+        if (!json_int(json_at(list, i), 0, r->facts.blocks - 1, &block, r->err))
+            return false;
+        r->blocks[block].attention.qk_norm = QK_NORM_HEAD;
+    }
+    hf_note(
+        r,
+        "blocks that attend to images are planned as attention to the tokens; their two gates, and eight rows of the "
+        "embedding, are left out");
+    return true;
+}
+FAMILY(mllama) = {
+    .type = "mllama_text_model",
+    .class_name = "MllamaForConditionalGeneration",
+    .others = " mllama ",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .hidden = 4096, .blocks = 40, .heads = 32, .kv_heads = 8,
+               .inner = 14336, .vocab = 128256, .rope_base = 5e5, .positions = 131072 },
+    .blocks = blocks_of_mllama,
 };
 
 static const struct hf_name qwen3_names[] = { ATTENTION_BIAS,
@@ -48,7 +94,7 @@ static const struct hf_name qwen3_names[] = { ATTENTION_BIAS,
 FAMILY(qwen3) = {
     .type = "qwen3",
     .class_name = "Qwen3ForCausalLM",
-    .others = " qwen3_vl_text ",
+    .others = " qwen3_vl qwen3_vl_text ",
     .names = qwen3_names,
     .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .head_dim = 128, .inner = 22016,
                .vocab = 151936, .positions = 32768, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
@@ -348,8 +394,8 @@ FAMILY(chatglm) = {
     .read = read_chatglm,
 };
 
-const struct hf_family *const hf_llamas[] = { &llama,    &mistral, &qwen2,   &qwen3,    &phi3,      &gemma,
-                                              &gemma2,   &gemma3,  &olmo,    &olmo2,    &olmo3,     &exaone,
-                                              &exaone4,  &granite, &smollm3, &helium,   &seed_oss,  &ernie4_5,
-                                              &hunyuan,  &apertus, &arcee,   &internlm, &internlm2, &internlm3,
-                                              &baichuan, &glm,     &glm4,    &chatglm,  NULL };
+const struct hf_family *const hf_llamas[] = {
+    &llama, &mistral,  &qwen,      &mllama,    &qwen2,    &qwen3,   &phi3,   &gemma,    &gemma2,   &gemma3,  &olmo,
+    &olmo2, &olmo3,    &exaone,    &exaone4,   &granite,  &smollm3, &helium, &seed_oss, &ernie4_5, &hunyuan, &apertus,
+    &arcee, &internlm, &internlm2, &internlm3, &baichuan, &glm,     &glm4,   &chatglm,  NULL
+};
