@@ -53,31 +53,36 @@ static const struct {
     int tokens;
 } sliding_families[] = { { "gpt-oss", 128 } };
 static const char *const learned_families[] = { "gpt-megatron", "gpt-vtrain", "gpt2", "gpt-alpa", NULL };
+#define EXCHANGES_OVERLAP "moe a2a overlap"
 /* Frameworks by the beginning of their names, by whether their attention is fused (any, where there is no answer), and
  * by what notes or graphs say. */
 static const struct {
     const char *words;
     enum answer fused;
     const char *framework;
-    const char *says; /* NULL: whatever they say */
-} frameworks[] = { { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed-blocking", "CUDA_LAUNCH_BLOCKING=1" },
-                   { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed", NULL },
-                   { "Megatron-Core", ANSWER_NONE, "megatron-core-graphs", "full_iteration" },
-                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex", "deepep" },
-                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex", "hybridep" },
-                   { "Megatron-LM", ANSWER_NO, "megatron-lm", NULL },
-                   { "Megatron-LM", ANSWER_NONE, "megatron-lm-te", NULL },
-                   { "NeMo Megatron", ANSWER_NO, "megatron-lm", NULL },
-                   { "NeMo", ANSWER_NONE, "megatron-core", NULL },
-                   { "Megatron-Core", ANSWER_NO, "megatron-lm-unfused", NULL },
-                   { "Megatron-Core (Megatron-Bridge", ANSWER_NONE, "megatron-core", NULL },
-                   { "Megatron-Core", ANSWER_NONE, "megatron-lm-te", NULL },
-                   { "DeepSpeed", ANSWER_NONE, "deepspeed", NULL },
-                   { "PyTorch FSDP (llm-foundry)", ANSWER_NONE, "llm-foundry", NULL },
-                   { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", NULL },
-                   { "torchtitan", ANSWER_NONE, "torchtitan", NULL },
-                   { "MaxText", ANSWER_NONE, "maxtext", NULL },
-                   { "PaxML", ANSWER_NONE, "maxtext", NULL } };
+    const char *says, *also; /* NULL: whatever they say */
+} frameworks[] = { { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed-blocking", "CUDA_LAUNCH_BLOCKING=1", NULL },
+                   { "Megatron-DeepSpeed", ANSWER_NONE, "megatron-deepspeed", NULL, NULL },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-graphs-overlap", "full_iteration",
+                     EXCHANGES_OVERLAP },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex-overlap", "deepep", EXCHANGES_OVERLAP },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex-overlap", "hybridep", EXCHANGES_OVERLAP },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-graphs", "full_iteration", NULL },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex", "deepep", NULL },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-core-flex", "hybridep", NULL },
+                   { "Megatron-LM", ANSWER_NO, "megatron-lm", NULL, NULL },
+                   { "Megatron-LM", ANSWER_NONE, "megatron-lm-te", NULL, NULL },
+                   { "NeMo Megatron", ANSWER_NO, "megatron-lm", NULL, NULL },
+                   { "NeMo", ANSWER_NONE, "megatron-core", NULL, NULL },
+                   { "Megatron-Core", ANSWER_NO, "megatron-lm-unfused", NULL, NULL },
+                   { "Megatron-Core (Megatron-Bridge", ANSWER_NONE, "megatron-core", NULL, NULL },
+                   { "Megatron-Core", ANSWER_NONE, "megatron-lm-te", NULL, NULL },
+                   { "DeepSpeed", ANSWER_NONE, "deepspeed", NULL, NULL },
+                   { "PyTorch FSDP (llm-foundry)", ANSWER_NONE, "llm-foundry", NULL, NULL },
+                   { "torchtitan FSDP2 + torch.compile", ANSWER_NONE, "torchtitan-compile", NULL, NULL },
+                   { "torchtitan", ANSWER_NONE, "torchtitan", NULL, NULL },
+                   { "MaxText", ANSWER_NONE, "maxtext", NULL, NULL },
+                   { "PaxML", ANSWER_NONE, "maxtext", NULL, NULL } };
 /* Frameworks that reduce gradients after the last backward pass, by the beginning of their names. */
 static const char *const late_reducers[] = { "Megatron-LM", "Megatron-DeepSpeed", "Alpa/JAX", NULL };
 
@@ -475,6 +480,8 @@ static bool choose(struct measured_case *out, struct mapping *m)
         stand_in(m, "etp not stated: as tp");
     if (run->vp > 1)
         text_printf(&fix, ",schedule=interleaved,interleave=%lld", (long long)run->vp);
+    if (experts && says(run, EXCHANGES_OVERLAP)) /* Megatron-Core has one more in flight, whose passes are paired */
+        text_add(&fix, ",extra-in-flight=1");
     choose_recomputation(&fix, m);
     choose_offload(&fix, m);
     if (begins_with(run->framework, "torchtitan") && run->zero_stage == 3 && run->pp > 1)
@@ -487,6 +494,7 @@ static bool choose(struct measured_case *out, struct mapping *m)
     for (size_t i = sizeof frameworks / sizeof *frameworks; i-- > 0 && !m->framework;)
         if (begins_with(run->framework, frameworks[i].words) &&
             (!frameworks[i].says || says(run, frameworks[i].says)) &&
+            (!frameworks[i].also || says(run, frameworks[i].also)) &&
             (frameworks[i].fused == ANSWER_NONE || frameworks[i].fused == (enum answer)run->flash_attn))
             out->framework = frameworks[i].framework;
     out->batch = run->global_batch;

@@ -206,8 +206,9 @@ struct keeping {
     bool loss_copies_logits;   /* the loss has an fp32 copy of the logits beside it forward */
     /* And so many while it goes backward; where ranks share out the vocabulary, so many more. */
     int64_t loss_backward_copies, loss_sharded_copies;
-    bool gates_inside;    /* gates multiply what experts' last product reads: what it makes is not read backward */
-    int narrow_gradients; /* enum narrow_gradients */
+    bool overlaps_experts; /* exchanges of experts' tokens run beside another micro-batch's computations */
+    bool gates_inside;     /* gates multiply what experts' last product reads: what it makes is not read backward */
+    int narrow_gradients;  /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each
      * element of a shard of state the copies of gradients that a step makes. */
     int64_t bf16_gradient_bytes, fp16_step_bytes;

@@ -193,7 +193,8 @@ def experts_of_megatron(folder):
     row = next(row for row in rows_of(RUNS) if row["id"] == "moe-ep")
     cases = [("megatron-core", "", ""), ("megatron-core-graphs", "full_iteration", ""), ("megatron-core-graphs", "local:full_iteration", "hybridep"),
              ("megatron-core", "none:full_iteration", ""), ("megatron-core-flex", "transformer_engine:['attn']", "dispatcher hybridep"),
-             ("megatron-core-flex", "", "dispatcher deepep"), ("megatron-core", "", "tokendrop; balanced")]
+             ("megatron-core-graphs-overlap", "full_iteration", "moe a2a overlap; dispatcher hybridep"),
+             ("megatron-core-flex-overlap", "", "moe a2a overlap; dispatcher deepep"), ("megatron-core-flex", "", "dispatcher deepep"), ("megatron-core", "", "tokendrop; balanced")]
     runs, told = folder / "experts.csv", folder / "told.csv"
     with open(runs, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [*row, "cuda_graph"])

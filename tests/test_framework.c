@@ -105,6 +105,39 @@ START_TEST(hosts_wait_for_routings)
 }
 END_TEST
 
+static int64_t lane_ns(const struct job *job, enum lane lane)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < job->program->stages[0].instr_count; i++) {
+        const struct instr *instr = &job->program->stages[0].instrs[i];
+        sum += instr->lane == lane ? cost_instr_ns(&job->world.facts, job->program, 0, instr) : 0;
+    }
+    return sum;
+}
+
+/* Of m micro-batches the first forward and the last backward pass are alone; of the others what is exposed of each
+ * exchange is hidden by the other pass, where what that computes meanwhile takes longer, as it does here. */
+START_TEST(exchanges_are_beside_the_other_pass)
+{
+    struct framework overlaps = framework_of(", \"overlaps_experts\": true");
+    union fixed u = fixed_none();
+    u.expert = 2;
+    u.recompute = RECOMPUTE_NONE;
+    u.extra = 1;
+    struct job apart = job_of(EXPERTS(""), NULL, u, DTYPE_BF16), job = job_of(EXPERTS(""), &overlaps, u, DTYPE_BF16);
+    job.world.cluster->types[0].levels[0].latency_ns = apart.world.cluster->types[0].levels[0].latency_ns = 100;
+    job.world.cluster->types[0].levels[0].bytes_per_s = apart.world.cluster->types[0].levels[0].bytes_per_s = 1e15;
+    int64_t kinds[TIME_KIND_COUNT], m = job.plan->micro_batch_count, apart_ns = step_ns(&apart, kinds);
+    ck_assert_int_gt(m, 2);
+    ck_assert_int_gt(kinds[TIME_EP], 0);
+    ck_assert_int_eq(lane_ns(&job, LANE_EP), lane_ns(&apart, LANE_EP));
+    ck_assert_int_eq(lane_ns(&job, LANE_COMPUTE), lane_ns(&apart, LANE_COMPUTE));
+    ck_assert_int_eq(apart_ns - step_ns(&job, NULL), kinds[TIME_EP] * (m - 1) / m);
+    job_close(&apart);
+    job_close(&job);
+}
+END_TEST
+
 /* Of 3 random experts on 2 ranks, both have one but where all are on one rank: 2 (1 - 1/8) of 3 copies are sent. */
 START_TEST(tokens_are_sent_once_to_a_rank)
 {
@@ -338,6 +371,7 @@ static Suite *framework_suite(void)
     CHECK_ADD(suite, hosts_that_wait_for_messages_are_later);
     CHECK_ADD(suite, hosts_wait_for_routings);
     CHECK_ADD(suite, hosts_list_ranks_and_wait_before_gathers);
+    CHECK_ADD(suite, exchanges_are_beside_the_other_pass);
     CHECK_ADD(suite, tokens_are_sent_once_to_a_rank);
     CHECK_ADD(suite, tokens_are_sent_once_to_a_node);
     CHECK_ADD(suite, files_take_numbers_of_another);

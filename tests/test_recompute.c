@@ -164,10 +164,48 @@ START_TEST(regathered_runs_are_bitwise_the_same)
 }
 END_TEST
 
+/* Passes that take turns at exchanges of tokens do what they do one after the other. */
+START_TEST(passes_that_take_turns_are_bitwise_the_same)
+{
+    static const struct tiny_choice taking[] = {
+        { .dp = 1, .tp = 2, .pp = 1, .micro = 4, .tp_dim = DIM_ep, .clip = 1, .zero = 1 },
+        { .dp = 1, .tp = 2, .pp = 2, .micro = 4, .tp_dim = DIM_ep, .clip = 1, .named = "interleaved", .chunks = 2 },
+    };
+    for (size_t c = 0; c < sizeof taking / sizeof *taking; c++) {
+        struct graph *graph = tiny_graph(tiny_models[TINY_MIXTURE]);
+        struct error err = { 0 };
+        struct plan *plan = tiny_plan(graph, &taking[c]);
+        int moved = 0;
+        plan->extra_in_flight = 1;
+        ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+        struct program *apart = tiny_lower(graph, plan, &err);
+        ck_assert_msg(apart != NULL, "%s", err.message);
+        graph->keeping.overlaps_experts = true;
+        struct program *turns = tiny_lower(graph, plan, &err);
+        ck_assert_msg(turns != NULL, "%s", err.message);
+        for (int s = 0; s < plan->stage_count; s++) {
+            ck_assert_int_eq(turns->stages[s].instr_count, apart->stages[s].instr_count);
+            for (int i = 0; i < turns->stages[s].instr_count; i++)
+                moved += turns->stages[s].instrs[i].phase != apart->stages[s].instrs[i].phase;
+        }
+        ck_assert_int_gt(moved, 0);
+        struct record *one = run_recorded(apart, NULL, false), *other = run_recorded(turns, NULL, false);
+        check_same_record(one, other, "passes that take turns");
+        record_free(one);
+        record_free(other);
+        program_free(apart);
+        program_free(turns);
+        plan_free(plan);
+        graph_free(graph);
+    }
+}
+END_TEST
+
 static Suite *recompute_suite(void)
 {
     Suite *suite = suite_create("recompute");
     CHECK_ADD_LOOP(suite, regathered_runs_are_bitwise_the_same, TINY_MODELS);
+    CHECK_ADD(suite, passes_that_take_turns_are_bitwise_the_same);
     CHECK_ADD_LOOP(suite, recomputed_runs_are_bitwise_the_same, TINY_MODELS);
     return suite;
 }

@@ -154,7 +154,7 @@ static bool list_receives(struct ordering *o, const int *work, struct error *err
     struct clock clock = { 0 };
     struct plan walked = *o->p->plan;
     walked.micro_batch_count = o->p->micro_batches;
-    if (o->early && !clock_run(&clock, &walked, work, &o->scratch, err))
+    if (o->early && !clock_run(&clock, &walked, false, work, &o->scratch, err))
         return false;
     for (int k = 0; k < walked.stage_count; k++) {
         struct stage_order *s = &o->stages[k];

@@ -98,6 +98,11 @@ static const struct json_field table[] = {
     { "keeps_fp8", FIELD_BOOL, AT(keeping.keeps_fp8),
       .doc = "under fp8, what products alone read is written, gathered and kept in fp8 until backward; absent: in 16 "
              "bit" },
+    { "overlaps_experts", FIELD_BOOL, AT(keeping.overlaps_experts),
+      .doc =
+          "a forward pass and the backward pass of another micro-batch behind it take turns at each exchange of "
+          "experts' tokens, which the other's computations hide (DeepSeek-AI 2024, section 3.2.1); absent: one after "
+          "the other" },
     { "gathers_again", FIELD_BOOL, AT(keeping.gathers_again),
       .doc = "what ranks gather of an input they do not keep but gather again backward, as sequence parallelism does "
              "(Korthikanti et al. 2022, section 4.2.2); absent: they keep it" },

@@ -212,9 +212,24 @@ static void find_begins(const struct stage_program *list, int *begin)
     }
 }
 
+/* waited[i]: where the list first waits for an exchange of tokens that is i or behind it. */
+static void find_waited(const struct stage_program *list, int *waited)
+{
+    int done = 0;
+    for (int i = 0; i < list->instr_count; i++)
+        for (int k = 0; k < list->instrs[i].wait_count; k++) {
+            int other = list->waits[list->instrs[i].wait_first + k];
+            for (; list->instrs[other].lane == LANE_EP && done <= other; done++)
+                waited[done] = i;
+        }
+    for (; done < list->instr_count; done++)
+        waited[done] = list->instr_count - 1;
+}
+
 /* Of a stage, by instruction. */
 struct spans {
     int *begin, *visit_end, *pass_end;
+    int *waited; /* NULL: exchanges of tokens run beside nothing */
 };
 
 /* Until when the bytes that the instruction reads are its own. */
@@ -222,6 +237,8 @@ static int held_until(const struct instr *instr, int index, const struct spans *
 {
     if (instr->lane == LANE_SEND)
         return spans->pass_end[index];
+    if (instr->lane == LANE_EP && spans->waited)
+        return spans->waited[index];
     bool beside = instr->lane == LANE_DP || (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
     return beside ? spans->visit_end[index] : index;
 }
@@ -250,14 +267,17 @@ static bool find_stage(const struct program *program, int stage, struct life *li
 {
     const struct stage_program *list = &program->stages[stage];
     size_t instrs = (size_t)list->instr_count + 1;
-    int *room = malloc(3 * instrs * sizeof *room);
+    int *room = malloc(4 * instrs * sizeof *room);
     if (!room)
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
                          program->buffer_count);
-    struct spans spans = { room, &room[instrs], &room[2 * instrs] };
+    struct spans spans = { room, &room[instrs], &room[2 * instrs],
+                           program->graph->keeping.overlaps_experts ? &room[3 * instrs] : NULL };
     find_begins(list, spans.begin);
     find_ends(list, true, spans.visit_end);
     find_ends(list, false, spans.pass_end);
+    if (spans.waited)
+        find_waited(list, spans.waited);
     stage_lives(program, stage, &spans, lives);
     free(room);
     return true;

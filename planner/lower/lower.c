@@ -4,6 +4,7 @@
 #include "planner/lower/lower_backward.h"
 #include "planner/lower/lower_emit.h"
 #include "planner/lower/lower_offload.h"
+#include "planner/lower/lower_overlap.h"
 #include "planner/lower/lower_repeat.h"
 #include "planner/lower/lower_steady.h"
 #include "planner/lower/lower_step.h"
@@ -194,6 +195,9 @@ static void run_visits(struct lowering *l)
             open_backward(l, &visit->action);
         if (!l->messages.ordered)
             emit_sends(l);
+        int first = l->program->stages[l->stage].instr_count;
+        if (visit->opens)
+            l->visits.made[l->visits.made_count++] = (struct pass_made){ visit->action, first, first };
         if (visit->opens && repeat_pass(l, &visit->action)) {
             while (!l->visits.list[l->visits.at].closes)
                 l->visits.at++;
@@ -207,6 +211,7 @@ static void run_visits(struct lowering *l)
             if (visit->closes)
                 repeat_end(l, &visit->action);
         }
+        l->visits.made[l->visits.made_count - 1].end = l->program->stages[l->stage].instr_count;
         if (visit->closes && forward)
             close_forward(l, &visit->action);
         else if (visit->closes && input)
@@ -237,7 +242,9 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
     for (int c = 0; c < l->here.chunk_count; c++)
         most = layers[c].count > most ? layers[c].count : most;
     l->visits.list = arena_alloc(&l->growing, (size_t)count * (size_t)most, sizeof *l->visits.list);
-    if (!l->visits.list)
+    l->visits.made = arena_alloc(&l->growing, (size_t)count, sizeof *l->visits.made);
+    l->visits.made_count = 0;
+    if (!l->visits.list || !l->visits.made)
         return lower_memory(l);
     for (int i = 0; i < count; i++) {
         const struct layer_range *range = &layers[actions[i].chunk];
@@ -301,6 +308,7 @@ static bool lower_stage(struct lowering *l, int stage)
         (stage == 1 && !expect_like_first(l)))
         return false;
     run_visits(l);
+    overlap_experts(l);
     offload_activations(l);
     lower_forget_versions(l);
     return !l->failed && keep_instrs(l) && waits_find(l);
@@ -379,7 +387,7 @@ static bool run_clock(struct lowering *l)
     const int *work = NULL;
     if (l->plan->clock == CLOCK_WORK && !(work = clock_work(l->graph, NULL, &l->scratch)))
         return lower_memory(l);
-    return clock_run(&l->crossings.clock, l->plan, work, &l->scratch, l->err);
+    return clock_run(&l->crossings.clock, l->plan, l->graph->keeping.overlaps_experts, work, &l->scratch, l->err);
 }
 
 /* Frees what lowering alone needed. */

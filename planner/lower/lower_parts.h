@@ -73,6 +73,11 @@ struct crossing {
     int value, stage, chunk;
 }; /* a value that another stage reads or makes; of replicas the first; the chunk that makes it here, or reads it first
     */
+/* What the layers of one action made, in the stage's list: [first, end). */
+struct pass_made {
+    struct action action;
+    int first, end;
+};
 struct visit {
     struct action action;
     int layer;
@@ -152,6 +157,8 @@ struct lowering_steady {
 };
 struct lowering_visits {
     struct visit *list;
+    struct pass_made *made;
+    int made_count;
     int count, at; /* at: the one at hand */
     int gathered;  /* those whose weights have been asked for */
 };

@@ -75,12 +75,43 @@ static int64_t ready(const struct clock *clock, const struct plan *plan, const s
     return *entry(clock, plan, chunk->piece + 1, action->micro, true);
 }
 
+bool clock_pairs(const struct plan *plan, const struct action *forward, const struct action *backward)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    return plan->extra_in_flight > 0 && !schedule->splits && !schedule->asynchronous && plan_copies(plan) == 1 &&
+           (plan->stage_count == 1 || plan->chunk_count > 1) && forward->kind == ACTION_FORWARD &&
+           backward->kind == ACTION_BACKWARD && forward->micro != backward->micro;
+}
+
+/* Both begin once both can and end together; that the forward pass does so a little earlier keeps the order of what
+ * they send. */
+static bool advance_both(const struct clock *clock, const struct plan *plan, const struct stage_clock *s, int *next)
+{
+    const struct action *forward = &s->actions[*next], *backward = forward + 1;
+    const struct chunk_clock *first = &s->chunks[forward->chunk], *second = &s->chunks[backward->chunk];
+    int64_t from = ready(clock, plan, first, forward), other = ready(clock, plan, second, backward);
+    if (from < 0 || other < 0)
+        return false;
+    int64_t begin = max_i64(max_i64(from, other), *next > 0 ? s->end[*next - 1] : 0),
+            end = begin + duration(plan, first, forward) + duration(plan, second, backward);
+    s->end[*next] = s->end[*next + 1] = end;
+    *entry(clock, plan, first->piece, forward->micro, false) = end - 1;
+    *entry(clock, plan, second->piece, backward->micro, true) = end;
+    ++*next;
+    return true;
+}
+
 /* As far as the stage comes; true: it moved. */
-static bool advance(const struct clock *clock, const struct plan *plan, int stage, int *next)
+static bool advance(const struct clock *clock, const struct plan *plan, bool together, int stage, int *next)
 {
     const struct stage_clock *s = &clock->stages[stage];
     int start = *next;
     for (; *next < s->count; ++*next) {
+        if (together && *next + 1 < s->count && clock_pairs(plan, &s->actions[*next], &s->actions[*next + 1])) {
+            if (!advance_both(clock, plan, s, next))
+                break;
+            continue;
+        }
         const struct action *action = &s->actions[*next];
         const struct chunk_clock *chunk = &s->chunks[action->chunk];
         int64_t from = ready(clock, plan, chunk, action), before = *next > 0 ? s->end[*next - 1] : 0;
@@ -137,7 +168,8 @@ static bool open_clock(struct clock *clock, const struct plan *plan, const int *
     return true;
 }
 
-bool clock_run(struct clock *out, const struct plan *plan, const int *work, struct arena *arena, struct error *err)
+bool clock_run(struct clock *out, const struct plan *plan, bool together, const int *work, struct arena *arena,
+               struct error *err)
 {
     struct clock clock = { 0 };
     int *next = arena_alloc(arena, (size_t)plan->stage_count, sizeof *next);
@@ -146,9 +178,9 @@ bool clock_run(struct clock *out, const struct plan *plan, const int *work, stru
     for (bool moved = true; moved;) {
         moved = false;
         for (int s = 0; s < plan->stage_count; s++)
-            moved |= advance(&clock, plan, s, &next[s]);
+            moved |= advance(&clock, plan, together, s, &next[s]);
         for (int s = plan->stage_count - 1; s >= 0; s--)
-            moved |= advance(&clock, plan, s, &next[s]);
+            moved |= advance(&clock, plan, together, s, &next[s]);
     }
     for (int s = 0; s < plan->stage_count; s++)
         if (next[s] < clock.stages[s].count)
@@ -173,7 +205,8 @@ bool clock_stretch(double *out, const struct clock_shape *shape, struct error *e
     plan.stages = arena_alloc(&arena, (size_t)plan.stage_count, sizeof *plan.stages);
     plan.later_chunks =
         arena_alloc(&arena, (size_t)plan.stage_count * (size_t)plan.chunk_count, sizeof *plan.later_chunks);
-    bool good = plan.stages && plan.later_chunks ? clock_run(&clock, &plan, NULL, &arena, err) : fail_memory(err);
+    bool good =
+        plan.stages && plan.later_chunks ? clock_run(&clock, &plan, false, NULL, &arena, err) : fail_memory(err);
     if (good) {
         int64_t end = 0, busy = 0; /* the last stage's end, and what the stage with the most to do works */
         for (int s = 0; s < plan.stage_count; s++) {

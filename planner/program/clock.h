@@ -26,9 +26,13 @@ struct action *clock_actions(const struct plan *plan, int stage, int *count, str
 /* Of each layer of the plan, by place: its share of all floating-point operations forward, in hundredths of what a
  * layer has in the mean; `order` as the graph's layers stand in the plan, NULL: as they are. NULL: out of memory. */
 int *clock_work(const struct graph *graph, const int *order, struct arena *arena);
-/* All of them; in the arena. work: clock_work(), used where the plan's clock is by work. Fails when the orders wait for
- * each other: a bug of the schedule. */
-bool clock_run(struct clock *out, const struct plan *plan, const int *work, struct arena *arena, struct error *err);
+/* Whether a stage of a framework that runs passes together (struct keeping) does so with these two, which follow each
+ * other: where more are in flight than the schedule needs, on one stage or in chunks, as Megatron-Core does it. */
+bool clock_pairs(const struct plan *plan, const struct action *forward, const struct action *backward);
+/* All of them; in the arena. together: passes run so. work: clock_work(), used where the plan's clock is by work. Fails
+ * when the orders wait for each other: a bug of the schedule. */
+bool clock_run(struct clock *out, const struct plan *plan, bool together, const int *work, struct arena *arena,
+               struct error *err);
 /* A pipeline of stages that have as many chunks and layers each. */
 struct clock_shape {
     int schedule, stages, chunks, micro_batches, extra_in_flight;
