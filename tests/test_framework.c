@@ -86,8 +86,8 @@ END_TEST
  * each forward pass of such a layer: backward it knows, and is far ahead. Where tokens are dropped it need not know. */
 START_TEST(hosts_wait_for_routings)
 {
-    const int64_t issue_ns = 1000;
-    struct framework waits = framework_of(", \"issue_experts_ns\": 1000");
+    const int64_t issue_ns = 1000 + 8 / 2 * 10; /* of 8 experts each of 2 ranks has 4 */
+    struct framework waits = framework_of(", \"issue_experts_ns\": 1000, \"issue_expert_ns\": 10");
     static const char *const models[] = { EXPERTS(", \"dropless\": true"), EXPERTS(", \"dropless\": false") };
     for (int drops = 0; drops < 2; drops++) {
         struct job plain = expert_job(models[drops], NULL), job = expert_job(models[drops], &waits);

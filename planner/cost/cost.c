@@ -424,6 +424,17 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
     return cost_instr(facts, program, stage, instr).ns;
 }
 
+/* Of a layer of experts; 0: of another. */
+static int64_t experts_of_rank(const struct program *program, int stage, const struct segment *segment)
+{
+    unsigned sharing = 0;
+    if (!segment || segment->kernel != KERNEL_DISPATCH)
+        return 0;
+    for (int atom = 0; atom < MAX_ATOMS; atom++)
+        sharing |= program->plan->layers[segment->layer].dim[atom] == DIM_ep ? 1u << atom : 0;
+    return ceil_div(segment->arguments.experts, geometry_group_size(program->plan, stage, sharing));
+}
+
 struct host_issue cost_issue(const struct facts *facts, const struct program *program, int stage,
                              const struct instr *instr)
 {
@@ -440,9 +451,10 @@ struct host_issue cost_issue(const struct facts *facts, const struct program *pr
         issue.waits = instr->op == OP_ALL_GATHER ? HOST_WAITS_FOR_ALL : HOST_WAITS_FOR_NOTHING;
     if (framework->issue_rank_ns > 0 && op_info[instr->op].collective)
         issue.ns += framework->issue_rank_ns * geometry_group_size(program->plan, stage, instr->atoms);
-    if (framework->issue_experts_ns > 0 && segment && segment->kernel == KERNEL_DISPATCH && segment->arguments.dropless)
-        issue = (struct host_issue){ framework->issue_experts_ns,
-                                     instr->phase == PHASE_FORWARD ? HOST_WAITS_FOR_ALL : issue.waits };
+    int64_t experts_ns =
+        framework->issue_experts_ns + framework->issue_expert_ns * experts_of_rank(program, stage, segment);
+    if (experts_ns > 0 && segment && segment->kernel == KERNEL_DISPATCH && segment->arguments.dropless)
+        issue = (struct host_issue){ experts_ns, instr->phase == PHASE_FORWARD ? HOST_WAITS_FOR_ALL : issue.waits };
     return issue;
 }
 

@@ -28,6 +28,9 @@ static const struct json_field table[] = {
       .doc =
           "likewise, the dispatch of tokens to experts with all that depends on how many each of them gets; forward, "
           "the host waits until it knows. Absent: as any computation, and it does not wait" },
+    { "issue_expert_ns", FIELD_INT, AT(issue_expert_ns), ISSUE_NS,
+      .doc = "and, beside that, for each expert that the rank has, whose products are issued one by one; absent: "
+             "nothing" },
     { "dispatches_once", FIELD_BOOL, AT(dispatches_once),
       .doc = "a token is sent once to each node, and there once to each rank, that has one of its experts; absent: "
              "once for each expert" },

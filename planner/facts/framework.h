@@ -31,6 +31,7 @@ struct framework {
     int64_t issue_rank_ns;     /* and for each rank of a collective's group, beside issue_transfer_ns */
     int64_t issue_experts_ns;  /* in place of issue_kernel_ns, for the dispatch of tokens to experts, with all that
                                   is issued anew for every routing; forward, the host waits for the routing */
+    int64_t issue_expert_ns;   /* and, beside issue_experts_ns, for each expert that the rank has */
     bool dispatches_once; /* a token is sent once to a node and there once to a rank, however many of its experts live
                              there */
     int host_waits;       /* enum host_waits */
