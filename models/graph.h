@@ -221,6 +221,7 @@ struct graph {
     int64_t batch;                    /* sequences or images of one step */
     int64_t sequence;                 /* tokens per sequence; 1: an image has one label */
     int64_t vocab_size, vocab_padded; /* of images: their classes */
+    int64_t vocab_multiple;           /* to which vocabularies are padded */
     int64_t image_columns;            /* pixels of a row; 0: the model reads tokens */
     struct keeping keeping;
     bool whole_blocks; /* each block is one layer (models/whole_blocks.h) */

@@ -52,7 +52,7 @@ static struct graph *take_held(struct graph_shelf *shelf, const struct graph *wa
 {
     struct graph *graph = shelf->first;
     while (graph && (graph->batch != wanted->batch || graph->sequence != wanted->sequence ||
-                     graph->vocab_padded != wanted->vocab_padded || graph->whole_blocks != wanted->whole_blocks ||
+                     graph->vocab_multiple != wanted->vocab_multiple || graph->whole_blocks != wanted->whole_blocks ||
                      memcmp(&graph->keeping, &wanted->keeping, sizeof graph->keeping) != 0))
         graph = graph->next;
     if (graph)

@@ -77,6 +77,11 @@ static const struct {
       "yers\":32,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-05,\"rope_theta\":10000.0,\"sliding_window\":4096,\"ti"
       "e_word_embeddings\":false,\"vocab_size\":32000}",
       7241732096 },
+    { "{\"architectures\":[\"BertForSequenceClassification\"],\"hidden_act\":\"gelu\",\"hidden_size\":768,\"id2label"
+      "\":{\"0\":\"a\",\"1\":\"b\"},\"intermediate_size\":3072,\"layer_norm_eps\":1e-12,\"max_position_embeddings\":5"
+      "12,\"model_type\":\"bert\",\"num_attention_heads\":12,\"num_hidden_layers\":12,\"position_embedding_type\":\"a"
+      "bsolute\",\"type_vocab_size\":2,\"vocab_size\":30522}",
+      109483778 },
     { "{\"architectures\":[\"Starcoder2ForCausalLM\"],\"hidden_act\":\"gelu_pytorch_tanh\",\"hidden_size\":3072,\"int"
       "ermediate_size\":12288,\"max_position_embeddings\":16384,\"mlp_type\":\"default\",\"model_type\":\"starcoder2"
       "\",\"norm_epsilon\":1e-05,\"num_attention_heads\":24,\"num_hidden_layers\":30,\"num_key_value_heads\":2,\"rope"
@@ -389,6 +394,14 @@ static const struct {
       "rchitectures\":[\"ElectraForMaskedLM\"]}",
       117408 },
     { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"type_vocab_size\":2,\"model_type\":\"bert\",\"architectures\":[\"BertFor"
+      "SequenceClassification\"]}",
+      117154 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":130,\"type_vocab_size\":2,\"model_type\":\"roberta\",\"architectures\":[\"Robe"
+      "rtaForSequenceClassification\"]}",
+      117282 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
       "256,\"max_position_embeddings\":128,\"model_type\":\"modernbert\",\"architectures\":[\"ModernBertForMaskedLM\""
       "]}",
       125696 },
@@ -396,6 +409,14 @@ static const struct {
       "256,\"max_position_embeddings\":128,\"decoder_bias\":false,\"norm_bias\":true,\"model_type\":\"modernbert\",\""
       "architectures\":[\"ModernBertForMaskedLM\"]}",
       125952 },
+    { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
+      "256,\"max_position_embeddings\":128,\"num_labels\":3,\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},\"mode"
+      "l_type\":\"llama\",\"architectures\":[\"LlamaForSequenceClassification\"]}",
+      121472 },
+    { "{\"n_embd\":64,\"n_layer\":3,\"n_head\":4,\"vocab_size\":256,\"n_positions\":128,\"num_labels\":3,\"id2label\""
+      ":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},\"model_type\":\"gpt2\",\"architectures\":[\"GPT2ForSequenceClassificat"
+      "ion\"]}",
+      174848 },
     { "{\"d_model\":64,\"num_layers\":3,\"num_heads\":4,\"d_kv\":16,\"d_ff\":96,\"vocab_size\":256,\"model_type\":\"t"
       "5\",\"architectures\":[\"T5ForConditionalGeneration\"]}",
       238912 },
@@ -479,6 +500,93 @@ static const struct {
     { "{\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"intermediate_size\":96,\"vocab_size\":"
       "256,\"max_position_embeddings\":128,\"num_key_value_heads\":2,\"head_dim\":16,\"model_type\":\"ministral3\"}",
       125376 },
+    { "{\"model_type\":\"gpt2\",\"architectures\":[\"GPT2ForSequenceClassification\"],\"n_embd\":768,\"n_layer\":12,"
+      "\"n_head\":12,\"n_positions\":1024,\"vocab_size\":50257,\"num_labels\":2,\"id2label\":{\"0\":\"a\",\"1\":\"b\""
+      "}}",
+      124441344 },
+    { "{\"model_type\":\"codegen\",\"architectures\":[\"CodeGenForCausalLM\"],\"n_embd\":1024,\"n_layer\":20,\"n_head"
+      "\":16,\"n_positions\":2048,\"n_ctx\":2048,\"rotary_dim\":32,\"vocab_size\":51200,\"tie_word_embeddings\":false"
+      "}",
+      356712448 },
+    { "{\"model_type\":\"cohere\",\"architectures\":[\"CohereForCausalLM\"],\"hidden_size\":8192,\"num_hidden_layers"
+      "\":40,\"num_attention_heads\":64,\"num_key_value_heads\":64,\"intermediate_size\":22528,\"vocab_size\":256000,"
+      "\"max_position_embeddings\":8192,\"model_max_length\":131072,\"logit_scale\":0.0625,\"layer_norm_eps\":1e-05,"
+      "\"rope_theta\":8000000.0,\"use_qk_norm\":false}",
+      34980831232 },
+    { "{\"model_type\":\"dbrx\",\"architectures\":[\"DbrxForCausalLM\"],\"d_model\":6144,\"n_heads\":48,\"n_layers\":"
+      "40,\"max_seq_len\":32768,\"vocab_size\":100352,\"attn_config\":{\"clip_qkv\":8,\"kv_n_heads\":8,\"model_type\""
+      ":\"\",\"rope_theta\":500000},\"ffn_config\":{\"ffn_hidden_size\":10752,\"moe_num_experts\":16,\"moe_top_k\":4,"
+      "\"moe_jitter_eps\":0,\"moe_loss_weight\":0.05,\"model_type\":\"\"},\"tie_word_embeddings\":false}",
+      131596523520 },
+    { "{\"model_type\":\"exaone\",\"architectures\":[\"ExaoneForCausalLM\"],\"hidden_size\":4096,\"num_layers\":32,\""
+      "num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,\"vocab_size\":102400,\"max_pos"
+      "ition_embeddings\":4096,\"activation_function\":\"silu\",\"layer_norm_epsilon\":1e-05,\"tie_word_embeddings\":"
+      "false}",
+      7818448896 },
+    { "{\"architectures\":[\"FalconForCausalLM\"],\"model_type\":\"falcon\",\"hidden_size\":8192,\"num_hidden_layers"
+      "\":60,\"num_attention_heads\":128,\"num_kv_heads\":8,\"new_decoder_architecture\":true,\"multi_query\":true,\""
+      "parallel_attn\":true,\"alibi\":false,\"bias\":false,\"vocab_size\":65024}",
+      41303293952 },
+    { "{\"model_type\":\"falcon\",\"architectures\":[\"FalconForCausalLM\"],\"hidden_size\":2048,\"num_hidden_layers"
+      "\":24,\"num_attention_heads\":32,\"multi_query\":false,\"parallel_attn\":false,\"alibi\":true,\"bias\":true,\""
+      "new_decoder_architecture\":false,\"vocab_size\":50304}",
+      1311625216 },
+    { "{\"model_type\":\"llama\",\"architectures\":[\"LlamaForSequenceClassification\"],\"hidden_size\":4096,\"num_hi"
+      "dden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,\"vocab_size"
+      "\":128256,\"max_position_embeddings\":8192,\"id2label\":{\"0\":\"a\",\"1\":\"b\"}}",
+      7504932864 },
+    { "{\"model_type\":\"phi\",\"architectures\":[\"PhiForCausalLM\"],\"hidden_size\":2560,\"num_hidden_layers\":32,"
+      "\"num_attention_heads\":32,\"num_key_value_heads\":32,\"intermediate_size\":10240,\"vocab_size\":51200,\"max_p"
+      "osition_embeddings\":2048,\"partial_rotary_factor\":0.4,\"qk_layernorm\":false,\"hidden_act\":\"gelu_new\",\"l"
+      "ayer_norm_eps\":1e-05,\"tie_word_embeddings\":false}",
+      2779683840 },
+    { "{\"model_type\":\"phi3\",\"architectures\":[\"Phi3ForCausalLM\"],\"hidden_size\":3072,\"num_hidden_layers\":32"
+      ",\"num_attention_heads\":32,\"num_key_value_heads\":32,\"intermediate_size\":8192,\"vocab_size\":32064,\"max_p"
+      "osition_embeddings\":131072,\"original_max_position_embeddings\":4096,\"rope_scaling\":{\"long_factor\":[1.0,1"
+      ".0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0"
+      ",1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0],\"short_factor\":[1.0,1.0,1.0,1."
+      "0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,"
+      "1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0],\"type\":\"longrope\"},\"sliding_window\""
+      ":262144,\"tie_word_embeddings\":false}",
+      3821079552 },
+    { "{\"model_type\":\"phi3\",\"architectures\":[\"Phi3ForCausalLM\"],\"hidden_size\":5120,\"num_hidden_layers\":40"
+      ",\"num_attention_heads\":40,\"num_key_value_heads\":10,\"intermediate_size\":17920,\"vocab_size\":100352,\"max"
+      "_position_embeddings\":16384,\"original_max_position_embeddings\":16384,\"rope_theta\":250000,\"sliding_window"
+      "\":null,\"rope_scaling\":null,\"tie_word_embeddings\":false}",
+      14659507200 },
+    { "{\"model_type\":\"llava\",\"architectures\":[\"LlavaForConditionalGeneration\"],\"image_seq_length\":1,\"text_"
+      "config\":{\"model_type\":\"mistral\",\"head_dim\":128,\"hidden_size\":5120,\"intermediate_size\":14336,\"max_p"
+      "osition_embeddings\":1024000,\"num_hidden_layers\":40,\"num_key_value_heads\":8,\"num_attention_heads\":32,\"r"
+      "ope_theta\":1000000000.0,\"sliding_window\":null,\"vocab_size\":131072,\"is_composition\":true},\"vision_confi"
+      "g\":{\"model_type\":\"pixtral\",\"head_dim\":64,\"hidden_size\":1024,\"image_size\":1024,\"intermediate_size\""
+      ":4096,\"num_attention_heads\":16,\"num_hidden_layers\":24,\"patch_size\":16,\"rope_theta\":10000.0},\"vision_f"
+      "eature_layer\":-1}",
+      12247782400 },
+    { "{\"model_type\":\"qwen2_vl\",\"architectures\":[\"Qwen2VLForConditionalGeneration\"],\"hidden_size\":3584,\"nu"
+      "m_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4,\"intermediate_size\":18944,\"vocab_"
+      "size\":152064,\"max_position_embeddings\":32768,\"max_window_layers\":28,\"sliding_window\":32768,\"use_slidin"
+      "g_window\":false,\"tie_word_embeddings\":false,\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[16,24,2"
+      "4]},\"vision_config\":{\"depth\":32,\"embed_dim\":1280,\"mlp_ratio\":4,\"num_heads\":16,\"in_chans\":3,\"hidde"
+      "n_size\":3584,\"patch_size\":14,\"spatial_merge_size\":2,\"spatial_patch_size\":14,\"temporal_patch_size\":2}}",
+      7615616512 },
+    { "{\"model_type\":\"qwen2_5_vl\",\"architectures\":[\"Qwen2_5_VLForConditionalGeneration\"],\"hidden_size\":3584"
+      ",\"num_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4,\"intermediate_size\":18944,\"v"
+      "ocab_size\":152064,\"max_position_embeddings\":128000,\"max_window_layers\":28,\"sliding_window\":32768,\"use_"
+      "sliding_window\":false,\"tie_word_embeddings\":false,\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[1"
+      "6,24,24]},\"vision_config\":{\"depth\":32,\"hidden_act\":\"silu\",\"hidden_size\":1280,\"intermediate_size\":3"
+      "420,\"num_heads\":16,\"in_chans\":3,\"out_hidden_size\":3584,\"patch_size\":14,\"spatial_merge_size\":2,\"spat"
+      "ial_patch_size\":14,\"window_size\":112,\"fullatt_block_indexes\":[7,15,23,31],\"tokens_per_second\":2,\"tempo"
+      "ral_patch_size\":2}}",
+      7615616512 },
+    { "{\"model_type\":\"stablelm\",\"architectures\":[\"StableLmForCausalLM\"],\"hidden_size\":2048,\"num_hidden_lay"
+      "ers\":24,\"num_attention_heads\":32,\"num_key_value_heads\":32,\"intermediate_size\":5632,\"vocab_size\":10035"
+      "2,\"max_position_embeddings\":4096,\"partial_rotary_factor\":0.25,\"use_qkv_bias\":true,\"layer_norm_eps\":1e-"
+      "05,\"tie_word_embeddings\":false,\"use_parallel_residual\":false,\"qk_layernorm\":false}",
+      1644515328 },
+    { "{\"model_type\":\"gpt_bigcode\",\"architectures\":[\"GPTBigCodeForCausalLM\"],\"n_embd\":6144,\"n_layer\":40,"
+      "\"n_head\":48,\"n_inner\":24576,\"n_positions\":8192,\"vocab_size\":49152,\"multi_query\":true,\"activation_fu"
+      "nction\":\"gelu\"}",
+      15517456384 },
     { "{\"architectures\":[\"GptOssForCausalLM\"],\"attention_bias\":true,\"experts_per_token\":4,\"head_dim\":64,\"h"
       "idden_act\":\"silu\",\"hidden_size\":2880,\"initial_context_length\":4096,\"intermediate_size\":2880,\"layer_t"
       "ypes\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention"

@@ -237,6 +237,34 @@ static bool hf_detect(const struct json *root)
     return false;
 }
 
+/* A head of classes instead of the vocabulary, where the first class says so. */
+static bool read_classes(struct hf_reader *r)
+{
+    const struct json *list = hf_given(r->top, "architectures"), *labels = hf_given(r->top, "id2label");
+    struct hf_facts *f = &r->facts;
+    const char *name = "";
+    if (!list || json_type(list) != JSON_ARRAY || json_count(list) < 1 || f->image_size || f->decoder_blocks)
+        return true;
+    if (!json_string(json_at(list, 0), &name, r->err))
+        return false;
+    bool sequence = strstr(name, "ForSequenceClassification") != NULL;
+    if (!sequence && !strstr(name, "ForTokenClassification"))
+        return true;
+    if (!hf_get_size(r->top, "num_labels", 2, &f->classes, r->err))
+        return false;
+    if (labels && json_type(labels) == JSON_OBJECT && json_count(labels) > 0)
+        f->classes = json_count(labels);
+    if (f->classes > f->vocab)
+        return json_fail(labels ? labels : r->top, r->err,
+                         "expected at most as many classes as tokens (%lld), found %lld", (long long)f->vocab,
+                         (long long)f->classes);
+    f->tied = false;
+    f->transform = sequence && f->encoder;
+    hf_note(r, "%s: the head gives %lld classes%s", name, (long long)f->classes,
+            sequence ? ", planned at every token instead of one of each sequence" : "");
+    return true;
+}
+
 static bool set_sequence(struct hf_reader *r, struct model_head *head)
 {
     const struct hf_facts *f = &r->facts;
@@ -257,12 +285,13 @@ static bool set_sequence(struct hf_reader *r, struct model_head *head)
 static bool read_head(struct hf_reader *r, struct model_head *head)
 {
     *head = model_head_defaults;
-    if (!hf_get_string(r->top, "_name_or_path", r->family->type, &head->name, r->err) || !hf_read_facts(r))
+    if (!hf_get_string(r->top, "_name_or_path", r->family->type, &head->name, r->err) || !hf_read_facts(r) ||
+        !read_classes(r))
         return false;
     if (!*head->name)
         head->name = "model";
     head->hidden = r->facts.hidden;
-    head->vocab_size = r->facts.vocab;
+    head->vocab_size = r->facts.classes ? r->facts.classes : r->facts.vocab;
     head->tied_embedding = r->facts.tied;
     head->init_std = r->facts.init_std;
     return set_sequence(r, head);

@@ -16,7 +16,7 @@ enum hf_stream {
 /* Sizes of 0 are those that follow from others or do not apply. */
 struct hf_facts {
     int64_t hidden, blocks, heads, kv_heads, head_dim, inner, inner_factor, vocab, positions, position_offset;
-    int64_t token_types, embedding_width, labels;
+    int64_t token_types, embedding_width, classes;
     int norm;    /* enum norm */
     int stream;  /* enum hf_stream */
     int place;   /* enum hf_positions */

@@ -143,6 +143,7 @@ void hf_fill_embedding(const struct hf_reader *r, struct embedding_layer *embedd
     memcpy(embedding, layer_kind_find("embedding")->defaults, sizeof *embedding);
     embedding->learned_positions = f->place == HF_LEARNED ? f->positions + f->position_offset : 0;
     embedding->token_types = f->token_types;
+    embedding->tokens = f->classes ? f->vocab : 0;
     embedding->scale = f->embedding_scale > 0 ? f->embedding_scale : embedding->scale;
     if (f->embedding_norm) {
         embedding->norm = f->norm;
@@ -159,6 +160,14 @@ bool hf_fill_head(struct hf_reader *r, struct head_layer *head)
     head->bias = f->head_bias;
     head->logit_scale = f->logit_scale;
     head->logit_cap = f->logit_cap;
+    if (f->classes) {
+        /* An encoder's pooled token passes a square matrix first; a decoder's last one has classes alone. */
+        head->bias = f->encoder;
+        head->logit_scale = head->logit_cap = 0;
+        head->transform = f->transform;
+        head->transform_norm = NORM_NONE;
+        return true;
+    }
     if (f->transform) {
         head->transform = true;
         head->transform_bias = f->transform_bias;

@@ -1,3 +1,4 @@
+#include "base/num.h"
 #include "models/builder.h"
 #include "models/kinds/layers.h"
 #include "models/kinds/norm.h"
@@ -22,6 +23,13 @@ static const struct json_field embedding_fields[] = {
       .type = FIELD_BOOL,
       .offset = offsetof(struct embedding_layer, shared_table),
       .doc = "It uses the token table of the embedding before; false if absent." },
+    { .key = "tokens",
+      .type = FIELD_INT,
+      .offset = offsetof(struct embedding_layer, tokens),
+      .min = 0,
+      .max = 1 << 28,
+      .doc = "Rows of its token table, where the head gives classes and no tokens: the model's vocab_size counts those "
+             "then; vocab_size if absent or 0." },
     { .key = "learned_positions",
       .type = FIELD_INT,
       .offset = offsetof(struct embedding_layer, learned_positions),
@@ -60,6 +68,12 @@ static bool embedding_check(const struct model *model, const void *fields, const
         return json_fail(json_at_key(at, "learned_positions"), err,
                          "expected at least the model's sequence (%lld tokens), found %lld", (long long)model->sequence,
                          (long long)f->learned_positions);
+    if (f->tokens && (model->tied_embedding || f->shared_table || f->tokens < model->vocab_size))
+        return json_fail(
+            json_at_key(at, "tokens"), err,
+            "expected at least the model's vocab_size (%lld), a table of its own and no tied_embedding, found "
+            "%lld",
+            (long long)model->vocab_size, (long long)f->tokens);
     bool first = true;
     for (int i = 0; i < model->layer_count; i++)
         first &= model->layers[i].kind != &embedding_kind;
@@ -106,11 +120,16 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
                     "learned_positions",
                     builder->prefix, (long long)graph->sequence, (long long)f->learned_positions);
     int x = builder_value(builder, "embed", "bth", ELEMENT_ACTIVATION, true);
+    if (f->tokens)
+        builder_size(builder, 'v', round_up(f->tokens, graph->vocab_multiple));
     if (!f->shared_table)
         builder->table = builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
     builder_segment(builder, KERNEL_EMBED, "embed", "bthv+", OPERANDS({ stream_value(builder, f->stream), "bt" }),
                     OPERANDS({ builder->table, "vh" }), OPERANDS({ x, "bth" }))
         ->arguments.scale = f->scale;
+    if (f->tokens && !builder->failed)
+        graph->weights[builder->table].valid_rows = f->tokens;
+    builder_size(builder, 'v', graph->vocab_padded);
     if (f->learned_positions)
         x = add_rows(builder, "positions", "position_sum", "add_position", f->learned_positions, false, x);
     if (f->token_types)

@@ -25,7 +25,7 @@ struct embedding_layer {
     struct layer_head head;
     int stream;        /* enum stream */
     bool shared_table; /* the table of the embedding before */
-    int64_t learned_positions, token_types;
+    int64_t tokens, learned_positions, token_types;
     int norm; /* enum norm */
     double norm_epsilon, scale;
 };
