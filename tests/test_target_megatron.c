@@ -86,6 +86,125 @@ START_TEST(test_round_trip)
 }
 END_TEST
 
+/* Launches whose files stand in tests/targets: CLEAVE_WRITE_GOLDEN=1 writes them anew. */
+static const int even[] = { 10, 10, 10, 10, 10, 10, 10, 10 }, uneven[] = { 11, 12, 12, 12, 12, 12, 12, 13 };
+static const struct {
+    const char *name, *model;
+    struct launch launch;
+} golden[] = {
+    { "llama-3-70b-64",
+      "llama-3-70b",
+      { .tensor = 4,
+        .context = 1,
+        .pipeline = 4,
+        .data = 4,
+        .expert = 1,
+        .sequence_parallel = true,
+        .schedule = SCHEDULE_interleaved,
+        .chunks = 2,
+        .micro_batch = 1,
+        .batch = 128,
+        .sequence = 8192,
+        .dtype = DTYPE_BF16,
+        .zero = 1,
+        .prefetch = 1,
+        .loss_chunks = 1,
+        .bucket_bytes = 160000000,
+        .clip_norm = 1,
+        .piece_count = 8,
+        .piece_blocks = even } },
+    { "mixtral-8x7b-64",
+      "mixtral-8x7b",
+      { .tensor = 1,
+        .context = 2,
+        .context_dimension = DIM_cp_ring,
+        .pipeline = 1,
+        .data = 32,
+        .expert = 8,
+        .schedule = SCHEDULE_one_f_one_b,
+        .chunks = 1,
+        .micro_batch = 1,
+        .batch = 256,
+        .sequence = 4096,
+        .dtype = DTYPE_BF16,
+        .zero = 1,
+        .shard_group = 16,
+        .recompute = RECOMPUTE_BLOCK,
+        .prefetch = 1,
+        .loss_chunks = 1,
+        .bucket_bytes = 160000000,
+        .clip_norm = 1 } },
+    { "gpt3-175b-128",
+      "gpt3-175b",
+      { .tensor = 8,
+        .context = 1,
+        .pipeline = 8,
+        .data = 2,
+        .expert = 1,
+        .sequence_parallel = true,
+        .schedule = SCHEDULE_one_f_one_b,
+        .chunks = 1,
+        .micro_batch = 2,
+        .batch = 64,
+        .sequence = 2048,
+        .dtype = DTYPE_FP8,
+        .zero = 1,
+        .offload = OFFLOAD_OPTIMIZER,
+        .prefetch = 1,
+        .loss_chunks = 1,
+        .bucket_bytes = 0,
+        .clip_norm = 0,
+        .piece_count = 8,
+        .piece_blocks = uneven } },
+};
+
+static void check_golden(const char *target, const char *name, const struct launch_file *file)
+{
+    char path[1024];
+    snprintf(path, sizeof path, SOURCE_ROOT "/tests/targets/%s/%s/%s", target, name, file->name);
+    FILE *stream = fopen(path, getenv("CLEAVE_WRITE_GOLDEN") ? "w+b" : "rb");
+    ck_assert_msg(stream != NULL, "cannot open %s", path);
+    if (getenv("CLEAVE_WRITE_GOLDEN"))
+        fwrite(file->text.data, 1, file->text.length, stream);
+    rewind(stream);
+    char *text = calloc(1, 1 << 16);
+    size_t length = fread(text, 1, (1 << 16) - 1, stream);
+    fclose(stream);
+    ck_assert_msg(length == file->text.length && memcmp(text, file->text.data, length) == 0, "%s differs:\n%s", path,
+                  file->text.data);
+    free(text);
+}
+
+START_TEST(test_golden)
+{
+    const struct target *target = target_find(both[_i % 2].name);
+    const struct launch *launch = &golden[_i / 2].launch;
+    struct model *model = model_of_zoo(golden[_i / 2].model);
+    struct graph *graph = graph_of(model, 1, launch->sequence, 128);
+    struct launch_files files = { 0 };
+    int64_t peaks[8];
+    for (int s = 0; s < 8; s++)
+        peaks[s] = (int64_t)(60 - s) << 30;
+    struct launch_context context = { .model = model,
+                                      .graph = graph,
+                                      .devices_per_node = 8,
+                                      .device_count =
+                                          (int)(launch->tensor * launch->context * launch->pipeline * launch->data),
+                                      .device_name = "h100-sxm",
+                                      .step_ns = INT64_C(6543210987),
+                                      .stage_count = (int)launch->pipeline,
+                                      .peak_bytes = peaks };
+    const struct target_rule *rule = target_broken_rule(target, launch, &context);
+    ck_assert_msg(!rule, "%s", rule ? rule->name : "");
+    ck_assert(target->write(&files, launch, &context));
+    for (int i = 0; i < files.count; i++)
+        check_golden(target->name, golden[_i / 2].name, &files.list[i]);
+    launch_files_free(&files);
+    graph_free(graph);
+    model_free(model);
+}
+END_TEST
+
 static struct launch_read read_text(struct arena *arena, const char *text)
 {
     struct launch_read read;
@@ -343,6 +462,71 @@ START_TEST(test_layouts)
 }
 END_TEST
 
+/* Latent attention, first blocks without experts, shared experts, windows in a pattern. */
+START_TEST(test_models_that_have_arguments)
+{
+#define DENSE "{\"kind\":\"mlp\",\"inner\":64,\"activation\":\"swiglu\",\"norm\":\"rms_norm\"}"
+#define EXPERTS                                                                                                        \
+    "{\"kind\":\"moe\",\"experts\":8,\"choices\":2,\"inner\":16,\"shared_inner\":16,\"activation\":\"swiglu\","        \
+    "\"gates\":\"softmax_of_all\",\"gate_scale\":2.5,\"dropless\":true,\"balance_loss\":0.001,\"norm\":\"rms_norm\"}"
+#define LATENT(more)                                                                                                   \
+    "{\"kind\":\"latent_attention\",\"heads\":4,\"kv_rank\":8,\"plain_dim\":8,\"rope_dim\":4,\"value_dim\":8,"         \
+    "\"rope_base\":10000,\"norm\":\"rms_norm\"" more "}"
+    static const char *const bodies[] = {
+        BODY("{\"repeat\":2,\"layers\":[" LATENT(",\"query_rank\":8") "," DENSE "]},{\"repeat\":4,\"layers\":[" LATENT(
+            ",\"query_rank\":8") "," EXPERTS "]}"),
+        BODY("{\"repeat\":3,\"layers\":[" LATENT("") "," EXPERTS "]}"),
+        BODY("{\"repeat\":3,\"layers\":[" ATTENTION(
+            ",\"sliding_window\":4,\"rope_base\":10000") "," DENSE "," ATTENTION(",\"rope_base\":10000") "," DENSE
+                                                                                                         "]}"),
+        BODY(ATTENTION(",\"rope_base\":500000,\"rope_factor\":8,\"rope_low_frequency_factor\":1,"
+                       "\"rope_high_frequency_factor\":4,\"rope_original_positions\":8192") "," DENSE),
+        BODY(ATTENTION(",\"rope_base\":10000,\"rope_dim\":2,\"qkv_bias\":true") "," DENSE),
+        BODY("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"layer_norm\"},{\"kind\":\"mlp\",\"inner\":32,"
+             "\"activation\":\"squared_relu\",\"norm\":\"layer_norm\"}"),
+    };
+    for (size_t i = 0; i < 2 * sizeof bodies / sizeof *bodies; i++) {
+        const struct target *target = target_find(both[i % 2].name);
+        char body[4096];
+        snprintf(body, sizeof body, "%s", bodies[i / 2]);
+        const char *norm = strstr(body, "layer_norm") ? "\"layer_norm\"" : "\"rms_norm\"";
+        char *head = strstr(body, "\"head\",\"norm\":\"none\""), whole[4200];
+        snprintf(whole, sizeof whole, "%.*s\"head\",\"norm\":%s%s", (int)(head - body), body, norm,
+                 head + strlen("\"head\",\"norm\":\"none\""));
+        struct model *model = model_of_text(whole);
+        struct graph *graph = graph_of(model, 1, 8, 128);
+        struct launch launch = launch_plain;
+        struct launch_files files = { 0 };
+        struct launch_read read;
+        struct arena arena = { 0 };
+        struct error err = { 0 };
+        launch.batch = 8;
+        launch.data = 2;
+        launch.sequence = 8;
+        launch.bucket_bytes = 400;
+        struct launch_context context = { .model = model, .graph = graph };
+        const struct target_rule *rule = target_broken_rule(target, &launch, &context);
+        struct text why = { 0 };
+        if (rule && rule->detail)
+            rule->detail(&why, &launch, &context);
+        ck_assert_msg(!rule, "%s: %s: %s", whole, rule ? rule->name : "", why.data ? why.data : "");
+        ck_assert(target->write(&files, &launch, &context));
+        const struct text *text = file_of(&files, both[i % 2].file);
+        ck_assert_msg(target->read(&read, &arena, "file", text->data, text->length, &err), "%s\n%s", err.message,
+                      text->data);
+        ck_assert(launch_equal(&launch, &read.launch));
+        check_model(model, read.model, 8);
+        context.model = read.model; /* the arguments say all of what was read */
+        ck_assert_ptr_null(target_broken_rule(target, &launch, &context));
+        model_free(read.model);
+        launch_files_free(&files);
+        arena_free(&arena);
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
 /* What no argument says is refused by the field's name. */
 START_TEST(test_models_that_have_no_arguments)
 {
@@ -383,6 +567,8 @@ static Suite *target_megatron_suite(void)
 {
     Suite *suite = suite_create("target_megatron");
     CHECK_ADD_LOOP(suite, test_round_trip, 2 * (int)(sizeof models / sizeof *models));
+    CHECK_ADD_LOOP(suite, test_golden, 2 * (int)(sizeof golden / sizeof *golden));
+    CHECK_ADD(suite, test_models_that_have_arguments);
     CHECK_ADD(suite, test_command_line);
     CHECK_ADD(suite, test_script);
     CHECK_ADD(suite, test_forms);

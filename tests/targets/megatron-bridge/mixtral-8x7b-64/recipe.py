@@ -1,0 +1,83 @@
+"""mixtral-8x7b on 64 devices, for Megatron-Bridge 0.7. See README.md.
+
+torchrun --nproc_per_node 8 --nnodes 8 ... recipe.py trains on made-up data."""
+
+import sys
+
+import torch.nn.functional as F
+from megatron.bridge.models.gpt_provider import GPTModelProvider
+from megatron.bridge.recipes.common import _pretrain_common
+from megatron.bridge.training.comm_overlap import CommOverlapConfig
+from megatron.bridge.training.gpt_step import forward_step
+from megatron.bridge.training.mixed_precision import get_mixed_precision_config
+from megatron.bridge.training.pretrain import pretrain
+from megatron.bridge.training.utils.theoretical_memory_utils import (
+    estimate_training_memory,
+    format_training_memory_estimate,
+)
+
+
+def pretrain_64gpu_config():
+    cfg = _pretrain_common()
+    cfg.model = GPTModelProvider(
+        num_layers=32,
+        hidden_size=4096,
+        num_attention_heads=32,
+    )
+    cfg.model.num_query_groups = 8
+    cfg.model.kv_channels = 128
+    cfg.model.gated_linear_unit = True
+    cfg.model.activation_func = F.silu
+    cfg.model.share_embeddings_and_output_weights = False
+    cfg.model.should_pad_vocab = True
+    cfg.model.hidden_dropout = 0.0
+    cfg.model.attention_dropout = 0.0
+    cfg.model.cp_comm_type = "p2p"
+    cfg.model.ffn_hidden_size = 14336
+    cfg.model.normalization = "RMSNorm"
+    cfg.model.layernorm_epsilon = 1e-05
+    cfg.model.add_bias_linear = False
+    cfg.model.position_embedding_type = "rope"
+    cfg.model.rotary_base = 1000000
+    cfg.model.vocab_size = 32000
+    cfg.model.init_method_std = 0.02
+    cfg.model.num_moe_experts = 8
+    cfg.model.moe_ffn_hidden_size = 14336
+    cfg.model.moe_router_load_balancing_type = "seq_aux_loss"
+    cfg.model.moe_aux_loss_coeff = 0.00125
+    cfg.model.moe_grouped_gemm = True
+    cfg.model.moe_token_dispatcher_type = "alltoall"
+    cfg.model.tensor_model_parallel_size = 1
+    cfg.model.sequence_parallel = False
+    cfg.model.pipeline_model_parallel_size = 1
+    cfg.model.context_parallel_size = 2
+    cfg.model.expert_model_parallel_size = 8
+    cfg.ddp.use_distributed_optimizer = True
+    cfg.ddp.num_distributed_optimizer_instances = 2
+    cfg.model.recompute_granularity = "full"
+    cfg.model.recompute_method = "uniform"
+    cfg.model.recompute_num_layers = 1
+    cfg.model.seq_length = 4096
+    cfg.train.micro_batch_size = 1
+    cfg.train.global_batch_size = 256
+    cfg.optimizer.clip_grad = 1.0
+    cfg.dataset.seq_length = 4096
+    cfg.tokenizer.tokenizer_type = "NullTokenizer"
+    cfg.tokenizer.vocab_size = 32000
+    cfg.optimizer.use_distributed_optimizer = True
+    cfg.mixed_precision = get_mixed_precision_config("bf16_mixed")
+    cfg.mixed_precision.grad_reduce_in_fp32 = False
+    cfg.ddp.grad_reduce_in_fp32 = False
+    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False, overlap_grad_reduce=True, overlap_param_gather=True, bucket_size=80000000)
+    cfg.env_vars = {"CUDA_DEVICE_MAX_CONNECTIONS": 1, "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    cfg.train.train_iters = 50
+    return cfg
+
+
+if __name__ == "__main__":
+    config = pretrain_64gpu_config()
+    if "--report-memory" in sys.argv:
+        estimate = estimate_training_memory(config, num_microbatches=8)
+        print(format_training_memory_estimate(estimate, unit="GB"))
+    else:
+        pretrain(config=config, forward_step_func=forward_step)
