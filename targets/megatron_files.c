@@ -6,9 +6,9 @@
 
 static void put_words(struct text *out, const struct launch *l, const struct launch_context *c)
 {
-    text_printf(out, "%s on %lld devices%s%s: tensor %lld%s, context %lld, pipeline %lld",
-                c->model ? c->model->name : "model", (long long)megatron_devices(l), c->device_name ? " " : "",
-                c->device_name ? c->device_name : "", (long long)l->tensor,
+    text_printf(out, "%s on %lld %s%sdevices: tensor %lld%s, context %lld, pipeline %lld",
+                c->model ? c->model->name : "model", (long long)megatron_devices(l),
+                c->device_name ? c->device_name : "", c->device_name ? " " : "", (long long)l->tensor,
                 l->sequence_parallel ? " with sequence parallelism" : "", (long long)l->context,
                 (long long)l->pipeline);
     if (l->chunks > 1)
