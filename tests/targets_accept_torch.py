@@ -131,6 +131,46 @@ def accelerate(folder):
     trainer(folder, options[options.index("train.py") + 1 :])
 
 
+def deepspeed(folder):
+    """The JSON by DeepSpeed's own configuration class, with as many ranks as it is for; the YAML by accelerate."""
+    from unittest import mock
+
+    from deepspeed.runtime.config import DeepSpeedConfig
+
+    given = json.loads((folder / "ds_config.json").read_text())
+    tensor = given.get("tensor_parallel", {}).get("autotp_size", 1)
+    ranks = given["x-cleave"]["devices"] // tensor  # of which sequence_parallel_size are one
+    with mock.patch("deepspeed.runtime.config.dist") as dist:
+        dist.get_rank.return_value, dist.get_world_size.return_value = 0, ranks
+        config = DeepSpeedConfig(dict(given))
+    zero = given["zero_optimization"]
+    check(config.zero_optimization_stage == zero["stage"], folder)
+    check(config.train_batch_size == given["train_batch_size"], folder)
+    check(config.gradient_accumulation_steps == given["gradient_accumulation_steps"], folder)
+    for key in ("reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size"):
+        if key in zero:
+            name = key.replace("stage3_", "")
+            check(getattr(config.zero_config, name) == zero[key], folder, key)
+    offload = config.zero_config.offload_optimizer
+    device = str(getattr(offload.device, "value", offload.device)) if offload else "none"
+    check(device == zero.get("offload_optimizer", {}).get("device", "none"), folder, device)
+    check(config.bfloat16_config.enabled == given.get("bf16", {}).get("enabled", False), folder)
+    check((config.tensor_parallel_config.autotp_size or 1) == tensor, folder, "autotp_size")
+    try:
+        from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    except ImportError:
+        print("accelerate: skipped, it is not installed")
+        return
+    words = arguments_of(folder, "accelerate")
+    where = os.getcwd()
+    os.chdir(folder)
+    args, _, _ = _validate_launch_command(launch_command_parser().parse_args(words[1:]))
+    os.chdir(where)
+    check(args.use_deepspeed and args.deepspeed_config_file == "ds_config.json", folder)
+    check(args.num_processes == given["x-cleave"]["devices"], folder)
+    trainer(folder, words[words.index("train.py") + 1 :])
+
+
 def schedule(p, count, pieces):
     """Its schedule's own order of passes, where it makes one without devices."""
     from torch.distributed.pipelining.schedules import get_schedule_class
@@ -167,6 +207,6 @@ def main():
     sys.exit(0 if ran else 77)
 
 
-CHECKS = {"torchtitan": torchtitan, "accelerate": accelerate}
+CHECKS = {"torchtitan": torchtitan, "accelerate": accelerate, "deepspeed": deepspeed}
 if __name__ == "__main__":
     main()

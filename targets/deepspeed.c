@@ -1,0 +1,546 @@
+/* DeepSpeed: its JSON, and accelerate's YAML that names it; the Trainer's arguments behind the script. What the JSON
+ * cannot say of a launch stands in it under "x-cleave", which DeepSpeed does not read. */
+#include "base/json.h"
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "planner/space/space.h"
+#include "targets/decoder.h"
+#include "targets/launch_text.h"
+#include "targets/settings.h"
+#include "targets/target.h"
+#include "targets/trainer.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    BUCKET_BYTES =
+        200000, /* of one gather, as the framework's facts have it: parameters above 100,000 elements alone */
+    BUCKET_ELEMENTS = 500000000, /* reduce_bucket_size, allgather_bucket_size: its own numbers, which the facts have */
+    MOST_DEGREE = 1 << 20,
+    MOST = 1 << 30
+};
+
+static bool no_pipeline(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->pipeline == 1;
+}
+static bool no_experts(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->expert == 1;
+}
+static bool kv_heads_divide(const struct launch *launch, const struct launch_context *context)
+{
+    return !context->model || decoder_of(context->model).kv_heads % launch->tensor == 0;
+}
+static bool no_sequence_parallel(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return !launch->sequence_parallel;
+}
+static bool context_is_ulysses(const struct launch *launch, const struct launch_context *context)
+{
+    struct decoder decoder = { 0 };
+    if (context->model)
+        decoder = decoder_of(context->model);
+    return launch->context == 1 || (launch->context_dimension == DIM_cp_ulysses && launch->tensor == 1 &&
+                                    decoder.heads % launch->context == 0 && launch->sequence % launch->context == 0);
+}
+static bool zero_has_ranks(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->zero == 0 || launch->data * launch->context > 1;
+}
+static bool groups_are_mics(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->shard_group == 0 ||
+           (launch->zero == 3 && launch->shard_group > 1 && launch->data % launch->shard_group == 0 &&
+            launch->context == 1 && launch->offload == OFFLOAD_NONE);
+}
+static bool gives_up(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->reshard == RESHARD_EACH_PASS;
+}
+static bool offload_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->offload == OFFLOAD_NONE || (launch->offload == OFFLOAD_OPTIMIZER && launch->zero >= 1);
+}
+static bool recompute_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->excepted == 0 && (launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK);
+}
+static bool dtype_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP16 || launch->dtype == DTYPE_FP32;
+}
+static bool buckets_are_facts(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->bucket_bytes == BUCKET_BYTES && launch->prefetch == 1 && launch->loss_chunks == 1;
+}
+
+static const struct target_rule rules[] = {
+    { "no-pipeline",
+      "there is no pipeline: models of transformers are no PipelineModule, and those exclude ZeRO 2 and 3",
+      "deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__", no_pipeline },
+    { "no-experts", "experts are not shared out: that takes deepspeed.moe layers", "deepspeed/moe/layer.py",
+      no_experts },
+    { "kv-heads", "the tensor degree divides the key and value heads",
+      "deepspeed/runtime/engine.py, _apply_autotp_partitioning", kv_heads_divide },
+    { "no-sp", "there is no sequence parallelism with the tensor degree", "deepspeed/module_inject/layers.py",
+      no_sequence_parallel },
+    { "ulysses", "context parallelism is Ulysses', without a tensor degree, and divides heads and sequence",
+      "deepspeed/runtime/sequence_parallel/ulysses_sp.py, UlyssesSPAttentionHF", context_is_ulysses },
+    { "zero", "ZeRO has two ranks or more to share out over", "deepspeed/runtime/zero/config.py", zero_has_ranks },
+    { "mics",
+      "groups of shards go with ZeRO 3 (MiCS), divide the data-parallel ranks, without offload or context "
+      "parallelism",
+      "deepspeed/runtime/zero/mics.py", groups_are_mics },
+    { "reshard", "gathered weights are given up after each pass",
+      "deepspeed/runtime/zero/partitioned_param_coordinator.py", gives_up },
+    { "offload", "nothing is kept in host memory, or the optimizer's state, with ZeRO 1 to 3",
+      "deepspeed/runtime/zero/offload_config.py", offload_is_known },
+    { "recompute", "blocks are all kept or all computed again",
+      "transformers/modeling_utils.py, gradient_checkpointing_enable", recompute_is_known },
+    { "dtype", "it computes in bf16, fp16 or fp32", "deepspeed/runtime/precision_config.py", dtype_is_known },
+    { "buckets", "buckets are its own, one layer is gathered ahead, and the loss runs at once",
+      "deepspeed/runtime/zero/config.py, DeepSpeedZeroConfig", buckets_are_facts },
+    { 0 },
+};
+
+static void allow(struct space *space, const struct graph *graph)
+{
+    (void)graph;
+    space->tensor_dimension = allowed_only(DIM_tp);
+    space->data_dimension = allowed_only(DIM_dp);
+    space->mesh_order = allowed_only(ORDER_TENSOR_INSIDE);
+    space->sequence_parallel = allowed_only(0);
+    space->context_dimension = allowed_only(DIM_cp_ulysses);
+    space->stages = allowed_only(1);
+    space->turns = allowed_only(1);
+    space->expert = allowed_only(1);
+    space->schedule = allowed_only(SCHEDULE_one_f_one_b);
+    space->chunks = allowed_only(1);
+    space->extra = allowed_only(0);
+    space->bucket_bytes = allowed_only(BUCKET_BYTES);
+    space->prefetch = allowed_only(1);
+    space->loss_chunks = allowed_only(1);
+    space->zero = (struct allowed){ 4, { 0, 1, 2, 3 } };
+    space->reshard = allowed_only(RESHARD_EACH_PASS);
+    space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
+    space->excepted = allowed_only(0);
+    space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_OPTIMIZER } };
+    space->slices = allowed_only(1);
+    space->replicate = allowed_only(0);
+}
+
+extern const struct target target_deepspeed;
+
+static void write_pair(struct json_writer *w, const char *key, int64_t value)
+{
+    json_write_key(w, key);
+    json_write_int(w, value);
+}
+static void write_truth(struct json_writer *w, const char *key, bool value)
+{
+    json_write_key(w, key);
+    json_write_bool(w, value);
+}
+
+static void write_zero(struct json_writer *w, const struct launch *launch)
+{
+    json_write_key(w, "zero_optimization");
+    json_begin_object(w);
+    write_pair(w, "stage", launch->zero);
+    write_truth(w, "overlap_comm", launch->zero > 0);
+    write_truth(w, "contiguous_gradients", true);
+    write_truth(w, "reduce_scatter", true);
+    write_pair(w, "reduce_bucket_size", BUCKET_ELEMENTS);
+    write_pair(w, "allgather_bucket_size", BUCKET_ELEMENTS);
+    if (launch->zero == 3) {
+        write_pair(w, "stage3_prefetch_bucket_size", 50000000);
+        write_pair(w, "stage3_param_persistence_threshold", 100000);
+        write_truth(w, "stage3_gather_16bit_weights_on_model_save", false);
+        if (launch->shard_group > 0)
+            write_pair(w, "mics_shard_size", launch->shard_group);
+    }
+    if (launch->offload == OFFLOAD_OPTIMIZER) {
+        json_write_key(w, "offload_optimizer");
+        json_begin_object(w);
+        json_write_key(w, "device");
+        json_write_string(w, "cpu");
+        write_truth(w, "pin_memory", true);
+        json_end_object(w);
+    }
+    json_end_object(w);
+}
+
+static void add_json(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    struct json_writer w = { .text = *out };
+    json_begin_object(&w);
+    write_pair(&w, "train_batch_size", launch->batch);
+    write_pair(&w, "train_micro_batch_size_per_gpu", launch->micro_batch);
+    write_pair(&w, "gradient_accumulation_steps", launch_micro_batches(launch));
+    json_write_key(&w, "gradient_clipping");
+    json_write_double(&w, launch->clip_norm);
+    if (launch->dtype != DTYPE_FP32) {
+        json_write_key(&w, launch->dtype == DTYPE_BF16 ? "bf16" : "fp16");
+        json_begin_object(&w);
+        write_truth(&w, "enabled", true);
+        json_end_object(&w);
+    }
+    write_zero(&w, launch);
+    if (launch->tensor > 1) {
+        json_write_key(&w, "tensor_parallel");
+        json_begin_object(&w);
+        write_pair(&w, "autotp_size", launch->tensor);
+        json_end_object(&w);
+    }
+    if (launch->context > 1)
+        write_pair(&w, "sequence_parallel_size", launch->context);
+    write_truth(&w, "wall_clock_breakdown", false);
+    write_pair(&w, "steps_per_print", 1);
+    json_write_key(&w, "x-cleave");
+    json_begin_object(&w);
+    write_pair(&w, "devices", launch_devices(launch));
+    write_pair(&w, "sequence", launch->sequence);
+    write_truth(&w, "gradient_checkpointing", launch->recompute == RECOMPUTE_BLOCK);
+    json_end_object(&w);
+    json_end_object(&w);
+    *out = w.text;
+    text_add(out, "\n");
+}
+
+static void add_yaml(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    text_add(out, "# ");
+    launch_text_title(out, launch, context);
+    text_printf(out,
+                ": accelerate launch --config_file accelerate.yaml train.py ...\n"
+                "compute_environment: LOCAL_MACHINE\n"
+                "distributed_type: DEEPSPEED\n"
+                "deepspeed_config:\n"
+                "  deepspeed_config_file: ds_config.json\n"
+                "  zero3_init_flag: %s\n"
+                "  deepspeed_multinode_launcher: standard\n"
+                "num_machines: %lld\n"
+                "num_processes: %lld\n",
+                launch->zero == 3 ? "true" : "false", (long long)launch_nodes(launch, context),
+                (long long)launch_devices(launch));
+    if (launch->context > 1)
+        text_printf(out,
+                    "parallelism_config:\n"
+                    "  parallelism_config_dp_replicate_size: 1\n"
+                    "  parallelism_config_dp_shard_size: 1\n"
+                    "  parallelism_config_tp_size: 1\n"
+                    "  parallelism_config_cp_size: 1\n"
+                    "  parallelism_config_sp_size: %lld\n"
+                    "  parallelism_config_sp_backend: deepspeed\n"
+                    "  parallelism_config_sp_seq_length: %lld\n"
+                    "  parallelism_config_sp_seq_length_is_variable: false\n"
+                    "  parallelism_config_sp_attn_implementation: sdpa\n",
+                    (long long)launch->context, (long long)launch->sequence);
+}
+
+static void add_script(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    launch_text_shell(out, &target_deepspeed, launch, context);
+    text_add(out,
+             "exec accelerate launch --config_file accelerate.yaml --machine_rank \"${NODE_RANK:-0}\" \\\n"
+             "    --main_process_ip \"${MASTER_ADDR:-localhost}\" --main_process_port \"${MASTER_PORT:-29500}\" \\\n"
+             "    ");
+    trainer_arguments(out, launch, launch->recompute == RECOMPUTE_BLOCK);
+    text_add(out, " \"$@\"\n");
+}
+
+static void add_readme(struct text *out, const struct launch *launch, const struct launch_context *context)
+{
+    launch_text_readme(out, &target_deepspeed, launch, context);
+    text_printf(
+        out,
+        "\n## Run\n\n"
+        "    MODEL=FOLDER ./train.sh             # one node; FOLDER has config.json, or a checkpoint\n"
+        "    MODEL=FOLDER sbatch train.sbatch    # %lld nodes under Slurm\n\n"
+        "With DeepSpeed's own launcher, and a hostfile with a line `NAME slots=%lld` for each node:\n\n"
+        "    deepspeed --hostfile hostfile train.py --deepspeed ds_config.json ...    # as train.sh has them\n\n"
+        "## Verify memory\n\n"
+        "    python3 -c \"from deepspeed.runtime.zero.%s import %s as f; f(PARAMETERS, "
+        "num_gpus_per_node=%lld, num_nodes=%lld%s)\"\n\n"
+        "prints what weights, gradients and state take of each device, without activations; each rank of a run "
+        "prints what its allocator had\nreserved at most, `STEPS=3 MODEL=FOLDER ./train.sh`.\n",
+        (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context),
+        launch->zero == 3 ? "stage3" : "stage_1_and_2",
+        launch->zero == 3 ? "estimate_zero3_model_states_mem_needs_all_cold"
+                          : "estimate_zero2_model_states_mem_needs_all_cold",
+        (long long)launch_devices_per_node(launch, context), (long long)launch_nodes(launch, context),
+        launch->zero == 3 ? ", largest_layer_params=LARGEST" : "");
+    launch_text_calibrate(out, &target_deepspeed, launch, context, "train.log");
+}
+
+static bool write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)
+{
+    bool good = true;
+    struct {
+        const char *name;
+        bool executable;
+        void (*add)(struct text *text, const struct launch *launch, const struct launch_context *context);
+    } files[] = {
+        { "ds_config.json", false, add_json },
+        { "accelerate.yaml", false, add_yaml },
+        { "train.sh", true, add_script },
+        { "train.py", false, trainer_script },
+        { "train.sbatch", true, launch_text_sbatch },
+        { "README.md", false, add_readme },
+    };
+    for (size_t i = 0; good && i < sizeof files / sizeof *files; i++) {
+        struct text *text = launch_files_add(out, files[i].name, files[i].executable);
+        if (text)
+            files[i].add(text, launch, context);
+        good = text && !text->failed;
+    }
+    return good;
+}
+
+/* "auto", which the Trainer fills in: as if nobody had said it. */
+static void drop_auto(struct settings *settings)
+{
+    for (int i = 0; i < settings->count; i++)
+        if (strcmp(settings->list[i].value, "auto") == 0)
+            settings->list[i].key = "auto";
+    settings_take(settings, "auto");
+}
+
+static bool read_zero(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    struct launch *launch = &out->launch;
+    static const char *const devices[] = { "none", "cpu", "nvme", NULL };
+    int optimizer = 0, parameters = 0;
+    int64_t mics = 0, hpz = 1;
+    if (!settings_int(settings, "zero_stage", 0, 3, &launch->zero, NULL, err) ||
+        !settings_int(settings, "deepspeed_config.zero_stage", 0, 3, &launch->zero, NULL, err) ||
+        !settings_int(settings, "zero_optimization.stage", 0, 3, &launch->zero, NULL, err) ||
+        !settings_word(settings, "offload_optimizer_device", devices, &optimizer, NULL, err) ||
+        !settings_word(settings, "deepspeed_config.offload_optimizer_device", devices, &optimizer, NULL, err) ||
+        !settings_word(settings, "zero_optimization.offload_optimizer.device", devices, &optimizer, NULL, err) ||
+        !settings_word(settings, "offload_param_device", devices, &parameters, NULL, err) ||
+        !settings_word(settings, "deepspeed_config.offload_param_device", devices, &parameters, NULL, err) ||
+        !settings_word(settings, "zero_optimization.offload_param.device", devices, &parameters, NULL, err) ||
+        !settings_int(settings, "zero_optimization.mics_shard_size", -1, MOST_DEGREE, &mics, NULL, err) ||
+        !settings_int(settings, "zero_optimization.zero_hpz_partition_size", 1, MOST_DEGREE, &hpz, NULL, err))
+        return false;
+    if (parameters != 0)
+        return fail(err, "%s: offload_param: weights in host memory are not planned", settings->name);
+    if (optimizer == 2)
+        return fail(err, "%s: offload_optimizer: state on NVMe is not planned; cpu is", settings->name);
+    if (optimizer == 1 && launch->zero == 0)
+        return fail(err, "%s: offload_optimizer: expected zero_optimization.stage 1 to 3 with it, found 0",
+                    settings->name);
+    if (mics > 0 && launch->zero != 3)
+        return fail(err, "%s: mics_shard_size: expected zero_optimization.stage 3 with it, found %lld", settings->name,
+                    (long long)launch->zero);
+    if (hpz > 1)
+        return fail(err, "%s: zero_hpz_partition_size %lld: second shards within nodes are not planned", settings->name,
+                    (long long)hpz);
+    launch->offload = optimizer == 1 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    launch->shard_group = mics > 0 ? mics : 0;
+    return true;
+}
+
+static bool read_precision(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    bool bf16 = false, fp16 = false, bf16_said, fp16_said, also;
+    static const char *const precisions[] = { "no", "bf16", "fp16", NULL };
+    int type = -1;
+    if (!settings_bool(settings, "bf16.enabled", &bf16, &bf16_said, err) ||
+        !settings_bool(settings, "bf16", &bf16, &also, err) ||
+        !settings_bool(settings, "fp16.enabled", &fp16, &fp16_said, err) ||
+        !settings_bool(settings, "fp16", &fp16, NULL, err) ||
+        !settings_word(settings, "mixed_precision", precisions, &type, NULL, err))
+        return false;
+    if (bf16 && fp16)
+        return fail(err, "%s: expected bf16 or fp16, found both enabled", settings->name);
+    if ((type == 1 && fp16) || (type == 2 && bf16))
+        return fail(err, "%s: mixed_precision %s: expected %s to be enabled with it", settings->name, precisions[type],
+                    precisions[type]);
+    out->says_dtype =
+        bf16 || fp16 || type >= 0 || bf16_said || fp16_said || also || !!settings_take(settings, "x-cleave.devices");
+    out->launch.dtype = bf16 || type == 1 ? DTYPE_BF16 : fp16 || type == 2 ? DTYPE_FP16 : DTYPE_FP32;
+    return true;
+}
+
+/* DeepSpeedConfig._set_batch_related_parameters() and _batch_assertion(). */
+static bool read_batch(struct launch_read *out, struct settings *settings, const struct trainer_said *said,
+                       struct error *err)
+{
+    struct launch *launch = &out->launch;
+    int64_t all = 0, micro = said->micro_said ? said->micro : 0,
+            steps = said->accumulation_said ? said->accumulation : 0;
+    if (!settings_int(settings, "train_batch_size", 1, MOST, &all, NULL, err) ||
+        !settings_int(settings, "train_micro_batch_size_per_gpu", 1, MOST, &micro, NULL, err) ||
+        !settings_int(settings, "deepspeed_config.gradient_accumulation_steps", 1, MOST, &steps, NULL, err))
+        return false;
+    int64_t ranks = launch->data, product;
+    if (ranks == 0 && all > 0 && micro > 0 && steps > 0 && all % (micro * steps) == 0) {
+        ranks = launch->data = all / (micro * steps); /* what is left of the batch tells it */
+        out->says_data = true;
+        if (!mul_i64(&out->devices, ranks, launch->tensor * launch->context))
+            return fail(err, "%s: expected fewer devices", settings->name);
+    }
+    if (ranks == 0) {
+        launch->micro_batch = micro > 0 ? micro : 1;
+        launch->batch = all;
+        out->says_batch = all > 0 && micro > 0;
+        return true;
+    }
+    if (micro == 0 && all > 0)
+        micro = all / ranks / (steps > 0 ? steps : 1);
+    if (steps == 0)
+        steps = all > 0 && micro > 0 ? all / micro / ranks : 1;
+    if (micro == 0 && all == 0) {
+        launch->micro_batch = 1;
+        return true;
+    }
+    if (!mul_i64(&product, micro, steps) || !mul_i64(&product, product, ranks))
+        return fail(err, "%s: expected a batch of less than 2^63 sequences", settings->name);
+    if (all > 0 && product != all)
+        return fail(err,
+                    "%s: train_batch_size %lld: expected micro-batches of %lld x gradient_accumulation_steps %lld x "
+                    "data-parallel ranks %lld, which are %lld",
+                    settings->name, (long long)all, (long long)micro, (long long)steps, (long long)ranks,
+                    (long long)product);
+    launch->micro_batch = micro;
+    launch->batch = product;
+    out->says_batch = true;
+    return true;
+}
+
+static bool read_degrees(struct launch_read *out, struct settings *settings, struct error *err)
+{
+    struct launch *launch = &out->launch;
+    if (!settings_int(settings, "tensor_parallel.autotp_size", 0, MOST_DEGREE, &launch->tensor, NULL, err) ||
+        !settings_int(settings, "parallelism_config.parallelism_config_sp_size", 1, MOST_DEGREE, &launch->context, NULL,
+                      err) ||
+        !settings_int(settings, "sequence_parallel_size", 1, MOST_DEGREE, &launch->context, NULL, err) ||
+        !settings_int(settings, "x-cleave.devices", 1, MOST, &out->devices, NULL, err))
+        return false;
+    launch->tensor = launch->tensor > 0 ? launch->tensor : 1;
+    int64_t others = launch->tensor * launch->context;
+    if (launch->context > 1)
+        launch->context_dimension = DIM_cp_ulysses;
+    if (launch->context > 1 && launch->tensor > 1)
+        return fail(err, "%s: expected autotp_size or sequence_parallel_size, found both", settings->name);
+    if (out->devices % others != 0)
+        return fail(err, "%s: %lld devices: expected a multiple of tensor %lld x sequence %lld", settings->name,
+                    (long long)out->devices, (long long)launch->tensor, (long long)launch->context);
+    launch->data = out->devices / others;
+    out->says_data = launch->data > 0;
+    return true;
+}
+
+static bool read(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
+                 struct error *err)
+{
+    struct settings settings = { .arena = arena, .name = name };
+    struct launch *launch = &out->launch;
+    struct trainer_said said;
+    size_t first = 0;
+    while (first < length && strchr(" \t\r\n", text[first]))
+        first++;
+    const char *dot = strrchr(name, '.');
+    bool json = (first < length && text[first] == '{') || (dot && strcmp(dot, ".json") == 0);
+    bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+    *out = (struct launch_read){ .launch = launch_plain };
+    launch->bucket_bytes = BUCKET_BYTES;
+    if (!(json   ? settings_read_json(&settings, text, length, err)
+          : yaml ? settings_read_yaml(&settings, text, length, err)
+                 : settings_read_flags(&settings, text, length, err)))
+        return false;
+    drop_auto(&settings);
+    static const char *const files[] = { "deepspeed_config_file", "deepspeed_config.deepspeed_config_file",
+                                         "config_file", "deepspeed", NULL };
+    for (int i = 0; files[i]; i++) {
+        const struct setting *file = settings_take(&settings, files[i]);
+        if (file)
+            return setting_fail(&settings, file, err, "the settings are in %.80s: read it", file->value);
+    }
+    static const char *const types[] = { "DEEPSPEED", NULL };
+    int type = 0;
+    bool again = false;
+    int64_t sequence = 0;
+    double clip = 0;
+    bool clip_said = false, config_clip_said = false;
+    if (!settings_word(&settings, "distributed_type", types, &type, NULL, err) ||
+        !trainer_read_devices(&out->devices, &settings, err) || !read_degrees(out, &settings, err) ||
+        !read_zero(out, &settings, err) || !trainer_read(&said, &settings, err) ||
+        !read_precision(out, &settings, err) || !read_batch(out, &settings, &said, err) ||
+        !settings_int(&settings, "x-cleave.sequence", 1, MOST, &sequence, &out->says_sequence, err) ||
+        !settings_int(&settings, "parallelism_config.parallelism_config_sp_seq_length", 1, MOST, &sequence, NULL,
+                      err) ||
+        !settings_bool(&settings, "x-cleave.gradient_checkpointing", &again, NULL, err) ||
+        !settings_double(&settings, "gradient_clipping", 0, &clip, &clip_said, err) ||
+        !settings_double(&settings, "deepspeed_config.gradient_clipping", 0, &clip, &config_clip_said, err))
+        return false;
+    launch->recompute = again || said.recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+    launch->sequence = sequence > 0 ? sequence : said.sequence;
+    out->says_sequence = launch->sequence > 0;
+    launch->clip_norm = clip_said || config_clip_said ? clip : said.clip_said ? said.clip : 0;
+    if (launch->data * launch->context == 1)
+        launch->zero = 0;
+    if (launch->shard_group > 0 && launch->data > 0 && launch->data % launch->shard_group != 0)
+        return fail(err, "%s: mics_shard_size %lld: expected a divisor of the %lld data-parallel ranks", settings.name,
+                    (long long)launch->shard_group, (long long)launch->data);
+    if (launch->shard_group == launch->data)
+        launch->shard_group = 0;
+    /* Of these the facts have the framework's own. */
+    static const char *const ignored[] = { "zero_optimization.overlap_comm",
+                                           "zero_optimization.contiguous_gradients",
+                                           "zero_optimization.reduce_",
+                                           "zero_optimization.allgather_",
+                                           "zero_optimization.stage3_",
+                                           "zero_optimization.sub_group_size",
+                                           "zero_optimization.round_robin",
+                                           "zero_optimization.offload_optimizer.",
+                                           "zero_optimization.offload_param.",
+                                           "zero_optimization.mics_",
+                                           "fp16.",
+                                           "optimizer.",
+                                           "scheduler.",
+                                           "wall_clock_breakdown",
+                                           "steps_per_print",
+                                           "zero_allow_untested_optimizer",
+                                           "deepspeed_config.zero3_",
+                                           "deepspeed_config.deepspeed_multinode_launcher",
+                                           "zero3_",
+                                           "use_deepspeed",
+                                           "downcast_bf16",
+                                           "parallelism_config.",
+                                           "tensorboard.",
+                                           "wandb.",
+                                           "flops_profiler.",
+                                           NULL };
+    for (int i = 0; ignored[i]; i++)
+        out->ignored_count += settings_take_all(&settings, ignored[i]);
+    out->ignored_count += trainer_take_ignored(&settings);
+    return settings_left(&settings, &out->unknown_count, &out->unknown) || fail_memory(err);
+}
+
+const struct target target_deepspeed = {
+    .name = "deepspeed",
+    .short_name = "ds",
+    .framework = "deepspeed",
+    .release = "DeepSpeed 0.19.8",
+    .doc = "DeepSpeed with transformers' Trainer: ZeRO 0 to 3, offload, Ulysses, autotp; started by accelerate",
+    .rules = rules,
+    .allow = allow,
+    .write = write,
+    .read = read,
+};

@@ -1,0 +1,47 @@
+"""Trains llama-3-8b on 64 h100-sxm on random tokens: in its place comes a script with data, which the Trainer takes alike.
+
+    --model FOLDER    a configuration, config.json, or a checkpoint
+"""
+
+from dataclasses import dataclass
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+
+@dataclass
+class Job:
+    model: str = "model"
+    max_length: int = 4096
+    tp_size: int = 1
+
+
+class RandomTokens(torch.utils.data.Dataset):
+    def __init__(self, vocabulary, length):
+        self.vocabulary, self.length = vocabulary, length
+
+    def __len__(self):
+        return 1 << 20
+
+    def __getitem__(self, index):
+        tokens = torch.randint(self.vocabulary, (self.length,), generator=torch.manual_seed(index))
+        return {"input_ids": tokens, "labels": tokens}
+
+
+def main():
+    job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()
+    config = AutoConfig.from_pretrained(job.model)
+    config.use_cache = False
+    dtype = torch.bfloat16 if arguments.bf16 else torch.float32
+    if job.tp_size > 1:  # tensor parallelism is laid out while a checkpoint is loaded
+        model = AutoModelForCausalLM.from_pretrained(job.model, tp_plan="auto", tp_size=job.tp_size)
+    else:
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
+    data = RandomTokens(config.vocab_size, job.max_length)
+    Trainer(model=model, args=arguments, train_dataset=data).train()
+    gib = torch.cuda.max_memory_reserved() / 2**30
+    print(f"rank {arguments.process_index}: at most {gib:.2f} GiB reserved", flush=True)
+
+
+if __name__ == "__main__":
+    main()

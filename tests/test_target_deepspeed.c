@@ -1,0 +1,205 @@
+/* Launches for DeepSpeed are read back from the JSON to what they were written of; what its users have is read, and its
+ * own refusals are ours. The package reads the files in tests/targets_accept_torch.py. */
+#include "tests/target_launches.h"
+
+extern const struct target target_deepspeed;
+static const struct target *const deepspeed = &target_deepspeed;
+
+static void vary(struct launch *l, uint64_t *state)
+{
+    l->bucket_bytes = 200000;
+    l->pipeline = l->chunks = l->loss_chunks = 1;
+    l->schedule = l->piece_count = 0;
+    l->piece_blocks = NULL;
+    l->sequence_parallel = false;
+    l->reshard = RESHARD_EACH_PASS;
+    l->zero = l->data * l->context > 1 ? random_below(state, 4) : 0;
+    l->shard_group = l->zero == 3 ? l->shard_group : 0;
+    if (l->context > 1)
+        l->context_dimension = DIM_cp_ulysses;
+    if (l->zero > 0 && random_below(state, 3) == 0)
+        l->offload = OFFLOAD_OPTIMIZER;
+    if (random_below(state, 6) == 0)
+        l->dtype = DTYPE_FP16;
+    if (random_below(state, 6) == 0)
+        l->clip_norm = 0;
+}
+
+START_TEST(what_is_written_is_read_back)
+{
+    struct model *model = model_of_zoo(_i % 2 ? "llama-3-70b" : "mixtral-8x7b");
+    struct launch_context context = { .model = model, .devices_per_node = 8, .device_name = "h100-sxm" };
+    uint64_t state = 500 + (uint64_t)_i;
+    int pieces[64];
+    for (int n = 0; n < 60; n++) {
+        struct launch l = draw_legal(deepspeed, &context, &state, 80, pieces, vary);
+        check_round(deepspeed, &l, &context, "ds_config.json");
+    }
+    model_free(model);
+}
+END_TEST
+
+static struct launch golden_launch(int number)
+{
+    struct launch l = launch_plain;
+    l.bucket_bytes = 200000;
+    l.zero = 3;
+    l.recompute = RECOMPUTE_BLOCK;
+    l.sequence = 8192;
+    if (number == 0) {
+        l.data = 64;
+        l.batch = 128;
+        l.micro_batch = 2;
+    } else if (number == 1) {
+        l.tensor = 4;
+        l.data = 4;
+        l.batch = 16;
+        l.zero = 2;
+        l.offload = OFFLOAD_OPTIMIZER;
+    } else {
+        l.context = 8;
+        l.context_dimension = DIM_cp_ulysses;
+        l.data = 2;
+        l.batch = 8;
+        l.sequence = 65536;
+    }
+    return l;
+}
+
+START_TEST(files_stay_as_they_are)
+{
+    static const int64_t peak[] = { INT64_C(61) << 30 }, available[] = { INT64_C(79) << 30 };
+    static const char *const folders[] = { "deepspeed/8b-zero3", "deepspeed/8b-tp-offload", "deepspeed/8b-ulysses" };
+    struct model *model = model_of_zoo("llama-3-8b");
+    struct launch l = golden_launch(_i);
+    struct launch_context context = { .model = model,
+                                      .devices_per_node = 8,
+                                      .device_name = "h100-sxm",
+                                      .step_ns = INT64_C(2345678901),
+                                      .stage_count = 1,
+                                      .peak_bytes = peak,
+                                      .available_bytes = available };
+    check_golden(deepspeed, &l, &context, folders[_i]);
+    check_round(deepspeed, &l, &context, "ds_config.json");
+    model_free(model);
+}
+END_TEST
+
+START_TEST(files_of_users_are_read)
+{
+    struct arena arena = { 0 };
+    /* As the documentation of transformers has it, with "auto" left to the Trainer. */
+    struct launch_read r =
+        read_text(deepspeed, &arena, "ds.json",
+                  "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0}, \"bf16\": {\"enabled\": true},"
+                  "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\", \"betas\": [0.9, 0.99]}},"
+                  "\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\", "
+                  "\"pin_memory\": true}, \"reduce_bucket_size\": \"auto\", \"sub_group_size\": 1e9,"
+                  "\"surprise\": 1}, \"gradient_clipping\": 1.0, \"train_batch_size\": 256,"
+                  "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 2}");
+    ck_assert_int_eq(r.launch.zero, 3);
+    ck_assert_int_eq(r.launch.offload, OFFLOAD_OPTIMIZER);
+    ck_assert_int_eq(r.launch.dtype, DTYPE_BF16);
+    ck_assert_int_eq(r.launch.data, 32); /* 256 / (4 x 2) */
+    ck_assert_int_eq(r.launch.batch, 256);
+    ck_assert(!r.says_sequence);
+    ck_assert_int_eq(r.unknown_count, 1);
+    ck_assert_str_eq(r.unknown[0], "zero_optimization.surprise = 1");
+    r = read_text(deepspeed, &arena, "a.yaml",
+                  "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\ndeepspeed_config:\n"
+                  "  gradient_accumulation_steps: 4\n  gradient_clipping: 1.0\n  offload_optimizer_device: none\n"
+                  "  offload_param_device: none\n  zero3_init_flag: false\n  zero_stage: 2\nmixed_precision: bf16\n"
+                  "num_machines: 1\nnum_processes: 8\n");
+    ck_assert_int_eq(r.launch.zero, 2);
+    ck_assert_int_eq(r.launch.data, 8);
+    ck_assert(r.says_data && !r.says_batch);
+    ck_assert_int_eq(r.unknown_count, 0);
+    r = read_text(deepspeed, &arena, "run.sh",
+                  "accelerate launch --use_deepspeed --zero_stage 1 --num_processes 4 --mixed_precision bf16 sft.py "
+                  "--per_device_train_batch_size 2 --gradient_accumulation_steps 3 --block_size 1024\n");
+    ck_assert_int_eq(r.launch.zero, 1);
+    ck_assert_int_eq(r.launch.batch, 24);
+    ck_assert_int_eq(r.launch.sequence, 1024);
+    arena_free(&arena);
+}
+END_TEST
+
+static const struct {
+    const char *name, *text, *says;
+} refused[] = {
+    { "a.json", "{\"zero_optimization\": {\"stage\": 4}}",
+      "a.json:1:33: zero_optimization.stage: expected a whole number from 0 to 3, found 4" },
+    { "a.json", "{\"a\": 1,}", "a.json:1:9" },
+    { "a.json", "{\"train_batch_size\": 8, \"train_batch_size\": 8}", "a.json:1:25" },
+    { "a.json", "{\"train_batch_size\": 100, \"train_micro_batch_size_per_gpu\": 4, \"x-cleave\": {\"devices\": 8}}",
+      "train_batch_size 100: expected micro-batches of 4 x gradient_accumulation_steps 3 x data-parallel ranks 8, "
+      "which "
+      "are 96" },
+    { "a.json", "{\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}",
+      "expected bf16 or fp16, found both enabled" },
+    { "a.json", "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}}}",
+      "weights in host memory are not planned" },
+    { "a.json", "{\"zero_optimization\": {\"stage\": 0, \"offload_optimizer\": {\"device\": \"cpu\"}}}",
+      "expected zero_optimization.stage 1 to 3 with it" },
+    { "a.json", "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"nvme\"}}}",
+      "state on NVMe is not planned" },
+    { "a.json", "{\"zero_optimization\": {\"stage\": 2, \"mics_shard_size\": 8}}",
+      "mics_shard_size: expected zero_optimization.stage 3 with it, found 2" },
+    { "a.json", "{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}",
+      "second shards within nodes are not planned" },
+    { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 2}, \"sequence_parallel_size\": 2}",
+      "expected autotp_size or sequence_parallel_size, found both" },
+    { "a.json", "{\"tensor_parallel\": {\"autotp_size\": 3}, \"x-cleave\": {\"devices\": 8}}",
+      "8 devices: expected a multiple of tensor 3 x sequence 1" },
+    { "a.json", "[1]", "expected an object, found another value" },
+    { "a.yaml", "distributed_type: FSDP\n", "expected one of DEEPSPEED, found FSDP" },
+    { "a.yaml", "deepspeed_config:\n  deepspeed_config_file: ds.json\n",
+      "a.yaml:2:3: deepspeed_config.deepspeed_config_file: the settings are in ds.json: read it" },
+    { "a.sh", "deepspeed train.py --deepspeed ds.json\n", "the settings are in ds.json: read it" },
+};
+
+START_TEST(contradictions_are_refused_with_their_place)
+{
+    check_refusal(deepspeed, refused[_i].name, refused[_i].text, refused[_i].says);
+}
+END_TEST
+
+START_TEST(rules_refuse_by_name)
+{
+    struct model *model = model_of_zoo("llama-3-8b");
+    struct launch_context context = { .model = model, .devices_per_node = 8 };
+    struct launch good = golden_launch(0), l;
+    ck_assert_ptr_null(target_broken_rule(deepspeed, &good, &context));
+#define BROKEN(rule, ...)                                                                                              \
+    l = good;                                                                                                          \
+    __VA_ARGS__;                                                                                                       \
+    ck_assert_ptr_nonnull(target_broken_rule(deepspeed, &l, &context));                                                \
+    ck_assert_str_eq(target_broken_rule(deepspeed, &l, &context)->name, rule)
+    BROKEN("no-pipeline", l.pipeline = 2);
+    BROKEN("no-experts", l.expert = 2);
+    BROKEN("kv-heads", l.tensor = 16);
+    BROKEN("no-sp", l.tensor = 2; l.sequence_parallel = true);
+    BROKEN("ulysses", l.context = 2);
+    BROKEN("zero", l.data = 1);
+    BROKEN("mics", l.shard_group = 8; l.zero = 2);
+    BROKEN("reshard", l.reshard = RESHARD_EACH_STEP);
+    BROKEN("offload", l.offload = OFFLOAD_ACTIVATIONS);
+    BROKEN("recompute", l.recompute = RECOMPUTE_SELECTIVE);
+    BROKEN("dtype", l.dtype = DTYPE_FP8);
+    BROKEN("buckets", l.prefetch = 2);
+    model_free(model);
+}
+END_TEST
+
+static Suite *target_deepspeed_suite(void)
+{
+    Suite *s = suite_create("target_deepspeed");
+    CHECK_ADD_LOOP(s, what_is_written_is_read_back, 6);
+    CHECK_ADD_LOOP(s, files_stay_as_they_are, 3);
+    CHECK_ADD(s, files_of_users_are_read);
+    CHECK_ADD_LOOP(s, contradictions_are_refused_with_their_place, (int)(sizeof refused / sizeof *refused));
+    CHECK_ADD(s, rules_refuse_by_name);
+    return s;
+}
+
+CHECK_MAIN(target_deepspeed_suite)
