@@ -495,10 +495,10 @@ bool megatron_launch(struct launch_read *out, struct arena *arena, const struct 
         !say_unknown(out, arena, "--microbatch-group-size-per-virtual-pipeline-stage", err))
         return false;
     out->model = megatron_model(args, "megatron", err);
-    if ((!out->model && err && err->kind) || !mask_operators(out, err) || !check_rules(out, name, err)) {
-        model_free(out->model);
-        out->model = NULL;
-        return error_within(err, "%s", name);
-    }
-    return true;
+    bool ok = out->model || !err || !err->kind || error_within(err, "%s", name); /* without sizes there is none */
+    if (ok && mask_operators(out, err) && check_rules(out, name, err))
+        return true;
+    model_free(out->model);
+    out->model = NULL;
+    return false;
 }
