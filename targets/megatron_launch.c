@@ -252,8 +252,15 @@ static bool check_args(const struct megatron_args *a, const char *name, struct e
         return refuse(err, name, "ep-divides-experts", "--expert-model-parallel-size needs --num-experts");
     if (a->experts > 0 && a->linear_bias && (a->expert_tensor ? a->expert_tensor : a->tensor) > 1)
         return refuse(err, name, "experts-bias", "experts with biases are not shared out by a tensor degree");
-    if (a->experts > 0 && a->expert_choices == 1 && !a->gates_before && strcmp(a->balancing, "sinkhorn") != 0)
+    if (a->experts > 0 && a->expert_choices == 1 && !a->gates_before && strcmp(a->score, "softmax") == 0 &&
+        strcmp(a->balancing, "sinkhorn") != 0)
         return refuse(err, name, "experts-gates", "--moe-router-topk 1 needs --moe-router-pre-softmax");
+    if (a->expert_bias && strcmp(a->score, "softmax") == 0)
+        return refuse(err, name, "experts-gates",
+                      "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid");
+    if (a->chosen_groups > 0 && (a->expert_groups == 0 || a->experts % a->expert_groups != 0))
+        return refuse(err, name, "experts-groups",
+                      "--moe-router-group-topk needs --moe-router-num-groups, which divides --num-experts");
     if (a->sequence > 0 && a->positions > 0 && a->positions < a->sequence)
         return refuse(err, name, "positions", "--max-position-embeddings is at least --seq-length");
     if (!a->heads || a->hidden % a->heads == 0 || a->kv_channels || a->latent)

@@ -109,6 +109,9 @@ static void set_attention(struct megatron_args *args, struct arena *arena, const
     args->qkv_bias = f->qkv_bias && !f->output_bias;
     args->norm = f->norm == NORM_RMS ? "RMSNorm" : "LayerNorm";
     args->norm_epsilon = f->norm_epsilon;
+    args->qk_norm = f->qk_norm == QK_NORM_HEAD;
+    args->softmax = f->sinks ? "learnable" : megatron_defaults.softmax;
+    args->output_gate = f->output_gate;
     args->position = f->rope_base > 0 ? "rope" : p->embedding->learned_positions > 0 ? "learned_absolute" : "none";
     args->positions = p->embedding->learned_positions > 0 ? p->embedding->learned_positions : model->sequence;
     if (f->rope_base > 0) {
@@ -153,6 +156,11 @@ static void set_experts(struct megatron_args *args, struct arena *arena, const s
     args->expert_choices = f->choices;
     args->expert_ffn = f->inner;
     args->shared_ffn = f->shared_inner;
+    args->shared_gate = f->shared_gate;
+    args->score = f->gates == GATES_SIGMOID_OF_CHOSEN ? "sigmoid" : "softmax";
+    args->expert_bias = f->router_correction;
+    args->expert_groups = f->expert_groups;
+    args->chosen_groups = f->chosen_groups;
     args->gates_before = f->gates == GATES_OF_ALL;
     args->gate_scale = f->gate_scale < 1 || f->gate_scale > 1 ? f->gate_scale : 0;
     args->balancing = f->balance > 0 ? "seq_aux_loss" : "none";
@@ -365,6 +373,10 @@ static void describe_attention(struct described *d, const struct megatron_args *
     d->attention.output_bias = args->linear_bias;
     d->attention.norm = norm_of(args);
     d->attention.norm_epsilon = args->norm_epsilon;
+    d->attention.qk_norm = args->qk_norm ? QK_NORM_HEAD : QK_NORM_NONE;
+    d->attention.qk_norm_kind = args->qk_norm ? norm_of(args) : d->attention.qk_norm_kind;
+    d->attention.sinks = strcmp(args->softmax, "learnable") == 0;
+    d->attention.output_gate = args->output_gate;
     if (strcmp(args->position, "rope") != 0)
         return;
     d->attention.rope_base = (double)args->rotary_base;
@@ -393,7 +405,13 @@ static void describe_networks(struct described *d, const struct megatron_args *a
     d->moe.inner = args->expert_ffn > 0 ? args->expert_ffn : d->mlp.inner;
     d->moe.shared_inner = args->shared_ffn;
     d->moe.activation = d->mlp.activation;
-    d->moe.gates = args->gates_before ? GATES_OF_ALL : GATES_OF_CHOSEN;
+    d->moe.gates = strcmp(args->score, "sigmoid") == 0 ? GATES_SIGMOID_OF_CHOSEN
+                   : args->gates_before                ? GATES_OF_ALL
+                                                       : GATES_OF_CHOSEN;
+    d->moe.router_correction = args->expert_bias;
+    d->moe.expert_groups = args->expert_groups;
+    d->moe.chosen_groups = args->chosen_groups;
+    d->moe.shared_gate = args->shared_gate;
     d->moe.gate_scale = args->gate_scale > 0 ? args->gate_scale : 1;
     d->moe.balance = strcmp(args->balancing, "none") == 0 ? 0 : args->balance;
     d->moe.dropless = !(args->capacity > 0);
@@ -437,8 +455,6 @@ static bool describe(struct described *d, const struct megatron_args *args, stru
                     args->position);
     if (args->quick_geglu)
         return fail(err, "--quick-geglu is not built here");
-    if (args->qk_norm && !args->latent)
-        return fail(err, "--qk-layernorm is not built here");
     if (strcmp(args->norm, "RMSNorm") != 0 && strcmp(args->norm, "LayerNorm") != 0)
         return fail(err, "--normalization: expected RMSNorm or LayerNorm, found %.32s", args->norm);
     d->head.norm = norm_of(args);

@@ -477,6 +477,12 @@ START_TEST(test_models_that_have_arguments)
         BODY("{\"repeat\":2,\"layers\":[" LATENT(",\"query_rank\":8") "," DENSE "]},{\"repeat\":4,\"layers\":[" LATENT(
             ",\"query_rank\":8") "," EXPERTS "]}"),
         BODY("{\"repeat\":3,\"layers\":[" LATENT("") "," EXPERTS "]}"),
+        BODY(ATTENTION(
+            ",\"qk_norm\":\"head\",\"rope_base\":10000") ",{\"kind\":\"moe\",\"experts\":8,\"choices\":2,"
+                                                         "\"inner\":16,\"shared_inner\":16,\"shared_gate\":true,"
+                                                         "\"activation\":\"swiglu\",\"gates\":\"sigmoid_of_chosen\","
+                                                         "\"router_correction\":true,\"expert_groups\":4,\"chosen_"
+                                                         "groups\":2,\"dropless\":true,\"norm\":\"rms_norm\"}"),
         BODY("{\"repeat\":3,\"layers\":[" ATTENTION(
             ",\"sliding_window\":4,\"rope_base\":10000") "," DENSE "," ATTENTION(",\"rope_base\":10000") "," DENSE
                                                                                                          "]}"),
