@@ -68,11 +68,16 @@ static bool keeps_rules(const struct target *target, const struct launch *launch
     return false;
 }
 
+bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err)
+{
+    struct launch_context context = aim_context(in);
+    return keeps_rules(target, launch, &context, err);
+}
+
 bool aim_launch(struct launch *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 struct error *err)
 {
-    struct launch_context context = aim_context(in);
-    return launch_of_plan(out, &in->arena, plan, in->graph, err) && keeps_rules(target, out, &context, err);
+    return launch_of_plan(out, &in->arena, plan, in->graph, err) && aim_check(in, target, out, err);
 }
 
 struct keeper {

@@ -16,6 +16,8 @@ bool aim_predicted(struct launch_context *context, struct inputs *in, struct err
 /* The plan as a launch that keeps the target's rules; a failure says what it breaks. In the inputs' arena. */
 bool aim_launch(struct launch *out, struct inputs *in, const struct target *target, const struct plan *plan,
                 struct error *err);
+/* Whether the launch keeps the target's rules; a failure says which it breaks. */
+bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err);
 /* search_run() for a target: in its space, of plans that it can be told. */
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
                 const struct target *target, const struct search_options *options, struct error *err);

@@ -1,6 +1,6 @@
 /* Prices one configuration that the user names. */
 #include "cli/accuracy_note.h"
-#include "cli/given.h"
+#include "cli/from.h"
 #include "cli/memory_account.h"
 #include "cli/print.h"
 #include "host/heap.h"
@@ -9,7 +9,7 @@
 
 struct estimate_arguments {
     struct given_options given;
-    const char *output;
+    const char *output, *from, *model;
     bool json;
 };
 static const struct estimate_arguments defaults = {
@@ -24,6 +24,9 @@ static const struct estimate_arguments defaults = {
 #define GIVEN_AT(member) AT(given.member)
 static const struct option options[] = {
 #include "cli/given_options.def"
+    TEXT_OPTION("from", AT(from), "TARGET",
+                "the operand is a launch of megatron-lm, torchtitan, ...: a file, or its arguments"),
+    TEXT_OPTION("model", AT(model), "MODEL", "with --from: the model, where the launch does not describe it"),
     OUTPUT_OPTION(AT(output), "the plan file"),
     FLAG_OPTION("json", AT(json), "the plan file on standard output"),
     JOB_OPTIONS(struct estimate_arguments, given.space),
@@ -36,10 +39,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
+    struct from from = { 0 };
     size_t length = 0;
     (void)operand_count;
     heap_expect_much();
-    if (!inputs_can_write(a->output, err) || !given_price(&plan, &estimate, &in, &a->given, operands[0], err) ||
+    if (!a->from && a->model)
+        fail(err, "--model belongs to --from; the model is the operand");
+    if (err->kind || !inputs_can_write(a->output, err) ||
+        !(a->from ? from_price(&from, &plan, &estimate, &in, &a->given, a->from, a->model, operands[0], err)
+                  : given_price(&plan, &estimate, &in, &a->given, operands[0], err)) ||
         !accuracy_note(&estimate->prediction, &in, plan->dtype, err))
         goto cleanup;
     in.context.cleave = CLEAVE_VERSION;
@@ -59,12 +67,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         memory_account_print(&in, &estimate->prediction, true);
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
+        if (a->from && !from_say(cli, &from, &in, estimate, err))
+            goto cleanup;
     }
     if (!estimate->prediction.fits)
         memory_account_fail(&estimate->prediction, err);
 cleanup:
     estimate_free(estimate);
     plan_free(plan);
+    from_free(&from);
     inputs_free(&in);
     return ERROR_NONE;
 }
@@ -77,6 +88,7 @@ const struct verb verb_estimate = {
     .examples =
         "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 "
         "--recompute full\n"
+        "  cleave estimate --from megatron train.sh --cluster 8x8:h100-sxm\n"
         "  cleave estimate gpt2 --cluster 1x8:a100-sxm-80 --batch 64 --fix 'micro-batch=8,layer[0-11].zero=3'\n",
     .min_operands = 1,
     .max_operands = 1,

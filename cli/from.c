@@ -1,0 +1,251 @@
+#include "cli/from.h"
+#include "base/num.h"
+#include "cli/aim.h"
+#include "cli/print.h"
+#include "planner/estimate/estimate.h"
+#include "planner/program/schedule.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
+{
+    const char *text = launch;
+    size_t length = strlen(launch);
+    bool is_file = strcmp(launch, "-") == 0 || access(launch, R_OK) == 0;
+    if (!from->target->read)
+        return fail(err, "--from %s: its launches are written, not read", from->target->name);
+    if (is_file && !inputs_text(in, launch, &text, &length, err))
+        return false;
+    return from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
+}
+
+/* What the launch says of the job where no option says otherwise. */
+static bool fill_job(struct from *from, const struct given_options *given, struct error *err)
+{
+    const struct launch *launch = &from->read.launch;
+    struct space_options *job = &from->job;
+    *job = given->space;
+    if (!job->batch && from->read.says_batch)
+        job->batch = launch->batch;
+    if (!job->sequence && from->read.says_sequence)
+        job->sequence = launch->sequence;
+    if (!job->dtype && from->read.says_dtype)
+        job->dtype = dtype_names[launch->dtype];
+    if (!job->framework)
+        job->framework = from->target->framework;
+    return job->cluster ||
+           fail(err, "--cluster is missing: what the launch runs on, for example --cluster 8x8:h100-sxm");
+}
+
+/* The model's own description, where the launch has it, is read like a file's. */
+static bool read_job(struct from *from, struct space *space, struct inputs *in, const char *model, struct error *err)
+{
+    size_t length = 0;
+    char *own = !model && from->read.model ? model_write(from->read.model, &length) : NULL;
+    const char *name = own ? arena_strndup(&in->arena, own, length) : model;
+    free(own);
+    if (!name)
+        return fail(err, "--model is missing: the launch does not describe the model; name a file or one of the zoo");
+    if (!space_inputs(in, space, name, &from->job, err))
+        return false;
+    in->model->whole_blocks = true;
+    return true;
+}
+
+/* The plan of a launch. clips: the user says whether gradients are clipped. */
+static bool plan_of(struct plan **out, const struct launch *launch, const struct space_options *job, struct inputs *in,
+                    const struct space *space, struct error *err)
+{
+    struct search_options options = space_search_options(job, space);
+    struct stage_cuts cuts = { launch->piece_count, launch->piece_blocks };
+    struct space said = { .tensor = allowed_only(launch->tensor),
+                          .context = allowed_only(launch->context),
+                          .stages = allowed_only(launch->pipeline),
+                          .expert = allowed_only(launch->expert),
+                          .micro = allowed_only(launch->micro_batch),
+                          .sequence_parallel = allowed_only(launch->sequence_parallel),
+                          .context_dimension = allowed_only(launch->context_dimension),
+                          .shard_group = allowed_only(launch->shard_group),
+                          .schedule = allowed_only(launch->schedule),
+                          .chunks = allowed_only(launch->chunks),
+                          .bucket_bytes = allowed_only(launch->bucket_bytes),
+                          .prefetch = allowed_only(launch->prefetch),
+                          .loss_chunks = allowed_only(launch->loss_chunks),
+                          .zero = allowed_only(launch->zero),
+                          .recompute = allowed_only(launch->recompute),
+                          .excepted = allowed_only((int64_t)launch->excepted),
+                          .offload = allowed_only(launch->offload),
+                          .reshard = allowed_only(launch->reshard) };
+    if (job->clip == NULL)
+        options.space.clip_norm = launch->clip_norm;
+    graph_free(in->graph);
+    in->graph = NULL;
+    return given_plan(out, in, &options, &said, launch->piece_count > 0 ? &cuts : NULL, true, false, err);
+}
+
+bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
+                const struct given_options *given, const char *target, const char *model, const char *launch,
+                struct error *err)
+{
+    struct space space;
+    struct launch *own = &from->read.launch;
+    *from = (struct from){ 0 };
+    if (!aim_target(&from->target, "--from", target, err) || !read_launch(from, in, launch, err) ||
+        !fill_job(from, given, err) || !read_job(from, &space, in, model, err))
+        return false;
+    int64_t others = own->tensor * own->context * own->pipeline, devices = in->cluster->device_count;
+    if (devices % others != 0)
+        return fail(err,
+                    "the launch has %lld tensor x context x pipeline ranks, which do not divide the cluster's %lld "
+                    "devices",
+                    (long long)others, (long long)devices);
+    if (from->read.says_data && own->data * others != devices)
+        return fail(err, "the launch is for %lld devices, the cluster has %lld", (long long)(own->data * others),
+                    (long long)devices);
+    own->data = devices / others;
+    own->batch = space.batch;
+    if (!graph_take(&in->graph, in->model, space.batch, space.sequence, 1, err))
+        return false;
+    own->sequence = in->graph->sequence;
+    own->dtype = space.dtype;
+    return aim_check(in, from->target, own, err) && plan_of(plan, own, &from->job, in, &space, err) &&
+           given_estimate(estimate, in, *plan, err);
+}
+
+/* ---- what would be better ---- */
+
+struct change {
+    char words[96];
+    struct launch launch;
+};
+enum { MOST_CHANGES = 24 };
+
+static struct change *add_change(struct change *list, int *count, const struct launch *own)
+{
+    struct change *c = &list[*count < MOST_CHANGES ? (*count)++ : MOST_CHANGES - 1];
+    *c = (struct change){ .launch = *own };
+    return c;
+}
+
+static void change_number(struct change *list, int *count, const struct launch *own, int64_t *member, int64_t value,
+                          const char *name)
+{
+    if (value < 1)
+        return;
+    struct change *c = add_change(list, count, own);
+    *(int64_t *)((char *)&c->launch + ((const char *)member - (const char *)own)) = value;
+    snprintf(c->words, sizeof c->words, "%s %lld in place of %lld", name, (long long)value, (long long)*member);
+}
+
+/* Each changes one thing; ranks that it frees or takes are data-parallel ones. */
+static int list_changes(struct change *list, struct launch *own)
+{
+    int count = 0;
+    int64_t ranks = own->tensor * own->context * own->pipeline * own->data;
+    int64_t *degrees[] = { &own->tensor, &own->context, &own->pipeline };
+    const char *const names[] = { "tp", "cp", "pp" };
+    for (int i = 0; i < 3; i++)
+        for (int twice = 0; twice < 2; twice++)
+            change_number(list, &count, own, degrees[i], twice ? *degrees[i] * 2 : *degrees[i] / 2, names[i]);
+    for (int twice = 0; twice < 2; twice++)
+        change_number(list, &count, own, &own->micro_batch, twice ? own->micro_batch * 2 : own->micro_batch / 2,
+                      "micro-batch");
+    for (int mode = 0; mode < RECOMPUTE_COUNT; mode++)
+        if (mode != own->recompute && (mode == RECOMPUTE_NONE || mode == RECOMPUTE_BLOCK)) {
+            struct change *c = add_change(list, &count, own);
+            c->launch.recompute = mode;
+            c->launch.excepted = 0;
+            snprintf(c->words, sizeof c->words, "recompute %s", mode == RECOMPUTE_NONE ? "none" : "full");
+        }
+    for (int zero = 0; zero < 4; zero++)
+        if (zero != own->zero) {
+            struct change *c = add_change(list, &count, own);
+            c->launch.zero = zero;
+            snprintf(c->words, sizeof c->words, "ZeRO %d in place of %lld", zero, (long long)own->zero);
+        }
+    if (own->tensor > 1) {
+        struct change *c = add_change(list, &count, own);
+        c->launch.sequence_parallel = !own->sequence_parallel;
+        snprintf(c->words, sizeof c->words, "%s sequence parallelism", own->sequence_parallel ? "without" : "with");
+    }
+    if (own->pipeline > 1 && own->chunks == 1)
+        for (int64_t chunks = 2; chunks <= 4; chunks *= 2) {
+            struct change *c = add_change(list, &count, own);
+            c->launch.chunks = chunks;
+            c->launch.schedule = schedule_find("interleaved");
+            snprintf(c->words, sizeof c->words, "%lld chunks on each stage, interleaved", (long long)chunks);
+        }
+    for (int i = 0; i < count; i++) {
+        struct launch *l = &list[i].launch;
+        l->data = ranks / (l->tensor * l->context * l->pipeline);
+        l->sequence_parallel = l->sequence_parallel && l->tensor > 1;
+        if (l->pipeline != own->pipeline || l->chunks != own->chunks)
+            l->piece_count = 0;
+        if (l->pipeline == 1)
+            l->chunks = 1, l->schedule = schedule_find("1f1b");
+    }
+    return count;
+}
+
+/* *step_ns 0: it breaks a rule, cannot be planned, or does not fit. */
+static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, const struct change *change)
+{
+    const struct launch *l = &change->launch;
+    struct space space = space_default(l->batch, l->sequence, l->dtype);
+    struct plan *plan = NULL;
+    struct estimate *estimate = NULL;
+    struct error why = { 0 };
+    *step_ns = 0;
+    bool good = l->tensor * l->context * l->pipeline * l->data == in->cluster->device_count &&
+                aim_check(in, from->target, l, &why) && plan_of(&plan, l, &from->job, in, &space, &why) &&
+                given_estimate(&estimate, in, plan, &why);
+    if (good && estimate->prediction.fits)
+        *step_ns = estimate->prediction.step_ns;
+    estimate_free(estimate);
+    plan_free(plan);
+    return why.kind != ERROR_ENVIRONMENT && why.kind != ERROR_BUG;
+}
+
+bool from_say(const struct cli *cli, struct from *from, struct inputs *in, const struct estimate *estimate,
+              struct error *err)
+{
+    const struct launch_read *read = &from->read;
+    struct change *list = arena_alloc(&in->arena, MOST_CHANGES, sizeof *list);
+    int64_t step_ns[MOST_CHANGES];
+    char number[TEXT_NUMBER_BYTES];
+    bool fits = estimate->prediction.fits;
+    if (!list)
+        return fail_memory(err);
+    for (int i = 0; i < read->unknown_count; i++)
+        fprintf(cli->talk, "%s%s%s", i == 0 ? "not understood: " : ", ", read->unknown[i],
+                i + 1 == read->unknown_count ? "\n" : "");
+    int count = list_changes(list, &from->read.launch), shown = 0;
+    for (int i = 0; i < count; i++)
+        if (!try_change(&step_ns[i], from, in, &list[i]))
+            return fail_memory(err);
+    fprintf(cli->out, fits ? "one change that shortens it:\n" : "one change with which it fits:\n");
+    for (; shown < 4; shown++) {
+        int best = -1;
+        for (int i = 0; i < count; i++)
+            if (step_ns[i] > 0 && (best < 0 || step_ns[i] < step_ns[best]))
+                best = i;
+        if (best < 0 || (fits && step_ns[best] >= estimate->prediction.step_ns))
+            break;
+        fprintf(cli->out, "  %s: %s", list[best].words, text_duration_ns(number, step_ns[best]));
+        if (fits)
+            fprintf(cli->out, " (%+.1f %%)", 100 * ((double)step_ns[best] / (double)estimate->prediction.step_ns - 1));
+        fprintf(cli->out, "\n");
+        step_ns[best] = 0;
+    }
+    if (shown == 0)
+        fprintf(cli->out, "  none of %d tried\n", count);
+    return true;
+}
+
+void from_free(struct from *from)
+{
+    model_free(from->read.model);
+    from->read.model = NULL;
+}
