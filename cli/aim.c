@@ -113,15 +113,34 @@ bool aim_search(struct search_result **out, struct uniform_choice *choice, struc
     return false;
 }
 
+/* Choices of which all tries have one value are not told. */
+static bool differs(const struct uniform_choice *choice, int at)
+{
+    for (int i = 1; i < choice->try_count; i++)
+        if (choice->tries[i].value[at] != choice->tries[0].value[at])
+            return true;
+    return false;
+}
+
 static void say_tries(const struct cli *cli, const struct target *target, const struct uniform_choice *choice)
 {
-    char number[TEXT_NUMBER_BYTES];
+    char number[TEXT_NUMBER_BYTES], name[CHOICE_VALUE_BYTES];
     fprintf(cli->out, "%s (%s) treats all blocks alike:\n", target->name, target->release);
     for (int i = 0; i < choice->try_count; i++) {
         const struct uniform_try *tried = &choice->tries[i];
-        fprintf(cli->out, "  ZeRO %lld, recompute %s%s%s: %s%s\n", (long long)tried->zero,
-                recompute_names[tried->recompute], tried->offload ? ", offload " : "",
-                tried->offload ? offload_names[tried->offload] : "",
+        fprintf(cli->out, " ");
+        for (int at = 0; at < CHOICE_COUNT - LISTED_CHOICES; at++) {
+            enum space_choice c = (enum space_choice)(LISTED_CHOICES + at);
+            const char *value = choice_value_name(name, c, tried->value[at]);
+            if (!differs(choice, at))
+                continue;
+            fprintf(cli->out, " %s ", choice_facts[c].name);
+            if (value)
+                fprintf(cli->out, "%s", value);
+            else
+                fprintf(cli->out, "%lld", (long long)tried->value[at]);
+        }
+        fprintf(cli->out, ": %s%s\n",
                 tried->step_ns > 0 ? text_duration_ns(number, tried->step_ns) : "nothing shorter fits",
                 i == choice->best ? " *" : "");
     }
@@ -136,7 +155,7 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
     struct search_options free_of = *options;
     struct space usual = space_default(options->space.batch, options->space.sequence, options->space.dtype);
     usual.clip_norm = options->space.clip_norm;
-    usual.bucket_bytes = options->space.bucket_bytes;
+    space_set_bucket_bytes(&usual, space_bucket_bytes(&options->space));
     free_of.space = usual;
     free_of.top = 1;
     free_of.paced = true;

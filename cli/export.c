@@ -20,6 +20,27 @@ static const struct option options[] = {
     SOURCE_OPTIONS(struct export_options, source),
 };
 
+/* Whether one of the files says the launch again, as whoever reads it understands it. */
+static bool reads_back(const struct target *target, const struct launch_files *files, const struct launch *launch,
+                       struct inputs *in)
+{
+    bool same = !target->read;
+    for (int i = 0; i < files->count && !same; i++) {
+        const struct launch_file *file = &files->list[i];
+        struct launch_read read = { 0 };
+        struct error why = { 0 };
+        if (!file->text.failed &&
+            target->read(&read, &in->arena, file->name, file->text.data, file->text.length, &why)) {
+            read.launch.data = read.says_data ? read.launch.data : launch->data;
+            read.launch.sequence = read.says_sequence ? read.launch.sequence : launch->sequence;
+            read.launch.dtype = read.says_dtype ? read.launch.dtype : launch->dtype;
+            same = launch_equal(&read.launch, launch);
+        }
+        model_free(read.model);
+    }
+    return same;
+}
+
 /* A folder that is there is filled again. */
 static bool make_folder(const char *path, struct error *err)
 {
@@ -78,6 +99,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         text_printf(&folder, "%s-%s", in.model->name, target->short_name);
     if (folder.failed || !target->write(&files, &launch, &context))
         fail_memory(err);
+    else if (!reads_back(target, &files, &launch, &in))
+        fail_kind(err, ERROR_BUG, "what is written for %s is not read back as the plan", target->name);
     else if (write_all(cli, folder.data, &files, err))
         fprintf(cli->talk, "for %s; next: read %s/README.md\n", target->release, folder.data);
 cleanup:

@@ -16,6 +16,9 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     bool is_file = strcmp(launch, "-") == 0 || access(launch, R_OK) == 0;
     if (!from->target->read)
         return fail(err, "--from %s: its launches are written, not read", from->target->name);
+    if (!is_file && !strpbrk(launch, " \t\n"))
+        return fail(err, "--from %s: %s: neither a file that can be read nor the arguments of a launch",
+                    from->target->name, launch);
     if (is_file && !inputs_text(in, launch, &text, &length, err))
         return false;
     return from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
@@ -225,7 +228,7 @@ bool from_say(const struct cli *cli, struct from *from, struct inputs *in, const
     for (int i = 0; i < count; i++)
         if (!try_change(&step_ns[i], from, in, &list[i]))
             return fail_memory(err);
-    fprintf(cli->out, fits ? "one change that shortens it:\n" : "one change with which it fits:\n");
+    const char *aim = fits ? "shortens it" : "makes it fit";
     for (; shown < 4; shown++) {
         int best = -1;
         for (int i = 0; i < count; i++)
@@ -233,6 +236,8 @@ bool from_say(const struct cli *cli, struct from *from, struct inputs *in, const
                 best = i;
         if (best < 0 || (fits && step_ns[best] >= estimate->prediction.step_ns))
             break;
+        if (shown == 0)
+            fprintf(cli->out, "one change that %s:\n", aim);
         fprintf(cli->out, "  %s: %s", list[best].words, text_duration_ns(number, step_ns[best]));
         if (fits)
             fprintf(cli->out, " (%+.1f %%)", 100 * ((double)step_ns[best] / (double)estimate->prediction.step_ns - 1));
@@ -240,7 +245,7 @@ bool from_say(const struct cli *cli, struct from *from, struct inputs *in, const
         step_ns[best] = 0;
     }
     if (shown == 0)
-        fprintf(cli->out, "  none of %d tried\n", count);
+        fprintf(cli->out, "no single change of %d that were tried %s\n", count, aim);
     return true;
 }
 

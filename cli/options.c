@@ -115,6 +115,12 @@ static bool take(const struct verb *verb, int argc, char **argv, int *i, void *o
     return store(verb, option, value, options, err);
 }
 
+/* No option has a blank in its name: that is somebody else's arguments in one word. */
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] && word[strcspn(word, "= \n\t")] != ' ' && !strpbrk(word, "\n");
+}
+
 bool options_parse(const struct verb *verb, int argc, char **argv, void *options, const char **operands,
                    int *operand_count, struct error *err)
 {
@@ -125,7 +131,7 @@ bool options_parse(const struct verb *verb, int argc, char **argv, void *options
     for (int i = 0; i < argc; i++) {
         if (!only_operands && !strcmp(argv[i], "--"))
             only_operands = true;
-        else if (!only_operands && argv[i][0] == '-' && argv[i][1]) {
+        else if (!only_operands && is_option(argv[i])) {
             if (!take(verb, argc, argv, &i, options, err))
                 return false;
         } else

@@ -316,8 +316,11 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!verified)
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
-    suggest_more(cli, answer->space);
-    if (a->output)
+    if (!answer->target)
+        suggest_more(cli, answer->space);
+    if (a->output && answer->target)
+        fprintf(cli->talk, "wrote %s\n", a->output);
+    else if (a->output)
         fprintf(cli->talk, "wrote %s; next: cleave show %s, cleave run %s\n", a->output, a->output, a->output);
     return true;
 }

@@ -185,8 +185,8 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
 
 bool launch_equal(const struct launch *a, const struct launch *b)
 {
-    bool pieces = a->piece_count == b->piece_count;
-    for (int i = 0; pieces && i < a->piece_count; i++)
+    bool whole = a->pipeline == 1 && a->chunks == 1, pieces = whole || a->piece_count == b->piece_count;
+    for (int i = 0; pieces && !whole && i < a->piece_count; i++)
         pieces = a->piece_blocks[i] == b->piece_blocks[i];
     return pieces && a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
            a->data == b->data && a->expert == b->expert && a->shard_group == b->shard_group &&

@@ -351,7 +351,10 @@ void megatron_allow(struct space *space, const struct graph *graph)
     ONLY_VALUES(&space->loss_chunks, 1);
     ONLY_VALUES(&space->prefetch, 1);
     ONLY_VALUES(&space->zero, 0, 1);
-    ONLY_VALUES(&space->recompute, RECOMPUTE_NONE, RECOMPUTE_BLOCK);
+    if (space_is_default(space, CHOICE_RECOMPUTE))
+        space->recompute = (struct allowed){ 2, { RECOMPUTE_NONE, RECOMPUTE_BLOCK } };
+    else
+        ONLY_VALUES(&space->recompute, RECOMPUTE_NONE, RECOMPUTE_BLOCK);
     ONLY_VALUES(&space->slices, 1);
     ONLY_VALUES(&space->reshard, RESHARD_EACH_PASS);
     ONLY_VALUES(&space->replicate, 0);

@@ -67,9 +67,10 @@ int build_feed_forward(struct graph_builder *builder, const struct feed_forward 
     int gate = gated ? product(builder, f, MATRIX_GATE, x) : -1;
     int up = product(builder, f, MATRIX_UP, x);
     int act = builder_value(builder, f->act, wide, ELEMENT_ACTIVATION, true);
-    builder_segment(builder, activation_kernels[f->activation], f->act, wide,
-                    OPERANDS({ gated ? gate : up, wide }, { up, gated ? wide : NULL }), NO_OPERANDS,
-                    OPERANDS({ act, wide }))
-        ->arguments.score_cap = activation_cap(f->activation);
+    struct segment *segment = builder_segment(builder, activation_kernels[f->activation], f->act, wide,
+                                              OPERANDS({ gated ? gate : up, wide }, { up, gated ? wide : NULL }),
+                                              NO_OPERANDS, OPERANDS({ act, wide }));
+    segment->arguments.score_cap = activation_cap(f->activation);
+    segment->arguments.limit = f->activation == ACTIVATION_SWIGLU_CLAMPED ? GPT_OSS_LIMIT : 0;
     return product(builder, f, MATRIX_DOWN, act);
 }

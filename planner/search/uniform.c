@@ -14,26 +14,16 @@ static struct allowed values_of(const struct space *space, enum space_choice cho
     return values;
 }
 
-static const enum space_choice choices[] = { CHOICE_ZERO, CHOICE_RECOMPUTE, CHOICE_OFFLOAD, CHOICE_RESHARD,
-                                             CHOICE_EXCEPT };
-enum { CHOICES = sizeof choices / sizeof *choices };
-
 /* The combination with that number; false: there are no more. */
 static bool combine(const struct space *space, int number, struct space *out)
 {
     *out = *space;
-    for (int i = 0; i < CHOICES; i++) {
-        struct allowed values = values_of(space, choices[i]);
-        out->range[choices[i]] = allowed_only(values.values[number % values.count]);
+    for (int c = LISTED_CHOICES; c < CHOICE_COUNT; c++) {
+        struct allowed values = values_of(space, (enum space_choice)c);
+        out->range[c] = allowed_only(values.values[number % values.count]);
         number /= values.count;
     }
     return number == 0;
-}
-
-/* What makes no difference was tried: how weights go back to shards that are none. */
-static bool is_idle(const struct space *space)
-{
-    return space->zero.values[0] != 3 && space->reshard.values[0] != RESHARD_EACH_PASS;
 }
 
 static int first_kept(const struct search_result *result, bool (*keeps)(void *self, const struct plan *plan),
@@ -63,7 +53,7 @@ static bool is_nearer(const struct search_result *a, const struct search_result 
     return !b || (!a->why && (b->why || search_missing_bytes(a) < search_missing_bytes(b)));
 }
 
-struct trial {
+struct uniform_trial {
     const struct model *model;
     const struct facts *facts;
     const struct search_options *options; /* the caller's */
@@ -76,7 +66,7 @@ struct trial {
 
 /* One combination. light: a glance, which tells whether it may be the shortest; worth_ns: no longer one is of use then.
  * *out NULL: nothing can have it, or no time is left. *kept: the first plan that keeps the demand, -1 none. */
-static bool try_one(struct trial *t, const struct space *space, bool light, int64_t worth_ns, int top,
+static bool try_one(struct uniform_trial *t, const struct space *space, bool light, int64_t worth_ns, int top,
                     struct search_result **out, int *kept, struct error *err)
 {
     enum { LIGHT_RANKED = 16 };
@@ -112,7 +102,7 @@ static bool try_one(struct trial *t, const struct space *space, bool light, int6
 
 /* A glance at each combination; the shortest plan's is the choice's best. *nearest: of those with nothing that fits the
  * one that lacks least, the caller's. */
-static bool glance_at_all(struct trial *t, struct uniform_choice *choice, struct search_result **nearest,
+static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice, struct search_result **nearest,
                           struct error *err)
 {
     struct space space;
@@ -122,7 +112,7 @@ static bool glance_at_all(struct trial *t, struct uniform_choice *choice, struct
          number++) {
         struct search_result *result = NULL;
         int kept;
-        if (is_idle(&space))
+        if (space_layers_idle(&space))
             continue;
         good = try_one(t, &space, true, best_ns, 1, &result, &kept, err);
         if (good && result && result->feasible && kept < 0) { /* what others of the combination may keep */
@@ -132,8 +122,8 @@ static bool glance_at_all(struct trial *t, struct uniform_choice *choice, struct
         if (!good || !result)
             continue;
         struct uniform_try *tried = &choice->tries[choice->try_count++];
-        *tried = (struct uniform_try){ space.zero.values[0],    space.recompute.values[0], space.offload.values[0],
-                                       space.reshard.values[0], space.excepted.values[0],  0 };
+        for (int c = LISTED_CHOICES; c < CHOICE_COUNT; c++)
+            tried->value[c - LISTED_CHOICES] = space.range[c].values[0];
         if (kept >= 0)
             tried->step_ns = result->plans[kept].estimate->prediction.step_ns;
         if (kept >= 0 && (best_ns == 0 || tried->step_ns < best_ns)) {
@@ -156,7 +146,7 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
                     const struct facts *facts, const struct search_options *options,
                     bool (*keeps)(void *self, const struct plan *plan), void *self, struct error *err)
 {
-    struct trial t = { .model = model, .facts = facts, .options = options, .keeps = keeps, .self = self };
+    struct uniform_trial t = { .model = model, .facts = facts, .options = options, .keeps = keeps, .self = self };
     struct search_result *nearest = NULL, *whole = NULL;
     int kept = -1;
     t.start_ns = options->calls.now_ns ? options->calls.now_ns(options->calls.self) : 0;

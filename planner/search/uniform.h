@@ -6,8 +6,8 @@
 enum { UNIFORM_TRIES = 48 };
 /* One value of each choice of layers. */
 struct uniform_try {
-    int64_t zero, recompute, offload, reshard, excepted;
-    int64_t step_ns; /* of its best plan; 0: nothing fits */
+    int64_t value[CHOICE_COUNT - LISTED_CHOICES];
+    int64_t step_ns; /* of its best plan; 0: nothing fits, or nothing that is shorter than what came before */
 };
 struct uniform_choice {
     int try_count, best; /* best: -1, nothing fits with any of them */
@@ -15,11 +15,11 @@ struct uniform_choice {
     struct space space; /* of the best try; where nothing fits, of that which lacks least */
 };
 /**
- * Searches the space once for each combination of ZeRO stage, recomputation, offload and resharding that it allows, all
- * layers alike: each by a glance, the best of these once more with all that a search does. *out is that search's
- * result, whose certificate is about its own combination, and the caller's. keeps: a further demand on plans, of
- * several the best that keeps it is the first of *out, and others are left out; NULL: none. A time limit is for all
- * searches together. Fails as search_run().
+ * Searches the space once for each combination of the choices of layers that it allows, all layers alike: each by a
+ * glance, the best of these once more with all that a search does. *out is that search's result, whose certificate is
+ * about its own combination, and the caller's. keeps: a further demand on plans, of several the best that keeps it is
+ * the first of *out, and others are left out; NULL: none. A time limit is for all searches together. Fails as
+ * search_run().
  */
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
                     const struct facts *facts, const struct search_options *options,

@@ -171,6 +171,9 @@ void space_recompute_blocks(struct space *space);
 /* Where all layers are to be recomputed selectively, and nothing was said of single operators, they are recomputed by
  * blocks but for these operators. */
 void space_keep_operators(struct space *space, uint64_t operators);
+/* Of a space with one value of each choice of layers: whether one of them makes no difference, as how weights that are
+ * not shards go back to shards, and is not the one that goes without saying. */
+bool space_layers_idle(const struct space *space);
 /* Which layers have equal rules: the rules that count for the layer, as bits. */
 unsigned space_rules_of(const struct space *space, int layer);
 /* What any layer may choose from; everything where count is 0. */

@@ -161,3 +161,8 @@ struct allowed space_any_layer(const struct space *space, enum space_choice choi
                 any.values[any.count++] = space->rules[r].allowed.values[i];
     return any;
 }
+
+bool space_layers_idle(const struct space *space)
+{
+    return space->zero.values[0] < 3 && space->reshard.values[0] != RESHARD_EACH_PASS;
+}

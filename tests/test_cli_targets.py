@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""plan --target, export and estimate --from: what is exported is read back to the same decisions, at the same price.
+
+usage: test_cli_targets.py CLEAVE SOURCE_ROOT
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CLEAVE, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+failures = 0
+
+
+def check(what, good, shown=""):
+    global failures
+    if not good:
+        failures += 1
+        print(f"FAIL {what}: {shown}")
+
+
+def cleave(*words):
+    done = subprocess.run([CLEAVE, *map(str, words)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+LAUNCH = {"megatron-lm": "train.sh", "megatron-bridge": "recipe.py", "torchtitan": "cleave_recipe.py", "accelerate-fsdp2": "train.sh",
+          "deepspeed": "ds_config.json"}
+JOBS = [("llama-3-8b", "2x8:h100-sxm", 64, 4096), ("llama-2-7b", "1x8:a100-sxm-80", 32, 2048), ("mixtral-8x7b", "8x8:h100-sxm", 128, 4096)]
+
+
+def same(a, b):
+    """Decisions, without how a run of layers is told."""
+    return all(a.get(key) == b.get(key) for key in set(a) | set(b))
+
+
+def round_trip(folder, target, model, cluster, batch, sequence):
+    plan, again, launch = folder / "plan.json", folder / "again.json", folder / "launch"
+    job = f"{target} {model} {cluster}"
+    code, out, err = cleave("plan", model, "--cluster", cluster, "--batch", batch, "--seq", sequence, "--target", target, "-o", plan)
+    if code != 0:  # what a target cannot be told, or what does not fit, is refused by a reason
+        check(f"{job}: plan", code in (2, 3) and "error: " in err, (code, err))
+        return 0
+    check(f"{job}: cost of the limits", "its limits cost" in out, out)
+    code, out, err = cleave("export", plan, "--to", target, "-o", launch)
+    check(f"{job}: export", code == 0, err)
+    if code != 0:
+        return 0
+    check(f"{job}: files", (launch / "README.md").exists() and (launch / LAUNCH[target]).exists(), out)
+    code, out, err = cleave("estimate", "--from", target, launch / LAUNCH[target], "--model", model, "--cluster", cluster, "--batch", batch,
+                            "--seq", sequence, "-o", again)
+    check(f"{job}: estimate --from", code == 0, err)
+    if code != 0:
+        return 0
+    first, second = (json.loads(path.read_text()) for path in (plan, again))
+    check(f"{job}: decisions", same(first["decisions"], second["decisions"]), (first["decisions"], second["decisions"]))
+    a, b = (plan["predicted"]["step_s"] for plan in (first, second))
+    check(f"{job}: price", abs(a - b) <= 0.01 * a, (a, b))
+    return 1
+
+
+def main():
+    made = 0
+    for target in LAUNCH:
+        for job in JOBS:
+            with tempfile.TemporaryDirectory() as folder:
+                made += round_trip(pathlib.Path(folder), target, *job)
+    check("most are launched", made >= 8, made)
+    code, _, err = cleave("plan", "llama-3-8b", "--cluster", "1x8:h100-sxm", "--batch", 8, "--target", "megatrn")
+    check("a target's name", code == 2 and "megatron-lm" in err, err)
+    with tempfile.TemporaryDirectory() as folder:
+        plan = pathlib.Path(folder) / "plan.json"
+        cleave("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "-o", plan)
+        code, _, err = cleave("export", plan, "--to", "megatron", "-o", pathlib.Path(folder) / "x")
+        check("a plan that no framework can be told", code == 2 and "--target" in err, err)
+    code, _, err = cleave("estimate", "--from", "megatron", "--tensor-model-parallel-size 3 --bogus", "--cluster", "1x8:h100-sxm")
+    check("a launch without a model", code == 2 and "error: " in err, err)
+    print(f"{made} launches went there and back, {failures} failures")
+    sys.exit(1 if failures else 0)
+
+
+main()
