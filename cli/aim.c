@@ -4,6 +4,7 @@
 #include "planner/estimate/estimate.h"
 #include "planner/space/choice.h"
 #include <stdio.h>
+#include <string.h>
 
 bool aim_target(const struct target **out, const char *option, const char *name, struct error *err)
 {
@@ -18,6 +19,27 @@ bool aim_target(const struct target **out, const char *option, const char *name,
     return false;
 }
 
+static bool keeps_rule(const struct target *target, const struct target_rule *rule, const struct launch *launch,
+                       const struct launch_context *context, struct error *err)
+{
+    struct text detail = { 0 };
+    if (rule->holds(launch, context))
+        return true;
+    if (rule->detail)
+        rule->detail(&detail, launch, context);
+    fail(err, "%s (%s) cannot be told this: rule %s: %s%s%s (%s)", target->name, target->release, rule->name,
+         rule->text, detail.data ? "; found: " : "", detail.data ? detail.data : "", rule->source);
+    text_free(&detail);
+    return false;
+}
+
+static bool keeps_rules(const struct target *target, const struct launch *launch, const struct launch_context *context,
+                        struct error *err)
+{
+    const struct target_rule *rule = target_broken_rule(target, launch, context);
+    return !rule || keeps_rule(target, rule, launch, context, err);
+}
+
 bool aim_restrict(struct space *space, struct inputs *in, const struct target *target, struct error *err)
 {
     struct graph *graph = NULL;
@@ -25,8 +47,21 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     if (!graph_take(&graph, in->model, space->batch, space->sequence, 1, err))
         return false;
     target->allow(space, graph);
+    struct launch_context context = { .model = in->model,
+                                      .graph = graph,
+                                      .devices_per_node = cluster_node_size(in->cluster),
+                                      .device_count = in->cluster->device_count };
+    struct launch plain = launch_plain;
+    plain.data = in->cluster->device_count;
+    plain.batch = space->batch;
+    plain.sequence = graph->sequence;
+    plain.dtype = space->dtype;
+    bool good = true; /* a model that it cannot be told needs no search */
+    for (const struct target_rule *rule = target->rules; rule->name && good; rule++)
+        if (strcmp(rule->name, "model") == 0)
+            good = keeps_rule(target, rule, &plain, &context, err);
     graph_free(graph);
-    return true;
+    return good;
 }
 
 struct launch_context aim_context(const struct inputs *in)
@@ -51,21 +86,6 @@ bool aim_predicted(struct launch_context *context, struct inputs *in, struct err
     context->stage_count = stages;
     context->peak_bytes = in->plan_file->predicted_peak_bytes;
     return true;
-}
-
-static bool keeps_rules(const struct target *target, const struct launch *launch, const struct launch_context *context,
-                        struct error *err)
-{
-    struct text detail = { 0 };
-    const struct target_rule *rule = target_broken_rule(target, launch, context);
-    if (!rule)
-        return true;
-    if (rule->detail)
-        rule->detail(&detail, launch, context);
-    fail(err, "%s (%s) cannot be told this: rule %s: %s%s%s (%s)", target->name, target->release, rule->name,
-         rule->text, detail.data ? "; found: " : "", detail.data ? detail.data : "", rule->source);
-    text_free(&detail);
-    return false;
 }
 
 bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err)
@@ -166,8 +186,11 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
     in->model->whole_blocks = true;
     if (good && result->feasible) {
         int64_t free_ns = result->plans[0].estimate->prediction.step_ns;
-        fprintf(cli->out, "its limits cost %.1f %%: without them %s\n", 100 * ((double)step_ns / (double)free_ns - 1),
-                text_duration_ns(number, free_ns));
+        if (free_ns < step_ns)
+            fprintf(cli->out, "its limits cost %.1f %%: without them %s\n",
+                    100 * ((double)step_ns / (double)free_ns - 1), text_duration_ns(number, free_ns));
+        else
+            fprintf(cli->out, "its limits cost nothing: without them no shorter plan was found\n");
     }
     search_result_free(result);
     return good;
