@@ -4,6 +4,7 @@
 usage: test_cli_targets.py CLEAVE SOURCE_ROOT
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -61,12 +62,13 @@ def round_trip(folder, target, model, cluster, batch, sequence):
 
 
 def main():
-    made = 0
+    made, share = 0, int(os.environ.get("CLEAVE_TEST_SHARE", "1"))
+    jobs = JOBS if share <= 5 else JOBS[1:2]  # under a sanitizer
     for target in LAUNCH:
-        for job in JOBS:
+        for job in jobs:
             with tempfile.TemporaryDirectory() as folder:
                 made += round_trip(pathlib.Path(folder), target, *job)
-    check("most are launched", made >= 8, made)
+    check("most are launched", made >= 4 * len(jobs), made)
     code, _, err = cleave("plan", "llama-3-8b", "--cluster", "1x8:h100-sxm", "--batch", 8, "--target", "megatrn")
     check("a target's name", code == 2 and "megatron-lm" in err, err)
     with tempfile.TemporaryDirectory() as folder:
