@@ -4,6 +4,7 @@
 #include "cli/print.h"
 #include "planner/estimate/estimate.h"
 #include "planner/program/schedule.h"
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,70 +126,76 @@ struct change {
 };
 enum { MOST_CHANGES = 24 };
 
+/* Another one that is like the launch until it is changed; NULL: there are enough. */
 static struct change *add_change(struct change *list, int *count, const struct launch *own)
 {
-    struct change *c = &list[*count < MOST_CHANGES ? (*count)++ : MOST_CHANGES - 1];
+    if (*count == MOST_CHANGES)
+        return NULL;
+    struct change *c = &list[(*count)++];
     *c = (struct change){ .launch = *own };
     return c;
 }
 
-static void change_number(struct change *list, int *count, const struct launch *own, int64_t *member, int64_t value,
-                          const char *name)
+/* The number that stands at the offset in a launch, halved and doubled. */
+static void change_number(struct change *list, int *count, const struct launch *own, size_t offset, const char *name)
 {
-    if (value < 1)
-        return;
-    struct change *c = add_change(list, count, own);
-    *(int64_t *)((char *)&c->launch + ((const char *)member - (const char *)own)) = value;
-    snprintf(c->words, sizeof c->words, "%s %lld in place of %lld", name, (long long)value, (long long)*member);
+    int64_t was;
+    memcpy(&was, (const char *)own + offset, sizeof was);
+    for (int twice = 0; twice < 2; twice++) {
+        int64_t value = twice ? 2 * was : was / 2;
+        struct change *c = value >= 1 ? add_change(list, count, own) : NULL;
+        if (!c)
+            continue;
+        memcpy((char *)&c->launch + offset, &value, sizeof value);
+        snprintf(c->words, sizeof c->words, "%s %lld in place of %lld", name, (long long)value, (long long)was);
+    }
 }
 
-/* Each changes one thing; ranks that it frees or takes are data-parallel ones. */
-static int list_changes(struct change *list, struct launch *own)
+/* What follows from a change: ranks that it frees or takes are data-parallel ones, other stages are cut anew. */
+static void settle(struct launch *l, const struct launch *own, int64_t ranks)
 {
-    int count = 0;
+    l->data = ranks / (l->tensor * l->context * l->pipeline);
+    l->sequence_parallel = l->sequence_parallel && l->tensor > 1;
+    if (l->pipeline != own->pipeline || l->chunks != own->chunks)
+        l->piece_count = 0;
+    if (l->pipeline == 1) {
+        l->chunks = 1;
+        l->schedule = schedule_find("1f1b");
+    }
+}
+
+/* Each changes one thing. */
+static int list_changes(struct change *list, const struct launch *own)
+{
+    struct change *c;
+    int count = 0, other = own->recompute == RECOMPUTE_NONE ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
     int64_t ranks = own->tensor * own->context * own->pipeline * own->data;
-    int64_t *degrees[] = { &own->tensor, &own->context, &own->pipeline };
-    const char *const names[] = { "tp", "cp", "pp" };
-    for (int i = 0; i < 3; i++)
-        for (int twice = 0; twice < 2; twice++)
-            change_number(list, &count, own, degrees[i], twice ? *degrees[i] * 2 : *degrees[i] / 2, names[i]);
-    for (int twice = 0; twice < 2; twice++)
-        change_number(list, &count, own, &own->micro_batch, twice ? own->micro_batch * 2 : own->micro_batch / 2,
-                      "micro-batch");
-    for (int mode = 0; mode < RECOMPUTE_COUNT; mode++)
-        if (mode != own->recompute && (mode == RECOMPUTE_NONE || mode == RECOMPUTE_BLOCK)) {
-            struct change *c = add_change(list, &count, own);
-            c->launch.recompute = mode;
-            c->launch.excepted = 0;
-            snprintf(c->words, sizeof c->words, "recompute %s", mode == RECOMPUTE_NONE ? "none" : "full");
-        }
+    change_number(list, &count, own, offsetof(struct launch, tensor), "tp");
+    change_number(list, &count, own, offsetof(struct launch, context), "cp");
+    change_number(list, &count, own, offsetof(struct launch, pipeline), "pp");
+    change_number(list, &count, own, offsetof(struct launch, micro_batch), "micro-batch");
+    if ((c = add_change(list, &count, own))) {
+        c->launch.recompute = other;
+        c->launch.excepted = 0;
+        snprintf(c->words, sizeof c->words, "recompute %s", other == RECOMPUTE_NONE ? "none" : "full");
+    }
     for (int zero = 0; zero < 4; zero++)
-        if (zero != own->zero) {
-            struct change *c = add_change(list, &count, own);
+        if (zero != own->zero && (c = add_change(list, &count, own))) {
             c->launch.zero = zero;
             snprintf(c->words, sizeof c->words, "ZeRO %d in place of %lld", zero, (long long)own->zero);
         }
-    if (own->tensor > 1) {
-        struct change *c = add_change(list, &count, own);
+    if (own->tensor > 1 && (c = add_change(list, &count, own))) {
         c->launch.sequence_parallel = !own->sequence_parallel;
         snprintf(c->words, sizeof c->words, "%s sequence parallelism", own->sequence_parallel ? "without" : "with");
     }
-    if (own->pipeline > 1 && own->chunks == 1)
-        for (int64_t chunks = 2; chunks <= 4; chunks *= 2) {
-            struct change *c = add_change(list, &count, own);
+    for (int64_t chunks = 2; own->pipeline > 1 && own->chunks == 1 && chunks <= 4; chunks *= 2)
+        if ((c = add_change(list, &count, own))) {
             c->launch.chunks = chunks;
             c->launch.schedule = schedule_find("interleaved");
             snprintf(c->words, sizeof c->words, "%lld chunks on each stage, interleaved", (long long)chunks);
         }
-    for (int i = 0; i < count; i++) {
-        struct launch *l = &list[i].launch;
-        l->data = ranks / (l->tensor * l->context * l->pipeline);
-        l->sequence_parallel = l->sequence_parallel && l->tensor > 1;
-        if (l->pipeline != own->pipeline || l->chunks != own->chunks)
-            l->piece_count = 0;
-        if (l->pipeline == 1)
-            l->chunks = 1, l->schedule = schedule_find("1f1b");
-    }
+    for (int i = 0; i < count; i++)
+        settle(&list[i].launch, own, ranks);
     return count;
 }
 

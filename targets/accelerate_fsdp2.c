@@ -3,7 +3,6 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/space/space.h"
-#include "targets/decoder.h"
 #include "targets/launch_text.h"
 #include "targets/settings.h"
 #include "targets/target.h"
@@ -15,25 +14,6 @@
 #define BUCKET_BYTES (INT64_C(1) << 40)
 enum { MOST_DEGREE = 1 << 20 };
 
-static bool no_pipeline(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->pipeline == 1;
-}
-static bool no_experts(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->expert == 1;
-}
-static bool kv_heads_divide(const struct launch *launch, const struct launch_context *context)
-{
-    return !context->model || decoder_of(context->model).kv_heads % launch->tensor == 0;
-}
-static bool no_sequence_parallel(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return !launch->sequence_parallel;
-}
 static bool context_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
@@ -55,21 +35,11 @@ static bool kept_for_one(const struct launch *launch, const struct launch_contex
     (void)context;
     return launch->reshard == RESHARD_EACH_PASS || launch_micro_batches(launch) == 1;
 }
-static bool recompute_is_known(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->excepted == 0 && (launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK);
-}
 static bool offload_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
     return launch->offload == OFFLOAD_NONE ||
            (launch->offload == OFFLOAD_ACTIVATIONS && launch->recompute == RECOMPUTE_BLOCK);
-}
-static bool dtype_is_known(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP16 || launch->dtype == DTYPE_FP32;
 }
 static bool blocks_are_buckets(const struct launch *launch, const struct launch_context *context)
 {
@@ -78,12 +48,14 @@ static bool blocks_are_buckets(const struct launch *launch, const struct launch_
 }
 
 static const struct target_rule rules[] = {
-    { "no-pipeline", "there is no pipeline", "accelerate/parallelism_config.py, ParallelismConfig", no_pipeline, NULL },
-    { "no-experts", "experts are not shared out", "accelerate/parallelism_config.py, ParallelismConfig", no_experts, NULL },
+    { "no-pipeline", "there is no pipeline", "accelerate/parallelism_config.py, ParallelismConfig", trainer_no_pipeline,
+      NULL },
+    { "no-experts", "experts are not shared out", "accelerate/parallelism_config.py, ParallelismConfig",
+      trainer_no_experts, NULL },
     { "kv-heads", "the tensor degree divides the key and value heads",
-      "transformers/integrations/tensor_parallel.py: projections are split by columns", kv_heads_divide, NULL },
+      "transformers/integrations/tensor_parallel.py: projections are split by columns", trainer_kv_heads_divide, NULL },
     { "no-sp", "there is no sequence parallelism with the tensor degree",
-      "transformers/models/llama/configuration_llama.py, base_model_tp_plan", no_sequence_parallel, NULL },
+      "transformers/models/llama/configuration_llama.py, base_model_tp_plan", trainer_no_sequence_parallel, NULL },
     { "cp",
       "context parallelism gathers keys and values or passes them around, and twice its degree divides the sequence",
       "accelerate/utils/dataclasses.py, TorchContextParallelConfig; accelerator.py, maybe_context_parallel",
@@ -95,12 +67,12 @@ static const struct target_rule rules[] = {
     { "reshard", "weights are kept gathered through a step only where it is one micro-batch",
       "torch/distributed/fsdp/_fully_shard: reshard_after_forward=False lasts until backward", kept_for_one, NULL },
     { "recompute", "blocks are all kept or all computed again", "accelerate/utils/fsdp_utils.py, fsdp2_apply_ac",
-      recompute_is_known, NULL },
+      trainer_recompute_is_known, NULL },
     { "offload", "nothing is kept in host memory but what enters blocks that are computed again",
       "accelerate/utils/dataclasses.py, FullyShardedDataParallelPlugin.activation_checkpointing_offload",
       offload_is_known, NULL },
     { "dtype", "it computes in bf16, fp16 or fp32", "accelerate/commands/launch.py, --mixed_precision",
-      dtype_is_known, NULL },
+      trainer_dtype_is_known, NULL },
     { "fsdp-units", "gradients are reduced block by block, one block is gathered ahead, and the loss runs at once",
       "accelerate/utils/fsdp_utils.py, fsdp2_prepare_model", blocks_are_buckets, NULL },
     { 0 },

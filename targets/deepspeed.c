@@ -21,25 +21,6 @@ enum {
     MOST = 1 << 30
 };
 
-static bool no_pipeline(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->pipeline == 1;
-}
-static bool no_experts(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->expert == 1;
-}
-static bool kv_heads_divide(const struct launch *launch, const struct launch_context *context)
-{
-    return !context->model || decoder_of(context->model).kv_heads % launch->tensor == 0;
-}
-static bool no_sequence_parallel(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return !launch->sequence_parallel;
-}
 static bool context_is_ulysses(const struct launch *launch, const struct launch_context *context)
 {
     struct decoder decoder = { 0 };
@@ -70,16 +51,6 @@ static bool offload_is_known(const struct launch *launch, const struct launch_co
     (void)context;
     return launch->offload == OFFLOAD_NONE || (launch->offload == OFFLOAD_OPTIMIZER && launch->zero >= 1);
 }
-static bool recompute_is_known(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->excepted == 0 && (launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK);
-}
-static bool dtype_is_known(const struct launch *launch, const struct launch_context *context)
-{
-    (void)context;
-    return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP16 || launch->dtype == DTYPE_FP32;
-}
 static bool buckets_are_facts(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
@@ -89,16 +60,17 @@ static bool buckets_are_facts(const struct launch *launch, const struct launch_c
 static const struct target_rule rules[] = {
     { "no-pipeline",
       "there is no pipeline: models of transformers are no PipelineModule, and those exclude ZeRO 2 and 3",
-      "deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__", no_pipeline, NULL },
+      "deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__", trainer_no_pipeline, NULL },
     { "no-experts", "experts are not shared out: that takes deepspeed.moe layers", "deepspeed/moe/layer.py",
-      no_experts, NULL },
+      trainer_no_experts, NULL },
     { "kv-heads", "the tensor degree divides the key and value heads",
-      "deepspeed/runtime/engine.py, _apply_autotp_partitioning", kv_heads_divide, NULL },
+      "deepspeed/runtime/engine.py, _apply_autotp_partitioning", trainer_kv_heads_divide, NULL },
     { "no-sp", "there is no sequence parallelism with the tensor degree", "deepspeed/module_inject/layers.py",
-      no_sequence_parallel, NULL },
+      trainer_no_sequence_parallel, NULL },
     { "ulysses", "context parallelism is Ulysses', without a tensor degree, and divides heads and sequence",
       "deepspeed/runtime/sequence_parallel/ulysses_sp.py, UlyssesSPAttentionHF", context_is_ulysses, NULL },
-    { "zero", "ZeRO has two ranks or more to share out over", "deepspeed/runtime/zero/config.py", zero_has_ranks, NULL },
+    { "zero", "ZeRO has two ranks or more to share out over", "deepspeed/runtime/zero/config.py", zero_has_ranks,
+      NULL },
     { "mics",
       "groups of shards go with ZeRO 3 (MiCS), divide the data-parallel ranks, without offload or context "
       "parallelism",
@@ -108,8 +80,9 @@ static const struct target_rule rules[] = {
     { "offload", "nothing is kept in host memory, or the optimizer's state, with ZeRO 1 to 3",
       "deepspeed/runtime/zero/offload_config.py", offload_is_known, NULL },
     { "recompute", "blocks are all kept or all computed again",
-      "transformers/modeling_utils.py, gradient_checkpointing_enable", recompute_is_known, NULL },
-    { "dtype", "it computes in bf16, fp16 or fp32", "deepspeed/runtime/precision_config.py", dtype_is_known, NULL },
+      "transformers/modeling_utils.py, gradient_checkpointing_enable", trainer_recompute_is_known, NULL },
+    { "dtype", "it computes in bf16, fp16 or fp32", "deepspeed/runtime/precision_config.py", trainer_dtype_is_known,
+      NULL },
     { "buckets", "buckets are its own, one layer is gathered ahead, and the loss runs at once",
       "deepspeed/runtime/zero/config.py, DeepSpeedZeroConfig", buckets_are_facts, NULL },
     { 0 },

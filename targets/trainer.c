@@ -1,4 +1,5 @@
 #include "targets/trainer.h"
+#include "targets/decoder.h"
 #include "targets/launch_text.h"
 
 void trainer_script(struct text *out, const struct launch *launch, const struct launch_context *context)
@@ -141,4 +142,39 @@ int trainer_take_ignored(struct settings *settings)
     for (int i = 0; ignored[i]; i++)
         count += settings_take_all(settings, ignored[i]);
     return count;
+}
+
+bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->pipeline == 1;
+}
+
+bool trainer_no_experts(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->expert == 1;
+}
+
+bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return !launch->sequence_parallel;
+}
+
+bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->excepted == 0 && (launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK);
+}
+
+bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context)
+{
+    return !context->model || decoder_of(context->model).kv_heads % launch->tensor == 0;
+}
+
+bool trainer_dtype_is_known(const struct launch *launch, const struct launch_context *context)
+{
+    (void)context;
+    return launch->dtype == DTYPE_BF16 || launch->dtype == DTYPE_FP16 || launch->dtype == DTYPE_FP32;
 }

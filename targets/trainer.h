@@ -23,4 +23,11 @@ bool trainer_read(struct trainer_said *out, struct settings *settings, struct er
 bool trainer_read_devices(int64_t *out, struct settings *settings, struct error *err);
 /* Takes what has no effect on time and memory; returns how many. */
 int trainer_take_ignored(struct settings *settings);
+/* Rules of whatever runs by it: what its models, and the layers of transformers, can be told. */
+bool trainer_no_pipeline(const struct launch *launch, const struct launch_context *context);
+bool trainer_no_experts(const struct launch *launch, const struct launch_context *context);
+bool trainer_no_sequence_parallel(const struct launch *launch, const struct launch_context *context);
+bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context);
+bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context);
+bool trainer_dtype_is_known(const struct launch *launch, const struct launch_context *context);
 #endif
