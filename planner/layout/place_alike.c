@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TURNS = 64 }; /* a thing of which more live side by side is not taken together */
 enum { SPANS = 1024, SPAN_WORDS = SPANS / 64 };
 
 struct item_life {
@@ -29,25 +28,15 @@ static bool is_alike(const struct place_work *w, const struct ranked *a, const s
     return a->key == b->key && w->items[a->item].bytes == w->items[b->item].bytes;
 }
 
-/* Whether no two items that are so many places apart live at once. list: of one thing, by first use. */
-static bool take_turns(const struct place_work *w, const struct ranked *list, int count, int turns)
-{
-    for (int i = 0; i < turns; i++)
-        for (int k = i, last = -1; k < count; k += turns) {
-            if (w->items[list[k].item].first <= last)
-                return false;
-            last = w->items[list[k].item].last;
-        }
-    return true;
-}
-
-/* The count where they are too many. */
+/* The fewest turns in which no item begins before the one that had its bytes has ended: begins are in order, so that
+ * who is late enough for one is late enough for those before it. list: of one thing, by first use. */
 static int turns_of(const struct place_work *w, const struct ranked *list, int count)
 {
-    for (int turns = 1; turns < count && turns <= MOST_TURNS; turns++)
-        if (take_turns(w, list, count, turns))
-            return turns;
-    return count;
+    int turns = 1;
+    for (int i = 0; i + turns < count; i++)
+        while (i + turns < count && w->items[list[i + turns].item].first <= w->items[list[i].item].last)
+            turns++;
+    return turns;
 }
 
 /* Items by what they are, in w->order; what is alike is a run of it. */
@@ -111,10 +100,12 @@ static bool meet(const struct groups *g, int a, int b)
     const struct item_life *x = &g->lives[g->first[a]], *x_end = &g->lives[g->first[a + 1]];
     const struct item_life *y = &g->lives[g->first[b]], *y_end = &g->lives[g->first[b + 1]];
     uint64_t shared = 0;
-    for (int i = 0; i < SPAN_WORDS; i++)
-        shared |= g->spans[a][i] & g->spans[b][i];
-    if (shared == 0)
-        return false;
+    if (x_end - x + (y_end - y) > SPAN_WORDS) { /* else going through their lives is as short */
+        for (int i = 0; i < SPAN_WORDS; i++)
+            shared |= g->spans[a][i] & g->spans[b][i];
+        if (shared == 0)
+            return false;
+    }
     while (x < x_end && y < y_end) {
         if (x->last < y->first)
             x++;
