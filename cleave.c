@@ -62,12 +62,16 @@ static bool write_answer(struct cleave_answer *answer, const struct work *w, con
                          struct error *err)
 {
     const struct prediction *prediction = &w->result->plans[0].estimate->prediction;
-    struct plan_context context = { .model = { r->model_name, w->model->name, w->model->hash },
+    struct json_doc *description = NULL;
+    if (!model_document(&description, w->model, err))
+        return false;
+    struct plan_context context = { .model = { r->model_name, w->model->name, w->model->hash, json_root(description) },
                                     .cluster = { r->cluster, w->cluster->name, w->cluster->hash },
                                     .cleave = CLEAVE_VERSION };
     if (w->profile)
-        context.profile = (struct plan_origin){ "profile", w->profile->machine, w->profile->hash };
+        context.profile = (struct plan_origin){ "profile", w->profile->machine, w->profile->hash, NULL };
     answer->plan = plan_json_write(w->result->plans[0].plan, prediction, &context, &answer->plan_length);
+    json_free(description);
     answer->step_s = (double)prediction->step_ns * 1e-9;
     return answer->plan || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
 }

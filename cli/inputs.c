@@ -18,6 +18,7 @@
 void inputs_free(struct inputs *in)
 {
     plan_file_free(in->plan_file);
+    json_free(in->description);
     graph_free(in->graph);
     for (int i = 0; i < in->profile_count; i++)
         profile_free(in->profiles[i]);
@@ -127,6 +128,17 @@ static bool named_file(struct inputs *in, const struct collection *of, const cha
     return false;
 }
 
+/* The model that was read is what plans are made for, wherever their files come to lie. */
+static bool keep_model(struct inputs *in, const char *source, struct error *err)
+{
+    if (!model_document(&in->description, in->model, err))
+        return false;
+    in->context.model = (struct plan_origin){
+        .source = source, .name = in->model->name, .hash = in->model->hash, .description = json_root(in->description)
+    };
+    return true;
+}
+
 bool inputs_model(struct inputs *in, const char *name, struct error *err)
 {
     bool is_json = name[0] == '{';
@@ -143,8 +155,7 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
     in->reading.notes = NULL;
     if (!ok)
         return false;
-    in->context.model = (struct plan_origin){ .source = name, .name = in->model->name, .hash = in->model->hash };
-    return true;
+    return keep_model(in, is_json ? in->model->name : name, err);
 }
 
 /* The file's name without folders and ending; NULL: out of memory. */
@@ -361,6 +372,40 @@ bool inputs_names_plan(struct inputs *in, const char *path)
     return is_plan;
 }
 
+/* Whether a path leads out of the folder where it is read. */
+static bool leads_out(const char *path)
+{
+    bool out = path[0] == '/';
+    for (const char *at = path; !out && (at = strstr(at, "..")); at += 2)
+        out = (at == path || at[-1] == '/') && (at[2] == '/' || at[2] == 0);
+    return out;
+}
+
+/* Whether both lie in one folder, or the first deeper. */
+static bool is_beside(const char *path, const char *plan)
+{
+    char *own = realpath(path, NULL), *other = realpath(plan, NULL), *slash = other ? strrchr(other, '/') : NULL;
+    bool beside = own && slash && strncmp(own, other, (size_t)(slash - other) + 1) == 0;
+    free(own);
+    free(other);
+    return beside;
+}
+
+/* The model given, else the plan's own description, else what the file names: a stranger's plan must not make this
+ * read, and quote in its messages, what lies elsewhere. */
+static bool plan_model(struct inputs *in, const char *path, const char *given, struct error *err)
+{
+    const struct plan_origin *own = &in->plan_file->context.model;
+    if (!given && own->description)
+        return model_read_value(&in->model, own->description, err) && keep_model(in, own->source, err);
+    if (!given && (!strcmp(own->source, "-") || (leads_out(own->source) && !is_beside(own->source, path))))
+        fail(err, "the plan does not describe its model, and names one that is not in its folder: give --model %s",
+             strcmp(own->source, "-") ? own->source : "MODEL");
+    else if (inputs_model(in, given ? given : own->source, err))
+        return true;
+    return fail_source(in, path, given, "model", err);
+}
+
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
                  const struct text_list *profiles, struct error *err)
 {
@@ -376,8 +421,8 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     if (!(model || own_model) || !(cluster || own_cluster))
         return fail(err, "%s: the plan does not name its %s: give --%s", path, model || own_model ? "cluster" : "model",
                     model || own_model ? "cluster" : "model");
-    if (!inputs_model(in, model ? model : own_model, err))
-        return fail_source(in, path, model, "model", err);
+    if (!plan_model(in, path, model, err))
+        return false;
     if (!inputs_cluster(in, cluster ? cluster : own_cluster, err))
         return fail_source(in, path, cluster, "cluster", err);
     if (!inputs_profiles(in, profiles, err))
@@ -392,6 +437,8 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     struct plan_context now = in->context;
     if (!profiles || profiles->count == 0)
         now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */
+    if (!model && context->model.description)
+        now.model.source = "the description beside it";
     const struct json *at = json_member(json_root(in->plan_file->document), "context");
     if (!plan_context_check(context, at, &now, err))
         return false;

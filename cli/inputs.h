@@ -17,6 +17,7 @@ struct inputs {
     struct arena arena;
     struct catalogue *catalogue;
     struct model *model;
+    struct json_doc *description; /* the model's own, native */
     struct model_reading reading; /* how a foreign model is to be read; notes about it are said */
     struct cluster *cluster;
     struct profile *profile;             /* NULL: none; else the first of profiles */
@@ -55,8 +56,10 @@ bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct er
 bool inputs_correct(struct inputs *in, struct error *err);
 /* The same for paths in one text, separated by commas; those that cannot be read are left out. For a plan's context. */
 bool inputs_profiles_named(struct inputs *in, const char *paths, struct error *err);
-/* A plan file, then the model and cluster that it names (or the ones given, if not NULL), the graph, and all checks.
- * The profile is read from the file's context when none is given and it still exists. */
+/* A plan file, then its model, by the description that it holds, and the cluster that it names (or the ones given, if
+ * not NULL), the graph, and all checks. Of a file without description the model is looked for where it says, but not in
+ * other folders than its own and the current one. The profile is read from the file's context when none is given and it
+ * still exists. */
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
                  const struct text_list *profiles, struct error *err);
 /* Whether the operand is a plan file that can be read, and no model. */

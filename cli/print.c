@@ -84,6 +84,9 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     else
         append(out, ", ZeRO %d-%d", low, high);
     append(out, ", %s", text_number_of((char[TEXT_NUMBER_BYTES]){ 0 }, plan->micro_batch_count, "micro-batch"));
+    int64_t each = plan_micro_batch_size(plan);
+    if (each > 0)
+        append(out, " of %lld%s", (long long)each, each * plan->micro_batch_count < plan->batch ? " per replica" : "");
     bool asynchronous = schedules[plan->schedule]->asynchronous;
     if (plan->stage_count > 1 || asynchronous)
         append(out, ", %s%s", schedules[plan->schedule]->name,

@@ -33,6 +33,7 @@ static const struct json_field file_fields[] = {
 
 struct origin_fields {
     const char *source, *name, *hash;
+    const struct json *description;
 };
 static const struct json_field origin_fields[] = {
     { .key = "source",
@@ -46,6 +47,11 @@ static const struct json_field origin_fields[] = {
       .offset = offsetof(struct origin_fields, hash),
       .required = true,
       .doc = "Of its canonical content, 16 hexadecimal digits." },
+    { .key = "description",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct origin_fields, description),
+      .doc = "Of the model: its native description, which is what the plan is used with; absent in older files, whose "
+             "source is read." },
 };
 
 static bool read_hash(const struct json *at, const char *text, uint64_t *out, struct error *err)
@@ -74,6 +80,7 @@ static bool read_origin(const struct json *at, struct arena *arena, struct plan_
         return false;
     out->source = in.source;
     out->name = in.name;
+    out->description = in.description;
     return true;
 }
 

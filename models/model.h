@@ -72,8 +72,12 @@ bool model_read_as(struct model **out, const char *name, const char *text, size_
  * messages. *foreign, if not NULL, gets the importer's name or NULL for native. */
 bool model_read(struct model **out, const char *name, const char *text, size_t length, const char **foreign,
                 struct error *err);
+/* The native description as a value that stands in another file. */
+bool model_read_value(struct model **out, const struct json *description, struct error *err);
 /* Canonical native JSON, deterministic; caller frees. NULL when memory is short. */
 char *model_write(const struct model *model, size_t *length);
+/* The same as a value, for files that hold it among others. *out: json_free(). */
+bool model_document(struct json_doc **out, const struct model *model, struct error *err);
 /* Lets all attention without biases keep its scores, and the loss its probabilities in fp32, until backward: what was
  * before fused kernels. The hash stays the description's. False: out of memory. */
 bool model_keep(struct model *model, bool scores, bool probabilities);

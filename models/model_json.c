@@ -369,3 +369,19 @@ char *model_write(const struct model *model, size_t *length)
     json_end_object(&w);
     return json_finish(&w, length);
 }
+
+bool model_document(struct json_doc **out, const struct model *model, struct error *err)
+{
+    size_t length = 0;
+    char *text = model_write(model, &length);
+    bool done = text ? json_parse(out, model->name, text, length, err) : fail_memory(err);
+    free(text);
+    return done;
+}
+
+bool model_read_value(struct model **out, const struct json *description, struct error *err)
+{
+    return json_type(description) == JSON_OBJECT
+               ? read_native(out, description, err)
+               : json_fail(description, err, "expected a model, found %s", json_type_name(json_type(description)));
+}

@@ -491,7 +491,7 @@ def four_ranks(folder):
     one at a time computes: four ranks learn what one learns, over threads and over MPI, which of shares the first, a mixture and the server have."""
     for model, fixed, shown in some((("tiny-encdec", "pp=4", "stage 3"), ("tiny-uvit", "pp=4", "stage 3"), ("tiny-towers", "pp=4", "stage 3"),
                                      ("tiny-moe", "ep=4", "ep 4"), ("tiny-moe", "pp=2,ep=2", "ep 2"),
-                                     ("tiny-gpt", "tp=1,pp=1,dp-by=ps", "ps 4"), ("tiny-gpt", NAIVE, "1 micro-batch, gpipe"))):
+                                     ("tiny-gpt", "tp=1,pp=1,dp-by=ps", "ps 4"), ("tiny-gpt", NAIVE, "1 micro-batch of 8, gpipe"))):
         job = [model, "--batch", 8, "--dtype", "fp32"]
         one, four = folder / "one.json", folder / "four.json"
         expect(f"{model} on one rank", 0, "stage 0", "plan", *job, "--cluster", "1x1:cpu", "-o", one)

@@ -7,9 +7,9 @@
 
 static struct plan_context full_context(void)
 {
-    return (struct plan_context){ .model = { "zoo/small.json", "small", 0x123456789abcdef0u },
-                                  .cluster = { "1x8:cpu", "1x8:cpu", 7 },
-                                  .options = { "--batch 8", NULL, 9 },
+    return (struct plan_context){ .model = { "zoo/small.json", "small", 0x123456789abcdef0u, NULL },
+                                  .cluster = { "1x8:cpu", "1x8:cpu", 7, NULL },
+                                  .options = { "--batch 8", NULL, 9, NULL },
                                   .cleave = "0.1.0" };
 }
 
@@ -258,7 +258,7 @@ START_TEST(context_is_held_against_the_present)
     ck_assert_msg(strstr(err.message, "model zoo/small.json") != NULL && strstr(err.message, "cleave plan") != NULL,
                   "%s", err.message);
     now = full_context();
-    now.cluster = (struct plan_origin){ "2x8:cpu", "2x8:cpu", 8 };
+    now.cluster = (struct plan_origin){ "2x8:cpu", "2x8:cpu", 8, NULL };
     err = (struct error){ 0 };
     ck_assert(!plan_context_check(&file, NULL, &now, &err));
     ck_assert_msg(strstr(err.message, "1x8:cpu") != NULL && strstr(err.message, "2x8:cpu") != NULL, "%s", err.message);

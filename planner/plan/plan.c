@@ -100,6 +100,23 @@ int plan_stage_of_work(const struct plan *plan, int layer, int micro)
     return stage + micro % plan_stage_turns(plan, stage);
 }
 
+int64_t plan_micro_batch_size(const struct plan *plan)
+{
+    int64_t size = 0;
+    for (int s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stages[s];
+        const struct plan_layer *layer = &plan->layers[stage->first_layer + stage->layer_count / 2];
+        int64_t own = plan->batch / plan->micro_batch_count, pieces = 1;
+        for (int a = 0; a < plan->atom_count; a++)
+            pieces *= dimensions[layer->dim[a]]->splits_batch ? stage->atom[a] : 1;
+        own = own % pieces == 0 ? own / pieces : 0;
+        if (s > 0 && own != size)
+            return 0;
+        size = own;
+    }
+    return size;
+}
+
 int plan_stage_micro_batches(const struct plan *plan, int stage)
 {
     int turns = plan_stage_turns(plan, stage);

@@ -89,6 +89,8 @@ static void write_decisions(struct json_writer *w, const struct plan *plan, cons
     if (plan->chunk_count > 1)
         json_put_int(w, "interleave", plan->chunk_count);
     json_put_int(w, "micro_batches", plan->micro_batch_count);
+    if (plan_micro_batch_size(plan) > 0)
+        json_put_int(w, "micro_batch_size", plan_micro_batch_size(plan));
     json_put_int(w, "extra_in_flight", plan->extra_in_flight);
     json_put_int(w, "bucket_bytes", plan->bucket_bytes);
     json_put_int(w, "prefetch", plan->prefetch);
@@ -225,6 +227,10 @@ static void write_origin(struct json_writer *w, const char *key, const struct pl
     if (origin->name)
         json_put_string(w, "name", origin->name);
     json_put_string(w, "hash", hash);
+    if (origin->description) {
+        json_write_key(w, "description");
+        json_write_value(w, origin->description);
+    }
     json_end_object(w);
 }
 

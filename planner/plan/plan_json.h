@@ -14,7 +14,9 @@ enum { PLAN_FORMAT_VERSION = 1 };
 struct plan_origin {
     const char *source, *name;
     uint64_t hash;
-}; /* source NULL: there was none */
+    const struct json *description; /* of a model: the native one, by which the plan is at home in any folder. NULL: the
+                                       file has none, as of models that a caller of the library keeps */
+};                                  /* source NULL: there was none */
 struct plan_context {
     struct plan_origin model, cluster, profile, options; /* options.source: the text of the options */
     struct plan_origin framework;                        /* source NULL: cleave itself */

@@ -17,8 +17,8 @@ bool plan_need_array(const struct json *value, int min, int max, const char *wha
 }
 
 struct decision_fields {
-    int64_t batch, sequence, vocab_multiple, interleave, micro_batches, extra_in_flight, bucket_bytes, prefetch,
-        loss_chunks;
+    int64_t batch, sequence, vocab_multiple, interleave, micro_batches, micro_batch_size, extra_in_flight, bucket_bytes,
+        prefetch, loss_chunks;
     double clip_norm;
     bool whole_blocks;
     int dtype, clock;
@@ -41,6 +41,10 @@ static const struct json_field decision_fields[] = {
                     "chimera and dualpipe."),
     DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
              .doc = "Micro-batches of one step."),
+    DECISION(micro_batch_size, FIELD_INT, .min = 1,
+             .doc =
+                 "What follows from the others: sequences of a micro-batch on one replica. Absent in older files and "
+                 "where stages differ in it."),
     DECISION(extra_in_flight, FIELD_INT, .min = 0, .max = PLAN_MAX_MICRO_BATCHES,
              .doc = "Warm-up micro-batches beyond the schedule's own."),
     DECISION(bucket_bytes, FIELD_INT,
@@ -403,6 +407,17 @@ static bool read_schedule(const struct json *decisions, const char *name, int *o
                      name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
+/* What was written by hand beside decisions that say otherwise. */
+static bool check_micro_batch_size(const struct json *decisions, const struct plan *plan, int64_t size,
+                                   struct error *err)
+{
+    int64_t own = plan_micro_batch_size(plan);
+    return size == own ||
+           json_fail(json_member(decisions, "micro_batch_size"), err,
+                     "expected %lld, which is the batch by micro-batches and replicas, found %lld; leave it out",
+                     (long long)own, (long long)size);
+}
+
 static bool read_decisions(const struct json *decisions, struct reading *r, struct error *err)
 {
     struct decision_fields in = { .vocab_multiple = 1, .interleave = 1, .loss_chunks = 1 };
@@ -433,7 +448,8 @@ static bool read_decisions(const struct json *decisions, struct reading *r, stru
         return json_fail(in.stages, err, "expected no turns beside interleave, found %d replicas of %d stages", stages,
                          json_count(in.stages));
     return read_stages(in.stages, r, err) && read_layers(in.layers, r, err) &&
-           (!in.order || plan_order_read(json_member(decisions, "order"), in.order, r->plan, err));
+           (!in.order || plan_order_read(json_member(decisions, "order"), in.order, r->plan, err)) &&
+           (in.micro_batch_size == 0 || check_micro_batch_size(decisions, r->plan, in.micro_batch_size, err));
 }
 
 bool plan_json_read_decisions(struct plan **out, const struct json *decisions, struct error *err)

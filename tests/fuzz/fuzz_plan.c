@@ -67,6 +67,23 @@ static void use(const struct plan *plan)
     model_free(model);
 }
 
+/* What a plan holds of its model is read there as in a file of its own. */
+static void use_description(const struct json *description)
+{
+    struct model *model = NULL;
+    struct json_doc *again = NULL;
+    struct error err = { 0 };
+    if (!description)
+        return;
+    if (!model_read_value(&model, description, &err)) {
+        must(err.kind != ERROR_NONE && !model);
+        return;
+    }
+    must(model_document(&again, model, &err));
+    json_free(again);
+    model_free(model);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct plan_file *file = NULL, *again = NULL;
@@ -80,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(text && plan_json_read(&again, "written", text, length, &err) &&
          plan_hash(again->plan) == plan_hash(file->plan));
     use(file->plan);
+    use_description(file->context.model.description);
     free(text);
     plan_file_free(again);
     plan_file_free(file);

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""A plan that lies in another folder, whose model's file is gone: it holds the model's description, and nothing else is read.
+
+usage: test_cli_moved.py CLEAVE SOURCE_ROOT
+"""
+import json
+from calls import ROOT, check, expect, main, run
+
+JOB = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+
+
+def moved(folder):
+    home, away = folder / "home", folder / "away"
+    home.mkdir()
+    away.mkdir()
+    (home / "m.json").write_text((ROOT / "models/zoo/tiny-gpt.json").read_text())
+    expect("plan", 0, "micro-batch", "plan", "m.json", *JOB, "--fix", "dp=2,micro-batch=2", "-o", "plan.json", cwd=home)
+    text = (home / "plan.json").read_text()
+    (home / "plan.json").rename(away / "plan.json")
+    (home / "m.json").unlink()
+    for verb in (["show"], ["check"], ["simulate"], ["explain"], ["run", "--steps", 1]):
+        expect(f"{verb[0]} of a plan that moved", 0, "", *verb, "plan.json", cwd=away)
+    check("show --json writes the description again", run("show", "plan.json", "--json", cwd=away).stdout == text)
+    plan = json.loads(text)
+    check("the file says the micro-batch", plan["decisions"]["micro_batch_size"] == 2 and plan["decisions"]["micro_batches"] == 2, None)
+    expect("so does the first line", 0, r"^[^\n]*2 micro-batches of 2 per replica", "show", "plan.json", cwd=away)
+
+    def wrong(name, change, pattern):
+        other = json.loads(text)
+        change(other)
+        (away / "other.json").write_text(json.dumps(other, indent=1))
+        return expect(name, 2, pattern, "show", "other.json", cwd=away)
+
+    wrong("a description changed by hand", lambda p: p["context"]["model"]["description"].update(sequence=17), "the description beside it has hash")
+    wrong("a description that is none", lambda p: p["context"]["model"].update(description=7), r"description: expected a model, found")
+    wrong("a description with a typing error", lambda p: p["context"]["model"]["description"].update(hidden="x"), "description.hidden: expected an integer")
+    wrong("a micro-batch that does not follow", lambda p: p["decisions"].update(micro_batch_size=4), "micro_batch_size: expected 2")
+    # files of before: a name is read as always, a path to elsewhere is not
+    (folder / "secret.json").write_text("secret words")
+    for source in ("../secret.json", str(folder / "secret.json"), "-"):
+        result = wrong(f"an old plan that names {source}",
+                       lambda p: (p["context"]["model"].pop("description"), p["context"]["model"].update(source=source)), "give --model")
+        check("no message quotes a foreign file", "secret words" not in result.stderr, result)
+    expect("the model by hand", 0, "2 devices", "show", "other.json", "--model", "tiny-gpt", cwd=away)
+    old = json.loads(text)
+    del old["context"]["model"]["description"], old["decisions"]["micro_batch_size"]
+    old["context"]["model"]["source"] = "tiny-gpt"
+    (away / "old.json").write_text(json.dumps(old))
+    expect("an old plan", 0, "2 devices", "show", "old.json", cwd=away)
+
+
+main(moved)
