@@ -51,6 +51,7 @@ struct device_type {
     int64_t host_memory_bytes;              /* of the host, the share of one device; 0: unknown */
     double switch_reduce_factor;
     int64_t switch_reduce_latency_ns;      /* likewise, of the links inside a node */
+    double watts;                          /* at most, as its maker rates it; decides nothing. 0: unknown */
     const struct matmul_surface *surfaces; /* (surface_count) measured products; they correct the formula */
     int surface_count;
     struct device_measured measured;

@@ -85,6 +85,8 @@ static const struct json_field device_table[] = {
     { "host_latency_ns", FIELD_INT, DEVICE_AT(host_latency_ns), STEP_NS, .doc = "of one such copy" },
     { "host_memory_bytes", FIELD_INT, DEVICE_AT(host_memory_bytes), .min = 1, .max = 1e15,
       .doc = "memory of the host that plans may use: the share of one device" },
+    { "watts", FIELD_DOUBLE, DEVICE_AT(watts), .min = 1, .max = 1e6,
+      .doc = "of one device under load, as its maker rates it (TDP): what energy is reckoned by, and nothing else" },
     { "matmul_surfaces", FIELD_NODE, offsetof(struct device_text, surfaces),
       .doc =
           "array: measured times of matrix products over sizes, one for each dtype and phase; what is between them is "
