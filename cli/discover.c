@@ -3,6 +3,7 @@
 #include "cli/inputs.h"
 #include "host/machine.h"
 #include "host/nvml.h"
+#include "planner/facts/cluster_hint.h"
 #include "profiler/discover.h"
 #include "profiler/nccl_topology.h"
 #include <stdlib.h>

@@ -190,7 +190,9 @@ def bad_models(folder):
 
 
 def bad_clusters(_folder):
-    for text, pattern in [("1x2:a100-sxm-8", "did you mean"), ("0x2:cpu", "expected"), ("1x2", "expected"), ("1x2:cpu@bogus=1", "bogus"), ("axb:cpu", "expected")]:
+    for text, pattern in [("1x2:a100-sxm-8", "did you mean"), ("0x2:cpu", "expected"), ("1x2", "expected"), ("1x2:cpu@bogus=1", "bogus"), ("axb:cpu", "expected"),
+                          ("64xH100", "did you mean 8x8:h100-sxm"), ("a100-80gb", "did you mean 1x8:a100-sxm-80"), ("8x A100", "did you mean 1x8:a100-sxm-80"),
+                          ("h100x16", "did you mean 2x8:h100-sxm"), ("2x8:H100", '"h100-sxm"[?]'), ("12xl40s", "did you mean 2x6:l40s")]:
         expect(f"cluster {text}", 2, pattern, "plan", "gpt2", "--cluster", text, "--batch", 4)
 
 

@@ -39,26 +39,6 @@ const struct catalogue_entry *cluster_catalogue_find(const struct catalogue_entr
     return NULL;
 }
 
-void cluster_catalogue_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name)
-{
-    const char **near = count > 0 ? malloc((size_t)count * sizeof *near) : NULL;
-    int found = 0;
-    if (!near)
-        return; /* only the hint is lost */
-    for (int i = 0; i < count; i++)
-        if (strncmp(catalogue[i].name, name, strlen(name)) == 0)
-            near[found++] = catalogue[i].name;
-    if (found == 0) {
-        for (int i = 0; i < count; i++)
-            near[i] = catalogue[i].name;
-        near[0] = text_nearest(name, near, (size_t)count);
-        found = near[0] != NULL;
-    }
-    for (int i = 0; i < found; i++)
-        text_printf(out, "%s\"%s\"%s", i == 0 ? ", did you mean " : ", ", near[i], i + 1 == found ? "?" : "");
-    free(near);
-}
-
 static uint64_t hash_double(uint64_t hash, double value)
 {
     double canonical = value == 0 ? 0 : value; /* one zero, not two */

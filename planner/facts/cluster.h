@@ -100,10 +100,6 @@ struct catalogue_entry {
 };
 const struct catalogue_entry *cluster_catalogue_find(const struct catalogue_entry *catalogue, int count,
                                                      const char *name);
-/* Appends `, did you mean "a", "b"?` of the names that begin with this one, else of the nearest; nothing where there is
- * neither. */
-struct text;
-void cluster_catalogue_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name);
 
 /* The links that a device brings, as levels of fanout 1. */
 struct link_level device_type_link(const struct device_type *device);

@@ -1,4 +1,5 @@
 /* The JSON forms: a device of the catalogue, and a cluster with its levels. */
+#include "planner/facts/cluster_hint.h"
 #include "planner/facts/cluster_parts.h"
 #include "base/text.h"
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The short form: NODESxDEVICES:TYPE[@key=value,...], several joined by '+'. */
 #include "base/text.h"
+#include "planner/facts/cluster_hint.h"
 #include "planner/facts/cluster_parts.h"
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ struct scan {
 
 enum { WORD_BYTES = 64 };
 
-/* A failure at byte `at` of the text, in the form of JSON's messages. */
+/* A failure at byte `at` of the text, in the form of JSON's messages; hint: "" for what the whole text may mean. */
 static bool fail_at(const struct scan *scan, size_t at, struct error *err, const char *expected, const char *hint)
 {
     char found[WORD_BYTES];
@@ -27,8 +28,13 @@ static bool fail_at(const struct scan *scan, size_t at, struct error *err, const
     memcpy(found, scan->text + at, used);
     found[used] = '\0';
     const char *what = at >= scan->length ? "the end" : used > 0 ? found : "an unprintable character";
-    return fail_kind(err, ERROR_INPUT, "%s:1:%zu: expected %s, found %s%s%s%s", scan->name, at + 1, expected,
-                     used > 0 ? "\"" : "", what, used > 0 ? "\"" : "", hint);
+    struct text own = { 0 };
+    if (!*hint)
+        cluster_hint(&own, scan->text, scan->length, scan->catalogue, scan->catalogue_count);
+    fail_kind(err, ERROR_INPUT, "%s:1:%zu: expected %s, found %s%s%s%s", scan->name, at + 1, expected,
+              used > 0 ? "\"" : "", what, used > 0 ? "\"" : "", own.data ? own.data : hint);
+    text_free(&own);
+    return false;
 }
 
 static bool scan_count(struct scan *scan, int limit, int *out, const char *expected, struct error *err)

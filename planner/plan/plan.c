@@ -109,10 +109,9 @@ int64_t plan_micro_batch_size(const struct plan *plan)
         int64_t own = plan->batch / plan->micro_batch_count, pieces = 1;
         for (int a = 0; a < plan->atom_count; a++)
             pieces *= dimensions[layer->dim[a]]->splits_batch ? stage->atom[a] : 1;
-        own = own % pieces == 0 ? own / pieces : 0;
-        if (s > 0 && own != size)
+        if (plan->batch % plan->micro_batch_count != 0 || own % pieces != 0 || (s > 0 && own / pieces != size))
             return 0;
-        size = own;
+        size = own / pieces;
     }
     return size;
 }

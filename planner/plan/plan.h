@@ -127,7 +127,8 @@ int plan_stage_turns(const struct plan *plan, int stage);
 /* The stage that runs the layer for the micro-batch. */
 int plan_stage_of_work(const struct plan *plan, int layer, int micro);
 /* Micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
-/* Sequences of a micro-batch on one replica, as most layers of each stage share out the batch; 0: stages differ. */
+/* Sequences of a micro-batch on one replica, as most layers of each stage share out the batch; 0: stages differ, or it
+ * does not divide. */
 int64_t plan_micro_batch_size(const struct plan *plan);
 int plan_stage_micro_batches(const struct plan *plan, int stage);
 struct layer_range plan_stage_chunk(const struct plan *plan, int stage, int chunk);

@@ -412,7 +412,7 @@ static bool check_micro_batch_size(const struct json *decisions, const struct pl
                                    struct error *err)
 {
     int64_t own = plan_micro_batch_size(plan);
-    return size == own ||
+    return own == 0 || size == own ||
            json_fail(json_member(decisions, "micro_batch_size"), err,
                      "expected %lld, which is the batch by micro-batches and replicas, found %lld; leave it out",
                      (long long)own, (long long)size);
