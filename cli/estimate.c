@@ -2,6 +2,7 @@
 #include "cli/accuracy_note.h"
 #include "cli/from.h"
 #include "cli/memory_account.h"
+#include "cli/prices.h"
 #include "cli/print.h"
 #include "host/heap.h"
 #include <stdio.h>
@@ -10,6 +11,7 @@
 struct estimate_arguments {
     struct given_options given;
     const char *output, *from, *model;
+    struct text_list prices;
     bool json;
 };
 static const struct estimate_arguments defaults = {
@@ -27,10 +29,28 @@ static const struct option options[] = {
     TEXT_OPTION("from", AT(from), "TARGET",
                 "the operand is a launch of megatron-lm, torchtitan, ...: a file, or its arguments"),
     TEXT_OPTION("model", AT(model), "MODEL", "with --from: the model, where the launch does not describe it"),
+    PRICE_OPTION(AT(prices)),
     OUTPUT_OPTION(AT(output), "the plan file"),
     FLAG_OPTION("json", AT(json), "the plan file on standard output"),
     JOB_OPTIONS(struct estimate_arguments, given.space),
 };
+
+/* The plan file; with what it costs, unless that is NULL. */
+static bool hand_out(const struct cli *cli, const char *path, const struct plan *plan, const struct estimate *estimate,
+                     const struct inputs *in, const struct spending *spending, struct error *err)
+{
+    struct json_writer w = { 0 };
+    json_begin_object(&w);
+    plan_json_members(&w, plan, &estimate->prediction, &in->context);
+    if (spending) {
+        json_write_key(&w, "cost");
+        json_begin_object(&w);
+        spending_put(&w, spending);
+        json_end_object(&w);
+    }
+    json_end_object(&w);
+    return inputs_hand_out_json(cli, path, &w, err);
+}
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
@@ -40,7 +60,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     struct from from = { 0 };
-    size_t length = 0;
+    struct prices prices;
     (void)operand_count;
     heap_expect_much();
     if (!a->from && a->model)
@@ -48,23 +68,23 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (err->kind || !inputs_can_write(a->output, err) ||
         !(a->from ? from_price(&from, &plan, &estimate, &in, &a->given, a->from, a->model, operands[0], err)
                   : given_price(&plan, &estimate, &in, &a->given, operands[0], err)) ||
+        !prices_read(&prices, &in.arena, &a->prices, in.cluster, in.catalogue->entries, in.catalogue->count, err) ||
         !accuracy_note(&estimate->prediction, &in, plan->dtype, err))
         goto cleanup;
+    struct spending spending =
+        spending_of(&prices, in.cluster, estimate->prediction.step_ns, in.graph->batch * in.graph->sequence);
     in.context.cleave = CLEAVE_VERSION;
     bool tells = !a->json && !inputs_is_stdout(a->output);
-    if (a->output || a->json) {
-        char *text = plan_json_write(plan, &estimate->prediction, &in.context, &length);
-        bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) &&
-                  (!a->json || inputs_write(cli, NULL, text, length, err));
-        free(text);
-        if (!ok)
-            goto cleanup;
-    }
+    if ((a->output && !hand_out(cli, a->output, plan, estimate, &in, NULL, err)) ||
+        (a->json && !hand_out(cli, NULL, plan, estimate, &in, prices.count > 0 ? &spending : NULL, err)))
+        goto cleanup;
     if (tells) {
         print_plan(cli, plan, in.graph);
         print_placement(cli, plan, in.cluster);
         print_prediction(cli, &estimate->prediction, in.graph);
         memory_account_print(&in, &estimate->prediction, true);
+        if (prices.count > 0)
+            spending_print(cli, &spending, print_unit(in.graph));
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
         if (a->from && !from_say(cli, &from, &in, estimate, err))

@@ -3,6 +3,8 @@
 #include "cli/certificate_text.h"
 #include "cli/explanation.h"
 #include "cli/memory_account.h"
+#include "cli/objective.h"
+#include "cli/pareto.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
@@ -21,8 +23,8 @@ enum { MOST_SEQUENCES = 1 << 17, MOST_BATCH = 1000000000 }; /* that --batch auto
 
 struct plan_arguments {
     struct space_options space;
-    const char *output, *pareto, *batch;
-    struct text_list skip;
+    const char *output, *pareto, *batch, *objective;
+    struct text_list skip, prices;
     int64_t top;
     bool json, timings;
 };
@@ -43,6 +45,8 @@ static const struct option options[] = {
     FACT_OPTIONS(struct plan_arguments, space),
     SEARCH_OPTIONS(struct plan_arguments, space),
     TARGET_OPTION(struct plan_arguments, space),
+    OBJECTIVE_OPTION(offsetof(struct plan_arguments, objective)),
+    PRICE_OPTION(offsetof(struct plan_arguments, prices)),
     OUTPUT_OPTION(offsetof(struct plan_arguments, output), "the plan file"),
     INT_OPTION("top", offsetof(struct plan_arguments, top), "K", 1, 64,
                "shows the K best plans that differ in more than trifles (1)"),
@@ -68,7 +72,9 @@ struct answer {
     struct inputs *in;
     const struct space *space;
     const struct batch_choice *batches; /* NULL: the batch was given */
-    const struct target *target;        /* NULL: none; else what it was asked */
+    const struct prices *prices;
+    const struct objective *objective;
+    const struct target *target; /* NULL: none; else what it was asked */
     struct uniform_choice choice;
     struct certificate certificate;
     struct ranking ranking;
@@ -76,24 +82,6 @@ struct answer {
     int resource;               /* of the frontier */
     struct frontier frontier;
 };
-
-static void write_points(struct json_writer *w, const struct frontier *f)
-{
-    json_write_key(w, "frontier");
-    json_begin_array(w);
-    for (int i = 0; i < f->count; i++) {
-        const struct point *at = &f->points[i];
-        json_begin_object(w);
-        json_put_double(w, "step_s", (double)at->step_ns / 1e9);
-        json_put_int(w, "peak_bytes", at->peak_bytes);
-        json_put_int(w, "devices", at->devices);
-        json_put_string(w, "cluster", at->cluster);
-        json_write_key(w, "plan");
-        write_choice(w, at->solution.explained->plan, at->solution.explained->graph);
-        json_end_object(w);
-    }
-    json_end_array(w);
-}
 
 static bool write_top(struct json_writer *w, const struct answer *answer, struct error *err)
 {
@@ -140,6 +128,13 @@ static void begin_plan_file(struct json_writer *w, const struct answer *answer)
     certificate_write(w, &result, answer->space);
 }
 
+static struct spending spending_of_answer(const struct answer *answer)
+{
+    const struct graph *graph = answer->in->graph;
+    return spending_of(answer->prices, answer->in->cluster, answer->ranking.plans[0].estimate->prediction.step_ns,
+                       graph->batch * graph->sequence);
+}
+
 static bool write_json(const struct cli *cli, const struct answer *answer, struct error *err)
 {
     struct json_writer w = { 0 };
@@ -147,9 +142,18 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
     begin_plan_file(&w, answer);
     bool good = answer->a->top == 1 || write_top(&w, answer, err);
     if (answer->a->pareto)
-        write_points(&w, &answer->frontier);
+        pareto_put(&w, &answer->frontier);
     if (answer->batches)
         write_batches(&w, answer->batches);
+    if (answer->prices->count > 0) {
+        struct spending spending = spending_of_answer(answer);
+        json_write_key(&w, "cost");
+        json_begin_object(&w);
+        spending_put(&w, &spending);
+        json_end_object(&w);
+    }
+    if (answer->objective->found)
+        objective_put(&w, answer->objective);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
     if (good)
@@ -225,43 +229,6 @@ static bool print_others(const struct cli *cli, const struct answer *answer, str
     return good;
 }
 
-/* The shortest point of fewer devices than the whole cluster's best, which is the first known of it; NULL: none is
- * shorter. */
-static const struct point *fewer_devices(const struct frontier *f, int devices, int64_t step_ns)
-{
-    const struct point *first = &f->points[0];
-    return f->count > 0 && first->devices < devices && first->step_ns < step_ns ? first : NULL;
-}
-
-/* on: what they are of is said, too. */
-static void print_points(const struct cli *cli, const struct frontier *f, bool on, bool complete)
-{
-    char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
-    size_t width = 0;
-    for (int i = 0; i < f->count && on; i++)
-        width = strlen(f->points[i].cluster) > width ? strlen(f->points[i].cluster) : width;
-    fprintf(cli->out, "%8s %9s %8s  %-*s%snone of these is beaten in both%s\n", "step", "memory", "devices", (int)width,
-            on ? "cluster" : "", on ? "  " : "", complete ? "" : " (ended early)");
-    for (int i = 0; i < f->count; i++) {
-        const struct point *at = &f->points[i];
-        print_plan_line(at->solution.explained->plan, at->solution.explained->graph, line);
-        fprintf(cli->out, "%8s %9s %8d  %-*s%s%s\n", text_duration_ns(number, at->step_ns),
-                text_bytes(peak, at->peak_bytes), at->devices, (int)width, on ? at->cluster : "", on ? "  " : "", line);
-    }
-}
-
-static void print_frontier(const struct cli *cli, const struct answer *answer)
-{
-    const struct frontier *f = &answer->frontier;
-    int devices = answer->in->cluster->device_count;
-    int64_t step_ns = answer->ranking.plans[0].estimate->prediction.step_ns;
-    bool on = answer->resource == PARETO_DEVICES;
-    const struct point *fewer = on ? fewer_devices(f, devices, step_ns) : NULL;
-    print_points(cli, f, on, !answer->explainer.ended);
-    if (fewer)
-        print_fewer(cli->out, fewer->step_ns, step_ns, devices, fewer->cluster);
-}
-
 /* The tensor ranks of all layers are what all rules allow. */
 static void note_rules(const struct cli *cli, const struct space *space)
 {
@@ -308,11 +275,18 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction, in->graph);
     memory_account_print(in, &best->estimate->prediction, false);
+    if (answer->prices->count > 0) {
+        struct spending spending = spending_of_answer(answer);
+        spending_print(cli, &spending, print_unit(in->graph));
+    }
     print_certificate(cli, &answer->certificate);
+    if (answer->objective->found)
+        objective_print(cli, answer->objective);
     if (!print_others(cli, answer, err))
         return false;
     if (a->pareto)
-        print_frontier(cli, answer);
+        pareto_print(cli, &answer->frontier, answer->resource == PARETO_DEVICES ? in->cluster : NULL,
+                     best->estimate->prediction.step_ns, !answer->explainer.ended);
     if (!verified)
         inputs_say_unverified(cli, a->output);
     note_rules(cli, answer->space);
@@ -420,14 +394,26 @@ static bool say_target(const struct cli *cli, const struct answer *answer, const
                    answer->ranking.plans[0].estimate->prediction.step_ns, a->output, err);
 }
 
-/* batches: those tried where none was given, and what the best one's search found, which passes to this; else NULL. */
+/* What was settled before the search that is answered. */
+struct settled {
+    const struct batch_choice *batches; /* those tried where none was given; NULL: it was given */
+    const struct prices *prices;
+    const struct objective *objective;
+};
+
+/* result: what a search has found already, which passes to this; NULL: none was made. */
 static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
-                              const struct space *space, const struct batch_choice *batches,
-                              struct search_result *result, struct error *err)
+                              const struct space *space, const struct settled *settled, struct search_result *result,
+                              struct error *err)
 {
     struct search_options o;
     struct progress progress;
-    struct answer answer = { .a = a, .in = in, .space = space, .batches = batches };
+    struct answer answer = { .a = a,
+                             .in = in,
+                             .space = space,
+                             .batches = settled->batches,
+                             .prices = settled->prices,
+                             .objective = settled->objective };
     static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
     if (!options_of(a, space, &o, err)) {
         search_result_free(result);
@@ -459,7 +445,9 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
         progress_clear(&progress);
         answer.explainer.options.calls.progress = NULL; /* the plan is there */
         good = good && hand_out(cli, &answer, err) &&
-               (answer.target ? say_target(cli, &answer, &o, err) : suggest_fewer(cli, &answer, err));
+               (answer.target             ? say_target(cli, &answer, &o, err)
+                : answer.objective->found ? true /* parts were looked at, or are not asked for */
+                                          : suggest_fewer(cli, &answer, err));
     }
     progress_clear(&progress);
     ranking_free(&answer.ranking);
@@ -526,6 +514,18 @@ static bool read_batch(const struct plan_arguments *a, struct space_options *out
     return true;
 }
 
+static bool read_objective(const struct plan_arguments *a, struct inputs *in, struct prices *prices,
+                           struct objective *out, bool batches, struct error *err)
+{
+    if (!objective_named(&out->kind, a->objective, err) ||
+        !prices_read(prices, &in->arena, &a->prices, in->cluster, in->catalogue->entries, in->catalogue->count, err))
+        return false;
+    if (out->kind != OBJECTIVE_TIME && (a->pareto || batches))
+        return fail(err, "--objective %s: give it without %s, which chooses by time", a->objective,
+                    batches ? "--batch auto" : "--pareto");
+    return out->kind != OBJECTIVE_COST || prices_need(prices, in->cluster, "--objective cost", err);
+}
+
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
 {
@@ -535,13 +535,25 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct space space;
     struct batch_choice choice;
     struct search_result *found = NULL;
+    struct prices prices = { 0 };
+    struct objective objective = { 0 };
     int64_t most = 0;
     (void)operand_count;
     heap_expect_much();
     if (inputs_can_write(a->output, err) && read_batch(a, &job, &most, err) &&
         space_inputs(&in, &space, operands[0], &job, err) &&
-        (most == 0 || choose_batch(cli, a, &in, most, &space, &choice, &found, err)))
-        search_and_answer(cli, a, &in, &space, most > 0 ? &choice : NULL, found, err);
+        read_objective(a, &in, &prices, &objective, most > 0, err) &&
+        (most == 0 || choose_batch(cli, a, &in, most, &space, &choice, &found, err)) &&
+        objective_choose(&objective, &in, &job, &prices, err)) {
+        struct candidate *c = objective.found;
+        struct settled settled = { .batches = most > 0 ? &choice : NULL, .prices = &prices, .objective = &objective };
+        if (c && !job.target) {
+            found = c->result;
+            c->result = NULL;
+        }
+        search_and_answer(cli, a, c ? &c->in : &in, c ? &c->space : &space, &settled, found, err);
+    }
+    objective_close(&objective);
     inputs_free(&in);
     return ERROR_NONE;
 }

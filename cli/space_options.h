@@ -16,10 +16,13 @@ struct space_options {
 #define FACT_OPTIONS(holder, part)                                                                                     \
     TEXT_OPTION("cluster", offsetof(holder, part.cluster), "CLUSTER",                                                  \
                 "a file, or NODESxDEVICES:TYPE such as 128x8:a100-sxm-80 or 1x2:cpu (cleave devices)"),                \
-        LIST_OPTION("profile", offsetof(holder, part.profiles), "FILE",                                                \
-                    "measurements (cleave profile) or corrections (cleave calibrate); may be repeated, later "         \
-                    "measurements win; "                                                                               \
-                    "without any: analytic numbers"),                                                                  \
+        ELSEWHERE_OPTIONS(holder, part)
+/* The same of any cluster. */
+#define ELSEWHERE_OPTIONS(holder, part)                                                                                \
+    LIST_OPTION("profile", offsetof(holder, part.profiles), "FILE",                                                    \
+                "measurements (cleave profile) or corrections (cleave calibrate); may be repeated, later "             \
+                "measurements win; "                                                                                   \
+                "without any: analytic numbers"),                                                                      \
         TEXT_OPTION("framework", offsetof(holder, part.framework), "NAME",                                             \
                     "what is to run the plan: a file, or megatron-lm, torchtitan, ... (cleave)"),                      \
         INT_OPTION("seq", offsetof(holder, part.sequence), "TOKENS", 1, 1e9, "tokens per sequence (the model's own)"), \

@@ -9,7 +9,8 @@
 struct file_fields {
     const char *format;
     int64_t version;
-    const struct json *decisions, *predicted, *context, *search, *certificate, *top, *frontier, *batches;
+    const struct json *decisions, *predicted, *context, *search, *certificate, *top, *frontier, *batches, *cost,
+        *objective;
 };
 #define PART(name, doc_)                                                                                               \
     {                                                                                                                  \
@@ -28,6 +29,12 @@ static const struct json_field file_fields[] = {
     PART(top, "The best plans that differ in more than trifles, this one first: [{step_s, peak_bytes, plan}]."),
     PART(frontier, "Step against memory or devices: [{step_s, peak_bytes, devices, cluster, plan}]."),
     PART(batches, "With --batch auto, all that were tried, in that order: [{batch, step_s}]; no step_s: nothing fits."),
+    PART(cost, "With --price, of all devices: {dollars_per_hour, dollars_per_step, dollars_per_1e9_tokens, watts, "
+               "kwh_per_step, kwh_per_1e9_tokens}; what is not known is absent."),
+    PART(
+        objective,
+        "With --objective cost or memory, the searches made: {name, ended, tried: [{cluster, devices, available_bytes, "
+        "step_s, dollars_per_step}]}; no step_s: nothing fits."),
     PART(context, "What it was made from."),
 };
 

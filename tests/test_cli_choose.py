@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""plan --objective, --price and recommend, held against plan on each candidate and against closed forms.
+
+usage: test_cli_choose.py CLEAVE SOURCE_ROOT
+"""
+import functools
+import json
+import math
+from calls import check, expect, main, run
+
+JOB = ["tiny-gpt", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+
+
+def answer(*words):
+    result = run(*words, "--json")
+    check(f"{words}: exit {result.returncode}", result.returncode in (0, 3), result)
+    return json.loads(result.stdout)
+
+
+def near(a, b):
+    return math.isclose(a, b, rel_tol=1e-9)
+
+
+@functools.cache
+def step_of(cluster, *words):
+    result = run("plan", *words, "--cluster", cluster, "--json")
+    return json.loads(result.stdout)["predicted"]["step_s"] if result.returncode == 0 else None
+
+
+def prices(_folder):
+    """Dollars and energy of a step by their definitions."""
+    plan = answer("estimate", "gpt2", "--cluster", "2x8:a100-sxm-80", "--batch", 64, "--micro-batch", 4, "--price", "a100-sxm-80=$1.5,h100-sxm=2")
+    step, cost, tokens = plan["predicted"]["step_s"], plan["cost"], 64 * 1024
+    check("of an hour", near(cost["dollars_per_hour"], 16 * 1.5), None)
+    check("of a step", near(cost["dollars_per_step"], 24 * step / 3600) and near(cost["dollars_per_1e9_tokens"], 24 * step / 3600 / tokens * 1e9), None)
+    check("energy", near(cost["kwh_per_step"], 16 * 400 * step / 3.6e6) and near(cost["kwh_per_1e9_tokens"], 16 * 400 * step / 3.6e6 / tokens * 1e9), None)
+    expect("the line", 0, r"cost: \$[0-9.]+ a step, \$[0-9.]+ per 1e9 tokens, at \$24 an hour for all devices\nenergy: ", "estimate", "gpt2", "--cluster",
+           "2x8:a100-sxm-80", "--batch", 64, "--micro-batch", 4, "--price", "a100-sxm-80=1.5")
+    for wrong, pattern in (("h100=2", "did you mean"), ("h100-sxm", "expected TYPE=DOLLARS"), ("h100-sxm=0", "expected dollars"), ("h100-sxm=nan", "expected dollars"),
+                           ("h100-sxm=2,h100-sxm=3", "given twice"), (",", "expected TYPE=DOLLARS")):
+        expect(f"--price {wrong}", 2, pattern, "plan", *JOB, "--cluster", "1x2:cpu", "--price", wrong)
+
+
+def cheapest(folder):
+    """--objective cost is the least of price x devices x step over the parts of the cluster, each as `plan` finds it."""
+    file = folder / "cheapest.json"
+    for cluster, price in (("1x4:cpu", {"cpu": 0.5}), ("1x2:l40s+1x2:h100-sxm", {"l40s": 1, "h100-sxm": 3})):
+        job = [*JOB[:-2], "--dtype", "bf16"] if "h100" in cluster else JOB
+        words = ",".join(f"{name}={value}" for name, value in price.items())
+        plan = answer("plan", *job, "--cluster", cluster, "--objective", "cost", "--price", words, "-o", file)
+        tried = plan["objective"]["tried"]
+        for part in tried:
+            own = sum(int(group.split("x")[0]) * int(group.split("x")[1].split(":")[0]) * price[group.split(":")[1]] for group in part["cluster"].split("+"))
+            check(f"{part}: as plan has it", near(part["step_s"], step_of(part["cluster"], *job)))
+            check(f"{part}: its cost", near(part["dollars_per_step"], own * part["step_s"] / 3600))
+        least = min(tried, key=lambda part: part["dollars_per_step"])
+        check(f"{cluster}: the cheapest", plan["context"]["cluster"]["source"] == least["cluster"] and near(plan["predicted"]["step_s"], least["step_s"]))
+        check(f"{cluster}: the whole and one device were looked at", {cluster} < {part["cluster"] for part in tried} and min(part["devices"] for part in tried) == 1)
+        expect(f"{cluster}: check", 0, "the certificate holds", "check", file)
+    expect("a price that lacks", 2, "give --price h100-sxm=DOLLARS", "plan", "gpt2", "--batch", 8, "--cluster", "1x2:h100-sxm", "--objective", "cost")
+    expect("an objective that is none", 2, "expected one of time, cost, memory", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "speed")
+    expect("objectives and --pareto", 2, "give it without --pareto", "plan", *JOB, "--cluster", "1x2:cpu", "--objective", "memory", "--pareto", "memory")
+
+
+def leanest(folder):
+    """--objective memory: no other known plan takes less, and with 1/32 less none is found."""
+    file = folder / "leanest.json"
+    job = [*JOB, "--cluster", "1x4:cpu"]
+    plan = answer("plan", *job, "--objective", "memory", "-o", file)
+    peak = max(plan["predicted"]["peak_bytes"])
+    frontier = answer("plan", *job, "--pareto", "memory")["frontier"]
+    check("no more than the frontier's end", peak <= min(point["peak_bytes"] for point in frontier), None)
+    expect("check", 0, "the certificate holds", "check", file)
+    device = int(plan["context"]["reserve"]) + plan["predicted"]["available_bytes"]
+    expect("1/32 less", 3, "fits|fit", "plan", *job, "--reserve", device - (peak - max(1, peak // 32)))
+    check("the shortest within so much", near(plan["predicted"]["step_s"], step_of("1x4:cpu", *JOB, "--reserve", plan["context"]["reserve"])), None)
+
+
+def recommends(_folder):
+    """Each candidate's step is plan's, its verdict follows, what was not searched could not have served."""
+    job = ["gpt2", "--batch", 32, "--dtype", "bf16"]
+    for target, words in ((("--target-time", 0.05), []), (("--target-time", 0.05), ["--price", "l40s=0.9,a10=0.5"]), (("--budget", 1e-4), ["--price", "l40s=0.9,a10=0.5"])):
+        found = answer("recommend", *job, "--among", "l40s,1x2:a10,1x4:a10", *target, *words)
+        price = {"l40s": 0.9, "a10": 0.5} if words else None
+        serving = []
+        for c in found["candidates"]:
+            step = step_of(c["cluster"], *job) if c["devices"] <= 16 else c.get("step_s", c.get("bound_step_s"))
+            money = price and price[c["cluster"].split(":")[1]] * c["devices"] * step / 3600
+            meets = step <= target[1] if target[0] == "--target-time" else money <= target[1]
+            check(f"{c}: bound", c["bound_step_s"] <= step * (1 + 1e-9))
+            if "step_s" in c:
+                check(f"{c}: as plan has it ({step})", near(c["step_s"], step) and (c["verdict"] == "meets it") == meets)
+            elif c["verdict"] == "hopeless":
+                check(f"{c}: indeed", not meets)
+            if meets and "step_s" in c:
+                serving.append((step if found["goal"] == "fastest" else money if found["goal"] == "cheapest" else c["devices"], step, c["cluster"]))
+            elif meets and c["verdict"] == "no better" and found["goal"] == "cheapest":
+                check(f"{c}: is no cheaper", money >= min(serving)[0])
+        check(f"{target} {words}: the best ({serving}, {found['best']})", found["best"] == min(serving)[2])
+    # tokens: a whole training is as many steps as hold them
+    found = answer("recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", "30d", "--price", "l40s=1")
+    only = found["candidates"][0]
+    steps = math.ceil(1e9 / (32 * 1024))
+    check("steps", found["steps"] == steps and near(only["total_s"], steps * only["step_s"]) and near(only["total_dollars"], steps * 8 * only["step_s"] / 3600), None)
+    expect("people", 0, r"\* 1x8:l40s +8 .* meets it", "recommend", *job, "--among", "1x8:l40s", "--tokens", "1B", "--target-time", "30d")
+    expect("nothing meets it", 3, "none of the", "recommend", *job, "--among", "1x8:l40s", "--target-time", "1ms")
+
+
+def wrong_questions(_folder):
+    for words, pattern in ((["--batch", 8], "--target-time TIME or --budget"), (["--target-time", 1], "--batch is missing"), (["--batch", 8, "--budget", 5], "give --price"),
+                           (["--batch", 8, "--target-time", "soon"], "expected a time"), (["--batch", 8, "--target-time", "-1"], "expected a time"),
+                           (["--batch", 8, "--target-time", 1, "--tokens", "many"], "number of tokens"), (["--batch", 8, "--target-time", 1, "--among", "h100"], "did you mean"),
+                           (["--batch", 8, "--target-time", 1, "--among", "64xH100:"], "did you mean|expected"), (["--batch", 8, "--budget", "0", "--price", "l40s=1"], "expected dollars"),
+                           (["--batch", 8, "--target-time", 1, "--among", ","], "expected a cluster"), (["--batch", 8, "--target-time", 1, "--dtype", "bf17"], "--dtype")):
+        expect(f"recommend {words}", 2, pattern, "recommend", "gpt2", *words)
+
+
+main(prices, cheapest, leanest, recommends, wrong_questions)
