@@ -1,6 +1,7 @@
 /* Writes a cluster file of what a tool says of a machine. */
 #include "cli/discover_measure.h"
 #include "cli/inputs.h"
+#include "cli/slurm.h"
 #include "host/machine.h"
 #include "host/nvml.h"
 #include "planner/facts/cluster_hint.h"
@@ -14,7 +15,7 @@ struct discover_options {
     const char *output, *topology, *nccl_topology, *device;
     struct text_list measured;
     int64_t nodes; /* 0: as many as the measurements have hosts, else 1 */
-    bool measure;
+    bool measure, slurm;
     struct discover_measure_options times;
 };
 static const struct discover_options defaults = { .times.time_limit_s = 30 };
@@ -31,6 +32,9 @@ static const struct option options[] = {
                 "what the GPUs are: a name of `cleave devices`"),
     INT_OPTION("nodes", offsetof(struct discover_options, nodes), "N", 1, MAX_DEVICES,
                "nodes that are alike (1, or the hosts that were measured)"),
+    FLAG_OPTION("slurm", offsetof(struct discover_options, slurm),
+                "nodes and GPUs are those of the Slurm job around it, by its environment; links by the device, or by a "
+                "topology given beside it"),
     FLAG_OPTION("measure", offsetof(struct discover_options, measure),
                 "times matrix products, copies and launches here and writes the device out with them"),
     TEXT_OPTION("backend", TIMES(backend), "NAME", "with --measure: what computes, cpu or cuda; found out if absent"),
@@ -49,6 +53,7 @@ struct view {
     const struct discover_options *options;
     struct nccl_tests *runs[MAX_LIST]; /* by discover_order() */
     int hosts;                         /* most of any run; at least 1 */
+    struct slurm_job job;              /* with --slurm */
     const char *known;                 /* the catalogue's name of the GPUs where their ids say it; NULL: they do not */
     struct device_type device;
 };
@@ -195,6 +200,18 @@ static bool look_at_runs(struct view *v, struct discovery *found, struct error *
     return true;
 }
 
+/* What the job asked for may be a name of the catalogue. */
+static bool look_at_job(struct view *v, struct discovery *found, struct error *err)
+{
+    const struct catalogue *known = v->in->catalogue;
+    if (cluster_catalogue_find(known->entries, known->count, v->job.gpu))
+        v->known = v->job.gpu;
+    if (!choose_device(v, *v->job.gpu ? v->job.gpu : NULL, err))
+        return false;
+    discover_plain(found, &v->device, nodes_of(v), v->job.gpus_per_node, "the environment of a Slurm job");
+    return true;
+}
+
 static bool look_here(struct view *v, struct discovery *found, struct error *err)
 {
     bool present;
@@ -222,10 +239,14 @@ static bool look(struct view *v, struct discovery *found, struct error *err)
     const struct discover_options *o = v->options;
     if (o->topology && o->nccl_topology)
         return fail(err, "cleave discover: expected one of --nvidia-smi-topo and --nccl-topo, found both");
-    if (!read_runs(v, err) || !(o->topology         ? look_at_topology(v, found, err)
-                                : o->nccl_topology  ? look_at_nccl_topology(v, found, err)
-                                : o->measured.count ? look_at_runs(v, found, err)
-                                                    : look_here(v, found, err)))
+    if (!read_runs(v, err) || (o->slurm && !slurm_read(&v->job, v->in->cli->environment, err)))
+        return false;
+    v->hosts = v->job.nodes > v->hosts ? v->job.nodes : v->hosts;
+    if (!(o->topology         ? look_at_topology(v, found, err)
+          : o->nccl_topology  ? look_at_nccl_topology(v, found, err)
+          : o->slurm          ? look_at_job(v, found, err)
+          : o->measured.count ? look_at_runs(v, found, err)
+                              : look_here(v, found, err)))
         return false;
     for (int i = 0; i < o->measured.count; i++)
         if (!discover_measured(found, v->runs[i], &v->device, v->runs[i]->name, err))
@@ -288,15 +309,16 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_discover = {
     .name = "discover",
     .summary = "writes a cluster file of how a machine's GPUs are connected",
-    .usage =
-        "[--nvidia-smi-topo FILE | --nccl-topo FILE] [--nccl-tests FILE]... [--device NAME] [--nodes N] [--measure] "
-        "[-o FILE]",
+    .usage = "[--nvidia-smi-topo FILE | --nccl-topo FILE] [--nccl-tests FILE]... [--slurm] [--device NAME] [--nodes N] "
+             "[--measure] "
+             "[-o FILE]",
     .examples = "  cleave discover -o cluster.json\n"
                 "  cleave discover --measure -o cluster.json\n"
                 "  nvidia-smi topo -m > topo.txt\n  cleave discover --nvidia-smi-topo topo.txt --device h100-sxm "
                 "--nodes 4 -o cluster.json\n"
                 "  NCCL_TOPO_DUMP_FILE=topo.xml all_reduce_perf -g 8\n  cleave discover --nccl-topo topo.xml --nodes 4 "
                 "-o cluster.json\n"
+                "  salloc -N 4 --gpus-per-node=8 cleave discover --slurm --device h100-sxm -o cluster.json\n"
                 "  cleave discover --nccl-tests all_reduce_16_ranks.txt --device h100-sxm -o cluster.json\n",
     OPTIONS_OF(options),
     .options_bytes = sizeof(struct discover_options),

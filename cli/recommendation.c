@@ -81,8 +81,11 @@ static void print_asked(const struct cli *cli, const struct recommendation *r)
 {
     char time[TEXT_NUMBER_BYTES], money[TEXT_NUMBER_BYTES];
     const char *unit = r->model->image_size > 0 ? "images" : "tokens";
-    fprintf(cli->out, "%s, %lld sequences of %lld tokens a step: ", r->model->name, (long long)r->batch,
-            (long long)r->sequence);
+    if (r->model->image_size > 0)
+        fprintf(cli->out, "%s, %lld images a step: ", r->model->name, (long long)r->batch);
+    else
+        fprintf(cli->out, "%s, %lld sequences of %lld tokens a step: ", r->model->name, (long long)r->batch,
+                (long long)r->sequence);
     if (r->tokens > 0)
         fprintf(cli->out, "%g %s (%.0f steps)", r->tokens, unit, recommendation_steps(r));
     else
@@ -134,8 +137,8 @@ void recommendation_print(const struct cli *cli, const struct recommendation *r,
         if (i < MOST_ROWS && (int)strlen(r->offers[i].cluster) > width)
             width = (int)strlen(r->offers[i].cluster);
     }
-    fprintf(cli->out, "  %-*s %7s %10s %10s %10s", width, "cluster", "devices", "step", "tokens/s",
-            r->tokens > 0 ? "in all" : "a step");
+    fprintf(cli->out, "  %-*s %7s %10s %10s %10s", width, "cluster", "devices", "step",
+            r->model->image_size > 0 ? "images/s" : "tokens/s", r->tokens > 0 ? "in all" : "a step");
     fprintf(cli->out, has_prices(r) ? " %9s %9s %9s\n" : "%.0s%.0s %9s\n", "$", "$/1e9", "kWh/1e9");
     for (; shown < r->count && shown < MOST_ROWS; shown++)
         print_offer(cli, r, &r->offers[shown], width, shown == r->best);

@@ -423,6 +423,16 @@ def discovers(folder):
     check("discover by nccl-tests: levels", [level["fanout"] for level in levels] == [4, 2])
     expect("discover by nccl-tests in too few nodes", 2, "2 hosts of 4 ranks", *measured, "--nodes", "1")
     expect("discover by nccl-tests: another file", 2, r"topo_pairs\.txt:\d+: expected the header", "discover", "--nccl-tests", corpus / "topo_pairs.txt")
+    job = {"SLURM_JOB_NUM_NODES": "4", "SLURM_GPUS_PER_NODE": "h100:8"}
+    levels = json.loads(expect("discover a Slurm job", 0, "4 x 8 devices", "discover", "--slurm", "--device", "h100-sxm", env=job).stdout)["levels"]
+    check("discover a Slurm job: levels", [level["fanout"] for level in levels] == [8, 4])
+    expect("discover a Slurm job of GPUs in other words", 2, "--device NAME .* for h100, found none; nearest: .*h100-sxm", "discover", "--slurm", env=job)
+    expect("discover a Slurm job by its type", 0, '"device": "l40s"', "discover", "--slurm", env={"SLURM_NNODES": "2", "SLURM_GPUS": "gpu:l40s:16"})
+    for wrong, words in (({"SLURM_JOB_NUM_NODES": "", "SLURM_NNODES": ""}, "expected the environment of a job"), ({"SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": ""}, "the job has no GPUs"), ({**job, "SLURM_JOB_NUM_NODES": "-4"}, "SLURM_JOB_NUM_NODES: expected a number"),
+                         ({"SLURM_NNODES": "3", "SLURM_GPUS": "16"}, "expected a multiple of 3"), ({**job, "SLURM_GPUS_PER_NODE": "h100:"}, "SLURM_GPUS_PER_NODE: expected a number")):
+        expect(f"discover a Slurm job: {wrong}", 2, words, "discover", "--slurm", "--device", "h100-sxm", env=wrong)
+    levels = json.loads(expect("discover a Slurm job with a topology", 0, "", "discover", "--slurm", *pairs[1:5], env=job).stdout)["levels"]
+    check("discover a Slurm job with a topology: nodes", levels[-1]["fanout"] == 4, None)
     double = pathlib.Path(CLEAVE).parent.parent / "tests"
     driver = {"LD_LIBRARY_PATH": f"{double}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
     here = json.loads(expect("discover a driver's GPUs", 0, '"device": "v100-sxm2-16"', "discover", env={**driver, "CLEAVE_NVML_NAME": "Tesla V100-SXM2-16GB"}).stdout)
