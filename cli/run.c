@@ -6,6 +6,7 @@
 #include "cli/ranks.h"
 #include "base/num.h"
 #include "executor/backends.h"
+#include "executor/checkpoint/folder.h"
 #include "executor/gpu/nccl_environment.h"
 #include "executor/run.h"
 #include "host/file.h"
@@ -21,9 +22,9 @@
 struct run_arguments {
     struct source_options source;
     const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
-    int64_t ranks, steps, seed, every, warmup, decay_steps, ignored, transfer_sms;
+    int64_t ranks, steps, seed, every, keep, warmup, decay_steps, ignored, transfer_sms;
     double learning_rate, floor_rate, timeout_s; /* floor_rate below 0: not given */
-    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels;
+    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels, overwrite;
 };
 static const struct run_arguments defaults = { .backend = "cpu",
                                                .transport = "threads",
@@ -32,6 +33,7 @@ static const struct run_arguments defaults = { .backend = "cpu",
                                                .learning_rate = 3e-4,
                                                .floor_rate = -1,
                                                .timeout_s = 60,
+                                               .keep = 1,
                                                .ignored = -1 };
 #define AT(field) offsetof(struct run_arguments, field)
 static const struct option options[] = {
@@ -53,6 +55,8 @@ static const struct option options[] = {
                   "with --decay-steps: the rate from step N on (a tenth of --learning-rate)"),
     TEXT_OPTION("checkpoint", AT(checkpoint), "DIR", "writes weights and optimizer state there"),
     INT_OPTION("every", AT(every), "N", 0, NO_LIMIT, "steps between checkpoints; the last step is always written"),
+    INT_OPTION("keep", AT(keep), "N", 1, 1e9, "so many of the newest checkpoints stay (1)"),
+    FLAG_OPTION("overwrite", AT(overwrite), "replaces another run's checkpoints in DIR, once this one has its first"),
     TEXT_OPTION("resume", AT(resume), "DIR",
                 "goes on from a checkpoint, of this plan or another one of the same model"),
     TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
@@ -321,12 +325,21 @@ static void summary_poison(const struct cli *cli, const struct program *program,
                 (long long)(report->heap_last - report->heap_first));
 }
 
+static void set_checkpoints(struct run_options *o, const struct run_arguments *a)
+{
+    o->step_count = a->steps;
+    o->seed = (uint64_t)a->seed;
+    o->checkpoint_dir = a->checkpoint;
+    o->checkpoint_every = a->every;
+    o->checkpoint_keep = a->keep;
+    o->checkpoint_overwrite = a->overwrite;
+    o->resume_dir = a->resume;
+}
+
 static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device,
                                    const struct data *data, const char *module_dir, struct report_step *report)
 {
     struct run_options o = run_options_default();
-    o.step_count = a->steps;
-    o.seed = (uint64_t)a->seed;
     o.device = device;
     o.module_dir = module_dir;
     o.data = data->bytes ? data : NULL;
@@ -335,9 +348,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.floor_rate = a->floor_rate < 0 ? a->learning_rate / 10 : a->floor_rate;
     o.warmup_steps = a->warmup;
     o.decay_steps = a->decay_steps;
-    o.checkpoint_dir = a->checkpoint;
-    o.checkpoint_every = a->every;
-    o.resume_dir = a->resume;
+    set_checkpoints(&o, a);
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
     o.no_graph = a->no_graph;
@@ -508,12 +519,20 @@ static bool check_placement(const struct launch *launch, const struct run_argume
 }
 
 /* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint,
- * for which *made_folder says whether the folder is new. */
-static bool check_outputs(const struct launch *launch, const struct run_arguments *a, bool *made_folder,
-                          struct error *err)
+ * for which *made_folder says whether the folder is new. The run owns the folder later on: here it is asked whether it
+ * could. */
+static bool check_outputs(const struct launch *launch, const struct run_arguments *a, const struct program *program,
+                          bool *made_folder, struct error *err)
 {
-    return (launch->rank > 0 || inputs_can_write(a->timeline, err)) &&
-           (!a->checkpoint || file_check_folder(a->checkpoint, made_folder, err));
+    struct run_options o = run_options_default();
+    struct checkpoint_folder *folder = NULL;
+    set_checkpoints(&o, a);
+    if ((launch->rank == 0 && !inputs_can_write(a->timeline, err)) ||
+        (a->checkpoint && !file_check_folder(a->checkpoint, made_folder, err)))
+        return false;
+    bool ok = !a->checkpoint || launch->rank > 0 || checkpoint_folder_open(&folder, program, &o, err);
+    checkpoint_folder_close(folder);
+    return ok;
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
@@ -544,7 +563,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
         (device->check && !device->check(program, err)))
         goto cleanup;
-    if (!check_outputs(&launch, a, &made_folder, err))
+    if (!check_outputs(&launch, a, program, &made_folder, err))
         goto cleanup;
     if (made_folder)
         file_remove_empty_folder_at_signal(a->checkpoint);

@@ -20,7 +20,6 @@ struct rank {
     int64_t step;                               /* from 0 */
     struct collective *collectives[LANE_COUNT]; /* NULL where the lane is not in use */
     int scalar;                                 /* the squared norm's buffer, -1 */
-    int64_t checkpoint_step;                    /* steps done at the last checkpoint that this run wrote; 0: none */
     double squared_norm; /* of the step's gradient, 0 without clipping; written by the compute lane */
     int64_t choices,
         dropped;       /* of experts by this rank's tokens in all steps, and those that found no slot; likewise */

@@ -3,7 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/run.h"
 #include "base/text.h"
-#include "executor/checkpoint.h"
+#include "executor/checkpoint/checkpoint.h"
+#include "executor/checkpoint/folder.h"
 #include "executor/run_parts.h"
 #include "host/clock.h"
 #include "planner/program/machine.h"
@@ -226,7 +227,7 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
         if ((o->on_timeline && !run_show_timeline(thread, step, &go_on, err)))
             return false;
         if (o->checkpoint_dir && due &&
-            (!fetch(thread->rank, err) || !checkpoint_write(thread->rank, o->checkpoint_dir, err)))
+            (!fetch(thread->rank, err) || !checkpoint_write(thread->rank, thread->run->folder, err)))
             return false;
         if (o->checkpoint_dir && due)
             before_ns = clock_now_ns();
@@ -358,6 +359,8 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     bool ok = run.threads != NULL || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", local_count);
     for (int i = 0; ok && i < local_count; i++)
         run.threads[i] = (struct rank_thread){ .run = &run, .transport = &transports[i] };
+    if (ok && options->checkpoint_dir && transports[0].rank == 0)
+        ok = checkpoint_folder_open(&run.folder, program, options, err);
     if (ok) {
         watch_from_afar(&run, run.options.status);
         run_threads(&run);
@@ -365,6 +368,7 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     }
     if (ok && run.failed)
         ok = fail_kind(err, run.error.kind, "%s", run.error.message);
+    checkpoint_folder_close(run.folder);
     if (ok) {
         if (run.step_times.count > 0)
             summary.step_ns_median = step_times_median(&run.step_times);

@@ -37,6 +37,8 @@ struct run_options {
 
     const char *checkpoint_dir; /* NULL: none */
     int64_t checkpoint_every;   /* steps; the last step is always written */
+    int64_t checkpoint_keep;    /* so many of the newest stay; 0: one */
+    bool checkpoint_overwrite;  /* those of another run may go */
     const char *resume_dir;     /* NULL: from the seed */
 
     struct status *status; /* the watchdog's page; NULL: the run makes its own */

@@ -24,6 +24,7 @@ struct run {
     int local_count, mute_tag;  /* of the muted message; -1 */
     enum op muted_op;           /* OP_COUNT: none */
     struct rank_thread *threads;
+    struct checkpoint_folder *folder; /* of checkpoints, in the process that has rank 0; NULL: none */
     struct run_summary *summary;  /* written by rank 0 */
     struct step_times step_times; /* of all steps but the first; rank 0 */
     pthread_mutex_t mutex;

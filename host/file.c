@@ -168,23 +168,6 @@ static int open_beside(const char *path, char *name)
     return -1;
 }
 
-/* The name itself lies in the folder, which has to reach the disk too. */
-static bool sync_folder(const char *path, struct error *err)
-{
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 1;
-    memcpy(folder, slash ? path : ".", length);
-    folder[length] = '\0';
-    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0)
-        return fail_system(err, "open its folder", path, errno, "");
-    bool done = fsync(file) == 0 || errno == EINVAL; /* file systems without it keep names at once */
-    int error = errno;
-    close(file);
-    return done || fail_system(err, "bring its name to the disk", path, error, "");
-}
-
 static bool fail_beside(const char *path, struct error *err)
 {
     return fail_system(err, "write a file beside it", path, errno,
@@ -193,8 +176,7 @@ static bool fail_beside(const char *path, struct error *err)
                                          : file_write_hint(errno));
 }
 
-static bool replace(const char *path, const struct stat *old, const void *data, size_t length, bool durable,
-                    struct error *err)
+static bool replace(const char *path, const struct stat *old, const void *data, size_t length, struct error *err)
 {
     char name[PATH_MAX];
     int file = open_beside(path, name);
@@ -203,17 +185,13 @@ static bool replace(const char *path, const struct stat *old, const void *data, 
     bool done = write_all(file, path, data, length, err);
     if (done && old && fchmod(file, old->st_mode & 07777) != 0)
         done = fail_system(err, "keep its permissions", path, errno, "");
-    if (done && durable && fsync(file) != 0)
-        done = fail_write(err, "bring it to the disk", path);
     if (close(file) != 0 && done) /* where a network file system reports a full disk */
         done = fail_write(err, "write it", path);
     if (done && rename(name, path) != 0)
         done = fail_write(err, "give the new file its name", path);
-    if (!done) {
+    if (!done)
         unlink(name);
-        return false;
-    }
-    return !durable || sync_folder(path, err);
+    return done;
 }
 
 static bool write_in_place(const char *path, const void *data, size_t length, struct error *err)
@@ -245,14 +223,14 @@ static bool find_target(struct target *out, const char *path, struct error *err)
            fail_kind(err, ERROR_INPUT, "%s: expected a file to write, found a directory", path);
 }
 
-static bool write_file(const char *path, const void *data, size_t length, bool durable, struct error *err)
+bool file_write(const char *path, const void *data, size_t length, struct error *err)
 {
     struct target target;
     if (!find_target(&target, path, err))
         return false;
     if (target.exists && !S_ISREG(target.old.st_mode))
         return write_in_place(target.path, data, length, err);
-    return replace(target.path, target.exists ? &target.old : NULL, data, length, durable, err);
+    return replace(target.path, target.exists ? &target.old : NULL, data, length, err);
 }
 
 static bool check_beside(const char *path, struct error *err)
@@ -321,25 +299,4 @@ void file_remove_empty_folder_at_signal(const char *path)
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(ends[i], &action, NULL);
-}
-
-bool file_is_unfinished(const char *name, const char *file)
-{
-    char same[NAME_MAX + 1];
-    long process;
-    int try;
-    size_t length = strlen(file);
-    return strncmp(name, file, length) == 0 && sscanf(name + length, ".%9ld-%9d.tmp", &process, &try) == 2 &&
-           process > 0 && snprintf(same, sizeof same, "%s.%ld-%d.tmp", file, process, try) < (int)sizeof same &&
-           strcmp(name, same) == 0;
-}
-
-bool file_write(const char *path, const void *data, size_t length, struct error *err)
-{
-    return write_file(path, data, length, false, err);
-}
-
-bool file_write_durable(const char *path, const void *data, size_t length, struct error *err)
-{
-    return write_file(path, data, length, true, err);
 }

@@ -20,8 +20,6 @@ bool file_read_limited(char **data, size_t *length, const char *path, int64_t ma
  * behind. Symbolic links are followed; devices and pipes are written in place.
  */
 bool file_write(const char *path, const void *data, size_t length, struct error *err);
-/* The same, and returns only when the bytes and the name are on the disk. */
-bool file_write_durable(const char *path, const void *data, size_t length, struct error *err);
 /* A write beyond the limit on the size of files fails from here on as on a full disk, in this process and in those that
  * it starts; before, the system ends the process by SIGXFSZ. The program's first step. */
 void file_ignore_size_signal(void);
@@ -36,7 +34,4 @@ void file_remove_empty_folder(const char *path);
 /* Removes it when a signal (Ctrl-C, a request to end, a terminal that closes) ends the program, which happens as
  * before. There is one such folder at a time; the path stays valid. */
 void file_remove_empty_folder_at_signal(const char *path);
-/* Tells whether a name is one that file_write() gives to a file's bytes before they are whole: the process was ended
- * then. */
-bool file_is_unfinished(const char *name, const char *file);
 #endif

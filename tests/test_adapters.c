@@ -4,18 +4,18 @@
  * merged weights through a checkpoint. */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/check.h"
+#include "host/crc32c.h"
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/comm_threads.h"
 #include "executor/run.h"
 #include "executor/safetensors.h"
 #include "host/file.h"
+#include "tests/checkpoint_files.h"
 #include "tests/tiny_models.h"
-#include <dirent.h>
 #include <stdio.h>
-#include <unistd.h>
 
-enum { STEPS = 2, PATH_BYTES = 512, HASH_DIGITS = 16 };
+enum { STEPS = 2, SUM_DIGITS = 8 };
 static const double TOLERANCE = 1e-10;
 /* lora_alpha / lora_r of TINY_LORA's layers */
 static const double scales[] = { 0, 90. / 3, 90. / 3, 8. / 4, 8. / 3, 0, 0 };
@@ -210,14 +210,15 @@ START_TEST(at_first_adapters_add_nothing)
 END_TEST
 
 /* ---- merged weights ---- */
-static void replace_digits(char *text, size_t length, uint64_t old, uint64_t new)
+/* The checksum of a tensor's only block, where it stands in the header. */
+static void replace_sum(char *text, size_t length, uint32_t old, uint32_t new)
 {
-    char from[HASH_DIGITS + 1], to[HASH_DIGITS + 1];
-    snprintf(from, sizeof from, "%016llx", (unsigned long long)old);
-    snprintf(to, sizeof to, "%016llx", (unsigned long long)new);
-    for (size_t i = 0; i + HASH_DIGITS <= length; i++)
-        if (memcmp(text + i, from, HASH_DIGITS) == 0)
-            memcpy(text + i, to, HASH_DIGITS);
+    char from[SUM_DIGITS + 1], to[SUM_DIGITS + 1];
+    snprintf(from, sizeof from, "%08x", old);
+    snprintf(to, sizeof to, "%08x", new);
+    for (size_t i = 0; i + SUM_DIGITS <= length; i++)
+        if (memcmp(text + i, from, SUM_DIGITS) == 0)
+            memcpy(text + i, to, SUM_DIGITS);
 }
 
 /* W + s A B in the place of W, and its checksum in the header. */
@@ -231,7 +232,7 @@ static void merge(char *file, const struct safetensors *header, const struct out
         ck_assert_int_lt(++t, header->count);
     char *data = file + header->data_start + header->tensors[t].offset;
     size_t bytes = (size_t)header->tensors[t].bytes;
-    uint64_t old = hash_bytes(HASH_START, data, bytes);
+    uint32_t old = crc32c(0, data, bytes);
     real *w = malloc(bytes);
     memcpy(w, data, bytes);
     for (int64_t i = 0; i < x->in; i++)
@@ -240,48 +241,35 @@ static void merge(char *file, const struct safetensors *header, const struct out
                 w[i * x->out + k] +=
                     (real)x->scale * o->weight[x->a][i * x->rank + l] * o->weight[x->b][l * x->out + k];
     memcpy(data, w, bytes);
-    replace_digits(file, (size_t)header->data_start, old, hash_bytes(HASH_START, w, bytes));
+    replace_sum(file, (size_t)header->data_start, old, crc32c(0, w, bytes));
     free(w);
 }
 
 /* Changes the plain model's checkpoint of one rank. */
 static void merge_checkpoint(const char *dir, const struct outcome *o, const struct outcome *plain)
 {
-    char path[2 * PATH_BYTES], manifest_path[2 * PATH_BYTES], *file = NULL, *manifest = NULL;
+    char save[PATH_BYTES], path[LONG_PATH_BYTES], *file = NULL;
     struct error error = { 0 };
     struct safetensors *header = NULL;
+    struct manifest manifest;
     size_t length, header_bytes, manifest_length;
-    snprintf(path, sizeof path, "%s/step-1.rank-0.safetensors", dir);
-    snprintf(manifest_path, sizeof manifest_path, "%s/manifest.json", dir);
-    ck_assert(file_read(&file, &length, path, &error) && file_read(&manifest, &manifest_length, manifest_path, &error));
+    newest_save(dir, save);
+    snprintf(path, sizeof path, "%s/rank-0.safetensors", save);
+    ck_assert(file_read(&file, &length, path, &error) && manifest_read(&manifest, save, &error));
     ck_assert(safetensors_header_bytes(&header_bytes, path, (const unsigned char *)file, (int64_t)length, &error) &&
               safetensors_parse(&header, path, file + SAFETENSORS_LENGTH_BYTES, header_bytes, (int64_t)length, &error));
-    uint64_t old = hash_bytes(HASH_START, file, (size_t)header->data_start);
     for (int i = 0; i < o->graph->weight_count; i++) {
         struct adapter x;
         if (find_adapter(o->graph, plain->graph, i, &x))
             merge(file, header, o, plain, &x);
     }
-    replace_digits(manifest, manifest_length, old, hash_bytes(HASH_START, file, (size_t)header->data_start));
-    ck_assert(file_write_durable(path, file, length, &error) &&
-              file_write_durable(manifest_path, manifest, manifest_length, &error));
+    manifest.records[0].header_hash = hash_bytes(HASH_START, file, (size_t)header->data_start);
+    char *text = manifest_write(&manifest.label, manifest.model, manifest.records, &manifest_length);
+    ck_assert(file_write(path, file, length, &error) && file_write(manifest.path, text, manifest_length, &error));
+    manifest_free(&manifest);
     safetensors_free(header);
     free(file);
-    free(manifest);
-}
-
-static void folder_remove(const char *path)
-{
-    char file[2 * PATH_BYTES];
-    DIR *dir = opendir(path);
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *entry; (entry = readdir(dir));)
-        if (entry->d_name[0] != '.') {
-            snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-            unlink(file);
-        }
-    closedir(dir);
-    rmdir(path);
+    free(text);
 }
 
 START_TEST(merged_weights_make_the_plain_model)
@@ -301,7 +289,7 @@ START_TEST(merged_weights_make_the_plain_model)
     struct outcome *all[] = { &once, &o, &plain, &merged, &unmerged };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free_outcome(all[i]);
-    folder_remove(dir);
+    remove_any(dir);
 }
 END_TEST
 

@@ -1,168 +1,13 @@
 /* Checkpoints: resumed runs, resharding, damage; and the safetensors container. */
 #define _POSIX_C_SOURCE 200809L
-#include "tests/check.h"
-#include "base/num.h"
-#include "executor/backends.h"
-#include "executor/comm_threads.h"
-#include "executor/kernel.h"
-#include "executor/run.h"
+#include "tests/saved_runs.h"
 #include "executor/safetensors.h"
 #include "host/file.h"
-#include "planner/program/geometry.h"
-#include "tests/tiny_models.h"
-#include <dirent.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { MAX_RANKS = 8, STEPS = 6, SAVED = 3, PATH_BYTES = 512 };
-
-/* ---- a folder of its own ---- */
-static void folder_make(char path[PATH_BYTES])
-{
-    const char *base = getenv("TMPDIR");
-    snprintf(path, PATH_BYTES, "%s/cleave-checkpoint-XXXXXX", base ? base : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(path));
-}
-
-/* Calls visit (may be NULL) for each file; counts them. */
-static int folder_each(const char *path, void (*visit)(const char *file))
-{
-    char file[2 * PATH_BYTES];
-    int count = 0;
-    DIR *dir = opendir(path);
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *entry; (entry = readdir(dir));)
-        if (entry->d_name[0] != '.') {
-            snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-            count++;
-            if (visit)
-                visit(file);
-        }
-    closedir(dir);
-    return count;
-}
-
-static void remove_file(const char *file)
-{
-    unlink(file);
-}
-
-static void folder_remove(const char *path)
-{
-    folder_each(path, remove_file);
-    rmdir(path);
-}
-
-/* ---- runs that collect all weights in global order ---- */
-struct world {
-    struct graph *graph;
-    const struct program *program;
-    pthread_mutex_t mutex;
-    real **weights;   /* (weight) */
-    uint8_t **copies; /* (weight) how many ranks have had the element */
-    bool differs;     /* among those */
-    double loss[STEPS];
-};
-
-static void on_step(void *context, const struct run_step *step)
-{
-    ((struct world *)context)->loss[step->step - 1] = step->loss;
-}
-
-static void on_weight(void *context, int rank, int buffer, const void *data)
-{
-    struct world *w = context;
-    const struct buffer *b = &w->program->buffers[buffer];
-    int local = rank - w->program->plan->stages[b->stage].first_rank, index, pieces;
-    struct block block = buffer_block(w->program, b, local);
-    geometry_flat_piece(w->program, b, local, &index, &pieces);
-    int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * buffer_holds(b)) : 0;
-    int64_t count = pieces > 1 ? min_i64(buffer_holds(b), whole - first) : whole;
-    pthread_mutex_lock(&w->mutex);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t rest = first + i, global = 0, stride = 1;
-        for (int d = block.dim_count - 1; d >= 0; d--) {
-            global += (block.low[d] + rest % block.count[d]) * stride;
-            rest /= block.count[d];
-            stride *= w->graph->weights[b->id].size[d];
-        }
-        w->differs |=
-            w->copies[b->id][global]++ && memcmp(&w->weights[b->id][global], (const real *)data + i, sizeof(real));
-        w->weights[b->id][global] = ((const real *)data)[i];
-    }
-    pthread_mutex_unlock(&w->mutex);
-}
-
-static void world_open(struct world *w, const char *model)
-{
-    *w = (struct world){ .graph = tiny_graph(model) };
-    pthread_mutex_init(&w->mutex, NULL);
-    w->weights = calloc((size_t)w->graph->weight_count, sizeof *w->weights);
-    w->copies = calloc((size_t)w->graph->weight_count, sizeof *w->copies);
-    for (int i = 0; i < w->graph->weight_count; i++) {
-        w->weights[i] = calloc((size_t)weight_elements(&w->graph->weights[i]), sizeof **w->weights);
-        w->copies[i] = calloc((size_t)weight_elements(&w->graph->weights[i]), sizeof **w->copies);
-    }
-}
-
-static void world_close(struct world *w)
-{
-    for (int i = 0; i < w->graph->weight_count; i++)
-        free(w->weights[i]), free(w->copies[i]);
-    free(w->weights), free(w->copies);
-    pthread_mutex_destroy(&w->mutex);
-    graph_free(w->graph);
-}
-
-static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save,
-                      const char *resume, int64_t every, struct error *err)
-{
-    struct plan *plan = tiny_plan(w->graph, choice);
-    struct program *program = tiny_lower(w->graph, plan, err);
-    ck_assert_msg(program != NULL, "%s", err->message);
-    struct transport transports[MAX_RANKS];
-    struct data data;
-    struct run_options options = run_options_default();
-    struct run_summary summary;
-    ck_assert(comm_threads_open(transports, plan->rank_count, err) &&
-              data_synthetic(&data, sample_shape_of(w->graph), 7, err));
-    w->program = program;
-    w->differs = false;
-    for (int i = 0; i < w->graph->weight_count; i++)
-        memset(w->copies[i], 0, (size_t)weight_elements(&w->graph->weights[i]) * sizeof **w->copies);
-    options.step_count = steps, options.seed = 3, options.learning_rate = 1e-3, options.data = &data,
-    options.poison = true;
-    options.warmup_steps = 2, options.decay_steps = STEPS + 2; /* each step has a rate of its own */
-    options.context = w, options.on_step = on_step, options.on_weight = on_weight;
-    options.checkpoint_dir = save, options.checkpoint_every = every, options.resume_dir = resume;
-    bool ok = run_program(&summary, program, transports, plan->rank_count, &options, err);
-    if (ok)
-        run_summary_free(&summary);
-    for (int r = 0; r < plan->rank_count; r++)
-        transports[r].close(transports[r].self);
-    data_free(&data);
-    program_free(program);
-    plan_free(plan);
-    return ok;
-}
-
-static void must_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save,
-                     const char *resume, int64_t every)
-{
-    struct error error = { 0 };
-    ck_assert_msg(world_run(w, choice, steps, save, resume, every, &error), "%s", error.message);
-    ck_assert_msg(!w->differs, "copies of a weight on several ranks are no longer equal");
-}
-
-static void same_weights(const struct world *a, const struct world *b)
-{
-    for (int i = 0; i < a->graph->weight_count; i++)
-        ck_assert_msg(
-            memcmp(a->weights[i], b->weights[i], (size_t)weight_elements(&a->graph->weights[i]) * sizeof(real)) == 0,
-            "weight %s differs", a->graph->weights[i].name);
-}
+enum { SAVED = 3 };
 
 static const struct tiny_choice choices[] = {
     { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 },
@@ -217,20 +62,22 @@ START_TEST(a_resumed_run_is_bitwise_the_same)
 {
     for (int c = 0; c < CHOICES; c++) {
         struct tiny_choice choice = choices[c];
-        char folder[PATH_BYTES];
+        char folder[PATH_BYTES], save[PATH_BYTES];
         struct world straight, first, second;
         folder_make(folder);
         world_open(&straight, tiny_models[_i]), world_open(&first, tiny_models[_i]),
             world_open(&second, tiny_models[_i]);
         must_run(&straight, &choice, STEPS, NULL, NULL, 0);
         must_run(&first, &choice, SAVED, folder, NULL, 1);
-        ck_assert_int_eq(folder_each(folder, NULL), rank_count(&choice) + 1); /* older files are gone */
+        ck_assert_int_eq(folder_each(folder, NULL), 1); /* older ones are gone */
+        newest_save(folder, save);
+        ck_assert_int_eq(folder_each(save, NULL), rank_count(&choice) + 1);
         must_run(&second, &choice, STEPS, NULL, folder, 0);
         same_weights(&straight, &second);
         for (int s = SAVED; s < STEPS; s++)
             CHECK_NEAR(second.loss[s], straight.loss[s], 0);
         world_close(&straight), world_close(&first), world_close(&second);
-        folder_remove(folder);
+        remove_any(folder);
     }
 }
 END_TEST
@@ -261,13 +108,13 @@ START_TEST(another_plan_reads_its_pieces)
             world_close(&read);
         }
         world_close(&written);
-        folder_remove(folder);
+        remove_any(folder);
     }
     world_close(&single);
 }
 END_TEST
 
-static char victim[2 * PATH_BYTES];
+static char victim[LONG_PATH_BYTES];
 static void choose_victim(const char *file)
 {
     if (strstr(file, "rank-1.safetensors"))
@@ -288,13 +135,14 @@ static void damage(const char *file, long offset_from_end, bool cut)
 START_TEST(damaged_checkpoints_are_refused)
 {
     for (int kind = 0; kind < 4; kind++) {
-        char folder[PATH_BYTES];
+        char folder[PATH_BYTES], save[PATH_BYTES];
         struct world w;
         struct error error = { 0 };
         folder_make(folder);
         world_open(&w, tiny_models[0]);
         must_run(&w, &choices[1], 1, folder, NULL, 0);
-        folder_each(folder, choose_victim);
+        newest_save(folder, save);
+        folder_each(save, choose_victim);
         char *data;
         size_t length;
         ck_assert(file_read(&data, &length, victim, &error));
@@ -313,30 +161,31 @@ START_TEST(damaged_checkpoints_are_refused)
         ck_assert_msg(strstr(error.message, reasons[kind]) != NULL, "%s", error.message);
         ck_assert_msg(strstr(error.message, ": give --resume another checkpoint") != NULL, "%s", error.message);
         world_close(&w);
-        folder_remove(folder);
+        remove_any(folder);
     }
 }
 END_TEST
 
 START_TEST(other_models_and_seeds_are_refused)
 {
-    char folder[PATH_BYTES];
+    char folder[PATH_BYTES], save[PATH_BYTES];
     struct world w, other;
     struct error error = { 0 };
     folder_make(folder);
     world_open(&w, tiny_models[0]), world_open(&other, tiny_models[1]);
     must_run(&w, &choices[0], 1, folder, NULL, 0);
+    newest_save(folder, save);
     ck_assert(!world_run(&other, &choices[0], 2, NULL, folder, 0, &error));
     char expected[4 * PATH_BYTES];
     snprintf(expected, sizeof expected,
-             "%s/manifest.json:6:17: model_hash: expected a checkpoint of the plan's model, %s (hash %016" PRIx64
+             "%s/manifest.json:7:17: model_hash: expected a checkpoint of the plan's model, %s (hash %016" PRIx64
              "), found one of %s (hash %016" PRIx64 "): run a plan for that model, ",
-             folder, other.graph->model_name, other.graph->model_hash, w.graph->model_name, w.graph->model_hash);
+             save, other.graph->model_name, other.graph->model_hash, w.graph->model_name, w.graph->model_hash);
     ck_assert_msg(strstr(error.message, expected) != NULL, "%s\n%s", error.message, expected);
     error = (struct error){ 0 };
     ck_assert(!world_run(&w, &choices[0], 2, NULL, "/nonexistent", 0, &error));
     world_close(&w), world_close(&other);
-    folder_remove(folder);
+    remove_any(folder);
 }
 END_TEST
 

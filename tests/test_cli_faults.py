@@ -87,15 +87,40 @@ def unfinished(folder):
     """What killed runs left half written is cleared by the next one, and nothing else."""
     plan, place = plan_for_two(folder), folder / "unfinished"
     place.mkdir()
-    own = ["step-2.rank-0.safetensors.tmp", "step-2.rank-1.safetensors.tmp", "step-40.rank-7.safetensors.tmp", "manifest.json.123-0.tmp"]
-    others = ["step-2.rank-0.safetensors.tmp2", "step-02.rank-0.safetensors.tmp", "step-2.rank-x.safetensors.tmp", "step-3.rank-0.safetensors", "my.tmp",
-              "a-step-2.rank-0.safetensors.tmp", "manifest.json.tmp", "manifest.json.123-0.tmp.txt", "step--2.rank-0.safetensors.tmp"]
+    own = ["step-2.save-1.tmp", "step-40.save-7.tmp"]
+    others = ["step-2.save-1.tmp2", "step-02.save-1.tmp", "step-2.save-x.tmp", "my.tmp", "a-step-2.save-1.tmp", "manifest.json.tmp", "step--2.save-1.tmp"]
     for transport in ("threads", "tcp"):
-        for name in own + others:
+        for name in own:
+            (place / name).mkdir()
+            for rank in range(3):  # whole, for all that one can see
+                (place / name / f"rank-{rank}.safetensors").write_text("x")
+        for name in others:
             (place / name).write_text("x")
         expect(f"unfinished: a run over {transport}", 0, "median", "run", plan, "-n", 2, "--transport", transport, "--steps", 1, "--checkpoint", place)
-        check(f"unfinished: cleared over {transport}", sorted(os.listdir(place)) ==
-              sorted([*others, "manifest.json", "step-1.rank-0.safetensors", "step-1.rank-1.safetensors"]))
+        left = sorted(os.listdir(place))
+        check(f"unfinished: cleared over {transport}: {left}", [name for name in left if not re.fullmatch(r"step-1\.save-\d+", name)] == sorted(others) and
+              len(left) == len(others) + 1)
+
+
+def owners(folder):
+    """A folder has one run at a time, and another run's checkpoints are not replaced unasked; the message says what to type."""
+    plan, place = plan_for_two(folder), folder / "owned"
+    for words in ([], ["-n", 2, "--transport", "tcp"]):
+        first = start(plan, *words, "--steps", FOR_EVER, "--every", 1, "--overwrite", "--checkpoint", place)
+        wait_for_steps(first)
+        second = expect(f"owners: a second run {words}", 2, r"another run \(process \d+\) saves in .*: choose another folder", "run", plan, *words,
+                        "--steps", 1, "--checkpoint", place, "--overwrite")
+        check(f"owners: it does nothing {words}", second.stdout == "" and second.stderr.count("error:") == 1, second)
+        first.kill()
+        end(first)
+    time.sleep(0.2)  # ranks of a launcher that was killed end by a signal
+    expect("owners: a run that came further", 2, "came further: go on from it with --resume .*, replace it with --overwrite, or choose another", "run", plan,
+           "--steps", 1, "--checkpoint", place)
+    expect("owners: another seed", 2, "of another seed, 1: go on from it with --resume .* --seed 1", "run", plan, "--seed", 2, "--steps", FOR_EVER, "--checkpoint", place)
+    expect("owners: asked for", 0, "median", "run", plan, "--steps", 2, "--checkpoint", place, "--overwrite", "--seed", 2)
+    expect("owners: the same again", 0, "median", "run", plan, "--steps", 2, "--checkpoint", place, "--seed", 2)
+    expect("owners: it goes on", 0, "median", "run", plan, "--steps", 5, "--every", 1, "--keep", 2, "--checkpoint", place, "--resume", place, "--seed", 2)
+    check("owners: two are kept", sorted(re.sub(r"\.save.*", "", name) for name in os.listdir(place)) == ["step-4", "step-5"])
 
 
 def full(_folder):
@@ -106,4 +131,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, stopped, interrupted, unfinished)
+main(full, stopped, interrupted, unfinished, owners)

@@ -22,7 +22,15 @@ def plan_for_two(folder):
 
 
 def tensors_of(folder, step, rank_count=2):
-    return [(folder / f"step-{step}.rank-{rank}.safetensors").read_bytes() for rank in range(rank_count)]
+    """Of the only checkpoint in the folder, without headers, which say how many were saved before."""
+    [save] = folder.iterdir()
+    files = [(save / f"rank-{rank}.safetensors").read_bytes() for rank in range(rank_count)]
+    check(f"the checkpoint is of step {step}", save.name.startswith(f"step-{step}.save-"), save)
+    return [data[8 + int.from_bytes(data[:8], "little"):] for data in files]
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def planned_alone(folder):
@@ -128,14 +136,14 @@ def limits(folder):
     saved, empty = folder / "saved", folder / "empty"
     empty.mkdir()
     expect("limits: a checkpoint", 0, "median step", "run", plan, "--steps", 1, "--checkpoint", saved)
-    old, small = {path.name: path.read_bytes() for path in saved.iterdir()}, {"file_bytes": 20 << 10}
+    old, small = files_of(saved), {"file_bytes": 20 << 10}
     for transport in ("threads", "tcp"):
         for place in (folder / "new", empty, saved):
             job = ["run", plan, "-n", 2, "--transport", transport, "--steps", 2, "--checkpoint", place]
             expect(f"limits: a checkpoint in {place.name} over {transport}", 1, too_large, *job, **small)
         check(f"limits: what a run over {transport} made is gone", not (folder / "new").exists())
         check(f"limits: what was there before a run over {transport} stays", empty.is_dir() and not list(empty.iterdir()) and
-              {path.name: path.read_bytes() for path in saved.iterdir()} == old)
+              files_of(saved) == old)
     expect("limits: nothing to go on from", 2, "No such file", "run", plan, "--resume", folder / "none", "--checkpoint", folder / "new")
     check("limits: no folder of a run that did not begin", not (folder / "new").exists())
 

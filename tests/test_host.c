@@ -80,7 +80,7 @@ START_TEST(what_is_written_is_read)
     in_folder(&f, "a", path);
     static const size_t lengths[] = { 0, 1, 4095, 65534, 65535, 65536, 131072, LARGE };
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        ck_assert_msg((i % 2 ? file_write : file_write_durable)(path, bytes, lengths[i], &err), "%s", err.message);
+        ck_assert_msg(file_write(path, bytes, lengths[i], &err), "%s", err.message);
         check_content(path, bytes, lengths[i]);
         ck_assert_int_eq(folder_count(&f, false), 1); /* no temporary stays */
     }
@@ -96,7 +96,7 @@ START_TEST(relative_names_work)
     char before[512];
     ck_assert_ptr_nonnull(getcwd(before, sizeof before));
     ck_assert_int_eq(chdir(f.path), 0);
-    ck_assert_msg(file_write_durable("b", "xyz", 3, &err), "%s", err.message);
+    ck_assert_msg(file_write("b", "xyz", 3, &err), "%s", err.message);
     check_content("b", "xyz", 3);
     ck_assert_int_eq(chdir(before), 0);
     folder_count(&f, true);

@@ -1,5 +1,6 @@
-#include "executor/checkpoint_parts.h"
+#include "host/crc32c.h"
 #include "base/num.h"
+#include "executor/checkpoint/parts.h"
 #include "executor/kernels/bf16.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,21 +61,45 @@ void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *f
         *end = *first;
 }
 
-static int print_list(char *out, size_t room, const char *word, const int64_t *list, int count)
+static void print_list(struct text *out, const char *word, const int64_t *list, int count)
 {
-    int used = snprintf(out, room, "%s ", word);
+    text_printf(out, "%s ", word);
     for (int i = 0; i < count; i++)
-        used += snprintf(out + used, room - (size_t)used, "%s%" PRId64, i > 0 ? "," : "", list[i]);
-    return used + snprintf(out + used, room - (size_t)used, " ");
+        text_printf(out, "%s%" PRId64, i > 0 ? "," : "", list[i]);
+    text_add(out, " ");
 }
 
-void place_print(const struct place *place, uint64_t hash, char out[CHECKPOINT_PLACE_BYTES])
+#define SUM_FORMAT "%08" PRIx32
+enum { SUM_DIGITS = 8 };
+
+void place_print(struct text *out, const struct place *place, const void *data, size_t bytes)
 {
-    int used = print_list(out, CHECKPOINT_PLACE_BYTES, "low", place->block.low, place->block.dim_count);
-    used += print_list(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used, "count", place->block.count,
-                       place->block.dim_count);
-    snprintf(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used,
-             "first %" PRId64 " elements %" PRId64 " hash %016" PRIx64, place->first, place->count, hash);
+    print_list(out, "low", place->block.low, place->block.dim_count);
+    print_list(out, "count", place->block.count, place->block.dim_count);
+    text_printf(out, "first %" PRId64 " elements %" PRId64 " blocks %d crc32c", place->first, place->count,
+                CHECKPOINT_BLOCK_BYTES);
+    for (size_t at = 0; at < bytes; at += CHECKPOINT_BLOCK_BYTES) {
+        size_t length = bytes - at < CHECKPOINT_BLOCK_BYTES ? bytes - at : CHECKPOINT_BLOCK_BYTES;
+        text_printf(out, "%s" SUM_FORMAT, at > 0 ? "," : " ", crc32c(0, (const char *)data + at, length));
+    }
+}
+
+/* Each sum has a separator before it. */
+bool place_has_sums(const char *sums, int64_t bytes)
+{
+    int64_t blocks = ceil_div(bytes, CHECKPOINT_BLOCK_BYTES), length = (int64_t)strlen(sums);
+    bool whole = length == blocks * (SUM_DIGITS + 1);
+    for (int64_t i = 0; whole && i < length; i++)
+        whole =
+            i % (SUM_DIGITS + 1) == 0 ? sums[i] == (i > 0 ? ',' : ' ') : strchr("0123456789abcdef", sums[i]) != NULL;
+    return whole;
+}
+
+bool place_block_is_whole(const char *sums, int64_t block, const void *data, size_t bytes)
+{
+    char sum[SUM_DIGITS + 1];
+    snprintf(sum, sizeof sum, SUM_FORMAT, crc32c(0, data, bytes));
+    return memcmp(sums + block * (SUM_DIGITS + 1) + 1, sum, SUM_DIGITS) == 0;
 }
 
 static bool parse_word(const char **at, const char *word)
@@ -109,14 +134,15 @@ static int parse_list(const char **at, int64_t *out)
     return count;
 }
 
-bool place_parse(const char *text, struct place *out, uint64_t *hash)
+bool place_parse(const char *text, struct place *out, const char **sums)
 {
     struct place p = { 0 };
+    int64_t block_bytes;
     if (!parse_word(&text, "low ") || (p.block.dim_count = parse_list(&text, p.block.low)) < 0 ||
         !parse_word(&text, " count ") || parse_list(&text, p.block.count) != p.block.dim_count ||
         !parse_word(&text, " first ") || !parse_number(&text, &p.first) || !parse_word(&text, " elements ") ||
-        !parse_number(&text, &p.count) || !parse_word(&text, " hash ") || strlen(text) != 16 ||
-        strspn(text, "0123456789abcdef") != 16)
+        !parse_number(&text, &p.count) || !parse_word(&text, " blocks ") || !parse_number(&text, &block_bytes) ||
+        block_bytes != CHECKPOINT_BLOCK_BYTES || !parse_word(&text, " crc32c"))
         return false;
     int64_t elements = 1, last;
     for (int d = 0; d < p.block.dim_count; d++)
@@ -124,7 +150,7 @@ bool place_parse(const char *text, struct place *out, uint64_t *hash)
             return false;
     if (!add_i64(&last, p.first, p.count) || last > elements)
         return false;
-    *hash = strtoull(text, NULL, 16);
+    *sums = text;
     *out = p;
     return true;
 }

@@ -1,17 +1,12 @@
 /* What writing and reading checkpoints share: names and places of tensors. */
 #ifndef CLEAVE_EXECUTOR_CHECKPOINT_PARTS_H
 #define CLEAVE_EXECUTOR_CHECKPOINT_PARTS_H
+#include "base/text.h"
 #include "executor/rank.h"
 #include "executor/safetensors.h"
 
-#define CHECKPOINT_FORMAT "cleave-checkpoint"
-#define CHECKPOINT_MANIFEST "manifest.json"
-enum {
-    CHECKPOINT_VERSION = 1,
-    CHECKPOINT_PATH_BYTES = 4096,
-    CHECKPOINT_NAME_BYTES = 256,
-    CHECKPOINT_PLACE_BYTES = 512
-};
+/* Data has a checksum (CRC-32C) for each so many bytes of a tensor. */
+enum { CHECKPOINT_BLOCK_BYTES = 1 << 20 };
 
 /* Each weight has three quantities of equal shape. */
 enum quantity { QUANTITY_WEIGHT, QUANTITY_MOMENT1, QUANTITY_MOMENT2, QUANTITY_COUNT };
@@ -35,9 +30,14 @@ void checkpoint_widen(const struct rank *rank, int buffer, real *to);
 /* Quantities of a buffer: [*first, *end). A weight that has state in a run of 16 bits has none of its own to write. */
 void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *first, enum quantity *end);
 
-/* "low 0,8 count 4,8 first 0 elements 32 hash 0123456789abcdef". The text fits in CHECKPOINT_PLACE_BYTES. */
-void place_print(const struct place *place, uint64_t hash, char out[CHECKPOINT_PLACE_BYTES]);
-bool place_parse(const char *text, struct place *out, uint64_t *hash);
+/* "low 0,8 count 4,8 first 0 elements 32 blocks 1048576 crc32c 0123abcd,...": the place, and checksums of the data. */
+void place_print(struct text *out, const struct place *place, const void *data, size_t bytes);
+/* *sums: where the checksums begin in the text. */
+bool place_parse(const char *text, struct place *out, const char **sums);
+/* Holds bytes, which are those of a block, against its checksum. False: they differ, or there is none. */
+bool place_block_is_whole(const char *sums, int64_t block, const void *data, size_t bytes);
+/* Tells whether there is a checksum for each block of so many bytes, and no other. */
+bool place_has_sums(const char *sums, int64_t bytes);
 /* Copies what source has of destination's elements; covered[i] is set to 1 for those (indices from destination->first).
  */
 void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source,
