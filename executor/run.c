@@ -3,8 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/run.h"
 #include "base/text.h"
-#include "executor/checkpoint/checkpoint.h"
 #include "executor/checkpoint/folder.h"
+#include "executor/checkpoint/read.h"
 #include "executor/run_parts.h"
 #include "host/clock.h"
 #include "planner/program/machine.h"
@@ -74,6 +74,20 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     return true;
 }
 
+/* Whether the run was asked to end and did not manage to in time. *asked_ns: since when; 0: not yet. */
+static bool is_late(const struct run *run, int64_t *asked_ns, struct error *err)
+{
+    const struct run_options *o = &run->options;
+    if (!o->asked_to_end || *o->asked_to_end == 0 || o->grace_s <= 0)
+        return false;
+    *asked_ns = *asked_ns > 0 ? *asked_ns : clock_now_ns();
+    return (double)(clock_now_ns() - *asked_ns) > o->grace_s * 1e9 &&
+           !fail_kind(err, ERROR_ENVIRONMENT,
+                      "asked to end by a signal: the step and its save took longer than --grace %g s: the checkpoint "
+                      "before is the newest one",
+                      o->grace_s);
+}
+
 /* Sleeps for a while or until the run has ended; true: it has. Under the mutex. */
 static bool nap(struct run *run)
 {
@@ -103,12 +117,12 @@ static void *watch(void *argument)
 {
     struct run *run = argument;
     uint64_t progress = 0;
-    int64_t since_ns = clock_now_ns();
+    int64_t since_ns = clock_now_ns(), asked_ns = 0;
     pthread_mutex_lock(&run->mutex);
     while (!nap(run) && !run->failed) {
         pthread_mutex_unlock(&run->mutex);
         struct error error = { 0 };
-        if (trouble(run, &progress, &since_ns, &error))
+        if (trouble(run, &progress, &since_ns, &error) || is_late(run, &asked_ns, &error))
             run_fail(run, -1, &error);
         pthread_mutex_lock(&run->mutex);
     }
@@ -145,6 +159,7 @@ static bool run_instr(void *context, int index, const struct instr *instr, struc
     const struct run_options *o = &thread->run->options;
     enum instr_fate fate = o->on_instr ? o->on_instr(o->context, rank->step, rank->rank, index, err) : INSTR_RUNS;
     bool moves = instr_moves_data(instr);
+    saver_guard(thread->saver, instr);
     if (fate == INSTR_LOST)
         return true;
     if (moves)
@@ -189,7 +204,7 @@ static bool one_step(struct rank_thread *thread, int64_t step, bool first, struc
     enum step result;
     while ((result = machine_step(&machine)) == STEP_RAN)
         continue;
-    bool paid = run_pay_loss(thread, err), done = lanes_finish(thread->lanes, paid ? err : &(struct error){ 0 });
+    bool paid = run_pay_words(thread, err), done = lanes_finish(thread->lanes, paid ? err : &(struct error){ 0 });
     done = done && (!device->finish_step || device->finish_step(thread->rank, lanes_spans(thread->lanes), err));
     thread->rank->updates += schedule_updates(program->plan);
     return paid && done &&
@@ -197,7 +212,7 @@ static bool one_step(struct rank_thread *thread, int64_t step, bool first, struc
 }
 
 /* ---- a rank ---- */
-/* Makes the host's copy of what stays over the steps a true one. */
+/* Makes the host's copy of what stays over the steps a true one, for whoever looks at it after the run. */
 static bool fetch(struct rank *rank, struct error *err)
 {
     return !rank->options->device->download || rank->options->device->download(rank, err);
@@ -219,19 +234,31 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
     }
     bool go_on = true;
     for (int64_t step = first; step < o->step_count && go_on; step++) {
+        struct save_order order = thread->order; /* of the step before, for this one */
         if (!one_step(thread, step, step == first, err) || !run_report_step(thread, step, &before_ns, err))
             return false;
-        bool due = step + 1 == o->step_count || (o->checkpoint_every > 0 && (step + 1) % o->checkpoint_every == 0);
-        if ((due || o->on_timeline) && !run_pay_loss(thread, err))
+        bool due = thread->saver && (order.step == step + 1 || saver_is_due(thread->saver, step + 1));
+        if ((due || step + 1 == o->step_count || o->on_timeline) && !run_pay_words(thread, err))
             return false;
         if ((o->on_timeline && !run_show_timeline(thread, step, &go_on, err)))
             return false;
-        if (o->checkpoint_dir && due &&
-            (!fetch(thread->rank, err) || !checkpoint_write(thread->rank, thread->run->folder, err)))
+        if (thread->order.step == step + 1)
+            order = thread->order;
+        if (order.step != step + 1)
+            continue;
+        bool last = order.ends || step + 1 == o->step_count;
+        if (!saver_save(thread->saver, &order, last, err))
             return false;
-        if (o->checkpoint_dir && due)
-            before_ns = clock_now_ns();
+        before_ns = clock_now_ns();
+        if (order.ends && step + 1 < o->step_count) {
+            thread->run->asked_to_end = true;
+            go_on = false;
+        }
     }
+    if (thread->saver && !saver_finish(thread->saver, err))
+        return false;
+    if (thread->saver && thread->transport->rank == 0)
+        thread->run->summary->saves = saver_times(thread->saver);
     return true;
 }
 
@@ -262,6 +289,7 @@ static void *rank_main(void *argument)
     status_join(o->status, me);
     bool ok = rank_new(&thread->rank, run->program, thread->transport, o, &error) &&
               (!o->resume_dir || resume(thread->rank, o->resume_dir, &error)) &&
+              (!o->checkpoint_dir || saver_new(&thread->saver, thread->rank, run->folder, &error)) &&
               lanes_new(&lanes, &run->program->stages[stage], run_instr, lane_failed, thread, &error);
     set_lanes(thread, lanes);
     ok = ok && all_steps(thread, &error) && (!(o->poison || o->on_weight) || fetch(thread->rank, &error)) &&
@@ -272,6 +300,7 @@ static void *rank_main(void *argument)
         show_weights(thread->rank);
     set_lanes(thread, NULL);
     lanes_free(lanes);
+    saver_free(thread->saver);
     rank_free(thread->rank);
     if (ok)
         status_leave(o->status, me);
@@ -369,6 +398,7 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     if (ok && run.failed)
         ok = fail_kind(err, run.error.kind, "%s", run.error.message);
     checkpoint_folder_close(run.folder);
+    summary.asked_to_end = run.asked_to_end;
     if (ok) {
         if (run.step_times.count > 0)
             summary.step_ns_median = step_times_median(&run.step_times);

@@ -17,12 +17,25 @@ static bool receive_from(const struct transport *t, int rank, void *data, size_t
     return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, rank, data, bytes, err);
 }
 
-bool run_pay_loss(struct rank_thread *thread, struct error *err)
+bool run_pay_words(struct rank_thread *thread, struct error *err)
 {
-    if (!thread->owes_loss)
+    if (!thread->owes_words)
         return true;
-    thread->owes_loss = false;
-    return send_to_first(thread->transport, &thread->owed_loss, sizeof thread->owed_loss, err);
+    thread->owes_words = false;
+    return send_to_first(thread->transport, &thread->owed, sizeof thread->owed, err) &&
+           (!thread->saver || receive_from(thread->transport, 0, &thread->order, sizeof thread->order, err));
+}
+
+static bool send_orders(struct rank_thread *thread, int64_t steps_done, struct error *err)
+{
+    const struct transport *t = thread->transport;
+    bool later = thread->run->steady; /* others are in the next step already */
+    if (!saver_decide(thread->saver, steps_done, later, &thread->order, err))
+        return false;
+    for (int r = 1; r < t->rank_count; r++)
+        if (!t->exchange(t->self, LANE_COMPUTE, r, &thread->order, sizeof thread->order, -1, NULL, 0, err))
+            return false;
+    return true;
 }
 
 /* What is recorded takes longer; of two steps the second one counts all the same. */
@@ -36,18 +49,24 @@ bool run_report_step(struct rank_thread *thread, int64_t step, int64_t *before_n
 {
     struct run *run = thread->run;
     const struct transport *t = thread->transport;
-    double loss = rank_loss(thread->rank);
+    struct step_words words = { .loss = rank_loss(thread->rank) };
+    if (thread->saver && !saver_word(thread->saver, &words.save, err))
+        return false;
     if (t->rank > 0) {
-        thread->owes_loss = true;
-        thread->owed_loss = loss;
-        return run->steady || run_pay_loss(thread, err);
+        thread->owes_words = true;
+        thread->owed = words;
+        return run->steady || run_pay_words(thread, err);
     }
-    for (int r = 1; r < t->rank_count; r++) {
-        double part;
-        if (!receive_from(t, r, &part, sizeof part, err))
+    double loss = words.loss;
+    for (int r = 0; r < t->rank_count; r++) {
+        if (r > 0 && !receive_from(t, r, &words, sizeof words, err))
             return false;
-        loss += part;
+        loss += r > 0 ? words.loss : 0;
+        if (thread->saver)
+            saver_hear(thread->saver, r, &words.save);
     }
+    if (thread->saver && !send_orders(thread, step + 1, err))
+        return false;
     bool has_loss = run->options.device->computes;
     if (!has_loss)
         loss = (double)NAN;

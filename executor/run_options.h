@@ -5,6 +5,7 @@
 #include "executor/status.h"
 #include "planner/cost/cost.h"
 #include "planner/sim/timeline.h"
+#include <signal.h>
 
 struct device;
 struct gpu_learned;
@@ -37,9 +38,15 @@ struct run_options {
 
     const char *checkpoint_dir; /* NULL: none */
     int64_t checkpoint_every;   /* steps; the last step is always written */
+    double checkpoint_every_s;  /* the same as a time since the last one began; 0: none */
     int64_t checkpoint_keep;    /* so many of the newest stay; 0: one */
     bool checkpoint_overwrite;  /* those of another run may go */
-    const char *resume_dir;     /* NULL: from the seed */
+    bool checkpoint_waits;      /* steps do not go on beside a save */
+    /* With checkpoint_dir: where it counts above 0, on any process, the run saves after this step or the next and ends;
+     * NULL: nobody asks. */
+    const volatile sig_atomic_t *asked_to_end;
+    double grace_s;         /* after this long since it was asked to the run fails; 0: never */
+    const char *resume_dir; /* NULL: from the seed */
 
     struct status *status; /* the watchdog's page; NULL: the run makes its own */
     bool share_gpus;       /* with NCCL: ranks of a host may outnumber its GPUs; their processes were prepared for it

@@ -26,7 +26,7 @@ bool checkpoint_is_half(const struct rank *rank, int buffer);
 real *checkpoint_data(const struct rank *rank, int buffer, enum quantity quantity);
 /* Rounds full precision to a WEIGHT of 16 bits after so many steps; the other function goes back. */
 void checkpoint_round(const struct rank *rank, int buffer, const real *from, int64_t step);
-void checkpoint_widen(const struct rank *rank, int buffer, real *to);
+void checkpoint_widen(const void *from, int64_t count, real *to);
 /* Quantities of a buffer: [*first, *end). A weight that has state in a run of 16 bits has none of its own to write. */
 void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *first, enum quantity *end);
 

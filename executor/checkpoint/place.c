@@ -43,12 +43,11 @@ void checkpoint_round(const struct rank *rank, int buffer, const real *from, int
         to[i] = bf16_by_chance(from[i], key, kernel_global_element(weight, &place.block, place.first + i, &row));
 }
 
-void checkpoint_widen(const struct rank *rank, int buffer, real *to)
+void checkpoint_widen(const void *from, int64_t count, real *to)
 {
-    const struct place place = checkpoint_place(rank, buffer);
-    const uint16_t *from = (const uint16_t *)(const void *)rank_data(rank, buffer);
-    for (int64_t i = 0; i < place.count; i++)
-        to[i] = real_of_bf16(from[i]);
+    const uint16_t *half = from;
+    for (int64_t i = 0; i < count; i++)
+        to[i] = real_of_bf16(half[i]);
 }
 
 void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *first, enum quantity *end)

@@ -1,7 +1,7 @@
 /* Reading by global coordinates: each rank opens all headers and reads the tensors that hold something of its own. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/num.h"
-#include "executor/checkpoint/checkpoint.h"
+#include "executor/checkpoint/read.h"
 #include "executor/checkpoint/folder.h"
 #include "executor/checkpoint/parts.h"
 #include <errno.h>
