@@ -228,7 +228,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         fail(err, "where to? give -o profile.json or --json");
     else if (inputs_model(&in, operands[0], err) && inputs_profiles(&in, &a->existing, err)) {
         if (!launch.launcher && start != START_THREADS)
-            ranks_launch(cli, a->transport, (int)a->ranks, NULL, 0, err);
+            ranks_launch(cli, a->transport, (int)a->ranks, &(struct launch_local){ .rank_count = 0 }, err);
         else if (start == START_THREADS || launch_check(&launch, (int)a->ranks, err))
             measure(cli, a, &in, &launch, err);
     }

@@ -1,8 +1,8 @@
 #include "cli/ranks.h"
 #include <stdlib.h>
 
-bool ranks_launch(const struct cli *cli, const char *transport, int rank_count, const struct program *program,
-                  double timeout_s, struct error *err)
+bool ranks_launch(const struct cli *cli, const char *transport, int rank_count, const struct launch_local *local,
+                  struct error *err)
 {
     enum transport_start start;
     const char **arguments = calloc((size_t)cli->argument_count + 1, sizeof *arguments);
@@ -12,10 +12,9 @@ bool ranks_launch(const struct cli *cli, const char *transport, int rank_count, 
     for (int i = 1; i < cli->argument_count; i++)
         arguments[i] = cli->arguments[i];
     bool ok = transport_start(transport, &start, err) && transport_available(transport, cli->module_dir, err);
-    const struct launch_local local = {
-        .arguments = arguments, .rank_count = rank_count, .start = start, .program = program, .timeout_s = timeout_s
-    };
-    ok = ok && launch_run(&local, err);
+    struct launch_local all = *local;
+    all.arguments = arguments, all.rank_count = rank_count, all.start = start;
+    ok = ok && launch_run(&all, err);
     free(arguments);
     return ok;
 }

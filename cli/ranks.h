@@ -4,9 +4,10 @@
 #include "cli/verb.h"
 #include "executor/launch.h"
 
-/* Starts this same command once per rank and waits. program: for the message when one fails; NULL: none is known. */
-bool ranks_launch(const struct cli *cli, const char *transport, int rank_count, const struct program *program,
-                  double timeout_s, struct error *err);
+/* Starts this same command once per rank and waits: what is not about it is set in *local (program, timeout_s, grace_s,
+ * end). */
+bool ranks_launch(const struct cli *cli, const char *transport, int rank_count, const struct launch_local *local,
+                  struct error *err);
 /* Sets options->meeting, in *meeting, where the transport needs one and a launcher is around this process. */
 bool ranks_meeting(struct transport_options *options, struct meeting *meeting, const struct cli *cli,
                    const char *transport, const struct launch *launch, double timeout_s, struct error *err);

@@ -3,10 +3,9 @@
 #include "cli/kernels.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
-#include "cli/ranks.h"
+#include "cli/saving.h"
 #include "base/num.h"
 #include "executor/backends.h"
-#include "executor/checkpoint/folder.h"
 #include "executor/gpu/nccl_environment.h"
 #include "executor/run.h"
 #include "host/file.h"
@@ -21,19 +20,20 @@
 
 struct run_arguments {
     struct source_options source;
-    const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
-    int64_t ranks, steps, seed, every, keep, warmup, decay_steps, ignored, transfer_sms;
+    struct saving_arguments saving;
+    const char *backend, *transport, *data, *timeline, *tuned;
+    int64_t ranks, steps, seed, warmup, decay_steps, ignored, transfer_sms;
     double learning_rate, floor_rate, timeout_s; /* floor_rate below 0: not given */
-    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels, overwrite;
+    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels;
 };
-static const struct run_arguments defaults = { .backend = "cpu",
+static const struct run_arguments defaults = { .saving = SAVING_DEFAULTS,
+                                               .backend = "cpu",
                                                .transport = "threads",
                                                .steps = 10,
                                                .seed = 1,
                                                .learning_rate = 3e-4,
                                                .floor_rate = -1,
                                                .timeout_s = 60,
-                                               .keep = 1,
                                                .ignored = -1 };
 #define AT(field) offsetof(struct run_arguments, field)
 static const struct option options[] = {
@@ -53,12 +53,7 @@ static const struct option options[] = {
                "after the warm-up the rate falls as a cosine until step N; without it: constant"),
     DOUBLE_OPTION("floor-rate", AT(floor_rate), "RATE", 0, NO_LIMIT,
                   "with --decay-steps: the rate from step N on (a tenth of --learning-rate)"),
-    TEXT_OPTION("checkpoint", AT(checkpoint), "DIR", "writes weights and optimizer state there"),
-    INT_OPTION("every", AT(every), "N", 0, NO_LIMIT, "steps between checkpoints; the last step is always written"),
-    INT_OPTION("keep", AT(keep), "N", 1, 1e9, "so many of the newest checkpoints stay (1)"),
-    FLAG_OPTION("overwrite", AT(overwrite), "replaces another run's checkpoints in DIR, once this one has its first"),
-    TEXT_OPTION("resume", AT(resume), "DIR",
-                "goes on from a checkpoint, of this plan or another one of the same model"),
+    SAVING_OPTIONS(struct run_arguments, saving),
     TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
     FLAG_OPTION(
         "kernels", AT(kernels),
@@ -325,17 +320,6 @@ static void summary_poison(const struct cli *cli, const struct program *program,
                 (long long)(report->heap_last - report->heap_first));
 }
 
-static void set_checkpoints(struct run_options *o, const struct run_arguments *a)
-{
-    o->step_count = a->steps;
-    o->seed = (uint64_t)a->seed;
-    o->checkpoint_dir = a->checkpoint;
-    o->checkpoint_every = a->every;
-    o->checkpoint_keep = a->keep;
-    o->checkpoint_overwrite = a->overwrite;
-    o->resume_dir = a->resume;
-}
-
 static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device,
                                    const struct data *data, const char *module_dir, struct report_step *report)
 {
@@ -348,7 +332,9 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.floor_rate = a->floor_rate < 0 ? a->learning_rate / 10 : a->floor_rate;
     o.warmup_steps = a->warmup;
     o.decay_steps = a->decay_steps;
-    set_checkpoints(&o, a);
+    o.step_count = a->steps;
+    o.seed = (uint64_t)a->seed;
+    saving_set(&o, &a->saving, NULL); /* what it says was read before */
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
     o.no_graph = a->no_graph;
@@ -386,9 +372,9 @@ static void note_speed(const struct cli *cli, const struct inputs *in, const str
         fprintf(cli->talk, "note: %s\n", note);
 }
 
-static bool execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
-                    const struct device *device, const struct program *program, const struct transport_set *set,
-                    struct status *page, struct error *err)
+static int execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
+                   const struct device *device, const struct program *program, const struct transport_set *set,
+                   struct status *page, struct error *err)
 {
     struct data data = { 0 };
     struct timeline *predicted = NULL;
@@ -401,7 +387,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
         o.status = page, o.share_gpus = a->share_gpus;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
         if (ok && set->transports[0].rank == 0 && summary.last_step < summary.first_step)
-            ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->resume,
+            ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->saving.resume,
                       (long long)summary.last_step);
     }
     if (ok && set->transports[0].rank == 0) {
@@ -417,11 +403,13 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
         ok = ok && (!a->timeline || !summary.timeline ||
                     inputs_write_trace(cli, a->timeline, program, summary.timeline, err));
     }
+    const bool ended = summary.asked_to_end && set->transports[0].rank == 0;
+    const int64_t last_step = summary.last_step;
     run_summary_free(&summary);
     timeline_free(predicted);
     data_free(&data);
     free_notes(&report);
-    return ok;
+    return ok && ended ? saving_tell_end(cli, &a->saving, last_step) : ERROR_NONE;
 }
 
 /* Whether this process only starts the ranks: they are processes, and no launcher is around it. */
@@ -444,12 +432,13 @@ static bool imitates(const struct run_arguments *a)
     return a->shape || !strcmp(a->backend, "timed");
 }
 
-static bool run_here(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
-                     const struct launch *launch, const struct device *device, const struct program *program,
-                     struct error *err)
+static int run_here(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
+                    const struct launch *launch, const struct device *device, const struct program *program,
+                    struct error *err)
 {
     struct transport_set set = { 0 };
     struct status *page = NULL;
+    int code = ERROR_NONE;
     struct meeting meeting, watch;
     struct transport_options transport = { .module_dir = cli->module_dir, .shape = a->shape ? in->cluster : NULL };
     if (transport_of_devices(a->transport))
@@ -466,11 +455,11 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
     if (ok && set.unwatched.kind != ERROR_NONE && set.transports[0].rank == 0)
         fprintf(cli->talk, "note: ranks of other hosts are not watched: %s\n", set.unwatched.message);
     if (ok) {
-        ok = execute(cli, a, in, device, program, &set, page, err);
+        code = execute(cli, a, in, device, program, &set, page, err);
         transports_close(&set);
     }
     status_close(page);
-    return ok;
+    return code;
 }
 
 static bool check_nccl(const struct run_arguments *a, const struct device *device, struct error *err)
@@ -519,20 +508,15 @@ static bool check_placement(const struct launch *launch, const struct run_argume
 }
 
 /* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint,
- * for which *made_folder says whether the folder is new. The run owns the folder later on: here it is asked whether it
- * could. */
+ * for which *made_folder says whether the folder is new. */
 static bool check_outputs(const struct launch *launch, const struct run_arguments *a, const struct program *program,
                           bool *made_folder, struct error *err)
 {
     struct run_options o = run_options_default();
-    struct checkpoint_folder *folder = NULL;
-    set_checkpoints(&o, a);
-    if ((launch->rank == 0 && !inputs_can_write(a->timeline, err)) ||
-        (a->checkpoint && !file_check_folder(a->checkpoint, made_folder, err)))
-        return false;
-    bool ok = !a->checkpoint || launch->rank > 0 || checkpoint_folder_open(&folder, program, &o, err);
-    checkpoint_folder_close(folder);
-    return ok;
+    o.step_count = a->steps;
+    o.seed = (uint64_t)a->seed;
+    return saving_set(&o, &a->saving, err) && (launch->rank > 0 || inputs_can_write(a->timeline, err)) &&
+           saving_check(&a->saving, &o, program, launch->rank == 0, made_folder, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
@@ -543,6 +527,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct program *program = NULL;
     struct launch launch;
     bool made_folder = false;
+    int code = ERROR_NONE;
     (void)operand_count;
     enum transport_start start;
     const struct device *device = check_rates(a, err) ? device_find(a->backend, err) : NULL;
@@ -559,23 +544,26 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
              launch.launcher, launch.rank_count);
         goto cleanup;
     }
+    if (!saving_check_restarts(&a->saving, &launch, start, cli->environment(LAUNCH_STATUS_VARIABLE) != NULL, err))
+        goto cleanup;
     if (!check_nccl(a, device, err) || !check_kernels(a, device, err) || !check_placement(&launch, a, &in, err) ||
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
         (device->check && !device->check(program, err)))
         goto cleanup;
     if (!check_outputs(&launch, a, program, &made_folder, err))
         goto cleanup;
+    if (a->saving.checkpoint && a->saving.grace_s > 0)
+        saving_catch_signals();
     if (made_folder)
-        file_remove_empty_folder_at_signal(a->checkpoint);
-    bool ok = is_launcher(&launch, start)
-                  ? ranks_launch(cli, a->transport, plan->rank_count, program, a->timeout_s, err)
-                  : run_here(cli, a, &in, &launch, device, program, err);
-    if (!ok && made_folder)
-        file_remove_empty_folder(a->checkpoint);
+        file_remove_empty_folder_at_signal(a->saving.checkpoint);
+    code = is_launcher(&launch, start) ? saving_launch(cli, &a->saving, a->transport, program, a->timeout_s, err)
+                                       : run_here(cli, a, &in, &launch, device, program, err);
+    if (err->kind != ERROR_NONE && made_folder)
+        file_remove_empty_folder(a->saving.checkpoint);
 cleanup:
     program_free(program);
     inputs_free(&in);
-    return ERROR_NONE;
+    return code;
 }
 
 const struct verb verb_run = {

@@ -51,8 +51,18 @@ struct launch_local {
     int rank_count;
     enum transport_start start;    /* LIBRARY: by mpirun; MEETING: by this process */
     const struct program *program; /* for the message: what a rank did last; NULL: the ranks keep no status page */
-    const char *page_dir;          /* where the status page lives meanwhile; NULL: /dev/shm */
     double timeout_s;              /* after this long without progress the launcher ends all; 0: never */
+    double grace_s;                /* a request to end is passed on to the ranks, which save, and after this long the
+                                      launcher ends them; 0: at once */
+    struct launch_end *end;        /* how it ended; may be NULL */
+};
+/* Rank 0's process ends with this code when the run saved and ended because it was asked to: the job may be queued
+ * again (sysexits.h, EX_TEMPFAIL). */
+enum { LAUNCH_CODE_REQUEUE = 75 };
+struct launch_end {
+    int code;   /* of the first process that did not end well; 0: all did, or one died */
+    int signal; /* that asked the launcher to end; 0: none */
+    int dead;   /* the rank that died first, -1: none */
 };
 /**
  * Starts all ranks on this host and waits. The calling process has one thread. Ranks may outnumber cores and are bound

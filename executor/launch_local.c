@@ -7,7 +7,6 @@
 #include "host/clock.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, FAREWELL_S = 5, NUMBER_BYTES = 16 };
+enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, GRACE_SLACK_S = 1, FAREWELL_S = 5, NUMBER_BYTES = 16 };
 #define MEETING_HOST "127.0.0.1"
 
 /* All that is started and how it went. */
@@ -176,6 +175,7 @@ static sigset_t end_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
     return set;
 }
 
@@ -225,6 +225,15 @@ static void describe(const struct team *team, struct ending *verdict)
         text_printf(&verdict->who, "rank %d died", verdict->dead);
 }
 
+/* To the ranks themselves: mpirun would take it as a wish to end them at once. */
+static void pass_on(const struct team *team, int signal)
+{
+    if (team->status && team->launch->start == START_LIBRARY)
+        status_signal(team->status, signal);
+    else
+        kill(-team->group, signal);
+}
+
 /* The processes have their own watchdogs, which speak first: this one is later by a slack. Once one has failed, the
  * others have a moment to say so too, and to end: without it a late one would wait for it as long as for a slow one. */
 static void watch_all(struct team *team, struct ending *verdict)
@@ -233,7 +242,7 @@ static void watch_all(struct team *team, struct ending *verdict)
     const double timeout_s = team->launch->timeout_s;
     sigset_t ends = end_signals();
     uint64_t progress = 0;
-    int64_t since_ns = clock_now_ns(), well_ns = since_ns;
+    int64_t since_ns = clock_now_ns(), well_ns = since_ns, asked_ns = 0;
     *verdict = (struct ending){ .dead = -1 };
     for (;;) {
         collect_ended(team, verdict);
@@ -250,9 +259,17 @@ static void watch_all(struct team *team, struct ending *verdict)
         if (!team->result)
             well_ns = clock_now_ns();
         int signal = sigtimedwait(&ends, NULL, &look);
-        verdict->signal = signal > 0 ? signal : 0;
+        bool again = signal > 0 && verdict->signal != 0;
+        verdict->signal = signal > 0 ? signal : verdict->signal;
+        if (signal > 0 && !again && signal != SIGINT && team->launch->grace_s > 0) {
+            asked_ns = clock_now_ns();
+            pass_on(team, SIGTERM);
+            continue;
+        }
+        bool late =
+            verdict->signal && (again || asked_ns == 0 || passed(asked_ns, team->launch->grace_s + GRACE_SLACK_S));
         verdict->stuck = timeout_s > 0 && passed(since_ns, timeout_s + LAUNCH_SLACK_S);
-        if (verdict->signal || verdict->stuck || passed(well_ns, FAREWELL_S)) {
+        if (late || verdict->stuck || passed(well_ns, FAREWELL_S)) {
             describe(team, verdict);
             end_all(team);
             return;
@@ -267,7 +284,9 @@ static bool explain(const struct team *team, const struct ending *verdict, struc
     if (WIFEXITED(result) && WEXITSTATUS(result) == 127 && launch->start == START_LIBRARY)
         return fail_kind(err, ERROR_ENVIRONMENT, "mpirun is not installed: install an MPI, or use --transport tcp");
     const char *where = verdict->where.data ? verdict->where.data : "all ranks had finished or none had begun";
-    if (verdict->signal)
+    if (WIFEXITED(result) && WEXITSTATUS(result) == LAUNCH_CODE_REQUEUE)
+        fail_kind(err, ERROR_ENVIRONMENT, "the run has saved and ended because it was asked to");
+    else if (verdict->signal)
         fail_kind(err, ERROR_ENVIRONMENT, "ended by signal %d; last seen: %s", verdict->signal, where);
     else if (verdict->dead >= 0)
         fail_kind(err, ERROR_ENVIRONMENT, "%s; last seen: %s", verdict->who.data, where);
@@ -291,6 +310,10 @@ static bool run_team(struct team *team, struct error *err)
     if (ok)
         watch_all(team, &verdict);
     sigprocmask(SIG_SETMASK, &before, NULL);
+    if (team->launch->end)
+        *team->launch->end = (struct launch_end){ .code = WIFEXITED(team->result) ? WEXITSTATUS(team->result) : 0,
+                                                  .signal = verdict.signal,
+                                                  .dead = verdict.dead };
     if (ok && (verdict.stuck || verdict.signal || team->result != 0))
         ok = explain(team, &verdict, err);
     text_free(&verdict.who);
@@ -298,32 +321,18 @@ static bool run_team(struct team *team, struct error *err)
     return ok;
 }
 
-static bool make_page(struct team *team, char page[PATH_MAX], struct error *err)
-{
-    const char *folder = team->launch->page_dir ? team->launch->page_dir : "/dev/shm";
-    if (snprintf(page, PATH_MAX, "%s/cleave-status-XXXXXX", folder) >= PATH_MAX)
-        return fail_kind(err, ERROR_INPUT, "the status page's path is too long");
-    int file = mkstemp(page);
-    if (file < 0)
-        return fail_kind(err, ERROR_ENVIRONMENT, "cannot create the status page %s: %s", page, strerror(errno));
-    close(file);
-    team->page = page;
-    return status_open(&team->status, page, team->launch->rank_count, err);
-}
-
 bool launch_run(const struct launch_local *launch, struct error *err)
 {
-    char page[PATH_MAX];
+    char page[STATUS_PATH_BYTES];
     struct team team = { .launch = launch,
                          .child_count = launch->start == START_LIBRARY ? 1 : launch->rank_count,
                          .listener = -1 };
     team.children = calloc((size_t)team.child_count, sizeof *team.children);
     bool ok = team.children || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", launch->rank_count);
-    ok = ok && (!launch->program || make_page(&team, page, err)) &&
-         (launch->start == START_LIBRARY || prepare_meeting(&team, err)) && run_team(&team, err);
+    ok = ok && (!launch->program || status_share(&team.status, page, launch->rank_count, err));
+    team.page = team.status ? page : NULL;
+    ok = ok && (launch->start == START_LIBRARY || prepare_meeting(&team, err)) && run_team(&team, err);
     status_close(team.status);
-    if (team.page)
-        unlink(team.page);
     stop_listening(&team);
     free(team.children);
     return ok;

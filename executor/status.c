@@ -41,32 +41,56 @@ struct page {
 struct status {
     struct page *page;
     size_t bytes;
-    int rank_count;
+    int rank_count, file; /* file: -1: none */
 };
 
-bool status_open(struct status **out, const char *path, int rank_count, struct error *err)
+/* Takes the file's descriptor over, below 0: in this process alone. */
+static bool map_page(struct status **out, int file, const char *name, int rank_count, struct error *err)
 {
     size_t bytes = sizeof(struct page) + (size_t)rank_count * sizeof(struct rank_status);
     struct status *status = calloc(1, sizeof *status);
-    if (!status)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the status page");
-    int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
     struct stat old;
-    bool ok = !path || (file >= 0 && fstat(file, &old) == 0 &&
-                        (old.st_size >= (off_t)bytes || ftruncate(file, (off_t)bytes) == 0));
-    void *page = ok ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, file, 0)
-                    : MAP_FAILED;
+    bool ok =
+        file < 0 || (fstat(file, &old) == 0 && (old.st_size >= (off_t)bytes || ftruncate(file, (off_t)bytes) == 0));
+    void *page = !ok || !status ? MAP_FAILED
+                                : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                       file >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, file, 0);
     int cause = errno;
-    if (file >= 0)
-        close(file);
     if (page == MAP_FAILED) {
+        if (file >= 0)
+            close(file);
         free(status);
-        return fail_kind(err, ERROR_ENVIRONMENT, "status page %s: %s%s", path ? path : "in memory", strerror(cause),
-                         file_write_hint(cause));
+        return fail_kind(err, ERROR_ENVIRONMENT, "status page %s: %s%s", name, strerror(cause), file_write_hint(cause));
     }
-    *status = (struct status){ .page = page, .bytes = bytes, .rank_count = rank_count };
+    *status = (struct status){ .page = page, .bytes = bytes, .rank_count = rank_count, .file = file };
     *out = status;
     return true;
+}
+
+bool status_open(struct status **out, const char *path, int rank_count, struct error *err)
+{
+    int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (path && file < 0)
+        return fail_kind(err, ERROR_ENVIRONMENT, "status page %s: %s%s", path, strerror(errno), file_write_hint(errno));
+    return map_page(out, file, path ? path : "in memory", rank_count, err);
+}
+
+bool status_share(struct status **out, char path[STATUS_PATH_BYTES], int rank_count, struct error *err)
+{
+    int file = memfd_create("cleave-status", MFD_CLOEXEC);
+    if (file < 0)
+        return fail_kind(err, ERROR_ENVIRONMENT, "cannot create the status page: %s", strerror(errno));
+    snprintf(path, STATUS_PATH_BYTES, "/proc/%ld/fd/%d", (long)getpid(), file);
+    return map_page(out, file, path, rank_count, err);
+}
+
+void status_signal(const struct status *status, int signal)
+{
+    for (int r = 0; r < status->rank_count; r++) {
+        int pid = atomic_load(&status->page->ranks[r].pid);
+        if (pid > 0 && atomic_load(&status->page->ranks[r].state) == RANK_LIVES)
+            kill(pid, signal);
+    }
 }
 
 void status_close(struct status *status)
@@ -74,6 +98,8 @@ void status_close(struct status *status)
     if (!status)
         return;
     munmap(status->page, status->bytes);
+    if (status->file >= 0)
+        close(status->file);
     free(status);
 }
 

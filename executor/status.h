@@ -9,6 +9,12 @@ struct status;
  * NULL, in this process alone. */
 bool status_open(struct status **out, const char *path, int rank_count, struct error *err);
 void status_close(struct status *status); /* accepts NULL; the file stays */
+/* A page in a file without a name, which goes with the last process that has it; others of this host open *path while
+ * this one lives. */
+enum { STATUS_PATH_BYTES = 64 };
+bool status_share(struct status **out, char path[STATUS_PATH_BYTES], int rank_count, struct error *err);
+/* Sends a signal to the process of each rank that joined on this host and lives. */
+void status_signal(const struct status *status, int signal);
 
 /* The rank begins to live in this process. */
 void status_join(struct status *status, int rank);

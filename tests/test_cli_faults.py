@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """`cleave run` when a rank stops, dies or is interrupted, and output that cannot be written. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
+import fcntl
+import json
 import os
 import re
 import shutil
@@ -39,8 +41,8 @@ def end(process):
 
 
 def transports(plan):
-    """Those whose ranks are processes and that can be used here."""
-    mpi = shutil.which("mpirun") and "transport mpi is absent" not in run("run", plan, "-n", 2, "--transport", "mpi", "--steps", 1).stderr
+    """Those whose ranks are processes and that can be used here; of a share, one."""
+    mpi = ALL and shutil.which("mpirun") and "transport mpi is absent" not in run("run", plan, "-n", 2, "--transport", "mpi", "--steps", 1).stderr
     return ("tcp", "mpi") if mpi else ("tcp",)
 
 
@@ -74,13 +76,91 @@ def interrupted(folder):
     for words in ([], ["-n", 2, "--transport", "tcp"]):
         for sent in (signal.SIGINT, signal.SIGTERM):
             for place in (folder / "new", old):
-                process = start(plan, *words, "--steps", FOR_EVER, "--checkpoint", place)
+                process = start(plan, *words, "--steps", FOR_EVER, "--checkpoint", place, "--grace", 0)
                 wait_for_steps(process)
                 process.send_signal(sent)
                 code, errors = end(process)
                 name = f"{sent.name} {words} {place.name}"
                 check(f"{name}: ends by it: {errors}", code == (1 if words else -sent))
                 check(f"{name}: its own empty folder is gone", place.exists() == (place == old))
+
+
+def saved_steps(place):
+    return sorted(int(re.fullmatch(r"step-(\d+)\.save-\d+", name)[1]) for name in os.listdir(place))
+
+
+def asked_to_end(folder):
+    """SIGTERM and SIGUSR1: the run saves, says how to go on, and ends with the code for queueing it again; what it saved is resumed to the same losses."""
+    plan = plan_for_two(folder)
+    straight = losses(run("run", plan, "--steps", 400, "--json").stdout)
+    for transport in ("threads", *transports(plan)):
+        for sent in (signal.SIGTERM, signal.SIGUSR1) if ALL else (signal.SIGTERM if transport == "threads" else signal.SIGUSR1,):
+            place, name = folder / f"asked-{transport}-{sent.name}", f"{sent.name} over {transport}"
+            words = ["-n", 2, "--transport", transport, "--json", "--checkpoint", place]
+            process = start(plan, *words, "--steps", FOR_EVER)
+            wait_for_steps(process)
+            process.send_signal(sent)
+            code, errors = end(process)
+            check(f"{name}: code 75: {code} {errors}", code == 75 and "note: asked to end by a signal: saved step " in errors and "error: " not in errors)
+            [step] = saved_steps(place)
+            resumed = losses(run("run", plan, *words, "--steps", step + 2, "--resume", place).stdout)
+            check(f"{name}: resumed bitwise", step + 2 > 400 or resumed == straight[step:step + 2])
+    process = start(plan, "-n", 2, "--transport", "tcp", "--steps", FOR_EVER, "--checkpoint", folder / "late", "--grace", 0.3, "--timeout", 100)
+    wait_for_steps(process)
+    os.kill(process_of_rank(1, plan), signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    code, errors = end(process)
+    check(f"grace: too late: {code} {errors}", code == 1 and "ended by signal 15" in errors)
+
+
+def launcher_killed(folder):
+    """Its ranks notice: they save and end, and nothing stays in memory or in the table of processes."""
+    plan, place = plan_for_two(folder), folder / "orphans"
+    before = set(os.listdir("/dev/shm"))
+    for transport in transports(plan):
+        process = start(plan, "-n", 2, "--transport", transport, "--steps", FOR_EVER, "--checkpoint", place, "--overwrite")
+        wait_for_steps(process)
+        ranks = [process_of_rank(rank, plan) for rank in (0, 1)]
+        process.kill()
+        end(process)
+        begin = time.monotonic()
+        while any(os.path.exists(f"/proc/{pid}") for pid in ranks) and time.monotonic() - begin < 20:
+            time.sleep(0.05)
+        check(f"launcher killed, {transport}: its ranks end", not any(os.path.exists(f"/proc/{pid}") for pid in ranks))
+        check(f"launcher killed, {transport}: they saved", len(saved_steps(place)) == 1)
+        left = {name for name in set(os.listdir("/dev/shm")) - before if "cleave-status" in name}
+        check(f"launcher killed, {transport}: nothing stays: {left}", not left)
+
+
+def restarted(folder):
+    """A rank that dies ends all; the job begins anew from the newest save, so often as was asked for."""
+    plan, place = plan_for_two(folder), folder / "restarted"
+    straight = losses(run("run", plan, "--steps", 600, "--json").stdout)
+    for transport in transports(plan):
+        process = start(plan, "-n", 2, "--transport", transport, "--steps", 600, "--every", 20, "--json", "--checkpoint", place, "--overwrite", "--restarts", 1)
+        wait_for_steps(process, 50)
+        os.kill(process_of_rank(1, plan), signal.SIGKILL)
+        out, errors = process.communicate(timeout=120)
+        step = int(re.search(r"note: restart 1 of 1, from \S+/step-(\d+)\.save-\d+", errors)[1])
+        check(f"restarts over {transport}: it ends well: {errors}", process.returncode == 0 and step >= 20)
+        check(f"restarts over {transport}: bitwise", losses(out)[-(600 - step):] == straight[step:])
+    for words, said in ((["--transport", "threads"], "ranks that are threads die with this process"), (["--transport", "tcp"], "give --checkpoint DIR, too")):
+        expect(f"restarts: {words}", 2, said, "run", plan, "-n", 2, *words, "--restarts", 1, "--steps", 1)
+
+
+def losses(out):
+    return [json.loads(line)["loss"] for line in out.splitlines() if '"loss"' in line and '"summary"' not in line]
+
+
+def every(folder):
+    """Steps, or a time."""
+    plan, place = plan_for_two(folder), folder / "every"
+    expect("every: a time", 0, "median", "run", plan, "--steps", 300, "--every", "0.1s", "--keep", 100, "--checkpoint", place)
+    steps = saved_steps(place)
+    check(f"every: more than the last step: {steps}", len(steps) > 1 and steps[-1] == 300)
+    for text in ("10x", "m", "-3", "2.5", "0m", "nan"):
+        expect(f"every: {text}", 2, "--every: expected steps, or a time as 90s, 10m or 2h, found", "run", plan, "--steps", 1, f"--every={text}", "--checkpoint", place)
+    expect("every: without a folder", 2, "--every is about saving: give --checkpoint DIR, too", "run", plan, "--steps", 1, "--every", 3)
 
 
 def unfinished(folder):
@@ -102,6 +182,17 @@ def unfinished(folder):
               len(left) == len(others) + 1)
 
 
+def locked(place):
+    folder = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(folder)
+    return False
+
+
 def owners(folder):
     """A folder has one run at a time, and another run's checkpoints are not replaced unasked; the message says what to type."""
     plan, place = plan_for_two(folder), folder / "owned"
@@ -113,7 +204,8 @@ def owners(folder):
         check(f"owners: it does nothing {words}", second.stdout == "" and second.stderr.count("error:") == 1, second)
         first.kill()
         end(first)
-    time.sleep(0.2)  # ranks of a launcher that was killed end by a signal
+        while locked(place):  # ranks of a launcher that was killed save and end
+            time.sleep(0.05)
     expect("owners: a run that came further", 2, "came further: go on from it with --resume .*, replace it with --overwrite, or choose another", "run", plan,
            "--steps", 1, "--checkpoint", place)
     expect("owners: another seed", 2, "of another seed, 1: go on from it with --resume .* --seed 1", "run", plan, "--seed", 2, "--steps", FOR_EVER, "--checkpoint", place)
@@ -131,4 +223,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, stopped, interrupted, unfinished, owners)
+main(full, stopped, interrupted, asked_to_end, launcher_killed, restarted, every, unfinished, owners)

@@ -221,7 +221,6 @@ static int trial_main(struct trial *t, char **argv)
                                   .rank_count = t->plan->rank_count,
                                   .start = start,
                                   .program = t->program,
-                                  .page_dir = t->folder,
                                   .timeout_s = LONG_S };
     if (launch_run(&local, &error))
         return EXIT_SUCCESS;
