@@ -64,8 +64,8 @@ static bool is_json_path(const char *path)
 struct collection {
     const char *what, *one_of_it, *folder;
 };
-static const struct collection zoo = { "model", "a model of the zoo", "models/zoo" };
-static const struct collection frameworks = { "framework", "a framework of the catalogue", "planner/facts/frameworks" };
+static const struct collection zoo = { "model", "a model of the zoo", INPUTS_MODELS };
+static const struct collection frameworks = { "framework", "a framework of the catalogue", INPUTS_FRAMEWORKS };
 
 static int by_name(const void *a, const void *b)
 {
@@ -94,6 +94,15 @@ static bool is_regular(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+size_t inputs_names(struct inputs *in, const char *folder, const char **names, size_t most)
+{
+    struct text path = { 0 };
+    text_printf(&path, "%s/%s", in->cli->data_dir, folder);
+    size_t count = path.failed ? 0 : file_names(in, path.data, names, most);
+    text_free(&path);
+    return count;
 }
 
 /* The file behind a name. */

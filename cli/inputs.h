@@ -34,6 +34,11 @@ struct inputs {
 };
 
 void inputs_free(struct inputs *in);
+/* Folders of descriptions that have names, below the data's. */
+#define INPUTS_MODELS "models/zoo"
+#define INPUTS_FRAMEWORKS "planner/facts/frameworks"
+/* What stands in such a folder, sorted, in the arena; at most `most`. */
+size_t inputs_names(struct inputs *in, const char *folder, const char **names, size_t most);
 /* A whole file ("-": standard input), kept in the inputs' arena. */
 bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err);
 /* A file ("-": standard input; else a '/', an ending in .json or a file of that name), the name of a model of the zoo,

@@ -28,10 +28,11 @@ static void help(FILE *out)
                  "cleave VERB [options]\n\n");
     for (int i = 0; verbs[i]; i++)
         fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    fprintf(out, "\n  cleave VERB --help   shows a verb's options and examples\n"
-                 "  cleave --version     version and what was found at build time\n"
-                 "  cleave --completion  bash completion;  cleave --man-page  a man page\n\n"
-                 "start here: cleave plan gpt2 --cluster 1x8:a100-sxm-80 --batch 64\n");
+    fprintf(out,
+            "\n  cleave VERB --help   shows a verb's options and examples\n"
+            "  cleave --version     version and what was found at build time\n"
+            "  cleave --completion bash|zsh|fish, cleave --man-page [VERB]: what an installation puts in its place\n\n"
+            "start here: cleave plan gpt2 --cluster 1x8:a100-sxm-80 --batch 64\n");
 }
 
 static const struct verb *find(const char *name)
@@ -92,6 +93,14 @@ static int run_verb(const struct verb *verb, const struct cli *cli, int argc, ch
     return end_output(cli->out, code);
 }
 
+static int write_completion(const struct cli *cli, const char *shell)
+{
+    struct error err = { 0 };
+    if (!completion_write(cli, shell, &err))
+        fprintf(cli->talk, "%s\n", err.message);
+    return end_output(cli->out, (int)err.kind);
+}
+
 int main(int argc, char **argv)
 {
     file_ignore_size_signal();
@@ -103,16 +112,17 @@ int main(int argc, char **argv)
         setup_print_version(stdout);
         return end_output(stdout, ERROR_NONE);
     }
-    if (!strcmp(argv[1], "--completion") || !strcmp(argv[1], "--man-page")) {
-        (argv[1][2] == 'c' ? options_completion : options_man_page)(stdout);
-        return end_output(stdout, ERROR_NONE);
-    }
-    bool help_verb = !strcmp(argv[1], "help");
-    const struct verb *verb = find(argv[help_verb ? 2 : 1]);
-    if (!verb)
-        return unknown_verb(argv[help_verb ? 2 : 1]);
-    if (help_verb) {
-        options_help(verb, stdout);
+    bool help_verb = !strcmp(argv[1], "help"), man_page = !strcmp(argv[1], "--man-page"),
+         completion = !strcmp(argv[1], "--completion");
+    const char *name = argv[help_verb || man_page ? 2 : 1];
+    const struct verb *verb = name && !completion ? find(name) : NULL;
+    if (!verb && name && !completion)
+        return unknown_verb(name);
+    if (help_verb || man_page) {
+        if (help_verb)
+            options_help(verb, stdout);
+        else
+            man_page_write(stdout, verb);
         return end_output(stdout, ERROR_NONE);
     }
     struct cli cli = { .out = stdout,
@@ -125,7 +135,8 @@ int main(int argc, char **argv)
     struct setup setup;
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in one file with what is said to people, lines stay in order and whole */
     setup_find(&setup, &cli);
-    int code = run_verb(verb, &cli, argc - 2, argv + 2);
+    int code =
+        completion ? write_completion(&cli, argc > 2 ? argv[2] : "bash") : run_verb(verb, &cli, argc - 2, argv + 2);
     setup_free(&setup);
     return code;
 }

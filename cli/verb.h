@@ -55,9 +55,10 @@ extern const struct verb *const verbs[]; /* from verbs.def, NULL-terminated */
 bool options_parse(const struct verb *verb, int argc, char **argv, void *options, const char **operands,
                    int *operand_count, struct error *err);
 void options_help(const struct verb *verb, FILE *out);
-/* bash completion for all verbs, and a man page, from the tables. */
-void options_completion(FILE *out);
-void options_man_page(FILE *out);
+/* From the tables: what a shell (bash, zsh, fish) offers while somebody types, and the manual page of a verb, or of the
+ * program where it is NULL. */
+bool completion_write(const struct cli *cli, const char *shell, struct error *err);
+void man_page_write(FILE *out, const struct verb *verb);
 /* In a verb: its option table. */
 #define OPTIONS_OF(array) .options = (array), .option_count = sizeof(array) / sizeof *(array)
 

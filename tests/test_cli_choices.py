@@ -17,7 +17,7 @@ def keys():
 def help_names_every_key(folder):
     for verb in ("plan", "compare", "explain", "estimate"):
         expect(f"{verb} --help", 0, re.escape(keys()), verb, "--help")
-    expect("man page", 0, re.escape(keys()).replace(r"\-", r"\\-"), "--man-page")
+    expect("man page", 0, re.escape(keys()).replace(r"\-", r"\\-"), "--man-page", "plan")
 
 
 def buckets(folder):
