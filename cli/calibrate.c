@@ -1,7 +1,7 @@
 /* Makes a small file of corrections of measured runs, which --profile takes. */
 #include "cli/calibrated.h"
 #include "cli/calibrate_fit.h"
-#include "cli/given.h"
+#include "cli/from.h"
 #include "cli/measured_rows.h"
 #include "cli/progress.h"
 #include "cli/training_log.h"
@@ -18,7 +18,7 @@ struct calibrate_arguments {
     struct given_options given;
     struct text_list logs;
     struct text_list held_out;
-    const char *output;
+    const char *output, *from, *model;
     int64_t jobs; /* 0: one per core */
     bool json;
 };
@@ -36,6 +36,10 @@ static const struct option options[] = {
     OUTPUT_OPTION(AT(output), "the corrections, for --profile"),
     LIST_OPTION("log", AT(logs), "FILE",
                 "what a run of the job printed: lines of Megatron-LM, torchtitan or DeepSpeed; may be repeated"),
+    TEXT_OPTION(
+        "from", AT(from), "TARGET",
+        "with --log: the operand is the launch that ran, of megatron-lm, torchtitan, ...: a file, or its arguments"),
+    TEXT_OPTION("model", AT(model), "MODEL", "with --from: the model, where the launch does not describe it"),
     LIST_OPTION("hold-out", AT(held_out), "COLUMN",
                 "tells also how far off rows are by corrections fitted to all rows that say another of this column, a "
                 "text such as source_key, gpu, family or id; may be repeated"),
@@ -66,7 +70,7 @@ struct measured_step {
 struct calibrating {
     const struct cli *cli;
     const struct calibrate_arguments *a;
-    const char *model; /* of the job that the options name; NULL: rows do */
+    const char *job; /* that was logged: a model, or with --from a launch; NULL: rows name theirs */
     struct measured_rows rows;
     struct arena arena;
     struct question *questions; /* (question_count) */
@@ -140,17 +144,32 @@ static bool take_rows(struct calibrating *c, const char *const *paths, int path_
                                 paths[0], m->count);
 }
 
-/* The job of the options, as often as it was logged. */
+/* The job that was logged: what the options name, or the launch. *batch: its sequences in a step. */
+static bool price_logged(struct plan **plan, struct estimate **estimate, int64_t *batch, struct inputs *in,
+                         const struct calibrating *c, struct error *err)
+{
+    const struct calibrate_arguments *a = c->a;
+    *batch = a->given.space.batch;
+    if (!a->from)
+        return given_price(plan, estimate, in, &a->given, c->job, err);
+    struct from from;
+    bool good = from_price(&from, plan, estimate, in, &a->given, a->from, a->model, c->job, err);
+    *batch = from.read.launch.batch;
+    from_free(&from);
+    return good;
+}
+
+/* As often as the job was logged. */
 static bool take_logs(struct calibrating *c, struct error *err)
 {
     const struct text_list *logs = &c->a->logs;
-    const struct space_options *space = &c->a->given.space;
     struct inputs in = { .cli = c->cli };
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
-    if (!space->framework)
+    int64_t batch;
+    if (!c->a->given.space.framework && !c->a->from)
         return fail(err, "--framework is missing: what ran the job, for example --framework torchtitan");
-    bool good = given_price(&plan, &estimate, &in, &c->a->given, c->model, err);
+    bool good = price_logged(&plan, &estimate, &batch, &in, c, err);
     c->questions = arena_alloc(&c->arena, 1, sizeof *c->questions);
     c->samples = arena_alloc(&c->arena, MAX_LIST, sizeof *c->samples);
     c->places = arena_alloc(&c->arena, MAX_LIST, sizeof *c->places);
@@ -166,12 +185,12 @@ static bool take_logs(struct calibrating *c, struct error *err)
         struct training_log log;
         good = inputs_text(&in, logs->item[i], &text, &length, err) &&
                training_log_read(&log, logs->item[i], text, length, err);
-        if (good && log.batch > 0 && log.batch != space->batch)
-            good = fail(err, "%s: expected a global batch of %lld sequences, as --batch has it, found %lld",
-                        logs->item[i], (long long)space->batch, (long long)log.batch);
+        if (good && log.batch > 0 && log.batch != batch)
+            good = fail(err, "%s: expected a global batch of %lld sequences, as %s has it, found %lld", logs->item[i],
+                        (long long)batch, c->a->from ? "the launch" : "--batch", (long long)log.batch);
         if (!good)
             break;
-        double step_s = training_log_step_s(&log, space->batch, in.graph->sequence, in.cluster->device_count);
+        double step_s = training_log_step_s(&log, batch, in.graph->sequence, in.cluster->device_count);
         char step[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
         fprintf(c->cli->talk, "%s: %d steps of %s, %s%s%s\n", logs->item[i], log.step_count,
                 training_log_names[log.kind], text_duration_ns(step, (int64_t)(step_s * 1e9)),
@@ -199,8 +218,9 @@ static bool price_job(struct row_price *out, struct calibrating *c, const struct
     struct inputs in = { .cli = c->cli };
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
+    int64_t batch;
     in.calibrations[in.calibration_count++] = *trial;
-    bool good = given_price(&plan, &estimate, &in, &c->a->given, c->model, err);
+    bool good = price_logged(&plan, &estimate, &batch, &in, c, err);
     if (good)
         *out = (struct row_price){ estimate->prediction.step_ns, estimate_peak_bytes(&estimate->prediction), true };
     estimate_free(estimate);
@@ -442,9 +462,9 @@ static bool name_source(struct calibrating *c, struct calibration *out, const ch
                         struct error *err)
 {
     struct text text = { 0 };
-    for (int i = 0; c->model && i < c->a->logs.count; i++)
+    for (int i = 0; c->job && i < c->a->logs.count; i++)
         text_printf(&text, "%s%s", i ? ", " : "", c->a->logs.item[i]);
-    for (int i = 0; !c->model && i < count; i++)
+    for (int i = 0; !c->job && i < count; i++)
         text_printf(&text, "%s%s", i ? ", " : "", operands[i]);
     text_printf(&text, ": %d runs", c->count);
     out->source = text.failed ? NULL : arena_strdup(&c->arena, text.data);
@@ -466,15 +486,20 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     int64_t cores = a->jobs > 0 ? a->jobs : host_core_count();
     struct calibrating c = { .cli = cli,
                              .a = a,
-                             .model = a->logs.count > 0 ? operands[0] : NULL,
+                             .job = a->logs.count > 0 ? operands[0] : NULL,
                              .rows = MEASURED_ROWS(cli, "source_key", (int)cores) };
     struct calibrated found = { .held_by = &a->held_out };
     heap_expect_much();
     bool good = inputs_can_write(a->output, err);
-    if (good && c.model && (operand_count > 1 || a->held_out.count > 0))
+    if (good && (a->from || a->model) && !(a->from && c.job))
+        good = fail(err, a->from ? "--from belongs to --log, which says how long the launch's steps took"
+                                 : "--model belongs to --from; the model is the operand");
+    if (good && a->from && !strcmp(c.job, "-"))
+        good = fail(err, "calibrate --from: expected a file or arguments, which are read several times, found '-'");
+    if (good && c.job && (operand_count > 1 || a->held_out.count > 0))
         good =
             fail(err,
-                 operand_count > 1 ? "calibrate --log: expected one model, found %d operands"
+                 operand_count > 1 ? "calibrate --log: expected one model or launch, found %d operands"
                                    : "--hold-out: expected a table of runs, whose columns tell them apart, found --log",
                  operand_count);
     for (int i = 0; good && i < a->held_out.count; i++)
@@ -482,7 +507,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
             good =
                 fail(err, "--hold-out: expected a column of texts, such as source_key, gpu, family or id, found '%s'",
                      a->held_out.item[i]);
-    good = good && (c.model ? take_logs(&c, err) : take_rows(&c, operands, operand_count, err)) &&
+    good = good && (c.job ? take_logs(&c, err) : take_rows(&c, operands, operand_count, err)) &&
            fit_all(&found, &c, err) && name_source(&c, &found.calibration, operands, operand_count, err) &&
            (!a->output || write_calibration(&c, &found, err)) && (!a->json || calibrated_write_json(cli, &found, err));
     if (good && !a->json && !inputs_is_stdout(a->output))
@@ -499,13 +524,15 @@ const struct verb verb_calibrate = {
     .summary = "corrects predictions by runs that were measured",
     .usage =
         "MEASUREMENTS.csv... | MODEL --cluster CLUSTER --framework NAME --batch N [choices as estimate] --log FILE... "
-        "[-o FILE] [--hold-out COLUMN]... [--json]",
-    .examples = "  cleave calibrate runs.csv -o calibration.json\n"
-                "  cleave calibrate llama-3-8b --cluster 1x8:h100-sxm --framework torchtitan --batch 16 --micro-batch "
-                "2 --zero 3 "
-                "--log train.log -o calibration.json\n"
-                "  cleave plan llama-3-8b --cluster 8x8:h100-sxm --framework torchtitan --batch 128 --profile "
-                "calibration.json\n",
+        "[-o FILE] [--hold-out COLUMN]... [--json] | --from TARGET LAUNCH --cluster CLUSTER --log FILE... [-o FILE]",
+    .examples =
+        "  cleave calibrate runs.csv -o calibration.json\n"
+        "  cleave calibrate --from megatron-lm train.sh --cluster 8x8:h100-sxm --log log.txt -o calibration.json\n"
+        "  cleave calibrate llama-3-8b --cluster 1x8:h100-sxm --framework torchtitan --batch 16 --micro-batch "
+        "2 --zero 3 "
+        "--log train.log -o calibration.json\n"
+        "  cleave plan llama-3-8b --cluster 8x8:h100-sxm --framework torchtitan --batch 128 --profile "
+        "calibration.json\n",
     .min_operands = 1,
     .max_operands = MEASURED_MOST_FILES,
     OPTIONS_OF(options),

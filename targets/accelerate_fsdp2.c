@@ -208,7 +208,7 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
         "tells the weights' bytes without a device (of one rank without shards); each rank of a run prints what "
         "its allocator had reserved at\nmost, `STEPS=3 MODEL=FOLDER ./train.sh`.\n",
         (long long)launch_nodes(launch, context));
-    launch_text_calibrate(out, &target_accelerate_fsdp2, launch, context, "train.log");
+    launch_text_calibrate(out, &target_accelerate_fsdp2, launch, context, "train.sh --model MODEL");
 }
 
 static bool write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)

@@ -256,7 +256,7 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
                           : "estimate_zero2_model_states_mem_needs_all_cold",
         (long long)launch_devices_per_node(launch, context), (long long)launch_nodes(launch, context),
         launch->zero == 3 ? ", largest_layer_params=LARGEST" : "");
-    launch_text_calibrate(out, &target_deepspeed, launch, context, "train.log");
+    launch_text_calibrate(out, &target_deepspeed, launch, context, "ds_config.json --model MODEL");
 }
 
 static bool write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)

@@ -79,33 +79,22 @@ void launch_text_readme(struct text *out, const struct target *target, const str
     text_printf(out, "- of the framework `%s` (`cleave plan --framework %s`)\n", target->framework, target->framework);
 }
 
-void launch_text_calibrate(struct text *out, const struct target *target, const struct launch *launch,
-                           const struct launch_context *context, const char *log)
+void launch_text_calibrate_command(struct text *out, const struct target *target, const struct launch *launch,
+                                   const struct launch_context *context, const char *file, const char *log)
 {
-    text_printf(
-        out,
-        "\n## What was measured\n\nWhat the run prints corrects later predictions:\n\n"
-        "    cleave calibrate MODEL --cluster %lldx%lld:%s --framework %s --batch %lld --micro-batch %lld --seq "
-        "%lld",
-        (long long)launch_nodes(launch, context), (long long)launch_devices_per_node(launch, context),
-        context->device_name ? context->device_name : "DEVICE", target->framework, (long long)launch->batch,
-        (long long)launch->micro_batch, (long long)launch->sequence);
-    if (launch->tensor > 1)
-        text_printf(out, " --tp %lld%s", (long long)launch->tensor, launch->sequence_parallel ? " --sp" : "");
-    if (launch->context > 1)
-        text_printf(out, " --cp %lld --cp-by %s", (long long)launch->context,
-                    dimensions[launch->context_dimension]->name);
-    if (launch->pipeline > 1)
-        text_printf(out, " --pp %lld --schedule %s", (long long)launch->pipeline, schedules[launch->schedule]->name);
-    if (launch->chunks > 1)
-        text_printf(out, " --interleave %lld", (long long)launch->chunks);
-    if (launch->expert > 1)
-        text_printf(out, " --ep %lld", (long long)launch->expert);
-    if (launch->zero > 0)
-        text_printf(out, " --zero %lld", (long long)launch->zero);
-    if (launch->recompute != RECOMPUTE_NONE)
-        text_printf(out, " --recompute %s", recompute_names[launch->recompute]);
-    text_printf(out, " --log %s -o calibration.json\n\nThen `cleave plan ... --profile calibration.json`.\n", log);
+    text_printf(out, "    cleave calibrate --from %s %s --cluster %lldx%lld:%s --log %s -o calibration.json\n",
+                target->name, file, (long long)launch_nodes(launch, context),
+                (long long)launch_devices_per_node(launch, context),
+                context->device_name ? context->device_name : "DEVICE", log);
+}
+
+void launch_text_calibrate(struct text *out, const struct target *target, const struct launch *launch,
+                           const struct launch_context *context, const char *file)
+{
+    text_add(out, "\n## What was measured\n\nWhat the run prints corrects later predictions:\n\n"
+                  "    ./train.sh 2>&1 | tee train.log\n");
+    launch_text_calibrate_command(out, target, launch, context, file, "train.log");
+    text_add(out, "\nThen `cleave plan ... --profile calibration.json`.\n");
 }
 
 void launch_text_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context)

@@ -20,9 +20,13 @@ void launch_text_title(struct text *out, const struct launch *launch, const stru
 /* README: title, release, the decisions, the predicted step and memory by stage. */
 void launch_text_readme(struct text *out, const struct target *target, const struct launch *launch,
                         const struct launch_context *context);
-/* README: how the measured step corrects later predictions. log: what the run prints, a file's name. */
+/* README: how the measured step corrects later predictions. file: of the launch, with what else the target's reader
+ * wants to know the model. */
 void launch_text_calibrate(struct text *out, const struct target *target, const struct launch *launch,
-                           const struct launch_context *context, const char *log);
+                           const struct launch_context *context, const char *file);
+/* The command of that alone. log: what the run prints, a file's name. */
+void launch_text_calibrate_command(struct text *out, const struct target *target, const struct launch *launch,
+                                   const struct launch_context *context, const char *file, const char *log);
 /* A batch script that runs ./train.sh once on each node, which finds NODE_RANK, MASTER_ADDR and MASTER_PORT set. */
 void launch_text_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context);
 /* The beginning of train.sh, up to what is run. */

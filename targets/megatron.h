@@ -97,9 +97,6 @@ uint64_t megatron_graph_operators(const struct graph *graph);
 /* ---- files that both have ---- */
 void megatron_put_readme(struct text *out, const struct target *target, const struct launch *launch,
                          const struct launch_context *context, const char *command);
-/* The command that reads the log of the run. */
-void megatron_put_calibrate(struct text *out, const struct target *target, const struct launch *launch,
-                            const struct launch_context *context);
 void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
                          const char *script);
 int64_t megatron_devices(const struct launch *launch);

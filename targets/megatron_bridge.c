@@ -1,6 +1,7 @@
 /* Megatron-Bridge: a recipe, a Python function that sets members of cfg. Read are such lines, the same without "cfg."
  * as its command line has them, and members that a constructor is given. */
 #include "base/num.h"
+#include "targets/launch_text.h"
 #include "targets/megatron.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -201,7 +202,7 @@ static bool write_launch(struct launch_files *out, const struct launch *launch, 
         put_run(script, launch, context);
         megatron_put_sbatch(batch, launch, context, "train.sh");
         megatron_put_readme(readme, &target_megatron_bridge, launch, context, commands);
-        megatron_put_calibrate(readme, &target_megatron_bridge, launch, context);
+        launch_text_calibrate_command(readme, &target_megatron_bridge, launch, context, "recipe.py", "log.txt");
         ok = !recipe->failed && !script->failed && !batch->failed && !readme->failed;
     }
     arena_free(&arena);

@@ -40,30 +40,6 @@ void megatron_put_readme(struct text *out, const struct target *target, const st
     text_printf(out, "%s", command);
 }
 
-void megatron_put_calibrate(struct text *out, const struct target *target, const struct launch *l,
-                            const struct launch_context *context)
-{
-    text_printf(out,
-                "    cleave calibrate %s --cluster CLUSTER --framework %s --batch %lld --seq %lld --dtype %s "
-                "--micro-batch %lld --tp %lld --pp %lld --dp %lld --zero %lld",
-                context->model ? context->model->name : "MODEL", target->framework, (long long)l->batch,
-                (long long)l->sequence, dtype_names[l->dtype], (long long)l->micro_batch, (long long)l->tensor,
-                (long long)l->pipeline, (long long)l->data, (long long)l->zero);
-    if (l->sequence_parallel)
-        text_add(out, " --sp");
-    if (l->context > 1)
-        text_printf(out, " --cp %lld --cp-by %s", (long long)l->context, dimensions[l->context_dimension]->name);
-    if (l->expert > 1)
-        text_printf(out, " --ep %lld", (long long)l->expert);
-    if (l->chunks > 1)
-        text_printf(out, " --schedule interleaved --interleave %lld", (long long)l->chunks);
-    if (l->recompute != RECOMPUTE_NONE)
-        text_printf(out, " --recompute %s", recompute_names[l->recompute]);
-    if (l->excepted)
-        text_printf(out, " --recompute-except %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, l->excepted));
-    text_add(out, " --log log.txt -o calibration.json\n");
-}
-
 void megatron_put_sbatch(struct text *out, const struct launch *launch, const struct launch_context *context,
                          const char *script)
 {

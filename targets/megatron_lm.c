@@ -1,4 +1,5 @@
 /* Megatron-LM's own training script, pretrain_gpt.py. */
+#include "targets/launch_text.h"
 #include "targets/megatron.h"
 #include "targets/shell.h"
 #include <stdlib.h>
@@ -130,7 +131,7 @@ static bool write_launch(struct launch_files *out, const struct launch *launch, 
         put_script(script, &args, launch, context);
         megatron_put_sbatch(batch, launch, context, "train.sh");
         megatron_put_readme(readme, &target_megatron_lm, launch, context, commands);
-        megatron_put_calibrate(readme, &target_megatron_lm, launch, context);
+        launch_text_calibrate_command(readme, &target_megatron_lm, launch, context, "train.sh", "log.txt");
         ok = !script->failed && !batch->failed && !readme->failed;
     }
     arena_free(&arena);

@@ -105,7 +105,10 @@ def refused(folder):
     log = LOG / "log_megatron.txt"
     expect("another batch", 2, "expected a global batch of 16 sequences, as --batch has it, found 64", "calibrate", *ESTIMATE, "--log", log)
     expect("by whom", 2, "--framework is missing", "calibrate", *ESTIMATE[:3], *ESTIMATE[5:], "--log", log)
-    expect("two models", 2, "expected one model, found 2 operands", "calibrate", "gpt2", *ESTIMATE, "--log", log)
+    expect("two models", 2, "expected one model or launch, found 2 operands", "calibrate", "gpt2", *ESTIMATE, "--log", log)
+    expect("a launch without a log", 2, "--from belongs to --log", "calibrate", "--from", "megatron-lm", "train.sh", "--cluster", "8x8:h100-sxm")
+    expect("a model beside a model", 2, "--model belongs to --from", "calibrate", *ESTIMATE, "--model", "gpt2", "--log", log)
+    expect("a launch from a pipe", 2, "a file or arguments, which are read several times", "calibrate", "--from", "megatron-lm", "-", "--cluster", "8x8:h100-sxm", "--log", log)
     expect("held out of a log", 2, "--hold-out: expected a table", "calibrate", *ESTIMATE, "--log", log, "--hold-out", "id")
     expect("held out by numbers", 2, "--hold-out: expected a column of texts", "calibrate", "runs.csv", "--hold-out", "tp")
     expect("no log", 2, "expected steps as Megatron-LM", "calibrate", *ESTIMATE, "--log", ROOT / "README.md")

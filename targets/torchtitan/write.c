@@ -172,7 +172,7 @@ static void add_readme(struct text *out, const struct launch *launch, const stru
         "On one device the same measures the memory of a rank of stage 0. Each line of a run, `memory: "
         "44.91GiB(56.75%%)`, is the most that the\nallocator had reserved.\n",
         (long long)launch_nodes(launch, context), (long long)launch_devices(launch));
-    launch_text_calibrate(out, &target_torchtitan, launch, context, "train.log");
+    launch_text_calibrate(out, &target_torchtitan, launch, context, "cleave_recipe.py");
 }
 
 bool titan_write(struct launch_files *out, const struct launch *launch, const struct launch_context *context)

@@ -3,10 +3,18 @@
     --model FOLDER    a configuration, config.json, or a checkpoint
 """
 
+import time
 from dataclasses import dataclass
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    HfArgumentParser,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 
 @dataclass
@@ -28,6 +36,18 @@ class RandomTokens(torch.utils.data.Dataset):
         return {"input_ids": tokens, "labels": tokens}
 
 
+class StepTimes(TrainerCallback):
+    """Prints what each step took, as `cleave calibrate` reads it."""
+
+    ended = None
+
+    def on_step_end(self, args, state, control, **kwargs):
+        now = time.monotonic()
+        if self.ended and state.is_world_process_zero:
+            print(f"elapsed time per iteration (ms): {1000 * (now - self.ended):.1f}", flush=True)
+        self.ended = now
+
+
 def main():
     job, arguments = HfArgumentParser((Job, TrainingArguments)).parse_args_into_dataclasses()
     config = AutoConfig.from_pretrained(job.model)
@@ -38,7 +58,7 @@ def main():
     else:
         model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
     data = RandomTokens(config.vocab_size, job.max_length)
-    Trainer(model=model, args=arguments, train_dataset=data).train()
+    Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepTimes()]).train()
     gib = torch.cuda.max_memory_reserved() / 2**30
     print(f"rank {arguments.process_index}: at most {gib:.2f} GiB reserved", flush=True)
 
