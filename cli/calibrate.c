@@ -466,7 +466,7 @@ static bool name_source(struct calibrating *c, struct calibration *out, const ch
         text_printf(&text, "%s%s", i ? ", " : "", c->a->logs.item[i]);
     for (int i = 0; !c->job && i < count; i++)
         text_printf(&text, "%s%s", i ? ", " : "", operands[i]);
-    text_printf(&text, ": %d runs", c->count);
+    text_printf(&text, ": %d run%s", c->count, c->count == 1 ? "" : "s");
     out->source = text.failed ? NULL : arena_strdup(&c->arena, text.data);
     text_free(&text);
     return out->source || fail_memory(err);
