@@ -3,7 +3,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stddef.h>
 #include "cleave.h"
+
+/* What programs were compiled with that find libcleave.so.0: another offset wants another soname (docs/library.md). */
+#if UINTPTR_MAX == UINT64_MAX
+_Static_assert(sizeof(struct cleave_device) == 24, "cleave_device");
+_Static_assert(offsetof(struct cleave_device, json) == 8 && offsetof(struct cleave_device, length) == 16,
+               "cleave_device");
+_Static_assert(sizeof(struct cleave_request) == 88, "cleave_request");
+_Static_assert(offsetof(struct cleave_request, model_length) == 16 && offsetof(struct cleave_request, cluster) == 24 &&
+                   offsetof(struct cleave_request, device_count) == 40 &&
+                   offsetof(struct cleave_request, profile) == 48 && offsetof(struct cleave_request, batch) == 64 &&
+                   offsetof(struct cleave_request, sequence) == 72 && offsetof(struct cleave_request, dtype) == 80,
+               "cleave_request");
+_Static_assert(sizeof(struct cleave_answer) == 24 + 2048, "cleave_answer");
+_Static_assert(offsetof(struct cleave_answer, step_s) == 16 && offsetof(struct cleave_answer, message) == 24,
+               "cleave_answer");
+#endif
 
 static char *text_of(const char *path, size_t *length)
 {
