@@ -2,9 +2,9 @@
 #include "benchmarks/compare.h"
 #include "executor/backends.h"
 #include "base/num.h"
+#include "planner/layout/contents.h"
 #include "planner/layout/layout.h"
 #include "planner/lower/lower.h"
-#include "planner/sim/simulate.h"
 #include "planner/verify/verify.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@
 static void entry_free(struct compare_entry *e)
 {
     timeline_free(e->predicted);
+    estimate_free(e->estimate);
+    free(e->memory);
     timeline_free(e->measured);
     program_free(e->program);
     plan_free(e->plan);
@@ -95,7 +97,19 @@ static bool lower(struct compare_entry *e, const struct model *model, const stru
     const struct plan *plan = e->plan;
     return plan_graph(&e->graph, model, plan, err) && plan_check(plan, e->graph, err) &&
            lower_program(&e->program, e->graph, plan, err) && layout_program(e->program, err) &&
-           verify_program(e->program, err) && simulate(&e->predicted, facts, e->program, err);
+           verify_program(e->program, err) && estimate_timeline(&e->estimate, &e->predicted, e->program, facts, err);
+}
+
+/* What each stage holds when most lives. */
+static bool find_memory(struct compare_entry *e, struct error *err)
+{
+    struct contents contents;
+    e->memory = calloc((size_t)e->program->stage_count, sizeof *e->memory);
+    bool good = contents_open(&contents, e->program, err) && (e->memory || fail_memory(err));
+    for (int s = 0; good && s < e->program->stage_count; s++)
+        good = contents_find(&e->memory[s], &contents, s, err);
+    contents_close(&contents);
+    return good;
 }
 
 bool comparison_add(struct comparison *c, const char *name, const char *description, bool chosen,
@@ -107,7 +121,7 @@ bool comparison_add(struct comparison *c, const char *name, const char *descript
         return fail(err, "more than %d plans to compare", REPORT_MAX_PLANS);
     }
     struct compare_entry *e = &c->entries[c->count++];
-    *e = (struct compare_entry){ .chosen = chosen, .plan = plan };
+    *e = (struct compare_entry){ .chosen = chosen, .plan = plan, .cluster = facts->cluster };
     snprintf(e->name, sizeof e->name, "%s", name);
     snprintf(e->description, sizeof e->description, "%s", description);
     e->peak_bytes = calloc((size_t)plan->rank_count, sizeof *e->peak_bytes);
@@ -122,7 +136,7 @@ bool comparison_add(struct comparison *c, const char *name, const char *descript
     }
     for (int r = 0; r < plan->rank_count; r++)
         e->predicted_bytes[r] = e->program->stages[plan_stage_of_rank(plan, r)].arena_bytes;
-    return true;
+    return find_memory(e, err);
 }
 
 /* ---- one run of one plan ---- */
@@ -446,6 +460,11 @@ void comparison_report(const struct comparison *c, struct report_plan plans[REPO
             .timed_step_count = e->sample_count,
             .runs = e->runs,
             .file = e->file,
+            .origin = e->origin,
+            .plan = e->plan,
+            .cluster = e->cluster,
+            .memory = e->memory,
+            .prediction = e->estimate ? &e->estimate->prediction : NULL,
         };
         if (e->predicted && e->program)
             breakdown(e->program, e->predicted, plans[i].predicted_breakdown_ns);

@@ -4,6 +4,7 @@
 #include "benchmarks/band.h"
 #include "benchmarks/report.h"
 #include "executor/run.h"
+#include "planner/estimate/estimate.h"
 
 struct compare_entry {
     char name[64], description[256], failure[ERROR_MESSAGE_BYTES];
@@ -18,8 +19,12 @@ struct compare_entry {
     int64_t *samples_ns;     /* steps of all runs that count, each run's first one left out */
     double *losses;          /* of the first round */
     int64_t *peak_bytes;     /* by rank, touched */
-    int64_t *predicted_bytes; /* by rank, laid out */
-    char *file;               /* its plan file, for reports: whoever adds the plan sets it; may be NULL */
+    int64_t *predicted_bytes;       /* by rank, laid out */
+    struct estimate *estimate;      /* of the step that was simulated; NULL with a failure */
+    struct stage_memory *memory;    /* (stages) when most lives */
+    const struct cluster *cluster;  /* borrowed */
+    char *file;                     /* its plan file, for reports: whoever adds the plan sets it; may be NULL */
+    const char *const (*origin)[2]; /* likewise, and borrowed: where its numbers come from */
 };
 /* What one run of one plan measured. */
 struct compare_run {
@@ -40,7 +45,7 @@ struct comparison {
 void comparison_free(struct comparison *comparison);
 
 /* Adds a plan (taken over, freed here): lowered, laid out, verified, simulated. A plan that cannot be lowered is kept
- * with its reason. Fails only when memory is short or the table is full. */
+ * with its reason. The facts' cluster is borrowed. Fails only when memory is short or the table is full. */
 bool comparison_add(struct comparison *comparison, const char *name, const char *description, bool chosen,
                     const struct model *model, struct plan *plan, const struct facts *facts, struct error *err);
 

@@ -5,18 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t step_of(const struct report_plan *plan)
+int64_t report_step_ns(const struct report_plan *plan)
 {
-    if (plan->failure)
-        return INT64_MAX;
     return plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns;
+}
+
+bool report_fits(const struct report_plan *plan)
+{
+    return !plan->prediction || plan->prediction->fits || plan->measured_step_ns > 0;
+}
+
+/* Whether a comes before b. */
+static bool is_before(const struct report_plan *a, const struct report_plan *b)
+{
+    int out_a = a->failure ? 2 : !report_fits(a), out_b = b->failure ? 2 : !report_fits(b);
+    return out_a != out_b ? out_a < out_b : out_a < 2 && report_step_ns(a) < report_step_ns(b);
 }
 
 void report_order(const struct report *report, int order[REPORT_MAX_PLANS])
 {
     for (int i = 0; i < report->plan_count; i++) { /* insertion keeps equal plans in the order given */
         int at = i;
-        while (at > 0 && step_of(&report->plans[order[at - 1]]) > step_of(&report->plans[i])) {
+        while (at > 0 && is_before(&report->plans[i], &report->plans[order[at - 1]])) {
             order[at] = order[at - 1];
             at--;
         }

@@ -2,6 +2,9 @@
 #ifndef CLEAVE_BENCHMARKS_REPORT_H
 #define CLEAVE_BENCHMARKS_REPORT_H
 #include "base/text.h"
+#include "planner/facts/cluster.h"
+#include "planner/layout/contents.h"
+#include "planner/plan/plan_json.h"
 #include "planner/sim/timeline.h"
 
 enum { REPORT_MAX_PLANS = 32, REPORT_MAX_STEPS = 4096 };
@@ -32,6 +35,18 @@ struct report_plan {
     int run_count, left_out_count, timed_step_count; /* runs that count, those that do not, steps behind the median */
     const struct report_run *runs; /* (run_count + left_out_count) in the order in which they ran; may be NULL */
     const char *file;              /* its plan file; may be NULL */
+    /* What figures of places and of memory need; each may be NULL, which leaves them out. */
+    const struct plan *plan;
+    const struct cluster *cluster;
+    const struct stage_memory *memory;   /* (stages) when most lives */
+    const struct prediction *prediction; /* with what is known of its accuracy */
+    const char *const (*origin)[2];      /* name, value pairs: where its numbers come from; ends with a NULL name */
+};
+/* The best plan of a search under other facts: of less memory, or on other devices. */
+struct report_point {
+    int devices;
+    int64_t step_ns, peak_bytes;
+    const char *words; /* the plan in one line; NULL: nothing fits */
 };
 /* How fast the machine was while plans ran: one product of two matrices, timed again and again. */
 struct report_speed {
@@ -48,9 +63,18 @@ struct report {
     const struct report_plan *plans;
     struct report_speed speed;
     int64_t profile_reference_ns; /* the same product when the profile was made; 0: it does not say */
+    /* Searched for this report; 0: nobody asked. frontier: none is beaten in step and memory, shortest first. scaling:
+     * by devices. */
+    int frontier_count, scaling_count;
+    const struct report_point *frontier, *scaling;
 };
 
-/* Indices of the plans, fastest first: by measured step where there is one, else predicted; failures last. */
+/* Measured where it was, else predicted. */
+int64_t report_step_ns(const struct report_plan *plan);
+/* Whether each stage's memory is enough; true where nobody has looked. */
+bool report_fits(const struct report_plan *plan);
+/* Indices of the plans, fastest first: by measured step where there is one, else predicted; then those that do not fit;
+ * failures last. */
 void report_order(const struct report *report, int order[REPORT_MAX_PLANS]);
 /* (predicted - measured) / measured, or NaN. */
 double report_error(const struct report_plan *plan);

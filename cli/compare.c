@@ -1,9 +1,7 @@
 /* Runs and ranks plans: cleave's choice and its rivals, predicted beside measured, as a table, HTML and Markdown. */
 #include "base/num.h"
+#include "cli/compare_job.h"
 #include "cli/print.h"
-#include "cli/software.h"
-#include "cli/space_options.h"
-#include "benchmarks/compare.h"
 #include "executor/backends.h"
 #include "formats/certificate_write.h"
 #include "formats/plan_file.h"
@@ -12,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct compare_arguments {
-    struct space_options space;
-    const char *automatic, *report, *markdown, *data, *backend, *transport;
-    int64_t steps, rounds, seed;
-    double steady_percent;
-    bool run, json, shape, historical;
-};
 static const struct compare_arguments defaults = {
     .space.gap = DEFAULT_GAP, .steps = 6, .rounds = 2, .seed = 1, .backend = "cpu", .transport = "threads"
 };
@@ -28,6 +19,13 @@ static const struct option options[] = {
     FLAG_OPTION(
         "historical", AT(historical),
         "with --auto, adds what came before: a parameter server, and layers on several devices without micro-batches"),
+    LIST_OPTION("from", AT(from), "TARGET=FILE",
+                "a launch of megatron-lm, torchtitan, ... beside the plans, priced as estimate --from does; may be "
+                "repeated"),
+    TEXT_OPTION("model", AT(model), "MODEL",
+                "with --from: the model, where the launch does not describe it (the first plan's)"),
+    FLAG_OPTION("pareto", AT(pareto), "searches for what ever less memory costs; it takes a while"),
+    FLAG_OPTION("scaling", AT(scaling), "searches on 1/4, 1/2, 2 and 4 times the devices"),
     FLAG_OPTION("run", AT(run), "runs the plans on this machine"),
     TEXT_OPTION("report", AT(report), "FILE.html", "one offline HTML file"),
     TEXT_OPTION("markdown", AT(markdown), "FILE.md", "the same as text"),
@@ -43,14 +41,6 @@ static const struct option options[] = {
     FLAG_OPTION("json", AT(json), "one JSON object"),
     JOB_OPTIONS(struct compare_arguments, space),
     SEARCH_OPTIONS(struct compare_arguments, space),
-};
-
-struct job {
-    const struct cli *cli;
-    const struct compare_arguments *a;
-    struct inputs in;
-    struct space space;
-    struct comparison comparison;
 };
 
 /* ---- plans of one kind each: the search, restricted ---- */
@@ -73,9 +63,9 @@ static char *found_file(struct job *job, const struct search_result *result, con
     struct json_writer w = { 0 };
     const struct search_plan *found = &result->plans[0];
     size_t length;
-    job->in.context.cleave = CLEAVE_VERSION;
+    job->inputs[0]->context.cleave = CLEAVE_VERSION;
     json_begin_object(&w);
-    plan_json_members(&w, found->plan, &found->estimate->prediction, &job->in.context);
+    plan_json_members(&w, found->plan, &found->estimate->prediction, &job->inputs[0]->context);
     certificate_write(&w, result, space);
     json_end_object(&w);
     return json_finish(&w, &length);
@@ -88,7 +78,7 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
     struct search_result *result = NULL;
     struct error cause = { 0 };
     char line[PRINT_LINE_BYTES] = "";
-    bool found = search_run(&result, job->in.model, &job->in.facts, &o, &cause) && result->feasible;
+    bool found = search_run(&result, job->inputs[0]->model, &job->inputs[0]->facts, &o, &cause) && result->feasible;
     if (!found && chosen) {
         if (result)
             search_infeasible(result, space, err);
@@ -97,17 +87,18 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
     }
     bool ok = found || !chosen;
     if (found) {
+        struct inputs *in = job->inputs[0];
         struct plan *plan = plan_copy(result->plans[0].plan);
         ok = (plan || fail_kind(err, ERROR_ENVIRONMENT, "out of memory")) &&
-             plan_graph(&job->in.graph, job->in.model, plan, err);
+             plan_graph(&in->graph, in->model, plan, err);
         if (ok)
-            print_plan_line(plan, job->in.graph, line);
-        graph_free(job->in.graph);
-        job->in.graph = NULL;
-        if (!ok)
+            print_plan_line(plan, in->graph, line);
+        else
             plan_free(plan);
-        ok = ok && comparison_add(&job->comparison, name, line, chosen, job->in.model, plan, &job->in.facts, err) &&
-             keep_file(job, found_file(job, result, space), err);
+        ok = ok && comparison_add(&job->comparison, name, line, chosen, in->model, plan, &in->facts, err) &&
+             keep_file(job, found_file(job, result, space), err) && compare_note_origin(job, in, NULL, err);
+        graph_free(in->graph);
+        in->graph = NULL;
     } else if (!chosen)
         fprintf(job->cli->talk, "left out: %s (%s)\n", name, cause.kind ? cause.message : "nothing of this kind fits");
     search_result_free(result);
@@ -139,7 +130,7 @@ static bool add_historical(struct job *job, struct error *err)
 {
     char layers[128];
     snprintf(layers, sizeof layers, "pp=%d,tp=1,dp=1,recompute=none,schedule=gpipe,micro-batch=%lld",
-             job->in.cluster->device_count, (long long)job->space.batch);
+             job->inputs[0]->cluster->device_count, (long long)job->space.batch);
     const struct rival server = { "parameter server", "pp=1,tp=1,dp-by=ps,recompute=none" };
     const struct rival naive = { "layers on devices", layers };
     return add_rival(job, &server, err) && add_rival(job, &naive, err);
@@ -148,7 +139,7 @@ static bool add_historical(struct job *job, struct error *err)
 static bool add_rivals(struct job *job, struct error *err)
 {
     char tensor[64], pipeline[64], gpipe[80];
-    int devices = job->in.cluster->device_count;
+    int devices = job->inputs[0]->cluster->device_count;
     snprintf(tensor, sizeof tensor, "pp=1,tp=%d,dp=1,recompute=none", devices);
     snprintf(pipeline, sizeof pipeline, "pp=%d,tp=1,dp=1,recompute=none", devices);
     snprintf(gpipe, sizeof gpipe, "%s,schedule=gpipe", pipeline);
@@ -163,28 +154,50 @@ static bool add_rivals(struct job *job, struct error *err)
     return !job->a->historical || add_historical(job, err);
 }
 
-static bool add_files(struct job *job, const char *const *paths, int count, struct error *err)
+struct inputs *job_inputs(struct job *job, struct error *err)
 {
-    for (int i = 0; i < count; i++) {
-        struct inputs in = { .cli = job->cli };
-        char line[PRINT_LINE_BYTES];
-        bool ok = inputs_plan(&in, paths[i], NULL, job->a->space.cluster, &job->a->space.profiles, err);
-        struct plan *plan = ok ? plan_copy(in.plan_file->plan) : NULL;
-        ok = ok && (plan || fail_kind(err, ERROR_ENVIRONMENT, "out of memory"));
-        if (ok) {
-            print_plan_line(plan, in.graph, line);
-            size_t length;
-            ok = comparison_add(&job->comparison, paths[i], line, i == 0, in.model, plan, &in.facts, err) &&
-                 keep_file(job, plan_file_write(in.plan_file, &length), err);
-        }
-        if (ok && i == 0) { /* the first one's model and cluster head the report */
-            job->in = in;
-            in = (struct inputs){ 0 };
-        }
-        inputs_free(&in);
-        if (!ok)
-            return false;
+    if (job->input_count == REPORT_MAX_PLANS) {
+        fail(err, "more than %d plans to compare", REPORT_MAX_PLANS);
+        return NULL;
     }
+    struct inputs *in = calloc(1, sizeof *in);
+    if (!in) {
+        fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+        return NULL;
+    }
+    in->cli = job->cli;
+    return job->inputs[job->input_count++] = in;
+}
+
+static bool add_file(struct job *job, const char *path, struct error *err)
+{
+    char line[PRINT_LINE_BYTES];
+    size_t length;
+    struct inputs *in = job_inputs(job, err);
+    if (!in || !inputs_plan(in, path, NULL, job->a->space.cluster, &job->a->space.profiles, err))
+        return false;
+    struct plan *plan = plan_copy(in->plan_file->plan);
+    if (!plan)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    print_plan_line(plan, in->graph, line);
+    return comparison_add(&job->comparison, path, line, job->comparison.count == 0, in->model, plan, &in->facts, err) &&
+           keep_file(job, plan_file_write(in->plan_file, &length), err) && compare_note_origin(job, in, NULL, err);
+}
+
+/* Plan files, then launches. */
+static bool add_named(struct job *job, const char *const *paths, int count, struct error *err)
+{
+    const struct text_list *launches = &job->a->from;
+    if (count + launches->count == 0)
+        return fail(err,
+                    "cleave compare: give plan files, or --auto MODEL --cluster CLUSTER --batch N; launches of others: "
+                    "--from TARGET=FILE");
+    for (int i = 0; i < count; i++)
+        if (!add_file(job, paths[i], err))
+            return false;
+    for (int i = 0; i < launches->count; i++)
+        if (!compare_add_launch(job, launches->item[i], err))
+            return false;
     return true;
 }
 
@@ -199,18 +212,18 @@ static void on_progress(void *context, const char *what, int done, int count)
 }
 
 /* What the predictions' profile says of the processor's speed; 0: nothing, or they are of a GPU. */
-static int64_t profile_reference_ns(const struct job *job)
+int64_t compare_reference_ns(const struct job *job)
 {
-    bool speaks = job->in.profile && !strcmp(job->a->backend, device_cpu.name);
-    return speaks ? job->in.profile->reference_ns : 0;
+    bool speaks = job->inputs[0]->profile && !strcmp(job->a->backend, device_cpu.name);
+    return speaks ? job->inputs[0]->profile->reference_ns : 0;
 }
 
 /* As many as the profile's, whose time is compared with, else as the plans'. */
 static int reference_ranks(const struct job *job)
 {
     int ranks = 0;
-    if (profile_reference_ns(job) > 0)
-        return job->in.profile->reference_ranks;
+    if (compare_reference_ns(job) > 0)
+        return job->inputs[0]->profile->reference_ranks;
     for (int i = 0; i < job->comparison.count; i++)
         if (job->comparison.entries[i].plan)
             ranks = (int)max_i64(ranks, job->comparison.entries[i].plan->rank_count);
@@ -248,7 +261,7 @@ static bool open_data(const struct job *job, struct data *data, struct error *er
     const struct compare_arguments *a = job->a;
     const struct plan *plan = job->comparison.entries[0].plan;
     struct graph *graph = NULL;
-    if (!plan_graph(&graph, job->in.model, plan, err))
+    if (!plan_graph(&graph, job->inputs[0]->model, plan, err))
         return false;
     struct sample_shape shape = sample_shape_of(graph);
     graph_free(graph);
@@ -268,14 +281,14 @@ static bool run_all(struct job *job, struct error *err)
     run.seed = (uint64_t)a->seed;
     run.device = device;
     run.data = device->computes ? &data : NULL;
-    run.facts = &job->in.facts;
+    run.facts = &job->inputs[0]->facts;
     struct compare_options o = { .run = &run,
                                  .rounds = (int)a->rounds,
                                  .steady = a->steady_percent / 100,
-                                 .known_reference_ns = profile_reference_ns(job),
+                                 .known_reference_ns = compare_reference_ns(job),
                                  .transport = a->transport,
                                  .module_dir = job->cli->module_dir,
-                                 .shape = a->shape ? job->in.cluster : NULL,
+                                 .shape = a->shape ? job->inputs[0]->cluster : NULL,
                                  .reference = device->computes ? time_reference : NULL,
                                  .context = job,
                                  .on_progress = on_progress };
@@ -285,25 +298,56 @@ static bool run_all(struct job *job, struct error *err)
 }
 
 /* ---- what is shown ---- */
-static void print_table(const struct cli *cli, const struct report *report)
+enum { MOST_NAME = 40 };
+
+static int64_t most_bytes(const struct report_plan *p)
 {
-    int order[REPORT_MAX_PLANS];
-    char predicted[TEXT_NUMBER_BYTES], measured[TEXT_NUMBER_BYTES];
+    int64_t most = 0;
+    for (int r = 0; r < p->rank_count && p->predicted_peak_bytes; r++)
+        most = max_i64(most, p->predicted_peak_bytes[r]);
+    return most;
+}
+
+static void print_row(const struct cli *cli, const struct report_plan *p, int width, bool run)
+{
+    char number[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, "%c %-*.*s", p->chosen ? '*' : ' ', width, width, p->name);
+    if (p->failure) {
+        fprintf(cli->out, "  %s\n", p->failure);
+        return;
+    }
+    fprintf(cli->out, " %10s", text_duration_ns(number, p->predicted_step_ns));
+    if (run && p->measured_step_ns)
+        fprintf(cli->out, " %10s %+7.1f%%", text_duration_ns(number, p->measured_step_ns), 100 * report_error(p));
+    else if (run)
+        fprintf(cli->out, " %10s %8s", "-", "-");
+    fprintf(cli->out, " %9s  %s%s\n", text_bytes(number, most_bytes(p)),
+            report_fits(p) ? "" : "DOES NOT FIT: ", p->description);
+}
+
+static void print_table(const struct job *job, const struct report *report)
+{
+    const struct cli *cli = job->cli;
+    int order[REPORT_MAX_PLANS], width = 12;
+    char number[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES], devices[TEXT_NUMBER_BYTES];
     report_order(report, order);
-    fprintf(cli->out, "%-28s %12s %12s %8s  %s\n", "plan", "predicted", "measured", "error", "what");
-    for (int i = 0; i < report->plan_count; i++) {
-        const struct report_plan *p = &report->plans[order[i]];
-        if (p->failure) {
-            fprintf(cli->out, "%-28s %s\n", p->name, p->failure);
-            continue;
-        }
-        fprintf(cli->out, "%c %-26s %12s", p->chosen ? '*' : ' ', p->name,
-                text_duration_ns(predicted, p->predicted_step_ns));
-        if (p->measured_step_ns)
-            fprintf(cli->out, " %12s %+7.1f%%", text_duration_ns(measured, p->measured_step_ns), 100 * report_error(p));
-        else
-            fprintf(cli->out, " %12s %8s", "-", "-");
-        fprintf(cli->out, "  %s\n", p->description);
+    for (int i = 0; i < report->plan_count; i++)
+        width = (int)max_i64(width, min_i64(MOST_NAME, (int64_t)strlen(report->plans[i].name)));
+    fprintf(cli->out, "  %-*s %10s", width, "plan", "predicted");
+    if (job->a->run)
+        fprintf(cli->out, " %10s %8s", "measured", "error");
+    fprintf(cli->out, " %9s  what\n", "memory");
+    for (int i = 0; i < report->plan_count; i++)
+        print_row(cli, &report->plans[order[i]], width, job->a->run);
+    for (int i = 0; i < report->frontier_count; i++)
+        fprintf(cli->out, "%s%10s %9s  %s\n", i ? "" : "step against memory, searched:\n",
+                text_duration_ns(number, report->frontier[i].step_ns),
+                text_bytes(bytes, report->frontier[i].peak_bytes), report->frontier[i].words);
+    for (int i = 0; i < report->scaling_count; i++) {
+        const struct report_point *p = &report->scaling[i];
+        fprintf(cli->out, "%s%8s devices %10s  %s\n", i ? "" : "step against devices, searched:\n",
+                text_count(devices, p->devices), p->words ? text_duration_ns(number, p->step_ns) : "-",
+                p->words ? p->words : "nothing fits");
     }
 }
 
@@ -321,17 +365,11 @@ static bool write_reports(const struct job *job, const struct report *report, st
             return false;
     }
     if (!job->a->json) {
-        print_table(job->cli, report);
+        print_table(job, report);
         return true;
     }
     report_json(report, &json);
     return inputs_hand_out_text(job->cli, NULL, &json, err);
-}
-
-static void command_line(const struct cli *cli, struct text *out)
-{
-    for (int i = 0; i < cli->argument_count; i++)
-        text_printf(out, "%s%s", i ? " " : "", i ? cli->arguments[i] : "cleave");
 }
 
 /* Of the device that has least. */
@@ -370,143 +408,10 @@ static void note_speed(struct notes *notes, const struct job *job, const struct 
     *notes = (struct notes){ 0 };
     if (warn_of_drift(speed, job->a->steady_percent > 0, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;
-    if (print_speed_change(notes->text[count], NOTE_BYTES, speed->reference_ns, profile_reference_ns(job)))
+    if (print_speed_change(notes->text[count], NOTE_BYTES, speed->reference_ns, compare_reference_ns(job)))
         notes->list[count] = notes->text[count], count++;
     for (int i = 0; i < count; i++)
         fprintf(job->cli->talk, "note: %s\n", notes->list[i]);
-}
-
-/* How the plans ran, and with --steady how many runs were left out. */
-static void describe_runs(const struct job *job, struct text *out)
-{
-    const struct compare_arguments *a = job->a;
-    int all = job->comparison.run_count, left_out = 0;
-    for (int i = 0; i < job->comparison.count; i++)
-        left_out += job->comparison.entries[i].left_out_count;
-    if (!a->run)
-        text_add(out, "not run");
-    else
-        text_printf(out, "%s%lld rounds of %lld steps per plan, interleaved; the first step of a run is not counted",
-                    a->steady_percent > 0 ? "at least " : "", (long long)a->rounds, (long long)a->steps);
-    if (a->steady_percent <= 0)
-        return;
-    text_printf(out, "; %d of %d runs left out: beside them the machine's speed was not within %g %% of the others'",
-                left_out, all, a->steady_percent);
-    fprintf(job->cli->talk, "%d of %d runs left out: the machine's speed was not within %g %% of the others'\n",
-            left_out, all, a->steady_percent);
-}
-
-static void describe_speed(const struct job *job, const struct report_speed *speed, struct text *out)
-{
-    char now[TEXT_NUMBER_BYTES], then[TEXT_NUMBER_BYTES];
-    int64_t profile_ns = profile_reference_ns(job);
-    if (!speed->reference_count) {
-        text_add(out, "not measured");
-        return;
-    }
-    text_printf(
-        out, "%.1f %% over %d products of two 1024 x 1024 matrices, before and after each run that counts; median %s",
-        100 * speed->drift, speed->reference_count, text_duration_ns(now, speed->reference_ns));
-    if (profile_ns)
-        text_printf(out, ", %s when the profile was made", text_duration_ns(then, profile_ns));
-}
-
-/* What of it depends on the machine is said only of what was used. */
-static void describe_software(const struct job *job, struct text *matmuls, struct text *transport)
-{
-    const struct compare_arguments *a = job->a;
-    if (!a->run)
-        text_add(matmuls, "none: not run");
-    else if (!strcmp(a->backend, device_cpu.name))
-        software_matmuls(matmuls);
-    else if (!strcmp(a->backend, device_cuda.name))
-        device_cuda_libraries(job->cli->module_dir, matmuls);
-    else
-        text_printf(matmuls, "none: --backend %s computes nothing", a->backend);
-    text_add(transport, a->run ? a->transport : "none: not run");
-    if (a->run && !strcmp(a->transport, "mpi")) {
-        text_add(transport, ", ");
-        software_mpi(transport, job->cli->module_dir);
-    }
-}
-
-/* Of each profile, one per device that was measured. */
-static void describe_profiles(const struct job *job, struct text *where, struct text *software, struct text *when)
-{
-    for (const struct profile *p = job->in.profile; p; p = p->next) {
-        const char *between = p == job->in.profile ? "" : "; ";
-        text_printf(where, "%s%s", between, p->machine);
-        text_printf(software, "%s%s", between, p->software[0] ? p->software : "not said");
-        text_printf(when, "%s%s", between, p->created);
-    }
-    if (!job->in.profile) {
-        text_add(where, "none: analytic numbers");
-        text_add(software, "-");
-        text_add(when, "-");
-    }
-}
-
-enum source {
-    FROM_COMMAND,
-    FROM_MACHINE,
-    FROM_CLEAVE,
-    FROM_COMPILER,
-    FROM_MATMULS,
-    FROM_TRANSPORT,
-    FROM_TIME,
-    FROM_RUNS,
-    FROM_DRIFT,
-    FROM_PROFILE,
-    FROM_PROFILE_SOFTWARE,
-    FROM_PROFILE_TIME,
-    FROM_COUNT
-};
-static const char *const source_names[FROM_COUNT] = {
-    [FROM_COMMAND] = "command",
-    [FROM_MACHINE] = "machine",
-    [FROM_CLEAVE] = "cleave",
-    [FROM_COMPILER] = "compiler",
-    [FROM_MATMULS] = "matmuls",
-    [FROM_TRANSPORT] = "transport",
-    [FROM_TIME] = "time",
-    [FROM_RUNS] = "runs",
-    [FROM_DRIFT] = "drift of the machine",
-    [FROM_PROFILE] = "profile",
-    [FROM_PROFILE_SOFTWARE] = "software of the profile",
-    [FROM_PROFILE_TIME] = "profile made",
-};
-struct provenance {
-    struct text text[FROM_COUNT];
-    const char *pairs[FROM_COUNT + 1][2]; /* names and texts; ends with a NULL name */
-};
-
-static void describe_provenance(struct provenance *p, const struct job *job, const struct report_speed *speed,
-                                const char *when)
-{
-    struct host_machine machine;
-    char where[HOST_TEXT_BYTES * 2];
-    *p = (struct provenance){ 0 };
-    host_machine_read(&machine);
-    host_machine_text(&machine, where, sizeof where);
-    command_line(job->cli, &p->text[FROM_COMMAND]);
-    text_add(&p->text[FROM_MACHINE], where);
-    text_add(&p->text[FROM_CLEAVE], CLEAVE_VERSION);
-    text_add(&p->text[FROM_COMPILER], software_compiler());
-    describe_software(job, &p->text[FROM_MATMULS], &p->text[FROM_TRANSPORT]);
-    text_add(&p->text[FROM_TIME], when);
-    describe_runs(job, &p->text[FROM_RUNS]);
-    describe_speed(job, speed, &p->text[FROM_DRIFT]);
-    describe_profiles(job, &p->text[FROM_PROFILE], &p->text[FROM_PROFILE_SOFTWARE], &p->text[FROM_PROFILE_TIME]);
-    for (int i = 0; i < FROM_COUNT; i++) {
-        p->pairs[i][0] = source_names[i];
-        p->pairs[i][1] = p->text[i].data;
-    }
-}
-
-static void provenance_free(struct provenance *p)
-{
-    for (int i = 0; i < FROM_COUNT; i++)
-        text_free(&p->text[i]);
 }
 
 static bool show(struct job *job, struct error *err)
@@ -516,26 +421,67 @@ static bool show(struct job *job, struct error *err)
     struct notes notes;
     char when[HOST_TIME_BYTES], title[160];
     const struct comparison *c = &job->comparison;
+    const struct inputs *in = job->inputs[0];
     const struct report_speed speed = comparison_speed(c);
     host_time_text(when);
-    describe_provenance(&provenance, job, &speed, when);
+    provenance_describe(&provenance, job, &speed, when);
     note_speed(&notes, job, &speed);
-    snprintf(title, sizeof title, "%s: %d plans compared", job->in.model->name, c->count);
+    snprintf(title, sizeof title, "%s: %d plan%s compared", in->model->name, c->count, c->count == 1 ? "" : "s");
     comparison_report(c, plans);
     struct report report = { .title = title,
-                             .model = job->in.model->name,
-                             .cluster = job->in.cluster->name,
+                             .model = in->model->name,
+                             .cluster = in->cluster->name,
                              .created = when,
-                             .memory_limit_bytes = least_memory(job->in.cluster),
+                             .memory_limit_bytes = least_memory(in->cluster),
                              .notes = notes.list,
                              .provenance = (const char *const(*)[2])provenance.pairs,
                              .plan_count = c->count,
                              .plans = plans,
                              .speed = speed,
-                             .profile_reference_ns = profile_reference_ns(job) };
+                             .profile_reference_ns = compare_reference_ns(job),
+                             .frontier_count = job->frontier_count,
+                             .scaling_count = job->scaling_count,
+                             .frontier = job->frontier,
+                             .scaling = job->scaling };
     bool ok = write_reports(job, &report, err);
     provenance_free(&provenance);
     return ok;
+}
+
+static bool add_automatic(struct job *job, struct error *err)
+{
+    struct inputs *in = job_inputs(job, err);
+    return in && space_inputs(in, &job->space, job->a->automatic, &job->a->space, err) &&
+           add_found(job, "cleave's choice", true, &job->space, err) && add_rivals(job, err);
+}
+
+static void job_free(struct job *job)
+{
+    comparison_free(&job->comparison);
+    for (int i = 0; i < job->frontier_count; i++)
+        free((char *)job->frontier[i].words);
+    for (int i = 0; i < job->scaling_count; i++)
+        free((char *)job->scaling[i].words);
+    free(job->frontier);
+    free(job->scaling);
+    for (int i = 0; i < job->input_count; i++) {
+        inputs_free(job->inputs[i]);
+        free(job->inputs[i]);
+    }
+    free(job);
+}
+
+static bool check_arguments(const struct compare_arguments *a, const char *const *operands, int operand_count,
+                            struct error *err)
+{
+    if (a->automatic && operand_count > 0)
+        return fail(err, "cleave compare: give plan files or --auto MODEL, not both; found --auto %s and %s",
+                    a->automatic, operands[0]);
+    if (a->automatic && a->from.count > 0)
+        return fail(err, "cleave compare: give --from TARGET=FILE beside plan files, not with --auto %s", a->automatic);
+    if (a->model && a->from.count == 0)
+        return fail(err, "--model belongs to --from: a plan file names its model");
+    return check_steady(a, err) && inputs_can_write(a->report, err) && inputs_can_write(a->markdown, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
@@ -546,36 +492,23 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
         return ERROR_ENVIRONMENT;
     }
-    *job = (struct job){ .cli = cli, .a = given, .in = { .cli = cli } };
-    bool ok =
-        check_steady(job->a, err) && inputs_can_write(job->a->report, err) && inputs_can_write(job->a->markdown, err);
-    if (!ok)
-        goto cleanup;
-    if (job->a->automatic && operand_count > 0)
-        ok = fail(err, "cleave compare: give plan files or --auto MODEL, not both; found --auto %s and %s",
-                  job->a->automatic, operands[0]);
-    else if (job->a->automatic)
-        ok = space_inputs(&job->in, &job->space, job->a->automatic, &job->a->space, err) &&
-             add_found(job, "cleave's choice", true, &job->space, err) && add_rivals(job, err);
-    else
-        ok = (operand_count > 0 ||
-              fail(err, "cleave compare: give plan files, or --auto MODEL --cluster CLUSTER --batch N")) &&
-             add_files(job, operands, operand_count, err);
-    ok = ok && (!job->a->run || run_all(job, err)) && show(job, err);
-cleanup:
-    comparison_free(&job->comparison);
-    inputs_free(&job->in);
-    free(job);
+    *job = (struct job){ .cli = cli, .a = given };
+    (void)(check_arguments(job->a, operands, operand_count, err) &&
+           (job->a->automatic ? add_automatic(job, err) : add_named(job, operands, operand_count, err)) &&
+           (!job->a->run || run_all(job, err)) && compare_search(job, err) && show(job, err));
+    job_free(job);
     return ERROR_NONE;
 }
 
 const struct verb verb_compare = {
     .name = "compare",
     .summary = "runs and ranks plans, and writes a report",
-    .usage = "PLAN... | --auto MODEL --cluster CLUSTER --batch N  [--run] [--report FILE.html]",
+    .usage = "PLAN... [--from TARGET=FILE]... | --auto MODEL --cluster CLUSTER --batch N  [--run] [--report "
+             "FILE.html]",
     .examples = "  cleave compare --auto gpt2 --cluster 1x2:cpu --profile profile.json --batch 8 --seq 64 --run "
                 "--report report.html\n"
-                "  cleave compare a.json b.json --report report.html --markdown report.md\n",
+                "  cleave compare a.json b.json --report report.html --markdown report.md\n"
+                "  cleave compare plan.json --from megatron-lm=train.sh --report report.html --pareto --scaling\n",
     .max_operands = REPORT_MAX_PLANS,
     OPTIONS_OF(options),
     .options_bytes = sizeof(struct compare_arguments),

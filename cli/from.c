@@ -37,6 +37,14 @@ static bool fill_job(struct from *from, const struct given_options *given, struc
         job->sequence = launch->sequence;
     if (!job->dtype && from->read.says_dtype)
         job->dtype = dtype_names[launch->dtype];
+    if (!job->batch)
+        job->batch = given->otherwise.batch;
+    if (!job->sequence)
+        job->sequence = given->otherwise.sequence;
+    if (!job->dtype)
+        job->dtype = given->otherwise.dtype;
+    if (!job->cluster)
+        job->cluster = given->otherwise.cluster;
     if (!job->framework)
         job->framework = from->target->framework;
     return job->cluster ||
@@ -97,7 +105,8 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     struct launch *own = &from->read.launch;
     *from = (struct from){ 0 };
     if (!aim_target(&from->target, "--from", target, err) || !read_launch(from, in, launch, err) ||
-        !fill_job(from, given, err) || !read_job(from, &space, in, model, err))
+        !fill_job(from, given, err) ||
+        !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;
     int64_t others = own->tensor * own->context * own->pipeline, devices = in->cluster->device_count;
     if (devices % others != 0)

@@ -13,6 +13,10 @@ struct given_options {
     int64_t number[CHOICE_COUNT]; /* GIVEN_UNSAID: the option was not given */
     const char *stages;           /* cuts by hand; NULL: none */
     bool reversed, flag[CHOICE_COUNT];
+    struct {
+        const char *model, *cluster, *dtype;
+        int64_t batch, sequence;
+    } otherwise; /* what holds where neither options nor a launch say it; 0 and NULL: nothing */
 };
 enum { GIVEN_UNSAID = -1 };
 /* What --fix says: all other choices have no values. */

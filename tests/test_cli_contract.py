@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """What scripts and readers of reports rely on: the short of why nothing fits, versions and raw data. usage: test_cli_contract.py CLEAVE SOURCE_ROOT"""
+import base64
+import hashlib
 import html
+import html.parser
 import json
 import re
 
@@ -34,12 +37,53 @@ def embedded(page):
     return json.loads(re.search(r'<script type="application/json" id="cleave-comparison">(.*?)</script>', page, re.S).group(1))
 
 
+class Page(html.parser.HTMLParser):
+    """A report: whether its elements are closed in order, which figures have no words, what it would fetch."""
+    VOID = {"meta", "br"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.wrong, self.wordless, self.fetched, self.ids, self.links = [], [], 0, [], set(), set()
+        self.feed(text)
+        self.wrong += self.stack
+
+    def handle_starttag(self, tag, attributes):
+        a = dict(attributes)
+        self.wordless += a.get("role") == "img" and not a.get("aria-label")
+        self.fetched += [value for name, value in attributes if name in ("src", "href", "data", "srcset") and not value.startswith("#")]
+        self.ids |= {a["id"]} if "id" in a else set()
+        self.links |= {a["href"][1:]} if "href" in a else set()
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        if not self.stack or self.stack.pop() != tag:
+            self.wrong.append(tag)
+
+
+def check_page(text):
+    """What holds of every report: it is whole, speaks to those who do not see it, and fetches and runs nothing but its own."""
+    seen = Page(text)
+    check("elements are closed", not seen.wrong, seen.wrong)
+    check("figures have words", seen.wordless == 0 and text.count('role="img"') >= 4, seen.wordless)
+    check("nothing is fetched", not seen.fetched and not re.search(r"@import|url\(", text), seen.fetched)
+    check("links lead somewhere", seen.links <= seen.ids, seen.links - seen.ids)
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
+    named = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    check("its script is named by its hash", len(scripts) == 1 and f"script-src 'sha256-{named[0]}'" in text, named)
+    check("both colour schemes, paper, keys", all(words in text for words in ("prefers-color-scheme:dark", "@media print", "focus-visible", "ArrowDown")))
+
+
 def raw_data(folder):
     plan, page, table, profile = folder / "<b>&.json", folder / "report.html", folder / "report.md", folder / "profile.json"
     profile.write_text(json.dumps({"format": "cleave-profile", "version": 1, "dtype": "fp32", "software": "<i>library</i> 1.2"}))
     run("plan", "tiny-gpt", *SMALL, "--profile", profile, "-o", plan)
     result = run("compare", plan, "--profile", profile, "--run", "--steps", 4, "--rounds", 2, "--report", page, "--markdown", table, "--json")
     text, data = page.read_text(), json.loads(result.stdout)
+    check_page(text)
     check("one object in both", result.returncode == 0 and embedded(text) == data, result)
     entry = data["plans"][0]
     check("the plan file", entry["plan_file"] == json.loads(plan.read_text()))
@@ -56,6 +100,18 @@ def raw_data(folder):
     check("bars are of one step", "one step&#39;s timeline: " in text)
 
 
+def same_report(folder):
+    """Of equal inputs, unless something was measured. A search on other devices and with less memory joins it."""
+    plan, pages = folder / "again.json", [folder / "first.html", folder / "second.html"]
+    run("plan", "tiny-gpt", *SMALL, "-o", plan)
+    for place in pages:
+        result = run("compare", plan, "--report", place, "--scaling", "--pareto")
+        check("searches join the table", result.returncode == 0 and "step against memory, searched:" in result.stdout and "step against devices, searched:" in result.stdout, result)
+    first, second = (place.read_text().replace("first.html", "X").replace("second.html", "X") for place in pages)
+    check("equal bytes", first == second and 'id="scaling"' in first)
+    check_page(first)
+
+
 def taken_out(folder):
     """Plan files of a report of which there were none before are whole: they check."""
     result = run("compare", "--auto", "tiny-gpt", *SMALL, "--json")
@@ -67,4 +123,4 @@ def taken_out(folder):
         expect(f"{entry['name']}, taken out", 0, "the certificate holds", "check", path)
 
 
-main(nothing_fits, last_resort, raw_data, taken_out)
+main(nothing_fits, last_resort, raw_data, same_report, taken_out)

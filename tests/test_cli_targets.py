@@ -60,6 +60,8 @@ def round_trip(folder, target, model, cluster, batch, sequence):
     check(f"{job}: price", abs(a - b) <= 0.01 * a, (a, b))
     if model == JOBS[1][0]:
         fed_back(launch, model, a)
+    if target == "megatron-lm":
+        compared(plan, f"{target}={launch / LAUNCH[target]}", b)
     return 1
 
 
@@ -71,6 +73,19 @@ def fed_back(folder, model, step_s):
     code, out, err = cleave(*(model if word == "MODEL" else word for word in words[1:]), "--json", cwd=folder)
     told = json.loads(out) if code == 0 else {}
     check(f"{folder}: calibrate", code == 0 and abs(told["before"]["mape"] - 0.1 / 1.1) < 0.01 and told["after"]["mape"] < 0.02, (code, out, err))
+
+
+def compared(plan, launch, step_s):
+    """The launch beside the plan that it came from: all that it leaves open is the plan's, and so is the price."""
+    code, out, err = cleave("compare", plan, "--from", launch, "--json")
+    check("compare --from", code == 0, err)
+    if code == 0:
+        own, read = json.loads(out)["plans"]
+        check("a launch is a row", read["plan_file"]["decisions"] and abs(read["predicted_step_s"] - step_s) <= 1e-6 * step_s and
+              abs(own["predicted_step_s"] - step_s) <= 0.01 * step_s, (own["predicted_step_s"], read["predicted_step_s"], step_s))
+    for words, why in ((launch.partition("=")[2], "expected TARGET=FILE"), (launch.replace("megatron-lm", "megatrn"), "megatron-lm"), ("megatron-lm=no-such-file", "no-such-file")):
+        code, _, err = cleave("compare", plan, "--from", words)
+        check(f"compare --from {words}", code == 2 and why in err, err)
 
 
 def main():

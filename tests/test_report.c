@@ -84,7 +84,8 @@ START_TEST(everything_is_escaped)
     ck_assert_ptr_nonnull(strstr(html.data, "&lt;script&gt;alert"));
     ck_assert_ptr_nonnull(strstr(html.data, "</html>"));
     ck_assert_ptr_null(strstr(html.data, " src=")); /* nothing is fetched */
-    ck_assert_ptr_null(strstr(html.data, " href="));
+    for (const char *p = html.data; (p = strstr(p, " href=\"")); p++)
+        ck_assert_int_eq(p[strlen(" href=\"")], '#');
     ck_assert_ptr_null(strstr(html.data, "url("));
     ck_assert_ptr_null(strstr(markdown.data, "|`"));
     text_free(&html);
@@ -163,6 +164,129 @@ START_TEST(a_bar_says_of_what_it_is)
 }
 END_TEST
 
+/* A plan that does not fit comes after those that do, however fast it would be. */
+START_TEST(what_does_not_fit_comes_last)
+{
+    struct report_plan plans[3] = { plan_of("too large", 100, 0), plan_of("fits", 300, 0), plan_of("failed", 1, 0) };
+    int64_t available[1] = { 1 };
+    const struct prediction small = { .stage_count = 1, .available_bytes = available, .fits = false };
+    plans[0].prediction = &small;
+    plans[2].failure = "not lowered";
+    struct report report = report_of(plans, 3);
+    struct text html = { 0 };
+    int order[REPORT_MAX_PLANS];
+    report_order(&report, order);
+    ck_assert_int_eq(order[0], 1);
+    ck_assert_int_eq(order[1], 0);
+    ck_assert_int_eq(order[2], 2);
+    report_html(&report, &html);
+    ck_assert_ptr_nonnull(strstr(html.data, "does not fit"));
+    text_free(&html);
+}
+END_TEST
+
+/* ---- timelines ---- */
+static double attribute(const char *element, const char *end, const char *name, const char **rest)
+{
+    const char *at = strstr(element, name);
+    *rest = at && at < end ? at + strlen(name) : NULL;
+    return *rest ? strtod(*rest, NULL) : 0;
+}
+
+/* What the paths of a figure cover of its time axis, as a browser draws them; *paths: their number. */
+static double covered(const char *svg, int *paths)
+{
+    double all = 0;
+    *paths = 0;
+    for (const char *p = svg; (p = strstr(p, "<path d=\"M")); p++, (*paths)++) {
+        const char *end = strstr(p, "/>"), *dashes, *d = p + strlen("<path d=\"M");
+        double length = 0;
+        for (; *d != '"'; d++)
+            length += *d == 'h' ? strtod(d + 1, NULL) : 0;
+        attribute(p, end, "stroke-dasharray=\"", &dashes);
+        if (!dashes) {
+            all += length;
+            continue;
+        }
+        double list[256];
+        int count = 0;
+        for (char *next = (char *)dashes; *next != '"'; count++)
+            list[count] = strtod(next, &next);
+        ck_assert_int_eq(count % 2, 0);
+        for (int i = 0; length > 1e-6; length -= list[i], i = (i + 1) % count)
+            all += i % 2 ? 0 : fmin(list[i], length);
+    }
+    return all;
+}
+
+enum { PIPE_STAGES = 32, PIPE_MICROS = 384, PIPE_SPANS = 2 * PIPE_MICROS, FORWARD_NS = 20, BACKWARD_NS = 40 };
+struct pipe {
+    struct plan plan;
+    struct program program;
+    struct stage_program stages[PIPE_STAGES];
+    struct timeline timeline;
+    struct rank_timeline ranks[PIPE_STAGES];
+    struct instr instrs[PIPE_STAGES][PIPE_SPANS];
+    struct span spans[PIPE_STAGES][PIPE_SPANS];
+};
+
+/* One forward, one backward, as many in flight as stages follow; what its spans sum to. */
+static int64_t fill_pipe(struct pipe *p)
+{
+    int64_t sum = 0;
+    for (int s = 0; s < PIPE_STAGES; s++) {
+        int ahead = PIPE_STAGES - s, forward = 0, backward = 0;
+        int64_t now = (int64_t)s * FORWARD_NS;
+        for (int i = 0; i < PIPE_SPANS; i++) {
+            bool goes_back = forward == PIPE_MICROS || forward - backward == ahead;
+            if (goes_back && backward == 0)
+                now = (int64_t)PIPE_STAGES * FORWARD_NS + (int64_t)(PIPE_STAGES - 1 - s) * BACKWARD_NS;
+            int64_t ns = goes_back ? BACKWARD_NS : FORWARD_NS;
+            p->instrs[s][i] = (struct instr){ .op = OP_COMPUTE,
+                                              .phase = goes_back ? PHASE_BACKWARD_INPUT : PHASE_FORWARD,
+                                              .lane = LANE_COMPUTE,
+                                              .layer = -1,
+                                              .micro = goes_back ? backward++ : forward++ };
+            p->spans[s][i] = (struct span){ now, now + ns };
+            now += ns;
+            sum += ns;
+            p->timeline.step_ns = now > p->timeline.step_ns ? now : p->timeline.step_ns;
+        }
+        p->stages[s] = (struct stage_program){ .instrs = p->instrs[s], .instr_count = PIPE_SPANS };
+        p->ranks[s] = (struct rank_timeline){ .rank = s, .stage = s, .span_count = PIPE_SPANS, .spans = p->spans[s] };
+    }
+    p->plan =
+        (struct plan){ .rank_count = 8 * PIPE_STAGES, .stage_count = PIPE_STAGES, .micro_batch_count = PIPE_MICROS };
+    p->program = (struct program){ .plan = &p->plan, .stages = p->stages, .stage_count = PIPE_STAGES };
+    p->timeline.rank_count = PIPE_STAGES;
+    p->timeline.ranks = p->ranks;
+    return sum;
+}
+
+/* Bars that repeat are drawn as dashes: 24,576 bars in a few bytes each hundred, and none is lost. */
+START_TEST(long_timelines_are_small_and_whole)
+{
+    struct pipe *p = calloc(1, sizeof *p);
+    struct text svg = { 0 };
+    int paths;
+    ck_assert_ptr_nonnull(p);
+    double sum = (double)fill_pipe(p);
+    chart_gantt(&svg, &p->program, &p->timeline, p->timeline.step_ns, "title", 70000);
+    ck_assert_uint_lt(svg.length, 70000);
+    double share = covered(svg.data, &paths) / 100000;
+    CHECK_NEAR(share, sum / (double)p->timeline.step_ns, 1e-3 * sum / (double)p->timeline.step_ns);
+    ck_assert_int_lt(paths, 8 * PIPE_STAGES);
+    ck_assert_ptr_nonnull(strstr(svg.data, ">stage 31<"));
+    ck_assert_ptr_nonnull(strstr(svg.data, "data-m=\"0-31\"")); /* before the first backward pass of stage 0 */
+    text_free(&svg);
+    chart_gantt(&svg, &p->program, &p->timeline, p->timeline.step_ns, "title", 4000); /* fewer ranks */
+    ck_assert_uint_lt(svg.length, 8000);
+    ck_assert_ptr_nonnull(strstr(svg.data, "of 32 rows one in"));
+    text_free(&svg);
+    free(p);
+}
+END_TEST
+
 /* Figures of a real program: each strategy draws well-formed SVG (tags balance). */
 START_TEST(gantt_of_every_strategy)
 {
@@ -172,14 +296,16 @@ START_TEST(gantt_of_every_strategy)
         struct rank_timeline rank = { .rank = 0, .stage = 0, .span_count = 1, .spans = spans };
         struct timeline t = { .step_ns = 1000, .rank_count = 1, .ranks = &rank };
         struct text svg = { 0 };
-        chart_gantt(&svg, l.program, &t, 1000, "title");
-        int open = 0, close = 0;
-        for (const char *p = svg.data; (p = strstr(p, "<rect")); p++)
+        chart_gantt(&svg, l.program, &t, 1000, "title", 10000);
+        chart_closeup(&svg, l.program, &t);
+        int open = 0, close = 0, paths;
+        for (const char *p = svg.data; (p = strstr(p, "<div")); p++)
             open++;
-        for (const char *p = svg.data; (p = strstr(p, "</rect>")); p++)
+        for (const char *p = svg.data; (p = strstr(p, "</div>")); p++)
             close++;
         ck_assert_int_eq(open, close);
         ck_assert_ptr_nonnull(strstr(svg.data, "</svg>"));
+        CHECK_NEAR(covered(svg.data, &paths), 100000, 1);
         text_free(&svg);
         lowered_free(&l);
     }
@@ -196,6 +322,8 @@ static Suite *report_suite(void)
     tcase_add_test(tests, raw_data_reads_back);
     tcase_add_test(tests, statistics);
     tcase_add_test(tests, a_bar_says_of_what_it_is);
+    tcase_add_test(tests, what_does_not_fit_comes_last);
+    tcase_add_test(tests, long_timelines_are_small_and_whole);
     tcase_add_test(tests, gantt_of_every_strategy);
     suite_add_tcase(suite, tests);
     return suite;

@@ -195,9 +195,10 @@ void estimate_note_length(struct estimate *estimate, const struct program *progr
     estimate->program_instrs = program_instrs(program);
 }
 
-/* Of a program that is laid out. */
-static bool measure(struct estimate *estimate, const struct program *program, const struct facts *facts,
-                    const struct durations *durations, const struct judging *judging, struct error *err)
+/* Of a program that is laid out. kept: gets the step that was simulated; NULL: nobody wants it. */
+static bool measure(struct estimate *estimate, struct timeline **kept, const struct program *program,
+                    const struct facts *facts, const struct durations *durations, const struct judging *judging,
+                    struct error *err)
 {
     struct timeline *timeline = NULL;
     if (!estimate_fill_memory(estimate, program, facts, judging, err))
@@ -207,7 +208,10 @@ static bool measure(struct estimate *estimate, const struct program *program, co
     if (!simulate_with(&timeline, durations, program, err))
         return false;
     estimate_fill_step(estimate, program, timeline, facts);
-    timeline_free(timeline);
+    if (kept)
+        *kept = timeline;
+    else
+        timeline_free(timeline);
     return true;
 }
 
@@ -232,7 +236,7 @@ static bool lay_out_and_measure(struct estimate *estimate, struct program *progr
     const struct layout_ask ask = { .fits = fits, .self = &fitting };
     bool placed = false;
     return lives_split(program, err) && layout_place_and_order(program, judging->always ? NULL : &ask, &placed, err) &&
-           (!placed || measure(estimate, program, facts, durations, judging, err));
+           (!placed || measure(estimate, NULL, program, facts, durations, judging, err));
 }
 
 bool estimate_judge(struct estimate **out, const struct graph *graph, const struct plan *plan,
@@ -271,13 +275,20 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
 bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
                       struct error *err)
 {
+    return estimate_timeline(out, NULL, program, facts, err);
+}
+
+bool estimate_timeline(struct estimate **out, struct timeline **timeline, const struct program *program,
+                       const struct facts *facts, struct error *err)
+{
     struct estimate *estimate = estimate_new(program->stage_count);
     if (!estimate)
         return fail_memory(err);
     estimate_note_length(estimate, program);
     struct durations durations;
     bool priced = durations_open(&durations, facts, program, err);
-    bool good = priced && measure(estimate, program, facts, &durations, &(struct judging){ .always = true }, err);
+    bool good =
+        priced && measure(estimate, timeline, program, facts, &durations, &(struct judging){ .always = true }, err);
     if (priced)
         durations_close(&durations);
     if (!good) {

@@ -40,6 +40,10 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
 /* The same by the plan's program, where it is there already: laid out. */
 bool estimate_program(struct estimate **out, const struct program *program, const struct facts *facts,
                       struct error *err);
+struct timeline;
+/* And the step that was simulated for it, which the caller frees too: where it is drawn. */
+bool estimate_timeline(struct estimate **out, struct timeline **timeline, const struct program *program,
+                       const struct facts *facts, struct error *err);
 struct chain;
 struct pace_shelf;
 struct price_table;
