@@ -194,13 +194,13 @@
  * one norm, slopes by distance, a head with a matrix of its own (Falcon, Command R+, BERT). */
 #define TINY_CAPPED                                                                                                    \
     TINY_HEAD("capped", "true")                                                                                        \
-    "{\"kind\": \"embedding\", \"scale\": 3}, {\"repeat\": 2, \"layers\": ["                                           \
+    "{\"kind\": \"embedding\", \"scale\": 3, \"width\": 20}, {\"repeat\": 2, \"layers\": ["                            \
     "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"head_dim\": 6, \"rope_base\": 100, \"norm\": "         \
     "\"rms_norm\", "                                                                                                   \
     "\"qk_norm\": \"head\", \"sliding_window\": 5, \"score_cap\": 2, \"output_norm\": \"rms_norm\"}, "                 \
     "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"geglu_erf\", \"norm\": \"rms_norm\", \"output_norm\": "      \
     "\"rms_norm\"}]}, "                                                                                                \
-    "{\"kind\": \"head\", \"norm\": \"rms_norm\", \"logit_cap\": 2}, {\"kind\": \"loss\"}]}"
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\", \"logit_cap\": 2, \"width\": 20}, {\"kind\": \"loss\"}]}"
 #define TINY_SINKS                                                                                                     \
     TINY_HEAD("sinks", "false")                                                                                        \
     "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
@@ -214,7 +214,8 @@
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 #define TINY_PARALLEL                                                                                                  \
     TINY_HEAD("parallel", "false")                                                                                     \
-    "{\"kind\": \"embedding\", \"learned_positions\": 10, \"token_types\": 2, \"norm\": \"layer_norm\"}, "             \
+    "{\"kind\": \"embedding\", \"learned_positions\": 10, \"token_types\": 2, \"norm\": \"layer_norm\", "              \
+    "\"width\": 24, \"width_bias\": true}, "                                                                           \
     "{\"repeat\": 2, \"layers\": [{\"kind\": \"norm\", \"name\": \"in\", \"norm\": \"layer_norm_no_bias\"}, "          \
     "{\"kind\": \"attention\", \"name\": \"side\", \"heads\": 4, \"kv_heads\": 1, \"alibi\": true, \"causal\": "       \
     "false, \"sliding_window\": 4, \"qk_norm\": "                                                                      \
@@ -223,7 +224,8 @@
     "{\"kind\": \"mlp\", \"inputs\": [\"in\"], \"inner\": 64, \"activation\": \"quick_gelu\", \"residual\": false, "   \
     "\"norm\": \"none\"}, "                                                                                            \
     "{\"kind\": \"add\", \"inputs\": [\"entry\", \"side\", \"mlp\"]}]}, "                                              \
-    "{\"kind\": \"head\", \"norm\": \"none\", \"bias\": true, \"transform\": true}, {\"kind\": \"loss\"}]}"
+    "{\"kind\": \"head\", \"norm\": \"none\", \"bias\": true, \"transform\": true, \"width\": 16}, {\"kind\": "        \
+    "\"loss\"}]}"
 
 enum {
     TINY_BATCH = 8,

@@ -148,8 +148,7 @@ static const char *lacking(const char *type)
         const char *types, *lacks;
     } known[] = {
         { " albert zamba zamba2 ", "blocks that share their weights" },
-        { " falcon_h1 hymba ", "attention and a state space side by side" },
-        { " lfm2 lfm2_moe lfm2_vl ", "gated short convolutions" },
+        { " hymba ", "attention and a state space side by side" },
         { " deepseek_v4 deepseek_ref ", "compressed attention between hyper-connections" },
         { " kimi_linear ", "delta attention with a decay for each channel" },
         { " rwkv rwkv5 rwkv6 rwkv7 ", "RWKV's time mixing" },

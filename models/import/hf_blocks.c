@@ -168,7 +168,7 @@ static bool check_experts(struct hf_reader *r)
                          "expected shared experts of at most %d neurons together, found %lld times %lld", MOE_MAX_INNER,
                          (long long)(f->shared_inner ? 1 : f->shared_experts),
                          (long long)(f->shared_inner ? f->shared_inner : f->expert_inner));
-    if (f->dense_blocks >= f->blocks)
+    if (f->dense_blocks >= f->blocks && !hf_given(r->root, "mlp_layer_types"))
         return json_fail(hf_place_of(r, HF_FACT(dense_blocks)), r->err, "expected fewer than %s (%lld), found %lld",
                          hf_name_of(r, HF_FACT(blocks)), (long long)f->blocks, (long long)f->dense_blocks);
     return true;
@@ -218,6 +218,8 @@ static bool fill_experts(struct hf_reader *r, struct moe_layer *m)
         m->balance = f->router_logits ? f->balance * (double)f->choices / (double)f->blocks : 0;
     m->norm = input_norm(f);
     m->norm_epsilon = f->epsilon;
+    m->output_norm = f->output_norms ? f->norm : NORM_NONE;
+    m->residual_scale = f->residual_scale;
     return hf_activation_of(r, f->gated, &m->activation);
 }
 
@@ -299,6 +301,17 @@ static bool is_listed(const struct json *list, int64_t block)
     return false;
 }
 
+/* What the files of transformers' fifth version say of each block, whatever else they say of dense ones. */
+static bool read_network(struct hf_reader *r, const struct json *at, bool *sparse)
+{
+    const char *word;
+    if (!json_string(at, &word, r->err))
+        return false;
+    *sparse = strcmp(word, "sparse") == 0;
+    return *sparse || strcmp(word, "dense") == 0 ||
+           json_fail(at, r->err, "expected \"dense\" or \"sparse\", found \"%.64s\"", word);
+}
+
 static bool is_sparse(const struct hf_facts *f, const struct json *dense, int64_t i)
 {
     int64_t step = f->sparse_step ? f->sparse_step : 1;
@@ -337,10 +350,12 @@ bool hf_fill_blocks(struct hf_reader *r)
     struct hf_block block = { .mixer = f->kv_rank ? HF_LATENT : HF_ATTENTION, .stream = f->stream };
     struct mlp_layer mlp = { 0 };
     struct moe_layer moe = { 0 };
-    const struct json *dense = hf_given(r->root, "mlp_only_layers");
+    const struct json *dense = hf_given(r->root, "mlp_only_layers"), *networks;
     if (dense && json_type(dense) != JSON_ARRAY)
         return json_fail(dense, r->err, "expected an array of numbers of blocks, found %s",
                          json_type_name(json_type(dense)));
+    if (!hf_get_list(r, "mlp_layer_types", f->blocks, &networks))
+        return false;
     r->blocks = arena_alloc(&r->arena, (size_t)f->blocks, sizeof *r->blocks);
     if (!r->blocks)
         return fail_memory(r->err);
@@ -353,8 +368,11 @@ bool hf_fill_blocks(struct hf_reader *r)
     if (f->experts && !fill_experts(r, &moe))
         return false;
     for (int64_t i = 0; i < f->blocks; i++) {
+        bool sparse = is_sparse(f, dense, i);
         r->blocks[i] = block;
-        if (is_sparse(f, dense, i)) {
+        if (networks && f->experts && !read_network(r, json_at(networks, (int)i), &sparse))
+            return false;
+        if (sparse) {
             r->blocks[i].network = HF_MOE;
             r->blocks[i].moe = moe;
         } else {

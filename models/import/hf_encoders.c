@@ -13,9 +13,57 @@ static const struct hf_name bert_names[] = { HF_NAME("embedding_size", SIZE, emb
 FAMILY(bert) = {
     .type = "bert",
     .class_name = "BertForMaskedLM",
-    .others = " ernie megatron-bert electra nomic_bert ",
+    .others = " ernie megatron-bert ",
     .names = bert_names,
     .facts = { BERT_FACTS, .token_types = 2 },
+};
+
+/* Clark et al. 2020: tables narrower than the blocks. */
+FAMILY(electra) = {
+    .type = "electra",
+    .class_name = "ElectraForMaskedLM",
+    .names = bert_names,
+    .facts = { BERT_FACTS, .token_types = 2, .embedding_width = 128, .embedding_bias = true, .hidden = 256,
+               .blocks = 12, .heads = 4, .inner = 1024, .vocab = 30522, .no_required = true },
+};
+/* Chung et al. 2021: a table for the logits that is wider than the one of tokens. */
+static const struct hf_name rembert_names[] = { HF_NAME("input_embedding_size", SIZE, embedding_width),
+                                                HF_NAME("output_embedding_size", SIZE, head_width),
+                                                { 0 } };
+FAMILY(rembert) = {
+    .type = "rembert",
+    .class_name = "RemBertForMaskedLM",
+    .names = rembert_names,
+    .facts = { BERT_FACTS, .token_types = 2, .embedding_width = 256, .head_width = 1664, .embedding_bias = true,
+               .tied = false },
+};
+/* Nussbaum et al. 2024: rotary positions, a gated network without biases. */
+static const struct hf_name nomic_names[] = { HF_NAME("n_positions", SIZE, positions),
+                                              HF_NAME("max_position_embeddings", SIZE, positions),
+                                              HF_NAME("rotary_emb_fraction", SMALL, rope_part),
+                                              HF_NAME("qkv_proj_bias", FLAG, qkv_bias),
+                                              { 0 } };
+FAMILY(nomic_bert) = {
+    .type = "nomic_bert",
+    .class_name = "NomicBertForMaskedLM",
+    .names = nomic_names,
+    .facts = { BERT_FACTS, .token_types = 2, .place = HF_ROTARY, .gated = true, .activation = "silu", .qkv_bias = false,
+               .output_bias = false, .mlp_bias = false, .positions = 8192 },
+};
+/* Su et al. 2021. */
+static bool read_roformer(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    hf_note(r, "left out: its table of sines, %lld numbers that are not trained",
+            (long long)(f->positions * (f->hidden / f->heads)));
+    return true;
+}
+FAMILY(roformer) = {
+    .type = "roformer",
+    .class_name = "RoFormerForMaskedLM",
+    .names = bert_names,
+    .facts = { BERT_FACTS, .token_types = 2, .place = HF_ROTARY, .embedding_bias = true, .positions = 1536 },
+    .read = read_roformer,
 };
 
 /* Liu et al. 2019: positions begin behind the padding token's, so that the table has two rows more than a sequence. */
@@ -35,6 +83,32 @@ FAMILY(roberta) = {
     .names = bert_names,
     .facts = { BERT_FACTS, .token_types = 1 },
     .read = read_roberta,
+};
+
+/* Ott et al. 2019: norms before the layers. */
+FAMILY(prelayernorm) = {
+    .type = "roberta-prelayernorm",
+    .class_name = "RobertaPreLayerNormForMaskedLM",
+    .names = bert_names,
+    .facts = { BERT_FACTS, .token_types = 1, .post_norm = false },
+    .read = read_roberta,
+};
+/* Song et al. 2020: no token types, biases by relative position beside learned ones. */
+static const struct hf_name mpnet_names[] = { HF_NAME("relative_attention_num_buckets", SIZE, relative_buckets),
+                                              { 0 } };
+static bool blocks_of_mpnet(struct hf_reader *r)
+{
+    for (int64_t i = 0; i < r->facts.blocks; i++)
+        r->blocks[i].attention.relative_table = "encoder";
+    return true;
+}
+FAMILY(mpnet) = {
+    .type = "mpnet",
+    .class_name = "MPNetForMaskedLM",
+    .names = mpnet_names,
+    .facts = { BERT_FACTS, .relative_buckets = 32, .relative_distance = 128 },
+    .read = read_roberta,
+    .blocks = blocks_of_mpnet,
 };
 
 /* Sanh et al. 2019: no token types. */
@@ -70,6 +144,8 @@ static bool read_modernbert(struct hf_reader *r)
 static bool bare_first_block(struct hf_reader *r)
 {
     r->blocks[0].attention.norm = NORM_NONE;
+    for (int64_t i = 0; i < r->facts.blocks; i++)
+        r->blocks[i].fixed = true;
     return true;
 }
 FAMILY(modernbert) = {
@@ -83,4 +159,5 @@ FAMILY(modernbert) = {
     .blocks = bare_first_block,
 };
 
-const struct hf_family *const hf_encoders[] = { &bert, &roberta, &distilbert, &modernbert, NULL };
+const struct hf_family *const hf_encoders[] = { &bert,         &electra, &rembert,    &nomic_bert, &roformer, &roberta,
+                                                &prelayernorm, &mpnet,   &distilbert, &modernbert, NULL };

@@ -1,6 +1,7 @@
 /* Decoders whose feed-forward networks are experts (Jiang et al. 2024, Mixtral; Dai et al. 2024, DeepSeekMoE). All
  * train without dropping tokens. */
 #include "models/import/hf_facts.h"
+#include <math.h>
 #include <string.h>
 
 #define FAMILY(symbol) static const struct hf_family symbol
@@ -85,9 +86,9 @@ static const struct hf_name qwen3_moe_names[] = { ATTENTION_BIAS,
 FAMILY(qwen3_moe) = {
     .type = "qwen3_moe",
     .class_name = "Qwen3MoeForCausalLM",
-    .others = " qwen3_vl_moe qwen3_vl_moe_text qwen3_omni_moe_text ",
+    .others = " qwen3_vl_moe qwen3_vl_moe_text qwen3_omni_moe_text mellum ",
     .names = qwen3_moe_names,
-    .facts = { QWEN_MOE_FACTS, .kv_heads = 4, .head_dim = 128, .experts = 128, .choices = 8, .expert_inner = 768,
+    .facts = { QWEN_MOE_FACTS, .kv_heads = 4, .experts = 128, .choices = 8, .expert_inner = 768,
                .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
 };
 
@@ -185,10 +186,35 @@ FAMILY(deepseek_v2) = {
 FAMILY(deepseek_v3) = {
     .type = "deepseek_v3",
     .class_name = "DeepseekV3ForCausalLM",
-    .others = " kimi_k2 kimi_k25 glm4_moe_lite deepseek_v32 glm_moe_dsa ",
+    .others = " kimi_k2 kimi_k25 glm4_moe_lite deepseek_v32 glm_moe_dsa youtu ",
     .names = deepseek_names,
     .facts = { HF_LLAMA_FACTS, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true,
                .positions = 4096 },
+    .read = read_latent,
+};
+
+/* A norm of what experts give. */
+static bool blocks_of_axk1(struct hf_reader *r)
+{
+    for (int64_t i = 0; i < r->facts.blocks; i++)
+        if (r->blocks[i].network == HF_MOE)
+            r->blocks[i].moe.output_norm = NORM_RMS;
+    return true;
+}
+FAMILY(axk1) = {
+    .type = "axk1",
+    .class_name = "AXK1ForCausalLM",
+    .names = deepseek_names,
+    .facts = { HF_LLAMA_FACTS, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true, .router_correction = true,
+               .dense_blocks = 1, .positions = 32768 },
+    .read = read_latent,
+    .blocks = blocks_of_axk1,
+};
+FAMILY(mistral4) = {
+    .type = "mistral4",
+    .class_name = "Mistral4ForCausalLM",
+    .names = deepseek_names,
+    .facts = { HF_LLAMA_FACTS, .gates = GATES_OF_ALL, .renormalised = true, .positions = 1048576 },
     .read = read_latent,
 };
 
@@ -208,6 +234,66 @@ FAMILY(glm4_moe) = {
     .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
                .router_correction = true, .rope_part = 0.5, .positions = 131072, .qk_kind = NORM_RMS },
     .read = read_glm4_moe,
+};
+/* Tencent 2026. */
+static const struct hf_name hy_v3_names[] = { ATTENTION_BIAS,
+                                              HF_NAME("router_scaling_factor", NUMBER, gate_scale),
+                                              { 0 } };
+FAMILY(hy_v3) = {
+    .type = "hy_v3",
+    .class_name = "HYV3ForCausalLM",
+    .names = hy_v3_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
+               .router_correction = true, .head_dim = 128, .positions = 131072, .dense_blocks = 1, .shared_experts = 1,
+               .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
+    .read = read_scores,
+};
+/* LG AI Research 2026: windows in three blocks of four, which alone have rotary positions. */
+static const struct hf_name exaone_names[] = { ATTENTION_BIAS,
+                                               HF_NAME("sliding_window_pattern", IGNORED, full_every),
+                                               { 0 } };
+FAMILY(exaone_moe) = {
+    .type = "exaone_moe",
+    .class_name = "ExaoneMoEForCausalLM",
+    .names = exaone_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
+               .router_correction = true, .dense_blocks = 1, .shared_experts = 1, .qk_norm = QK_NORM_HEAD,
+               .qk_kind = NORM_RMS, .full_every = 4 },
+    .read = read_scores,
+};
+/* Arcee 2025 (Trinity): gates of what attention gives, norms before and behind each layer, windows. */
+static const struct hf_name afmoe_names[] = { HF_NAME("num_dense_layers", COUNT, dense_blocks),
+                                              HF_NAME("route_scale", NUMBER, gate_scale),
+                                              HF_NAME("route_norm", FLAG, renormalised),
+                                              HF_NAME("global_attn_every_n_layers", SIZE, full_every),
+                                              { 0 } };
+static bool read_afmoe(struct hf_reader *r)
+{
+    bool scaled;
+    if (!hf_get_bool(r->root, "mup_enabled", false, &scaled, r->err))
+        return false;
+    r->facts.embedding_scale = scaled ? sqrt((double)r->facts.hidden) : 0;
+    hf_note(r, "blocks that see all tokens have no rotary positions, which changes neither shapes nor parameters: "
+               "planned with them");
+    return read_scores(r);
+}
+FAMILY(afmoe) = {
+    .type = "afmoe",
+    .class_name = "AfmoeForCausalLM",
+    .names = afmoe_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gates = GATES_SIGMOID_OF_CHOSEN, .renormalised = true,
+               .router_correction = true, .head_dim = 128, .positions = 16384, .dense_blocks = 1, .output_norms = true,
+               .output_gate = true, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .window = 1024, .windows = true,
+               .full_every = 4 },
+    .read = read_afmoe,
+};
+/* Shi et al. 2025 (FlexOlmo): norms of what the layers give, none of what they read. */
+FAMILY(flex_olmo) = {
+    .type = "flex_olmo",
+    .class_name = "FlexOlmoForCausalLM",
+    .names = olmoe_names,
+    .facts = { HF_LLAMA_FACTS, .positions = 4096, .experts = 7, .choices = 5, .balance = 0.01, .gates = GATES_OF_ALL,
+               .no_input_norms = true, .output_norms = true, .qk_norm = QK_NORM_WHOLE, .qk_kind = NORM_RMS },
 };
 FAMILY(dots1) = {
     .type = "dots1",
@@ -252,6 +338,13 @@ static bool read_granitemoe(struct hf_reader *r)
         r->facts.logit_scale = 1 / r->facts.logit_scale;
     return true;
 }
+FAMILY(granitemoe_swa) = {
+    .type = "granitemoe_swa",
+    .class_name = "GraniteMoeSWAForCausalLM",
+    .names = granitemoe_names,
+    .facts = { HF_LLAMA_FACTS, .experts = 8, .choices = 2, .balance = 0.001, .sinks = true, .window = 128 },
+    .read = read_granitemoe,
+};
 FAMILY(granitemoe) = {
     .type = "granitemoe",
     .class_name = "GraniteMoeForCausalLM",
@@ -395,7 +488,9 @@ FAMILY(llama4) = {
     .read = read_llama4,
 };
 
-const struct hf_family *const hf_experts[] = { &mixtral,      &grok,        &phimoe,     &olmoe,       &qwen2_moe,
-                                               &qwen3_moe,    &gpt_oss,     &deepseek,   &deepseek_v2, &deepseek_v3,
-                                               &glm4_moe,     &dots1,       &minimax_m2, &granitemoe,  &dbrx,
-                                               &ernie4_5_moe, &hunyuan_moe, &llama4,     NULL };
+const struct hf_family *const hf_experts[] = { &mixtral,     &axk1,        &mistral4,       &hy_v3,       &exaone_moe,
+                                               &afmoe,       &flex_olmo,   &granitemoe_swa, &grok,        &phimoe,
+                                               &olmoe,       &qwen2_moe,   &qwen3_moe,      &gpt_oss,     &deepseek,
+                                               &deepseek_v2, &deepseek_v3, &glm4_moe,       &dots1,       &minimax_m2,
+                                               &granitemoe,  &dbrx,        &ernie4_5_moe,   &hunyuan_moe, &llama4,
+                                               NULL };

@@ -53,7 +53,7 @@ static const struct hf_name common[] = {
     NAME("rotary_emb_base", BASE, rope_base),
     NAME("partial_rotary_factor", SMALL, rope_part),
     NAME("rotary_pct", SMALL, rope_part),
-    NAME("sliding_window", SIZE, window),
+    NAME("sliding_window", COUNT, window),
     NAME("num_local_experts", SIZE, experts),
     NAME("n_routed_experts", SIZE, experts),
     NAME("num_experts", SIZE, experts),

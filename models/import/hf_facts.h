@@ -16,7 +16,7 @@ enum hf_stream {
 /* Sizes of 0 are those that follow from others or do not apply. */
 struct hf_facts {
     int64_t hidden, blocks, heads, kv_heads, head_dim, inner, inner_factor, vocab, positions, position_offset;
-    int64_t token_types, embedding_width, classes;
+    int64_t token_types, embedding_width, head_width, classes;
     int norm;    /* enum norm */
     int stream;  /* enum hf_stream */
     int place;   /* enum hf_positions */
@@ -25,8 +25,8 @@ struct hf_facts {
     double epsilon, init_std;
     const char *activation;
     bool gated, encoder, post_norm, output_norms, no_input_norms, embedding_norm, no_last_norm, tied;
-    bool no_heads, no_required, normed_queries, qkv_bias, output_bias, mlp_bias, head_bias, transform, transform_bias,
-        sinks, output_gate, router_logits;
+    bool embedding_bias, no_heads, no_required, normed_queries, qkv_bias, output_bias, mlp_bias, head_bias, transform,
+        transform_bias, sinks, output_gate, router_logits;
     double rope_base, rope_part, score_scale, query_scalar, score_cap, logit_cap, logit_scale, embedding_scale,
         residual_scale;
     int64_t rope_dim, rope_original;
@@ -82,6 +82,7 @@ enum hf_network { HF_MLP, HF_MOE, HF_NO_NETWORK };
 struct hf_block {
     bool fixed;                 /* its window and type are said */
     bool both;                  /* a dense network stands before its experts */
+    bool beside;                /* a state space stands beside its attention, behind the same norm */
     int mixer, network, stream; /* enums hf_mixer, hf_network, hf_stream */
     struct attention_layer attention;
     struct latent_attention_layer latent;

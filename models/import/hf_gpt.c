@@ -21,9 +21,28 @@ static const struct hf_name gpt2_names[] = { GPT_SIZES,
 FAMILY(gpt2) = {
     .type = "gpt2",
     .class_name = "GPT2LMHeadModel",
-    .others = " gpt-sw3 openai-gpt cerebras ",
+    .others = " gpt-sw3 cerebras ",
     .names = gpt2_names,
     .facts = { HF_GPT_FACTS, HF_BIASES, .place = HF_LEARNED, .tied = true, .positions = 1024 },
+};
+
+/* Radford et al. 2018: norms behind the sums. */
+static const struct hf_name gpt1_names[] = { GPT_SIZES, HF_NAME("afn", WORD, activation), { 0 } };
+FAMILY(gpt1) = {
+    .type = "openai-gpt",
+    .class_name = "OpenAIGPTLMHeadModel",
+    .names = gpt1_names,
+    .facts = { HF_GPT_FACTS, HF_BIASES, .place = HF_LEARNED, .tied = true, .positions = 512, .post_norm = true },
+};
+
+/* Keskar et al. 2019: sines of positions, which are no weights. */
+static const struct hf_name ctrl_names[] = { GPT_SIZES, HF_NAME("dff", SIZE, inner), { 0 } };
+FAMILY(ctrl) = {
+    .type = "ctrl",
+    .class_name = "CTRLLMHeadModel",
+    .names = ctrl_names,
+    .facts = { HF_GPT_FACTS, HF_BIASES, .epsilon = 1e-6, .activation = "relu", .place = HF_NO_POSITIONS, .tied = true,
+               .positions = 256, .head_bias = true },
 };
 
 /* Ben Allal et al. 2023: one head of keys and values. */
@@ -103,6 +122,8 @@ static bool read_opt(struct hf_reader *r)
     if (!hf_get_bool(r->root, "do_layer_norm_before", true, &before, r->err))
         return false;
     r->facts.post_norm = !before;
+    if (r->facts.embedding_width && r->facts.embedding_width != r->facts.hidden)
+        r->facts.no_last_norm = r->facts.no_last_norm || !before;
     return true;
 }
 FAMILY(opt) = {
@@ -283,6 +304,16 @@ FAMILY(nemotron) = {
                .rope_part = 0.5, .positions = 4096 },
 };
 
+/* Squared ReLU behind layer norms and biases. */
+FAMILY(jais2) = {
+    .type = "jais2",
+    .class_name = "Jais2ForCausalLM",
+    .names = nemotron_names,
+    .facts = { HF_LLAMA_FACTS, .norm = NORM_LAYER, .epsilon = 1e-5, .gated = false, .activation = "relu2",
+               .qkv_bias = true, .output_bias = true, .mlp_bias = true, .head_dim = 128, .rope_base = 5e5,
+               .positions = 8192 },
+};
+
 /* Lin et al. 2022 and Luo et al. 2022. */
 static const struct hf_name xglm_names[] = { HF_NAME("attention_heads", SIZE, heads), { 0 } };
 FAMILY(xglm) = {
@@ -299,6 +330,7 @@ FAMILY(biogpt) = {
                .position_offset = 2, .positions = 1024, .tied = true },
 };
 
-const struct hf_family *const hf_gpts[] = { &gpt2,    &bigcode,  &gpt_neo, &gptj,      &gpt_neox,   &opt,      &bloom,
-                                            &falcon,  &mpt,      &phi,     &persimmon, &starcoder2, &stablelm, &cohere,
-                                            &cohere2, &nemotron, &xglm,    &biogpt,    NULL };
+const struct hf_family *const hf_gpts[] = { &gpt2,     &gpt1,      &ctrl,       &jais2,    &bigcode, &gpt_neo,
+                                            &gptj,     &gpt_neox,  &opt,        &bloom,    &falcon,  &mpt,
+                                            &phi,      &persimmon, &starcoder2, &stablelm, &cohere,  &cohere2,
+                                            &nemotron, &xglm,      &biogpt,     NULL };

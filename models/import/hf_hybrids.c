@@ -132,6 +132,8 @@ FAMILY(minimax) = {
 
 /* MiniMax 2026: dense blocks first, norms over each head, attention to chosen spans of tokens. */
 static const struct hf_name minimax_m3_names[] = { HF_NAME("rotary_dim", SIZE, rope_dim),
+                                                   HF_NAME("moe_intermediate_size", SIZE, expert_inner),
+                                                   HF_NAME("intermediate_size", SIZE, expert_inner),
                                                    HF_NAME("dense_intermediate_size", SIZE, inner),
                                                    HF_NAME("moe_layer_freq", IGNORED, sparse_step),
                                                    HF_NAME("shared_intermediate_size", COUNT, shared_inner),
@@ -298,7 +300,7 @@ static bool blocks_of_gemma4(struct hf_reader *r)
 FAMILY(gemma4) = {
     .type = "gemma4_text",
     .class_name = "Gemma4ForCausalLM",
-    .others = " gemma4 ",
+    .others = " gemma4 gemma4_unified gemma4_unified_text ",
     .names = gemma4_names,
     .facts = { HF_LLAMA_FACTS, .activation = "gelu_pytorch_tanh", .tied = true, .positions = 131072, .head_dim = 256,
                .output_norms = true, .window = 512, .windows = true, .full_every = 6, .qk_norm = QK_NORM_HEAD,

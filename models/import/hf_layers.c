@@ -8,7 +8,7 @@ enum { LONGEST_PERIOD = 64 };
 /* Names of the layers that others read by name; only where blocks run side by side. */
 struct names {
     int count; /* blocks that were added */
-    char norm[24], attention[24], mlp[24], sum[24], entry[24];
+    char norm[24], attention[24], state[24], mlp[24], sum[24], entry[24];
 };
 
 static void next_names(struct names *n, bool first)
@@ -19,6 +19,7 @@ static void next_names(struct names *n, bool first)
         snprintf(suffix, sizeof suffix, "%d", n->count);
     snprintf(n->norm, sizeof n->norm, "norm%s", suffix);
     snprintf(n->attention, sizeof n->attention, "attention%s", suffix);
+    snprintf(n->state, sizeof n->state, "state%s", suffix);
     snprintf(n->mlp, sizeof n->mlp, "mlp%s", suffix);
     snprintf(n->sum, sizeof n->sum, "sum%s", suffix);
 }
@@ -60,11 +61,36 @@ static bool add_side_by_side(struct hf_reader *r, struct model *model, const str
            model_add_reader(model, layer_kind_find("add"), &sum, terms, 3, r->root, r->err);
 }
 
+/* Attention and a state space of what enters the block, the sum of the three, then the network. */
+static bool add_with_state(struct hf_reader *r, struct model *model, const struct hf_block *b, struct names *n)
+{
+    const struct norm_layer norm = { { .name = n->norm }, b->attention.norm, b->attention.norm_epsilon };
+    const struct add_layer sum = { .head.name = n->sum };
+    struct attention_layer attention = b->attention;
+    struct state_space_layer state = b->state;
+    struct mlp_layer mlp = b->mlp;
+    const struct layer_source read = { n->norm, r->root };
+    const struct layer_source terms[] = { { n->entry, r->root }, { n->attention, r->root }, { n->state, r->root } };
+    attention.head.name = n->attention;
+    state.head.name = n->state;
+    state.head.frozen = r->adapted;
+    mlp.head.name = n->mlp;
+    attention.norm = state.norm = NORM_NONE;
+    attention.residual = state.residual = false;
+    memcpy(n->sum, n->mlp, sizeof n->mlp); /* what enters the next block */
+    return hf_add(r, model, "norm", &norm) && hf_add(r, model, "attention", &attention) &&
+           model_add_reader(model, layer_kind_find("state_space"), &state, &read, 1, r->root, r->err) &&
+           model_add_reader(model, layer_kind_find("add"), &sum, terms, 3, r->root, r->err) &&
+           hf_add(r, model, "mlp", &mlp);
+}
+
 static bool add_block(struct hf_reader *r, struct model *model, const struct hf_block *b, struct names *n)
 {
     static const char *const mixers[] = { "attention", "latent_attention", "state_space", "linear_attention" };
     static const char *const networks[] = { "mlp", "moe" };
     const void *const mixer[] = { &b->attention, &b->latent, &b->state, &b->linear };
+    if (b->beside)
+        return add_with_state(r, model, b, n);
     if (b->stream != HF_SERIAL) {
         if (b->mixer == HF_ATTENTION && b->network == HF_MLP)
             return add_side_by_side(r, model, b, n);
@@ -144,6 +170,10 @@ void hf_fill_embedding(const struct hf_reader *r, struct embedding_layer *embedd
     embedding->learned_positions = f->place == HF_LEARNED ? f->positions + f->position_offset : 0;
     embedding->token_types = f->token_types;
     embedding->tokens = f->classes ? f->vocab : 0;
+    if (f->embedding_width && f->embedding_width != f->hidden) {
+        embedding->width = f->embedding_width;
+        embedding->width_bias = f->embedding_bias;
+    }
     embedding->scale = f->embedding_scale > 0 ? f->embedding_scale : embedding->scale;
     if (f->embedding_norm) {
         embedding->norm = f->norm;
@@ -168,6 +198,8 @@ bool hf_fill_head(struct hf_reader *r, struct head_layer *head)
         head->transform_norm = NORM_NONE;
         return true;
     }
+    const int64_t width = f->head_width ? f->head_width : f->embedding_width;
+    head->width = width == f->hidden ? 0 : width;
     if (f->transform) {
         head->transform = true;
         head->transform_bias = f->transform_bias;

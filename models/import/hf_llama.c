@@ -13,7 +13,7 @@ static const struct hf_name llama_names[] = { ATTENTION_BIAS, HF_NAME("mlp_bias"
 FAMILY(llama) = {
     .type = "llama",
     .class_name = "LlamaForCausalLM",
-    .others = " code_llama yi aquila xverse telechat skywork solar minicpm yuan orion ministral3 ",
+    .others = " code_llama yi aquila xverse telechat skywork solar yuan orion ministral3 ",
     .names = llama_names,
     .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 11008, .vocab = 32000 },
 };
@@ -35,7 +35,7 @@ static const struct hf_name qwen2_names[] = { HF_NAME("use_sliding_window", FLAG
 FAMILY(qwen2) = {
     .type = "qwen2",
     .class_name = "Qwen2ForCausalLM",
-    .others = " qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text mimo ",
+    .others = " qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text mimo qwen2_5_omni_text ",
     .names = qwen2_names,
     .facts = { HF_LLAMA_FACTS, .hidden = 4096, .blocks = 32, .heads = 32, .inner = 22016, .vocab = 151936,
                .positions = 32768, .qkv_bias = true },
@@ -103,6 +103,8 @@ FAMILY(qwen3) = {
 static bool read_phi3(struct hf_reader *r)
 {
     r->facts.windows = r->facts.window > 0;
+    if (hf_given(r->root, "vision_lora") || hf_given(r->root, "speech_lora"))
+        hf_note(r, "left out: the adapters of its matrices for images and speech");
     return true;
 }
 
@@ -169,6 +171,17 @@ static bool read_olmo(struct hf_reader *r)
             (long long)((2 * r->facts.blocks + 1) * r->facts.hidden));
     return true;
 }
+
+/* Gemma Team 2025: without the norms of what layers give. */
+FAMILY(vaultgemma) = {
+    .type = "vaultgemma",
+    .class_name = "VaultGemmaForCausalLM",
+    .names = gemma_names,
+    .facts = { GEMMA_FACTS, .hidden = 2304, .blocks = 26, .heads = 8, .kv_heads = 4, .inner = 9216, .vocab = 256000,
+               .window = 4096, .windows = true, .full_every = 2, .query_scalar = 256, .score_cap = 50,
+               .logit_cap = 30 },
+    .read = read_gemma,
+};
 
 FAMILY(olmo) = {
     .type = "olmo",
@@ -252,6 +265,109 @@ FAMILY(granite) = {
     .read = read_granite,
 };
 
+/* Granite with sinks and windows. */
+FAMILY(granite_swa) = {
+    .type = "granite_swa",
+    .class_name = "GraniteSWAForCausalLM",
+    .names = granite_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .tied = true, .kv_heads = 4, .positions = 8192, .sinks = true,
+               .window = 128 },
+    .read = read_granite,
+};
+/* NAVER 2025: norms also of what layers give. */
+static const struct hf_name hyperclovax_names[] = { ATTENTION_BIAS,
+                                                    HF_NAME("mlp_bias", FLAG, mlp_bias),
+                                                    HF_NAME("embedding_multiplier", NUMBER, embedding_scale),
+                                                    HF_NAME("residual_multiplier", NUMBER, residual_scale),
+                                                    HF_NAME("attention_multiplier", NUMBER, score_scale),
+                                                    HF_NAME("logits_scaling", NUMBER, logit_scale),
+                                                    HF_NAME("use_post_norm", FLAG, output_norms),
+                                                    { 0 } };
+FAMILY(hyperclovax) = {
+    .type = "hyperclovax",
+    .class_name = "HyperCLOVAXForCausalLM",
+    .names = hyperclovax_names,
+    .facts = { HF_LLAMA_FACTS },
+    .read = read_granite,
+};
+
+/* Hu et al. 2024: scales of embedding, residual sums and logits by the width and the depth. */
+static const struct hf_name minicpm_names[] = { ATTENTION_BIAS, HF_NAME("scale_emb", NUMBER, embedding_scale), { 0 } };
+static bool read_minicpm(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    double depth;
+    int64_t base;
+    if (!hf_get_double(r->root, "scale_depth", 1e3, 1, &depth, r->err) ||
+        !hf_get_size(r->root, "dim_model_base", f->hidden, &base, r->err))
+        return false;
+    f->residual_scale = depth / sqrt((double)f->blocks);
+    f->logit_scale = base == f->hidden ? 0 : (double)base / (double)f->hidden;
+    return true;
+}
+FAMILY(minicpm) = {
+    .type = "minicpm",
+    .class_name = "MiniCPMForCausalLM",
+    .others = " minicpm3 ",
+    .names = minicpm_names,
+    .facts = { HF_LLAMA_FACTS, .tied = true, .epsilon = 1e-5 },
+    .read = read_minicpm,
+};
+
+/* Wang et al. 2025: weights of three values, which is a matter of how they are stored; norms before the last matrix of
+ * each layer. */
+static bool read_bitnet(struct hf_reader *r)
+{
+    hf_note(r,
+            "left out: a norm before the last matrix of attention and network, %lld weights in all; planned with "
+            "weights of the type that it computes in",
+            (long long)(r->facts.blocks * (r->facts.hidden + r->facts.inner)));
+    return true;
+}
+FAMILY(bitnet) = {
+    .type = "bitnet",
+    .class_name = "BitNetForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .activation = "relu2", .kv_heads = 5, .rope_base = 5e5 },
+    .read = read_bitnet,
+};
+
+/* Code World Model: windows in three blocks of four. */
+FAMILY(cwm) = {
+    .type = "cwm",
+    .class_name = "CwmForCausalLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .kv_heads = 8, .head_dim = 128, .rope_base = 1e6, .positions = 131072,
+               .window = 8192 },
+};
+/* Boizard et al. 2025: Llama's blocks that see both sides. */
+FAMILY(eurobert) = {
+    .type = "eurobert",
+    .class_name = "EuroBertForMaskedLM",
+    .names = llama_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .encoder = true, .rope_base = 250000, .positions = 8192 },
+};
+/* Karpathy 2025: norms without weights. */
+static const struct hf_name nanochat_names[] = { ATTENTION_BIAS,
+                                                 HF_NAME("final_logit_softcapping", NUMBER, logit_cap),
+                                                 { 0 } };
+static bool read_nanochat(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    int64_t width = f->head_dim ? f->head_dim : f->hidden / f->heads;
+    hf_note(r, "its norms have no weights: planned with %lld weights of norms that the file's model has not",
+            (long long)(f->blocks * (2 * f->hidden + 2 * width) + f->hidden));
+    return true;
+}
+FAMILY(nanochat) = {
+    .type = "nanochat",
+    .class_name = "NanoChatForCausalLM",
+    .names = nanochat_names,
+    .facts = { HF_LLAMA_FACTS, .gated = false, .activation = "relu2", .logit_cap = 15, .qk_norm = QK_NORM_HEAD,
+               .qk_kind = NORM_RMS },
+    .read = read_nanochat,
+};
+
 FAMILY(smollm3) = {
     .type = "smollm3",
     .class_name = "SmolLM3ForCausalLM",
@@ -283,6 +399,7 @@ static const struct hf_name use_bias_names[] = { HF_NAME("use_bias", FLAG, qkv_b
 FAMILY(ernie4_5) = {
     .type = "ernie4_5",
     .class_name = "Ernie4_5ForCausalLM",
+    .others = " paddleocr_vl_text paddleocr_vl ",
     .names = use_bias_names,
     .facts = { HF_LLAMA_FACTS, .tied = true, .head_dim = 128, .rope_base = 5e5, .positions = 131072 },
 };
@@ -294,9 +411,17 @@ FAMILY(hunyuan) = {
     .names = hunyuan_names,
     .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
 };
+static bool read_apertus(struct hf_reader *r)
+{
+    hf_note(r, "left out: two numbers of each block's activation, %lld weights in all",
+            (long long)(2 * r->facts.blocks));
+    return true;
+}
 FAMILY(apertus) = {
     .type = "apertus",
     .class_name = "ApertusForCausalLM",
+    .others = " apertus1p5_text ",
+    .read = read_apertus,
     .names = hunyuan_names,
     .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .gated = false, .activation = "xielu", .rope_base = 12e6,
                .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS },
@@ -395,7 +520,8 @@ FAMILY(chatglm) = {
 };
 
 const struct hf_family *const hf_llamas[] = {
-    &llama, &mistral,  &qwen,      &mllama,    &qwen2,    &qwen3,   &phi3,   &gemma,    &gemma2,   &gemma3,  &olmo,
-    &olmo2, &olmo3,    &exaone,    &exaone4,   &granite,  &smollm3, &helium, &seed_oss, &ernie4_5, &hunyuan, &apertus,
-    &arcee, &internlm, &internlm2, &internlm3, &baichuan, &glm,     &glm4,   &chatglm,  NULL
+    &llama,    &mistral,  &qwen,      &mllama,     &qwen2,       &qwen3,       &phi3,    &gemma,   &gemma2,   &gemma3,
+    &olmo,     &olmo2,    &olmo3,     &exaone,     &exaone4,     &granite,     &smollm3, &helium,  &seed_oss, &ernie4_5,
+    &hunyuan,  &apertus,  &arcee,     &vaultgemma, &granite_swa, &hyperclovax, &minicpm, &bitnet,  &cwm,      &eurobert,
+    &nanochat, &internlm, &internlm2, &internlm3,  &baichuan,    &glm,         &glm4,    &chatglm, NULL
 };

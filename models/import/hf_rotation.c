@@ -81,6 +81,8 @@ bool hf_read_rotation(struct hf_reader *r)
         width = f->hidden / f->heads;
     if (!f->rope_dim && f->rope_part < 1 && !f->kv_rank)
         f->rope_dim = (int64_t)((double)width * f->rope_part);
+    if (f->value_dim && !f->kv_rank) /* a family whose heads are planned with another width */
+        f->rope_dim -= f->rope_dim % 2;
     if (f->rope_part < 1 && !f->kv_rank && (f->rope_dim < 2 || f->rope_dim % 2))
         return json_fail(hf_place_of(r, HF_FACT(rope_part)), r->err,
                          "rotary positions turn pairs: expected an even part of %lld, found %g of it", (long long)width,

@@ -183,7 +183,9 @@ static bool set_state_blocks(struct hf_reader *r, const struct json *words, cons
             if (!json_string(json_at(words, (int)i), &word, r->err))
                 return false;
             attention = strstr(word, "attention") != NULL;
-            if (!attention && strcmp(word, "mamba") != 0)
+            if (strcmp(word, "linear_attention") == 0) /* the fifth version's word for every recurrent layer */
+                attention = false;
+            else if (!attention && strcmp(word, "mamba") != 0)
                 return json_fail(json_at(words, (int)i), r->err,
                                  "expected \"mamba\" or \"attention\", found \"%.64s\": no layer of this kind can be "
                                  "planned",
@@ -227,6 +229,115 @@ FAMILY(bamba) = {
                .state_heads = 128 },
     .read = read_bamba,
     .blocks = blocks_of_bamba,
+};
+
+/* Zuo et al. 2025 (Falcon-H1): a state space beside attention. */
+static const struct hf_name falcon_h1_names[] = { MAMBA_NAMES,
+                                                  ATTENTION_BIAS,
+                                                  HF_NAME("mlp_bias", FLAG, mlp_bias),
+                                                  HF_NAME("mamba_d_ssm", SIZE, state_inner),
+                                                  HF_NAME("mamba_rms_norm", FLAG, state_norms),
+                                                  HF_NAME("embedding_multiplier", NUMBER, embedding_scale),
+                                                  HF_NAME("lm_head_multiplier", NUMBER, logit_scale),
+                                                  { 0 } };
+static bool blocks_of_falcon_h1(struct hf_reader *r)
+{
+    struct state_space_layer state;
+    if (!fill_state(r, 2, &state))
+        return false;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        r->blocks[i].beside = true;
+        r->blocks[i].state = state;
+    }
+    if (!r->facts.state_norms)
+        hf_note(r, "planned with a norm behind its state spaces, %lld weights a block that the file's model has not",
+                (long long)state.inner);
+    return true;
+}
+FAMILY(falcon_h1) = {
+    .type = "falcon_h1",
+    .class_name = "FalconH1ForCausalLM",
+    .names = falcon_h1_names,
+    .facts = { HYBRID_FACTS, .epsilon = 1e-5, .kv_heads = 8, .positions = 8192, .state = 256, .state_heads = 128 },
+    .blocks = blocks_of_falcon_h1,
+};
+
+/* Liquid AI 2025 (LFM2): convolutions over a few tokens between gates, and attention in some blocks. */
+static const struct hf_name lfm2_names[] = { HF_NAME("conv_L_cache", SIZE, conv),
+                                             HF_NAME("block_ff_dim", SIZE, inner),
+                                             HF_NAME("intermediate_size", SIZE, inner),
+                                             HF_NAME("tie_embedding", FLAG, tied),
+                                             { 0 } };
+static bool read_lfm2(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *at = hf_given(r->root, "block_ffn_dim_multiplier");
+    double factor = 1;
+    int64_t multiple;
+    bool adjusted;
+    if (!hf_get_bool(r->root, "block_auto_adjust_ff_dim", true, &adjusted, r->err) ||
+        !hf_get_size(r->root, "block_multiple_of", 256, &multiple, r->err) ||
+        (at && !json_double(at, 1e-3, 1e3, &factor, r->err)))
+        return false;
+    if (adjusted)
+        f->inner = ((int64_t)(factor * (double)(2 * f->inner / 3)) + multiple - 1) / multiple * multiple;
+    return true;
+}
+/* A list of words, or of the numbers of the blocks with attention. */
+static bool is_convolution(struct hf_reader *r, const struct json *types, const struct json *numbers, int64_t i,
+                           bool *out)
+{
+    const char *word;
+    int64_t number;
+    *out = types || numbers;
+    for (int k = 0; !types && numbers && k < json_count(numbers); k++)
+        *out &= !(json_int(json_at(numbers, k), 0, MODEL_MAX_LAYERS, &number, NULL) && number == i);
+    if (!types)
+        return true;
+    const struct json *at = json_at(types, (int)i);
+    if (!json_string(at, &word, r->err))
+        return false;
+    *out = strcmp(word, "full_attention") != 0;
+    return !*out || strcmp(word, "conv") == 0 || strcmp(word, "short_conv") == 0 ||
+           json_fail(at, r->err, "expected \"conv\" or \"full_attention\", found \"%.64s\"", word);
+}
+static bool blocks_of_lfm2(struct hf_reader *r)
+{
+    const struct hf_facts *f = &r->facts;
+    const struct json *types, *numbers = hf_given(r->root, "full_attn_idxs");
+    int64_t count = 0;
+    bool convolution;
+    if (!hf_get_list(r, "layer_types", f->blocks, &types))
+        return false;
+    for (int64_t i = 0; i < f->blocks; i++) {
+        struct attention_layer *a = &r->blocks[i].attention;
+        if (!is_convolution(r, types, numbers, i, &convolution))
+            return false;
+        r->blocks[i].fixed = convolution;
+        if (!convolution)
+            continue;
+        a->kv_heads = a->heads;
+        a->head_dim = f->hidden / f->heads;
+        a->qk_norm = QK_NORM_NONE;
+        a->rope_base = 0;
+        a->sliding_window = f->conv < f->positions ? f->conv : 0;
+        count++;
+    }
+    if (count)
+        hf_note(r,
+                "its gated convolutions over %lld tokens are planned as attention over so many, which has the same "
+                "matrices; %lld weights of the convolutions are left out",
+                (long long)f->conv, (long long)(count * f->hidden * f->conv));
+    return true;
+}
+FAMILY(lfm2) = {
+    .type = "lfm2",
+    .class_name = "Lfm2ForCausalLM",
+    .names = lfm2_names,
+    .facts = { HF_LLAMA_FACTS, .epsilon = 1e-5, .tied = true, .kv_heads = 8, .rope_base = 1e6, .positions = 128000,
+               .conv = 3, .qk_norm = QK_NORM_HEAD, .qk_kind = NORM_RMS, .inner = 12288 },
+    .read = read_lfm2,
+    .blocks = blocks_of_lfm2,
 };
 
 /* IBM 2025 (Granite 4): experts beside a network that all tokens pass, or that network alone. */
@@ -318,7 +429,8 @@ static bool blocks_of_nemotron_h(struct hf_reader *r)
     static const struct {
         const char *word;
         char kind;
-    } kinds[] = { { "mamba", 'M' }, { "attention", '*' }, { "mlp", '-' }, { "moe", 'E' } };
+    } kinds[] = { { "mamba", 'M' },          { "attention", '*' }, { "mlp", '-' }, { "linear_attention", 'M' },
+                  { "full_attention", '*' }, { "moe", 'E' } };
     const struct json *words, *at = hf_given(r->root, "hybrid_override_pattern");
     struct state_space_layer state;
     const struct hf_block like = r->blocks[0];
@@ -425,5 +537,5 @@ FAMILY(qwen3_next) = {
     .blocks = blocks_of_qwen,
 };
 
-const struct hf_family *const hf_states[] = { &mamba,      &mamba2,  &jamba,       &bamba,      &granitehybrid,
-                                              &nemotron_h, &qwen3_5, &qwen3_5_moe, &qwen3_next, NULL };
+const struct hf_family *const hf_states[] = { &falcon_h1,     &lfm2,       &mamba,   &mamba2,      &jamba,      &bamba,
+                                              &granitehybrid, &nemotron_h, &qwen3_5, &qwen3_5_moe, &qwen3_next, NULL };

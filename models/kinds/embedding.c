@@ -49,6 +49,17 @@ static const struct json_field embedding_fields[] = {
       .min = 0,
       .max = 1e6,
       .doc = "What rows of the token table are multiplied by (the root of hidden in Gemma); 1 if absent or 0." },
+    { .key = "width",
+      .type = FIELD_INT,
+      .offset = offsetof(struct embedding_layer, width),
+      .min = 0,
+      .max = 1 << 24,
+      .doc = "Columns of the tables where they are not hidden: a matrix behind sum and norm brings rows to hidden "
+             "(ELECTRA, ALBERT). 0 or absent: hidden." },
+    { .key = "width_bias",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct embedding_layer, width_bias),
+      .doc = "Bias of that matrix; false if absent." },
     { .key = "norm",
       .type = FIELD_ENUM,
       .offset = offsetof(struct embedding_layer, norm),
@@ -56,6 +67,17 @@ static const struct json_field embedding_fields[] = {
       .doc = "Norm of the sum, as BERT has it; none if absent." },
     NORM_EPSILON_FIELD(embedding_layer),
 };
+
+int64_t embedding_table_width(const struct model *model)
+{
+    int64_t width = 0;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct embedding_layer *f = model->layers[i].fields;
+        if (model->layers[i].kind == &embedding_kind && !f->shared_table)
+            width = f->width;
+    }
+    return width;
+}
 
 static bool embedding_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
@@ -74,6 +96,11 @@ static bool embedding_check(const struct model *model, const void *fields, const
             "expected at least the model's vocab_size (%lld), a table of its own and no tied_embedding, found "
             "%lld",
             (long long)model->vocab_size, (long long)f->tokens);
+    if (f->shared_table && f->width != embedding_table_width(model))
+        return json_fail(json_at_key(at, "width"), err, "expected that of the table that it shares (%lld), found %lld",
+                         (long long)embedding_table_width(model), (long long)f->width);
+    if (f->width_bias && !f->width)
+        return json_fail(json_at_key(at, "width_bias"), err, "expected a width: without one there is no matrix");
     bool first = true;
     for (int i = 0; i < model->layer_count; i++)
         first &= model->layers[i].kind != &embedding_kind;
@@ -107,6 +134,19 @@ static int add_rows(struct graph_builder *builder, const char *table, const char
     return y;
 }
 
+/* Brings rows of another width to hidden. Its columns are split as a square matrix' are, and gathered behind it. */
+static int widen(struct graph_builder *builder, const struct embedding_layer *f, int64_t hidden, int x)
+{
+    builder_size(builder, 'g', hidden);
+    int y = builder_value(builder, "transform", "btg", ELEMENT_ACTIVATION, true);
+    int matrix = builder_weight(builder, "transform", "hg", INIT_NORMAL, builder->init_std);
+    int bias = f->width_bias ? builder_weight(builder, "transform_bias", "g", INIT_ZERO, 0) : -1;
+    builder_segment(builder, KERNEL_MATMUL, "transform", f->width_bias ? "bth+!g" : "bth+g", OPERANDS({ x, "bth" }),
+                    OPERANDS({ matrix, "hg" }, { bias, f->width_bias ? "g" : NULL }), OPERANDS({ y, "btg" }));
+    builder_size(builder, 'h', hidden);
+    return build_join(builder, &y, 1, false);
+}
+
 static bool embedding_build(struct graph_builder *builder, const struct model *model, const void *fields,
                             struct error *err)
 {
@@ -119,6 +159,9 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
                     "or raise "
                     "learned_positions",
                     builder->prefix, (long long)graph->sequence, (long long)f->learned_positions);
+    const int64_t hidden = builder->size['h'];
+    if (f->width)
+        builder_size(builder, 'h', f->width);
     int x = builder_value(builder, "embed", "bth", ELEMENT_ACTIVATION, true);
     if (f->tokens)
         builder_size(builder, 'v', round_up(f->tokens, graph->vocab_multiple));
@@ -134,7 +177,8 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
         x = add_rows(builder, "positions", "position_sum", "add_position", f->learned_positions, false, x);
     if (f->token_types)
         x = add_rows(builder, "token_types", "type_sum", "add_type", f->token_types, true, x);
-    builder->output = build_norm(builder, x, f->norm, f->norm_epsilon);
+    x = build_norm(builder, x, f->norm, f->norm_epsilon);
+    builder->output = f->width ? widen(builder, f, hidden, x) : x;
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "models/kinds/layers.h"
 #include "models/kinds/norm.h"
 #include "models/model.h"
+#include <string.h>
 
 static const struct head_layer head_defaults = { .norm_epsilon = 1e-5,
                                                  .transform_bias = true,
@@ -41,6 +42,13 @@ static const struct json_field head_fields[] = {
       .doc =
           "What it tells apart in place of the vocabulary: kinds of sequences, by a table of its own. Such a model is "
           "planned and not run. 0 or absent: the vocabulary." },
+    { .key = "width",
+      .type = FIELD_INT,
+      .offset = offsetof(struct head_layer, width),
+      .min = 0,
+      .max = 1 << 24,
+      .doc = "Columns of the table of logits where they are not hidden: a matrix before it makes rows as wide, with "
+             "transform that one. 0 or absent: hidden." },
     { .key = "transform",
       .type = FIELD_BOOL,
       .offset = offsetof(struct head_layer, transform),
@@ -68,20 +76,36 @@ static bool head_check(const struct model *model, const void *fields, const stru
     const struct head_layer *f = fields;
     if (f->classes && model->image_size)
         return json_fail(json_at_key(at, "classes"), err, "expected none: the classes of images are the vocab_size");
+    int64_t table = f->classes ? f->width : embedding_table_width(model);
+    if (f->classes && f->width)
+        return json_fail(json_at_key(at, "width"), err, "expected no classes beside it");
+    if (model->tied_embedding && !f->classes && f->width != table)
+        return json_fail(json_at_key(at, "width"), err,
+                         "expected the embedding's (%lld): the model's tied_embedding says that both have one table, "
+                         "found %lld",
+                         (long long)table, (long long)f->width);
+    for (int i = 0; f->width && i < model->layer_count; i++)
+        if (strcmp(model->layers[i].kind->name, "multi_token_loss") == 0)
+            return json_fail(json_at_key(at, "width"), err, "expected no multi_token_loss, which uses the same table");
     return !activation_is_gated(f->transform_activation) ||
            json_fail(json_at_key(at, "transform_activation"), err, "expected an activation without a gate, found %s",
                      activation_names[f->transform_activation]);
 }
 
-/* The matrix is split by its columns, and what it makes is gathered for the norm. */
+/* The matrix is split by its columns, and what it makes is gathered behind it. */
 static int transform(struct graph_builder *builder, const struct head_layer *f, int x)
 {
-    builder_size(builder, 'g', builder->size['h']);
+    builder_size(builder, 'g', f->width ? f->width : builder->size['h']);
     int y = builder_value(builder, "transform", "btg", ELEMENT_ACTIVATION, true);
     int matrix = builder_weight(builder, "transform", "hg", INIT_NORMAL, builder->init_std);
-    int bias = f->transform_bias ? builder_weight(builder, "transform_bias", "g", INIT_ZERO, 0) : -1;
-    builder_segment(builder, KERNEL_MATMUL, "transform", f->transform_bias ? "bth+!g" : "bth+g", OPERANDS({ x, "bth" }),
-                    OPERANDS({ matrix, "hg" }, { bias, f->transform_bias ? "g" : NULL }), OPERANDS({ y, "btg" }));
+    const bool biased = f->transform && f->transform_bias;
+    int bias = biased ? builder_weight(builder, "transform_bias", "g", INIT_ZERO, 0) : -1;
+    builder_segment(builder, KERNEL_MATMUL, "transform", biased ? "bth+!g" : "bth+g", OPERANDS({ x, "bth" }),
+                    OPERANDS({ matrix, "hg" }, { bias, biased ? "g" : NULL }), OPERANDS({ y, "btg" }));
+    if (f->width)
+        builder_size(builder, 'h', f->width);
+    if (!f->transform)
+        return y;
     int act = builder_value(builder, "act", "btg", ELEMENT_ACTIVATION, true);
     struct segment *segment = builder_segment(builder, activation_kernel(f->transform_activation), "act", "btg",
                                               OPERANDS({ y, "btg" }), NO_OPERANDS, OPERANDS({ act, "btg" }));
@@ -121,7 +145,7 @@ static bool head_build(struct graph_builder *builder, const struct model *model,
     const struct head_layer *f = fields;
     (void)err;
     int y = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
-    if (f->transform)
+    if (f->transform || f->width)
         y = transform(builder, f, y);
     if (f->classes) {
         builder_planned_only(builder); /* no data have such labels */

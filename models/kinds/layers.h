@@ -25,10 +25,15 @@ struct embedding_layer {
     struct layer_head head;
     int stream;        /* enum stream */
     bool shared_table; /* the table of the embedding before */
-    int64_t tokens, learned_positions, token_types;
+    int64_t tokens, learned_positions, token_types, width;
+    bool width_bias;
     int norm; /* enum norm */
     double norm_epsilon, scale;
 };
+
+struct model;
+/* Columns of the token table that a head may share: those of the last embedding with a table of its own. 0: hidden. */
+int64_t embedding_table_width(const struct model *model);
 
 /* Low-rank adapters beside a layer's frozen matrices (models/kinds/lora.h). */
 struct lora {
@@ -170,6 +175,7 @@ struct head_layer {
     int norm, transform_norm; /* enum norm */
     int transform_activation; /* enum activation */
     int64_t classes;          /* 0: the vocabulary */
+    int64_t width;            /* 0: hidden */
     double norm_epsilon, logit_scale, logit_cap;
 };
 

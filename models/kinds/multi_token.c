@@ -38,6 +38,10 @@ static const struct json_field multi_token_fields[] = {
 static bool multi_token_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
     (void)fields;
+    if (embedding_table_width(model))
+        return json_fail(at, err,
+                         "expected an embedding as wide as the model: what it makes of the next token is not "
+                         "brought to hidden");
     return !model->image_size || json_fail(at, err, "expected a model that reads tokens");
 }
 
