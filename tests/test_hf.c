@@ -1,6 +1,7 @@
 /* Hugging Face configurations: how large the models are, and what is assumed, folded and adapted. */
 #include "models/kinds/layers.h"
 #include "tests/hf_counts.h"
+#include "tests/hf_small_counts.h"
 #include "tests/model_files.h"
 
 #define LLAMA(more)                                                                                                    \
@@ -25,6 +26,21 @@ START_TEST(counts_are_those_of_the_library)
         struct graph *graph = graph_of(model, 1, 1, 1);
         ck_assert_msg(graph_parameter_count(graph) == hf_counts[i].parameters, "%lld parameters, expected %lld: %s",
                       (long long)graph_parameter_count(graph), (long long)hf_counts[i].parameters, hf_counts[i].config);
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
+START_TEST(counts_of_small_ones_are_those_of_the_library)
+{
+    for (size_t i = 0; i < sizeof hf_small_counts / sizeof *hf_small_counts; i++) {
+        struct model *model = import_as(hf_small_counts[i].config, "c.json", NULL);
+        struct graph *graph = graph_of(model, 1, 1, 1);
+        int64_t wanted = hf_small_counts[i].parameters;
+        ck_assert_msg(graph_parameter_count(graph) == wanted || graph_trainable_count(graph) == wanted,
+                      "%lld parameters, expected %lld: %s", (long long)graph_parameter_count(graph), (long long)wanted,
+                      hf_small_counts[i].config);
         graph_free(graph);
         model_free(model);
     }
@@ -178,6 +194,7 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("hf");
     CHECK_ADD(s, counts_are_those_of_the_library);
+    CHECK_ADD(s, counts_of_small_ones_are_those_of_the_library);
     CHECK_ADD(s, what_the_file_lacks_is_assumed_and_said);
     CHECK_ADD(s, adapters_are_those_of_peft);
     CHECK_ADD(s, infinity_is_read_in_foreign_files_alone);

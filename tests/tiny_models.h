@@ -194,7 +194,8 @@
  * one norm, slopes by distance, a head with a matrix of its own (Falcon, Command R+, BERT). */
 #define TINY_CAPPED                                                                                                    \
     TINY_HEAD("capped", "true")                                                                                        \
-    "{\"kind\": \"embedding\", \"scale\": 3, \"width\": 20}, {\"repeat\": 2, \"layers\": ["                            \
+    "{\"kind\": \"embedding\", \"scale\": 3, \"width\": 20, \"wide_positions\": true, \"learned_positions\": 8}, "     \
+    "{\"repeat\": 2, \"layers\": ["                                                                                    \
     "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"head_dim\": 6, \"rope_base\": 100, \"norm\": "         \
     "\"rms_norm\", "                                                                                                   \
     "\"qk_norm\": \"head\", \"sliding_window\": 5, \"score_cap\": 2, \"output_norm\": \"rms_norm\"}, "                 \

@@ -247,6 +247,12 @@ static bool read_classes(struct hf_reader *r)
     if (!json_string(json_at(list, 0), &name, r->err))
         return false;
     bool sequence = strstr(name, "ForSequenceClassification") != NULL;
+    if (strcmp(name, "ElectraForPreTraining") == 0) { /* whether a token was replaced */
+        f->classes = 1;
+        f->tied = false;
+        hf_note(r, "%s: the head tells replaced tokens", name);
+        return true;
+    }
     if (!sequence && !strstr(name, "ForTokenClassification"))
         return true;
     if (!hf_get_size(r->top, "num_labels", 2, &f->classes, r->err))

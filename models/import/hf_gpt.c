@@ -122,8 +122,6 @@ static bool read_opt(struct hf_reader *r)
     if (!hf_get_bool(r->root, "do_layer_norm_before", true, &before, r->err))
         return false;
     r->facts.post_norm = !before;
-    if (r->facts.embedding_width && r->facts.embedding_width != r->facts.hidden)
-        r->facts.no_last_norm = r->facts.no_last_norm || !before;
     return true;
 }
 FAMILY(opt) = {
@@ -131,7 +129,7 @@ FAMILY(opt) = {
     .class_name = "OPTForCausalLM",
     .names = opt_names,
     .facts = { HF_GPT_FACTS, HF_BIASES, .activation = "relu", .inner_factor = 0, .place = HF_LEARNED,
-               .position_offset = 2, .tied = true },
+               .position_offset = 2, .tied = true, .wide_positions = true },
     .read = read_opt,
 };
 

@@ -173,6 +173,7 @@ void hf_fill_embedding(const struct hf_reader *r, struct embedding_layer *embedd
     if (f->embedding_width && f->embedding_width != f->hidden) {
         embedding->width = f->embedding_width;
         embedding->width_bias = f->embedding_bias;
+        embedding->wide_positions = f->wide_positions;
     }
     embedding->scale = f->embedding_scale > 0 ? f->embedding_scale : embedding->scale;
     if (f->embedding_norm) {

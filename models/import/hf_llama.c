@@ -287,7 +287,7 @@ FAMILY(hyperclovax) = {
     .type = "hyperclovax",
     .class_name = "HyperCLOVAXForCausalLM",
     .names = hyperclovax_names,
-    .facts = { HF_LLAMA_FACTS },
+    .facts = { HF_LLAMA_FACTS, .output_norms = true },
     .read = read_granite,
 };
 

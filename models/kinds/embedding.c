@@ -60,6 +60,11 @@ static const struct json_field embedding_fields[] = {
       .type = FIELD_BOOL,
       .offset = offsetof(struct embedding_layer, width_bias),
       .doc = "Bias of that matrix; false if absent." },
+    { .key = "wide_positions",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct embedding_layer, wide_positions),
+      .doc = "Positions and token types have hidden columns and are added behind that matrix, and the norm follows "
+             "(OPT); false if absent." },
     { .key = "norm",
       .type = FIELD_ENUM,
       .offset = offsetof(struct embedding_layer, norm),
@@ -99,8 +104,9 @@ static bool embedding_check(const struct model *model, const void *fields, const
     if (f->shared_table && f->width != embedding_table_width(model))
         return json_fail(json_at_key(at, "width"), err, "expected that of the table that it shares (%lld), found %lld",
                          (long long)embedding_table_width(model), (long long)f->width);
-    if (f->width_bias && !f->width)
-        return json_fail(json_at_key(at, "width_bias"), err, "expected a width: without one there is no matrix");
+    if ((f->width_bias || f->wide_positions) && !f->width)
+        return json_fail(json_at_key(at, f->width_bias ? "width_bias" : "wide_positions"), err,
+                         "expected a width: without one there is no matrix");
     bool first = true;
     for (int i = 0; i < model->layer_count; i++)
         first &= model->layers[i].kind != &embedding_kind;
@@ -173,12 +179,14 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
     if (f->tokens && !builder->failed)
         graph->weights[builder->table].valid_rows = f->tokens;
     builder_size(builder, 'v', graph->vocab_padded);
+    if (f->width && f->wide_positions)
+        x = widen(builder, f, hidden, x);
     if (f->learned_positions)
         x = add_rows(builder, "positions", "position_sum", "add_position", f->learned_positions, false, x);
     if (f->token_types)
         x = add_rows(builder, "token_types", "type_sum", "add_type", f->token_types, true, x);
     x = build_norm(builder, x, f->norm, f->norm_epsilon);
-    builder->output = f->width ? widen(builder, f, hidden, x) : x;
+    builder->output = f->width && !f->wide_positions ? widen(builder, f, hidden, x) : x;
     return true;
 }
 

@@ -26,7 +26,7 @@ struct embedding_layer {
     int stream;        /* enum stream */
     bool shared_table; /* the table of the embedding before */
     int64_t tokens, learned_positions, token_types, width;
-    bool width_bias;
+    bool width_bias, wide_positions;
     int norm; /* enum norm */
     double norm_epsilon, scale;
 };

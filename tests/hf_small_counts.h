@@ -1,0 +1,133 @@
+/* Small configurations of families, each with what sets it apart, and the parameters that transformers 5.24 counts in the
+ * model that it makes of them; corrections of a router's choice are no parameters of some. */
+#ifndef CLEAVE_TESTS_HF_SMALL_COUNTS_H
+#define CLEAVE_TESTS_HF_SMALL_COUNTS_H
+#include <stdint.h>
+
+/* clang-format off */
+static const struct {
+    const char *config;
+    int64_t parameters;
+} hf_small_counts[] = {
+    { "{\"model_type\":\"opt\",\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers"
+      "\":2,\"vocab_size\":300,\"ffn_dim\":96,\"word_embed_proj_dim\":32,\"do_layer_norm_before\":false,\"max_position_embeddings\":64,"
+      "\"tie_word_embeddings\":true}",
+      76608 },
+    { "{\"model_type\":\"electra\",\"architectures\":[\"ElectraForMaskedLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden"
+      "_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"embedding_size\":32,\"max_position_embeddings\":512,\"tie_word_embeddi"
+      "ngs\":true,\"type_vocab_size\":2}",
+      148044 },
+    { "{\"model_type\":\"rembert\",\"architectures\":[\"RemBertForMaskedLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden"
+      "_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"input_embedding_size\":32,\"output_embedding_size\":80,\"max_position_"
+      "embeddings\":512,\"tie_word_embeddings\":false,\"type_vocab_size\":2}",
+      175260 },
+    { "{\"model_type\":\"nomic_bert\",\"architectures\":[\"NomicBertForMaskedLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_h"
+      "idden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"head_dim\":16,\"max_position_embeddings\":2048,\"type_vocab_size"
+      "\":2}",
+      164332 },
+    { "{\"model_type\":\"mpnet\",\"architectures\":[\"MPNetForMaskedLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_lay"
+      "ers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"max_position_embeddings\":66,\"tie_word_embeddings\":true}",
+      145644 },
+    { "{\"model_type\":\"roberta-prelayernorm\",\"architectures\":[\"RobertaPreLayerNormForMaskedLM\"],\"hidden_size\":64,\"num_attenti"
+      "on_heads\":4,\"num_hidden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"max_position_embeddings\":66,\"type_vocab_siz"
+      "e\":1,\"tie_word_embeddings\":true}",
+      145708 },
+    { "{\"model_type\":\"eurobert\",\"architectures\":[\"EuroBertForMaskedLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidd"
+      "en_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"max_position_embeddings\":8192,\"tie_word_"
+      "embeddings\":false}",
+      161856 },
+    { "{\"model_type\":\"openai-gpt\",\"architectures\":[\"OpenAIGPTLMHeadModel\"],\"n_embd\":64,\"n_head\":4,\"n_layer\":2,\"vocab_siz"
+      "e\":300,\"n_positions\":32,\"tie_word_embeddings\":true}",
+      121216 },
+    { "{\"model_type\":\"ctrl\",\"architectures\":[\"CTRLLMHeadModel\"],\"n_embd\":64,\"n_head\":4,\"n_layer\":2,\"vocab_size\":300,\"n"
+      "_positions\":32,\"dff\":96,\"tie_word_embeddings\":true}",
+      78316 },
+    { "{\"model_type\":\"jais2\",\"architectures\":[\"Jais2ForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_lay"
+      "ers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"head_dim\":16,\"max_position_embeddings\":8192,"
+      "\"tie_word_embeddings\":false}",
+      139264 },
+    { "{\"model_type\":\"cwm\",\"architectures\":[\"CwmForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers"
+      "\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"head_dim\":16,\"sliding_window\":16,\"layer_types\""
+      ":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"max_position_embeddings\":131072,\"tie_wo"
+      "rd_embeddings\":false}",
+      161856 },
+    { "{\"model_type\":\"vaultgemma\",\"architectures\":[\"VaultGemmaForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_"
+      "hidden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"head_dim\":16,\"sliding_window\":16,\""
+      "layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"max_position_embeddings\":81"
+      "92,\"tie_word_embeddings\":true}",
+      142656 },
+    { "{\"model_type\":\"granite_swa\",\"architectures\":[\"GraniteSWAForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num"
+      "_hidden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"sliding_window\":16,\"layer_types\":["
+      "\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"max_position_embeddings\":8192,\"tie_word_e"
+      "mbeddings\":true}",
+      142672 },
+    { "{\"model_type\":\"granitemoe_swa\",\"architectures\":[\"GraniteMoeSWAForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4"
+      ",\"num_hidden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"num_local_experts\":4,\"num_exp"
+      "erts_per_tok\":2,\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_at"
+      "tention\"],\"max_position_embeddings\":2048,\"tie_word_embeddings\":false}",
+      384080 },
+    { "{\"model_type\":\"hyperclovax\",\"architectures\":[\"HyperCLOVAXForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"nu"
+      "m_hidden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"head_dim\":16,\"max_position_embeddi"
+      "ngs\":2048,\"tie_word_embeddings\":false}",
+      162368 },
+    { "{\"model_type\":\"minicpm3\",\"architectures\":[\"MiniCPM3ForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidd"
+      "en_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"q_lora_rank\":24,\"kv_lora_rank\":16,\"qk_nope_head_dim\":16,\"qk_ro"
+      "pe_head_dim\":8,\"v_head_dim\":16,\"num_key_value_heads\":4,\"max_position_embeddings\":32768,\"tie_word_embeddings\":true}",
+      139744 },
+    { "{\"model_type\":\"youtu\",\"architectures\":[\"YoutuForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_lay"
+      "ers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"q_lora_rank\":24,\"kv_lora_rank\":16,\"qk_nope_head_dim\":16,\"qk_rope_hea"
+      "d_dim\":8,\"v_head_dim\":16,\"num_key_value_heads\":4,\"max_position_embeddings\":131072,\"tie_word_embeddings\":true}",
+      139744 },
+    { "{\"model_type\":\"axk1\",\"architectures\":[\"AXK1ForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layer"
+      "s\":4,\"vocab_size\":300,\"intermediate_size\":96,\"q_lora_rank\":24,\"kv_lora_rank\":16,\"qk_nope_head_dim\":16,\"qk_rope_head_"
+      "dim\":8,\"v_head_dim\":16,\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,\"n_shared_experts\":1,"
+      "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\"],\"n_group\":1,\"topk_group\":1,\"max_position_embeddings\":3276"
+      "8,\"tie_word_embeddings\":false}",
+      196768 },
+    { "{\"model_type\":\"hy_v3\",\"architectures\":[\"HYV3ForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_laye"
+      "rs\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"moe_intermediate_size\":32,\"num_experts_per_tok"
+      "\":2,\"num_experts\":4,\"head_dim\":16,\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\"],\"max_position_embedding"
+      "s\":131072,\"tie_word_embeddings\":false}",
+      199616 },
+    { "{\"model_type\":\"exaone_moe\",\"architectures\":[\"ExaoneMoeForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_h"
+      "idden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"moe_intermediate_size\":32,\"num_expert"
+      "s_per_tok\":2,\"num_experts\":4,\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\"],\"sliding_window\":16,\"layer_t"
+      "ypes\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"max_position_embeddings\":2048,\"ti"
+      "e_word_embeddings\":false}",
+      199616 },
+    { "{\"model_type\":\"afmoe\",\"architectures\":[\"AfmoeForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_lay"
+      "ers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"moe_intermediate_size\":32,\"num_experts_per_tok"
+      "\":2,\"num_experts\":4,\"num_dense_layers\":1,\"head_dim\":16,\"num_shared_experts\":1,\"sliding_window\":16,\"layer_types\":[\""
+      "sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"max_position_embeddings\":16384,\"tie_word_em"
+      "beddings\":false}",
+      216524 },
+    { "{\"model_type\":\"mellum\",\"architectures\":[\"MellumForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_l"
+      "ayers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"moe_intermediate_size\":32,\"num_experts_per_t"
+      "ok\":2,\"num_local_experts\":4,\"head_dim\":16,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+      "\"full_attention\"],\"sliding_window\":16,\"mlp_layer_types\":[\"sparse\",\"sparse\",\"sparse\",\"sparse\"],\"max_position_embed"
+      "dings\":131072,\"tie_word_embeddings\":false}",
+      187584 },
+    { "{\"model_type\":\"flex_olmo\",\"architectures\":[\"FlexOlmoForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hid"
+      "den_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"num_experts\":4,\"num_experts_per_tok\":2"
+      ",\"max_position_embeddings\":4096,\"tie_word_embeddings\":false}",
+      384448 },
+    { "{\"model_type\":\"falcon_h1\",\"architectures\":[\"FalconH1ForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hid"
+      "den_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"mamba_d_ssm\":128,\"mamba_rms_norm\":true"
+      ",\"mamba_n_heads\":8,\"mamba_d_head\":16,\"mamba_n_groups\":2,\"mamba_d_state\":16,\"mamba_d_conv\":4,\"mamba_expand\":2,\"max_p"
+      "osition_embeddings\":8192,\"tie_word_embeddings\":false}",
+      283040 },
+    { "{\"model_type\":\"granitemoehybrid\",\"architectures\":[\"GraniteMoeHybridForCausalLM\"],\"hidden_size\":64,\"num_attention_head"
+      "s\":4,\"num_hidden_layers\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"num_local_experts\":4,\"nu"
+      "m_experts_per_tok\":2,\"shared_intermediate_size\":48,\"layer_types\":[\"linear_attention\",\"full_attention\",\"linear_attentio"
+      "n\",\"full_attention\"],\"mamba_n_heads\":8,\"mamba_d_head\":16,\"mamba_n_groups\":2,\"mamba_d_state\":16,\"mamba_d_conv\":4,\"m"
+      "amba_expand\":2,\"max_position_embeddings\":2048,\"tie_word_embeddings\":false}",
+      456944 },
+    { "{\"model_type\":\"nemotron_h\",\"architectures\":[\"NemotronHForCausalLM\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_k"
+      "ey_value_heads\":2,\"head_dim\":16,\"vocab_size\":300,\"intermediate_size\":96,\"ssm_state_size\":16,\"mamba_num_heads\":8,\"mam"
+      "ba_head_dim\":16,\"n_groups\":2,\"conv_kernel\":4,\"layers_block_type\":[\"linear_attention\",\"moe\",\"full_attention\",\"mlp\""
+      "],\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,\"moe_shared_expert_intermediate_size\":32,\"max"
+      "_position_embeddings\":4096,\"tie_word_embeddings\":false}",
+      114328 },
+};
+/* clang-format on */
+#endif
