@@ -9,6 +9,7 @@
 struct import_options {
     const char *output, *from, *as, *adapter, *safetensors, *model, *cluster;
     int64_t sequence;
+    bool multi_token;
 };
 static const struct option options[] = {
     TEXT_OPTION("from", offsetof(struct import_options, from), "NAME",
@@ -23,6 +24,10 @@ static const struct option options[] = {
         "length, if the files have several"),
     TEXT_OPTION("as", offsetof(struct import_options, as), "FAMILY",
                 "reads a config.json of an unknown model_type as if it said this one"),
+    FLAG_OPTION(
+        "mtp", offsetof(struct import_options, multi_token),
+        "with the blocks that predict further tokens, which a config.json may name (DeepSeek-V3, GLM-4.5); without "
+        "it they are left out, as the published counts leave them out"),
     TEXT_OPTION("adapter", offsetof(struct import_options, adapter), "FILE",
                 "PEFT's adapter_config.json: the model is frozen and has these low-rank adapters; the one beside the "
                 "model's file if absent"),
@@ -81,6 +86,7 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
         return false;
     in->reading.as = o->as;
     in->reading.sequence = o->sequence;
+    in->reading.multi_token = o->multi_token;
     if (!inputs_model(in, operands[0], err) || !say_count(in, o->safetensors, err))
         return false;
     char *text = model_write(in->model, &length);
@@ -142,8 +148,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_import = {
     .name = "import",
     .summary = "turns a foreign model description into native JSON, or foreign measurements into a profile",
-    .usage = "FILE|FOLDER... [--from hf] [--as FAMILY] [--seq TOKENS] | [--from galvatron --model MODEL --cluster "
-             "CLUSTER] [-o FILE]",
+    .usage =
+        "FILE|FOLDER... [--from hf] [--as FAMILY] [--seq TOKENS] [--mtp] | [--from galvatron --model MODEL --cluster "
+        "CLUSTER] [-o FILE]",
     .examples = "  cleave import config.json -o model.json   a Hugging Face config.json\n"
                 "  cleave import config.json --seq 8192 --as llama -o model.json   of an unknown model_type\n"
                 "  cleave import --from galvatron configs hardware_configs --model llama-2-7b --cluster "

@@ -79,6 +79,47 @@ START_TEST(what_the_file_lacks_is_assumed_and_said)
 }
 END_TEST
 
+static int64_t counted(const char *format, int blocks, int further, bool with)
+{
+    char text[640];
+    struct model_reading reading = { .multi_token = with };
+    snprintf(text, sizeof text, format, blocks, further);
+    struct model *model = import_as(text, "c.json", &reading);
+    struct graph *graph = graph_of(model, 1, 8, 1);
+    int64_t count = graph_parameter_count(graph);
+    graph_free(graph);
+    model_free(model);
+    return count;
+}
+
+/* Each further token: one more block, a matrix of two widths to one, three norms; embedding and head are the model's
+ * (DeepSeek-AI 2024, section 2.2). */
+START_TEST(further_tokens_are_predicted_where_it_is_asked)
+{
+    static const char latent[] = "{\"model_type\":\"deepseek_v3\",\"hidden_size\":64,\"intermediate_size\":96,"
+                                 "\"moe_intermediate_size\":32,\"num_attention_heads\":4,\"num_hidden_layers\":%d,"
+                                 "\"vocab_size\":256,\"first_k_dense_replace\":1,\"n_routed_experts\":4,"
+                                 "\"n_shared_experts\":1,\"num_experts_per_tok\":2,\"kv_lora_rank\":16,"
+                                 "\"qk_nope_head_dim\":8,\"qk_rope_head_dim\":8,\"v_head_dim\":8,"
+                                 "\"num_nextn_predict_layers\":%d}",
+                      plain[] = "{\"model_type\":\"glm4_moe\",\"hidden_size\":64,\"intermediate_size\":96,"
+                                "\"moe_intermediate_size\":32,\"num_attention_heads\":4,\"num_hidden_layers\":%d,"
+                                "\"vocab_size\":256,\"n_routed_experts\":4,\"num_experts_per_tok\":2,"
+                                "\"num_nextn_predict_layers\":%d}";
+    const char *const files[] = { latent, plain };
+    for (int i = 0; i < 2; i++) {
+        int64_t own = counted(files[i], 3, 2, false), block = counted(files[i], 4, 2, false) - own;
+        ck_assert_int_eq(counted(files[i], 3, 1, true) - own, block + 2 * 64 * 64 + 3 * 64);
+        ck_assert_int_eq(counted(files[i], 3, 2, true) - own, 2 * (block + 2 * 64 * 64 + 3 * 64));
+    }
+    struct model_reading reading = { .multi_token = true };
+    struct model *model = NULL;
+    struct error err = { 0 };
+    ck_assert(!model_read_as(&model, "c.json", LLAMA(), strlen(LLAMA()), &reading, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "expected a file that names blocks for further tokens"));
+}
+END_TEST
+
 static int64_t trained(const char *config, const char *adapter)
 {
     struct model_reading reading = { .adapter = adapter, .adapter_length = strlen(adapter), .adapter_name = "a.json" };
@@ -196,6 +237,7 @@ static Suite *suite(void)
     CHECK_ADD(s, counts_are_those_of_the_library);
     CHECK_ADD(s, counts_of_small_ones_are_those_of_the_library);
     CHECK_ADD(s, what_the_file_lacks_is_assumed_and_said);
+    CHECK_ADD(s, further_tokens_are_predicted_where_it_is_asked);
     CHECK_ADD(s, adapters_are_those_of_peft);
     CHECK_ADD(s, infinity_is_read_in_foreign_files_alone);
     CHECK_ADD(s, windows_bind_where_they_are_short);

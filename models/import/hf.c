@@ -10,7 +10,7 @@
 
 static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,   hf_experts,  hf_encoders,
                                                          hf_hybrids, hf_states, hf_seq2seqs, hf_images };
-enum { GROUPS = sizeof groups / sizeof *groups };
+enum { GROUPS = sizeof groups / sizeof *groups, MOST_FURTHER = 16 };
 
 /* ---- which family ---- */
 
@@ -341,6 +341,15 @@ static bool make(struct hf_reader *r, struct model **out)
         return false;
     if (!read_adapter(r))
         return false;
+    r->further = r->reading && r->reading->multi_token;
+    if (r->further && (!r->facts.token_blocks || r->family->add))
+        return json_fail(r->root, r->err,
+                         "expected a file that names blocks for further tokens (%s), found none: leave out --mtp",
+                         hf_name_of(r, HF_FACT(token_blocks)));
+    if (r->further && r->facts.token_blocks > MOST_FURTHER)
+        return json_fail(hf_place_of(r, HF_FACT(token_blocks)), r->err,
+                         "expected at most %d blocks for further tokens, found %lld", MOST_FURTHER,
+                         (long long)r->facts.token_blocks);
     hf_note_left_out(r);
     struct model *model = model_new(&head);
     if (!model)

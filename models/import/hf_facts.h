@@ -103,6 +103,7 @@ struct hf_reader {
     int64_t left_out;                           /* parameters of the file's model that the model has not */
     const char *given[sizeof(struct hf_facts)]; /* by offset: the name under which the file gives the fact */
     bool adapted;                               /* all but adapters is frozen */
+    bool further;                               /* with the blocks that predict further tokens */
     struct hf_block *blocks;                    /* (facts.blocks) */
     struct error *err;
 };

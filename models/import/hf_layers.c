@@ -84,10 +84,21 @@ static bool add_with_state(struct hf_reader *r, struct model *model, const struc
            hf_add(r, model, "mlp", &mlp);
 }
 
-static bool add_block(struct hf_reader *r, struct model *model, const struct hf_block *b, struct names *n)
+static const char *const mixers[] = { "attention", "latent_attention", "state_space", "linear_attention" };
+static const char *const networks[] = { "mlp", "moe" };
+
+/* name: of its last layer; NULL: its kind's. */
+static bool add_network(struct hf_reader *r, struct model *model, const struct hf_block *b, const char *name)
 {
-    static const char *const mixers[] = { "attention", "latent_attention", "state_space", "linear_attention" };
-    static const char *const networks[] = { "mlp", "moe" };
+    struct mlp_layer mlp = b->mlp;
+    struct moe_layer moe = b->moe;
+    mlp.head.name = moe.head.name = name;
+    return hf_add(r, model, networks[b->network], b->network == HF_MOE ? (const void *)&moe : &mlp);
+}
+
+static bool add_block(struct hf_reader *r, struct model *model, const struct hf_block *b, struct names *n,
+                      const char *last)
+{
     const void *const mixer[] = { &b->attention, &b->latent, &b->state, &b->linear };
     if (b->beside)
         return add_with_state(r, model, b, n);
@@ -100,8 +111,49 @@ static bool add_block(struct hf_reader *r, struct model *model, const struct hf_
     }
     return (b->mixer == HF_NO_MIXER || hf_add(r, model, mixers[b->mixer], mixer[b->mixer])) &&
            (!b->both || hf_add(r, model, "mlp", &b->mlp)) &&
-           (b->network == HF_NO_NETWORK ||
-            hf_add(r, model, networks[b->network], b->network == HF_MOE ? (const void *)&b->moe : &b->mlp));
+           (b->network == HF_NO_NETWORK || add_network(r, model, b, last));
+}
+
+/* Behind the trunk, for each further token: what joins it with the next token's embedding, a block as the trunk's last
+ * ones, and its loss (DeepSeek-AI 2024). */
+static bool add_further(struct hf_reader *r, struct model *model)
+{
+    const struct multi_token_layer join = { .norm = r->facts.norm, .norm_epsilon = r->facts.epsilon };
+    struct multi_token_loss_layer loss;
+    const struct hf_block *mixer = NULL, *network = NULL;
+    memcpy(&loss, layer_kind_find("multi_token_loss")->defaults, sizeof loss);
+    loss.norm = r->facts.norm;
+    loss.norm_epsilon = r->facts.epsilon;
+    for (int64_t i = 0; i < r->facts.blocks; i++) {
+        const struct hf_block *b = &r->blocks[i];
+        mixer = b->mixer == HF_ATTENTION || b->mixer == HF_LATENT ? b : mixer;
+        network = b->network != HF_NO_NETWORK ? b : network;
+    }
+    const struct hf_block *end = &r->blocks[r->facts.blocks - 1];
+    if (!mixer || !network || end->stream != HF_SERIAL || end->beside || end->network == HF_NO_NETWORK)
+        return json_fail(hf_place_of(r, HF_FACT(token_blocks)), r->err,
+                         "blocks that predict further tokens can be planned where the last block ends with a network, "
+                         "and one has attention: read the file without them");
+    for (int k = 1; k <= (int)r->facts.token_blocks; k++) {
+        char from[24] = "trunk", passed[24] = "trunk", block[24], loss_name[24];
+        if (k > 1) {
+            snprintf(from, sizeof from, "ahead%d", k - 1);
+            snprintf(passed, sizeof passed, "pass%d", k - 1);
+        }
+        snprintf(block, sizeof block, "ahead%d", k);
+        snprintf(loss_name, sizeof loss_name, "pass%d", k);
+        const struct layer_source read = { from, r->root };
+        const struct layer_source both[] = { { passed, r->root }, { block, r->root } };
+        loss.head.name = loss_name;
+        if (!model_add_block(model, 1, r->root, r->err) ||
+            !model_add_reader(model, layer_kind_find("multi_token"), &join, &read, 1, r->root, r->err) ||
+            !hf_add(r, model, mixers[mixer->mixer],
+                    mixer->mixer == HF_LATENT ? (const void *)&mixer->latent : &mixer->attention) ||
+            !add_network(r, model, network, block) ||
+            !model_add_reader(model, layer_kind_find("multi_token_loss"), &loss, both, 2, r->root, r->err))
+            return false;
+    }
+    return true;
 }
 
 /* Gives equal blocks the same number. */
@@ -156,11 +208,12 @@ bool hf_add_blocks(struct hf_reader *r, struct model *model)
             return false;
         for (int k = 0; k < period; k++) {
             next_names(&names, k == 0);
-            if (!add_block(r, model, &r->blocks[i + k], &names))
+            bool last = r->further && i + period * copies == count && k == period - 1;
+            if (!add_block(r, model, &r->blocks[i + k], &names, last ? "trunk" : NULL))
                 return false;
         }
     }
-    return true;
+    return !r->further || add_further(r, model);
 }
 
 void hf_fill_embedding(const struct hf_reader *r, struct embedding_layer *embedding)

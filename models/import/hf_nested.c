@@ -143,10 +143,11 @@ void hf_note_left_out(struct hf_reader *r)
         note_tower(r, vision);
     if (audio && json_type(audio) == JSON_OBJECT)
         hf_note(r, "left out: the audio tower, whose parameters are not counted; only the text part is planned");
-    if (r->facts.token_blocks)
-        hf_note(r, "left out: %lld block%s that predict%s further tokens (multi-token prediction)",
-                (long long)r->facts.token_blocks, r->facts.token_blocks == 1 ? "" : "s",
-                r->facts.token_blocks == 1 ? "s" : "");
+    if (r->facts.token_blocks && !r->further)
+        hf_note(
+            r, "left out: %lld block%s that predict%s further tokens (multi-token prediction); import --mtp plans them",
+            (long long)r->facts.token_blocks, r->facts.token_blocks == 1 ? "" : "s",
+            r->facts.token_blocks == 1 ? "s" : "");
 }
 
 bool hf_enter_text(struct hf_reader *r)
