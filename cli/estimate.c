@@ -27,7 +27,9 @@ static const struct estimate_arguments defaults = {
 static const struct option options[] = {
 #include "cli/given_options.def"
     TEXT_OPTION("from", AT(from), "TARGET",
-                "the operand is a launch of megatron-lm, torchtitan, ...: a file, or its arguments"),
+                "the operand is a launch of megatron-lm, megatron-bridge, torchtitan, deepspeed or accelerate-fsdp2, a "
+                "strategy of "
+                "galvatron or an execution of calculon: a file, or its arguments"),
     TEXT_OPTION("model", AT(model), "MODEL", "with --from: the model, where the launch does not describe it"),
     PRICE_OPTION(AT(prices)),
     OUTPUT_OPTION(AT(output), "the plan file"),
@@ -109,6 +111,7 @@ const struct verb verb_estimate = {
         "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 "
         "--recompute full\n"
         "  cleave estimate --from megatron train.sh --cluster 8x8:h100-sxm\n"
+        "  cleave estimate --from galvatron galvatron_config.json --model llama-2-7b --cluster 1x8:a100-sxm-80\n"
         "  cleave estimate gpt2 --cluster 1x8:a100-sxm-80 --batch 64 --fix 'micro-batch=8,layer[0-11].zero=3'\n",
     .min_operands = 1,
     .max_operands = 1,

@@ -10,6 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The target or source of that name, else a failure that lists them. */
+static bool find_source(const struct target **out, const char *name, struct error *err)
+{
+    struct text names = { 0 };
+    *out = launch_source_find(name);
+    if (*out)
+        return true;
+    for (int i = 0; targets[i]; i++)
+        text_printf(&names, "%s, ", targets[i]->name);
+    for (int i = 0; launch_sources[i]; i++)
+        text_printf(&names, "%s%s", i > 0 ? ", " : "", launch_sources[i]->name);
+    fail(err, "--from: expected one of %s; found '%s'", names.data ? names.data : "none", name);
+    text_free(&names);
+    return false;
+}
+
 static bool read_launch(struct from *from, struct inputs *in, const char *launch, struct error *err)
 {
     const char *text = launch;
@@ -66,10 +82,51 @@ static bool read_job(struct from *from, struct space *space, struct inputs *in, 
     return true;
 }
 
+/* Numbers of the first and the last block; -1: there is none. */
+static void number_blocks(const struct graph *graph, int *first, int *last)
+{
+    *first = *last = -1;
+    for (int l = 0; l < graph->layer_count; l++) {
+        *first = *first < 0 ? graph->layers[l].block : *first;
+        *last = graph->layers[l].block > *last ? graph->layers[l].block : *last;
+    }
+}
+
+/* What blocks have to themselves, as far as the launch that is planned was not changed there. */
+static bool set_blocks(const struct launch_read *read, const struct launch *launch, struct plan *plan,
+                       const struct graph *graph, struct error *err)
+{
+    int first, last;
+    if (read->block_count == 0)
+        return true;
+    number_blocks(graph, &first, &last);
+    for (int place = 0; place < plan->layer_count; place++) {
+        struct plan_layer *layer = &plan->layers[place];
+        int block = graph->layers[plan_layer_at(plan, place)].block;
+        if (launch->zero == read->launch.zero)
+            layer->zero = block >= 0 ? read->blocks[block - first].zero : (int8_t)read->ends_zero;
+        if (launch->recompute == read->launch.recompute)
+            layer->recompute = block >= 0 ? read->blocks[block - first].recompute : RECOMPUTE_NONE;
+    }
+    return plan_check(plan, graph, err);
+}
+
+/* Blocks of the launch are the model's. */
+static bool count_blocks(const struct launch_read *read, const struct graph *graph, struct error *err)
+{
+    int first, last;
+    number_blocks(graph, &first, &last);
+    int count = first < 0 ? 0 : last - first + 1;
+    return read->block_count == 0 || count == read->block_count ||
+           fail(err, "the launch is for a model of %d blocks, this one has %d: name the model that it is for",
+                read->block_count, count);
+}
+
 /* The plan of a launch. clips: the user says whether gradients are clipped. */
-static bool plan_of(struct plan **out, const struct launch *launch, const struct space_options *job, struct inputs *in,
+static bool plan_of(struct plan **out, const struct from *from, const struct launch *launch, struct inputs *in,
                     const struct space *space, struct error *err)
 {
+    const struct space_options *job = &from->job;
     struct search_options options = space_search_options(job, space);
     struct stage_cuts cuts = { launch->piece_count, launch->piece_blocks };
     struct space said = { .tensor = allowed_only(launch->tensor),
@@ -94,7 +151,8 @@ static bool plan_of(struct plan **out, const struct launch *launch, const struct
         options.space.clip_norm = launch->clip_norm;
     graph_free(in->graph);
     in->graph = NULL;
-    return given_plan(out, in, &options, &said, launch->piece_count > 0 ? &cuts : NULL, true, false, err);
+    return given_plan(out, in, &options, &said, launch->piece_count > 0 ? &cuts : NULL, true, false, err) &&
+           set_blocks(&from->read, launch, *out, in->graph, err);
 }
 
 bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
@@ -104,7 +162,7 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     struct space space;
     struct launch *own = &from->read.launch;
     *from = (struct from){ 0 };
-    if (!aim_target(&from->target, "--from", target, err) || !read_launch(from, in, launch, err) ||
+    if (!find_source(&from->target, target, err) || !read_launch(from, in, launch, err) ||
         !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;
@@ -119,12 +177,18 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
                     (long long)devices);
     own->data = devices / others;
     own->batch = space.batch;
+    if (from->read.micro_batches > 0) {
+        if (own->batch % (own->data * from->read.micro_batches) != 0)
+            return fail(err, "the batch of %lld: expected a multiple of %lld data-parallel ranks x %lld micro-batches",
+                        (long long)own->batch, (long long)own->data, (long long)from->read.micro_batches);
+        own->micro_batch = own->batch / (own->data * from->read.micro_batches);
+    }
     if (!graph_take(&in->graph, in->model, space.batch, space.sequence, 1, err))
         return false;
     own->sequence = in->graph->sequence;
     own->dtype = space.dtype;
-    return aim_check(in, from->target, own, err) && plan_of(plan, own, &from->job, in, &space, err) &&
-           given_estimate(estimate, in, *plan, err);
+    return count_blocks(&from->read, in->graph, err) && aim_check(in, from->target, own, err) &&
+           plan_of(plan, from, own, in, &space, err) && given_estimate(estimate, in, *plan, err);
 }
 
 /* ---- what would be better ---- */
@@ -218,7 +282,7 @@ static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, c
     struct error why = { 0 };
     *step_ns = 0;
     bool good = l->tensor * l->context * l->pipeline * l->data == in->cluster->device_count &&
-                aim_check(in, from->target, l, &why) && plan_of(&plan, l, &from->job, in, &space, &why) &&
+                aim_check(in, from->target, l, &why) && plan_of(&plan, from, l, in, &space, &why) &&
                 given_estimate(&estimate, in, plan, &why);
     if (good && estimate->prediction.fits)
         *step_ns = estimate->prediction.step_ns;

@@ -368,6 +368,11 @@ static bool read_batch(struct launch_read *out, struct settings *settings, const
         if (!mul_i64(&out->devices, ranks, launch->tensor * launch->context))
             return fail(err, "%s: expected fewer devices", settings->name);
     }
+    if (ranks == 0 && all > 0 && micro > 0 && steps > 0)
+        return fail(err,
+                    "%s: train_batch_size %lld: expected a multiple of micro-batches of %lld x "
+                    "gradient_accumulation_steps %lld",
+                    settings->name, (long long)all, (long long)micro, (long long)steps);
     if (ranks == 0) {
         launch->micro_batch = micro > 0 ? micro : 1;
         launch->batch = all;

@@ -2,22 +2,45 @@
 #include <string.h>
 
 #define TARGET(symbol) extern const struct target target_##symbol;
+#define SOURCE(symbol) TARGET(symbol)
 #include "targets/targets.def"
 #undef TARGET
+#undef SOURCE
 
 const struct target *const targets[] = {
 #define TARGET(symbol) &target_##symbol,
+#define SOURCE(symbol)
 #include "targets/targets.def"
 #undef TARGET
+#undef SOURCE
+    NULL
+};
+const struct target *const launch_sources[] = {
+#define TARGET(symbol)
+#define SOURCE(symbol) &target_##symbol,
+#include "targets/targets.def"
+#undef TARGET
+#undef SOURCE
     NULL
 };
 
+static const struct target *find(const struct target *const *list, const char *name)
+{
+    for (int i = 0; list[i]; i++)
+        if (strcmp(list[i]->name, name) == 0 || strcmp(list[i]->short_name, name) == 0)
+            return list[i];
+    return NULL;
+}
+
 const struct target *target_find(const char *name)
 {
-    for (int i = 0; targets[i]; i++)
-        if (strcmp(targets[i]->name, name) == 0 || strcmp(targets[i]->short_name, name) == 0)
-            return targets[i];
-    return NULL;
+    return find(targets, name);
+}
+
+const struct target *launch_source_find(const char *name)
+{
+    const struct target *target = find(targets, name);
+    return target ? target : find(launch_sources, name);
 }
 
 const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,

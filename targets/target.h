@@ -50,14 +50,23 @@ struct launch_files {
 struct text *launch_files_add(struct launch_files *files, const char *name, bool executable);
 void launch_files_free(struct launch_files *files);
 
+/* What one block of a launch has to itself, where they are not all alike. */
+struct block_launch {
+    int8_t zero, recompute; /* as struct launch's */
+};
+
 /* What was read of somebody's launch. What he says of the model and of the devices stands beside it. */
 struct launch_read {
     struct launch launch;
     bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */
     int64_t devices;       /* 0: not said */
-    const char *framework; /* whose facts price it; NULL: the target's */
-    int unknown_count;     /* arguments that were not understood, in the order in which they came */
+    int64_t micro_batches; /* of a data rank in a step, from which the launch's micro_batch follows; 0: it says that */
+    int block_count;       /* 0: all are as the launch says */
+    const struct block_launch *blocks; /* (block_count) the model's, in their order */
+    int ends_zero;                     /* with blocks: ZeRO of what stands before and behind them */
+    const char *framework;             /* whose facts price it; NULL: the target's */
+    int unknown_count;                 /* arguments that were not understood, in the order in which they came */
     const char **unknown;
     int ignored_count; /* understood, and without effect on time or memory */
 };
@@ -78,8 +87,11 @@ struct target {
     bool (*read)(struct launch_read *out, struct arena *arena, const char *name, const char *text, size_t length,
                  struct error *err);
 };
-extern const struct target *const targets[];        /* NULL-terminated */
-const struct target *target_find(const char *name); /* by name or short name; NULL */
+extern const struct target *const targets[]; /* NULL-terminated */
+/* What others' tools decided, which is read and neither searched for nor written: these have no allow and no write. */
+extern const struct target *const launch_sources[];        /* NULL-terminated */
+const struct target *launch_source_find(const char *name); /* a target, or one of them; NULL */
+const struct target *target_find(const char *name);        /* by name or short name; NULL */
 /* The first rule that the launch breaks; NULL: it keeps them all. */
 const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
                                              const struct launch_context *context);

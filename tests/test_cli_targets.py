@@ -88,6 +88,38 @@ def compared(plan, launch, step_s):
         check(f"compare --from {words}", code == 2 and why in err, err)
 
 
+STRATEGY = {"pp_deg": 2, "tp_sizes_enc": "2,2", "tp_consecutive_flags": "1,1", "dp_types_enc": "0,1", "use_sp": "0,0", "checkpoint": "1,0",
+            "global_bsz": 16, "chunks": 4, "pp_division": "1,1", "pipeline_type": "gpipe", "default_dp_type": "zero2", "vtp": 1, "vsp": 0}
+EXECUTION = {"num_procs": 8, "tensor_par": 2, "pipeline_par": 2, "data_par": 2, "batch_size": 16, "microbatch_size": 2, "datatype": "float32",
+             "activation_recompute": "full", "optimizer_sharding": True, "tensor_par_comm_type": "rs_ag", "tensor_par_overlap": "none"}
+
+
+def others_tools(folder):
+    """What Galvatron and calculon decided is priced as they decided it."""
+    def decided(tool, what, *more):
+        path, plan = folder / f"{tool}.json", folder / "plan.json"
+        path.write_text(json.dumps(what))
+        code, out, err = cleave("estimate", "--from", tool, path, "--model", "tiny-gpt", "--cluster", "1x8:cpu", "-o", plan, *more)
+        return code, out + err, json.loads(plan.read_text())["decisions"] if code == 0 else {}
+
+    code, said, plan = decided("galvatron", STRATEGY)
+    layers = [layer for stage in plan.get("stages", []) for layer in stage.get("layers", [])]
+    check("galvatron", code == 0 and "gpipe" in said and "4 micro-batches of 4 sequences" in said, said)
+    check("galvatron: what it does otherwise", "not understood: vtp = 1, vsp = 0" in said, said)
+    check("galvatron: block by block", "block" in said and "ZeRO 3  recompute none" in said and "ZeRO 2  recompute block" in said, (said, layers))
+    code, said, _ = decided("galvatron", {**STRATEGY, "pp_deg": 1, "pp_division": "3", "tp_sizes_enc": "2,2,2", **{key: "1,1,1" for key in
+                            ("tp_consecutive_flags", "dp_types_enc", "use_sp", "checkpoint")}})
+    check("galvatron: another model's", code == 2 and "for a model of 3 blocks, this one has 2" in said, said)
+    code, said, _ = decided("galvatron", {**STRATEGY, "global_bsz": 18})
+    check("galvatron: a batch", code == 2 and "expected a multiple of 2 data-parallel ranks x 4 micro-batches" in said, said)
+    code, said, _ = decided("calculon", EXECUTION)
+    check("calculon", code == 0 and "pp 2, dp 2, tp+sp 2" in said and "4 micro-batches of 4 sequences" in said and "ZeRO 1" in said, said)
+    code, said, _ = decided("calculon", {**EXECUTION, "num_procs": 16})
+    check("calculon: a contradiction", code == 2 and "are not the 16 of num_procs" in said, said)
+    code, said, _ = decided("calculn", EXECUTION)
+    check("a source's name", code == 2 and "galvatron, calculon; found 'calculn'" in said, said)
+
+
 def main():
     made, share = 0, int(os.environ.get("CLEAVE_TEST_SHARE", "1"))
     jobs = JOBS if share <= 5 else JOBS[1:2]  # under a sanitizer
@@ -95,6 +127,8 @@ def main():
         for job in jobs:
             with tempfile.TemporaryDirectory() as folder:
                 made += round_trip(pathlib.Path(folder), target, *job)
+    with tempfile.TemporaryDirectory() as folder:
+        others_tools(pathlib.Path(folder))
     check("most are launched", made >= 4 * len(jobs), made)
     code, _, err = cleave("plan", "llama-3-8b", "--cluster", "1x8:h100-sxm", "--batch", 8, "--target", "megatrn")
     check("a target's name", code == 2 and "megatron-lm" in err, err)
