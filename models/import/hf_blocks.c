@@ -50,6 +50,11 @@ static bool check_heads(struct hf_reader *r)
         return json_fail(hf_place_of(r, HF_FACT(heads)), r->err,
                          "expected a divisor of the hidden size (%lld), found %lld", (long long)f->hidden,
                          (long long)f->heads);
+    if (f->kv_heads && f->heads % f->kv_heads && !hf_is_given(r, HF_FACT(kv_heads)))
+        return json_fail(hf_place_of(r, HF_FACT(heads)), r->err,
+                         "expected a multiple of the %lld heads of keys and values that this family has where the file "
+                         "says none (%s), found %lld",
+                         (long long)f->kv_heads, hf_name_of(r, HF_FACT(kv_heads)), (long long)f->heads);
     if (f->kv_heads && f->heads % f->kv_heads)
         return json_fail(hf_place_of(r, HF_FACT(kv_heads)), r->err, "expected a divisor of %s (%lld), found %lld",
                          hf_name_of(r, HF_FACT(heads)), (long long)f->heads, (long long)f->kv_heads);

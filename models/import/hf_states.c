@@ -54,6 +54,9 @@ static bool fill_state(struct hf_reader *r, int64_t version, struct state_space_
         return json_fail(hf_place_of(r, HF_FACT(state_heads)), r->err,
                          "expected a divisor of the state space's inner width (%lld), found %lld", (long long)s->inner,
                          (long long)s->heads);
+    if (version == 2 && s->groups > 0 && s->heads % s->groups)
+        return json_fail(hf_place_of(r, HF_FACT(state_groups)), r->err, "expected a divisor of %s (%lld), found %lld",
+                         hf_name_of(r, HF_FACT(state_heads)), (long long)s->heads, (long long)s->groups);
     return s->inner <= 1 << 24 || json_fail(r->root, r->err,
                                             "expected an inner width of the state space of at most %d, "
                                             "found %lld",

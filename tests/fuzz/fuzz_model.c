@@ -53,10 +53,33 @@ static void check_graph(const struct model *model)
     graph_free(graph);
 }
 
+/* The same bytes as the adapters beside a file, and with the blocks that it may name for further tokens. */
+static void check_ways(const uint8_t *data, size_t size)
+{
+    static const char llama[] = "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,"
+                                "\"max_position_embeddings\":32,\"num_attention_heads\":4,\"num_hidden_layers\":2,"
+                                "\"vocab_size\":256}";
+    struct model_reading beside = { .adapter = (const char *)data, .adapter_length = size, .adapter_name = "adapter" };
+    struct model_reading further = { .multi_token = true };
+    struct model *model = NULL;
+    struct error err = { 0 };
+    if (!model_read_as(&model, "fuzz", llama, sizeof llama - 1, &beside, &err))
+        must(!model && err.kind == ERROR_INPUT && strncmp(err.message, "adapter", 7) == 0);
+    model_free(model);
+    model = NULL;
+    if (!model_read_as(&model, "fuzz", (const char *)data, size, &further, &err)) {
+        must(!model && err.message[0] != '\0');
+        return;
+    }
+    check_round_trip(model);
+    model_free(model);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct model *model = NULL;
     struct error err = { 0 };
+    check_ways(data, size);
     if (!model_read(&model, "fuzz", (const char *)data, size, NULL, &err)) {
         must(!model && err.kind == ERROR_INPUT && err.message[0] != '\0');
         return 0;

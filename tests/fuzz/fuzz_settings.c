@@ -41,5 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int t = 0; targets[t]; t++)
         for (size_t n = 0; n < sizeof names / sizeof *names; n++)
             try_read(targets[t], names[n], data, size);
+    for (int t = 0; launch_sources[t]; t++)
+        try_read(launch_sources[t], "fuzz.json", data, size);
     return 0;
 }
