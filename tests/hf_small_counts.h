@@ -128,6 +128,38 @@ static const struct {
       "],\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,\"moe_shared_expert_intermediate_size\":32,\"max"
       "_position_embeddings\":4096,\"tie_word_embeddings\":false}",
       114328 },
+    { "{\"model_type\":\"bert\",\"architectures\":[\"BertModel\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers\":2,"
+      "\"vocab_size\":300,\"intermediate_size\":96,\"max_position_embeddings\":32,\"tie_word_embeddings\":true,\"type_vocab_size\":2}",
+      84352 },
+    { "{\"model_type\":\"bert\",\"architectures\":[\"BertForQuestionAnswering\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hid"
+      "den_layers\":2,\"vocab_size\":300,\"intermediate_size\":96,\"max_position_embeddings\":32,\"tie_word_embeddings\":true,\"type_vo"
+      "cab_size\":2}",
+      80322 },
+    { "{\"model_type\":\"roberta\",\"architectures\":[\"RobertaModel\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layer"
+      "s\":2,\"vocab_size\":300,\"intermediate_size\":96,\"max_position_embeddings\":34,\"type_vocab_size\":1,\"tie_word_embeddings\":t"
+      "rue}",
+      84416 },
+    { "{\"model_type\":\"electra\",\"architectures\":[\"ElectraForPreTraining\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hid"
+      "den_layers\":2,\"vocab_size\":300,\"intermediate_size\":96,\"max_position_embeddings\":32,\"embedding_size\":32,\"tie_word_embed"
+      "dings\":true,\"type_vocab_size\":2}",
+      75777 },
+    { "{\"model_type\":\"distilbert\",\"architectures\":[\"DistilBertModel\"],\"dim\":64,\"n_layers\":2,\"n_heads\":4,\"hidden_dim\":96"
+      ",\"vocab_size\":300,\"max_position_embeddings\":512,\"tie_word_embeddings\":true}",
+      110784 },
+    { "{\"model_type\":\"llama\",\"architectures\":[\"LlamaModel\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers\":"
+      "4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"max_position_embeddings\":2048,\"tie_word_embeddings\""
+      ":false}",
+      142656 },
+    { "{\"model_type\":\"mistral\",\"architectures\":[\"MistralModel\"],\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layer"
+      "s\":4,\"vocab_size\":300,\"intermediate_size\":96,\"num_key_value_heads\":2,\"max_position_embeddings\":131072,\"tie_word_embedd"
+      "ings\":false}",
+      142656 },
+    { "{\"model_type\":\"mamba\",\"architectures\":[\"MambaModel\"],\"hidden_size\":64,\"num_hidden_layers\":2,\"vocab_size\":300,\"sta"
+      "te_size\":8,\"tie_word_embeddings\":true}",
+      78528 },
+    { "{\"model_type\":\"t5\",\"architectures\":[\"T5EncoderModel\"],\"d_model\":64,\"d_kv\":16,\"d_ff\":96,\"num_layers\":2,\"num_head"
+      "s\":4,\"vocab_size\":300,\"feed_forward_proj\":\"gated-gelu\"}",
+      89280 },
 };
 /* clang-format on */
 #endif

@@ -236,28 +236,66 @@ static bool hf_detect(const struct json *root)
     return false;
 }
 
+/* A class without a head: one of the vocabulary that shares the table of tokens adds none. Encoders like BERT pass the
+ * first token through a square matrix in its place. */
+static void without_head(struct hf_reader *r, const char *name)
+{
+    struct hf_facts *f = &r->facts;
+    if (f->image_size) {
+        f->pooled = f->transform = f->transform_bias = true;
+        hf_note(r, "%s has no classes: planned with those of the file, or two", name);
+        return;
+    }
+    f->tied = true;
+    f->head_bias = false;
+    f->pooled = f->transform = has_word(" bert roberta roberta-prelayernorm mpnet rembert ", r->family->type);
+    hf_note(r, "%s has no head: planned with logits of the vocabulary, by the table of tokens", name);
+}
+
 /* A head of classes instead of the vocabulary, where the first class says so. */
 static bool read_classes(struct hf_reader *r)
 {
     const struct json *list = hf_given(r->top, "architectures"), *labels = hf_given(r->top, "id2label");
     struct hf_facts *f = &r->facts;
     const char *name = "";
-    if (!list || json_type(list) != JSON_ARRAY || json_count(list) < 1 || f->image_size || f->decoder_blocks)
+    if (!list || json_type(list) != JSON_ARRAY || json_count(list) < 1)
         return true;
     if (!json_string(json_at(list, 0), &name, r->err))
         return false;
+    if (f->decoder_blocks) {
+        f->encoder_only = f->relative_buckets && strstr(name, "EncoderModel");
+        if (f->encoder_only) {
+            f->tied = f->encoder = true;
+            f->logit_scale = 0;
+            hf_note(r, "%s has no decoder and no head: planned with logits of the vocabulary, by the table of tokens",
+                    name);
+        }
+        return true;
+    }
+    size_t length = strlen(name);
     bool sequence = strstr(name, "ForSequenceClassification") != NULL;
+    if (length > 5 && strcmp(name + length - 5, "Model") == 0 && !strstr(name, "HeadModel") && !strstr(name, "For") &&
+        strcmp(name, r->family->class_name) != 0)
+        without_head(r, name);
+    if (f->image_size)
+        return true;
+    if (strcmp(name, "BertForPreTraining") == 0)
+        hf_note(r, "%s: left out: what tells whether sentences follow each other, %lld weights", name,
+                (long long)(f->hidden * f->hidden + 3 * f->hidden + 2));
     if (strcmp(name, "ElectraForPreTraining") == 0) { /* whether a token was replaced */
         f->classes = 1;
         f->tied = false;
         hf_note(r, "%s: the head tells replaced tokens", name);
         return true;
     }
-    if (!sequence && !strstr(name, "ForTokenClassification"))
+    bool span = strstr(name, "ForQuestionAnswering") != NULL; /* whether a token begins or ends the answer */
+    if (!sequence && !span && !strstr(name, "ForTokenClassification"))
         return true;
     if (!hf_get_size(r->top, "num_labels", 2, &f->classes, r->err))
         return false;
-    if (labels && json_type(labels) == JSON_OBJECT && json_count(labels) > 0)
+    if (span)
+        f->classes = 2;
+    else if (labels && json_type(labels) == JSON_OBJECT && json_count(labels) > 0)
         f->classes = json_count(labels);
     if (f->classes > f->vocab)
         return json_fail(labels ? labels : r->top, r->err,
@@ -280,7 +318,7 @@ static bool set_sequence(struct hf_reader *r, struct model_head *head)
                              "expected a sequence of at most the file's %lld learned positions, found --seq %lld",
                              (long long)f->positions, (long long)r->reading->sequence);
         head->sequence = r->reading->sequence;
-    } else if (!hf_is_given(r, HF_FACT(positions)) && !head->image_size) {
+    } else if (!hf_is_given(r, HF_FACT(positions)) && !f->image_size) {
         hf_note(r, "the file says no %s: sequences of %lld tokens are assumed; --seq says another length",
                 hf_name_of(r, HF_FACT(positions)), (long long)f->positions);
     }

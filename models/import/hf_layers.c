@@ -257,8 +257,10 @@ bool hf_fill_head(struct hf_reader *r, struct head_layer *head)
     if (f->transform) {
         head->transform = true;
         head->transform_bias = f->transform_bias;
-        head->transform_norm = f->norm;
-        return hf_activation_of(r, false, &head->transform_activation);
+        head->transform_norm = f->pooled ? NORM_NONE : f->norm;
+        if (f->pooled)
+            head->transform_activation = ACTIVATION_TANH;
+        return f->pooled || hf_activation_of(r, false, &head->transform_activation);
     }
     return true;
 }

@@ -4,7 +4,7 @@
 
 /* Sizes of a tower of patches, whatever its file calls them. */
 struct tower {
-    int64_t hidden, blocks, inner, image, patch, channels, frames, merged, output, positions, taps;
+    int64_t hidden, blocks, inner, image, patch, channels, frames, merged, output, positions, taps, joint, joined;
 };
 
 static int64_t size_of(const struct json *box, const char *const *names, int64_t fallback)
@@ -68,12 +68,24 @@ static int64_t pixtral(const struct tower *t)
     return h * points + h + t->blocks * (4 * h * h + 3 * h * t->inner + 2 * h);
 }
 
+/* Meta 2025: no bias at the patches, two matrices that join four of them, one to the text. */
+static int64_t llama4(const struct tower *t)
+{
+    int64_t side = t->image / t->patch, points = t->channels * t->patch * t->patch;
+    return t->hidden * points + t->hidden + (side * side + 1) * t->hidden + 4 * t->hidden + t->blocks * plain_block(t) +
+           t->inner * t->joint + t->joint * t->joined + t->output * t->positions;
+}
+
 /* What joins a tower of the first kinds to the text. */
 static int64_t projector(const struct hf_reader *r, const struct tower *t)
 {
     const char *type = "";
     int64_t text = r->facts.hidden;
     hf_get_string(r->top, "model_type", "", &type, NULL);
+    if (strcmp(type, "paligemma") == 0)
+        return t->hidden * text + text;
+    if (strcmp(type, "idefics3") == 0 || strcmp(type, "smolvlm") == 0)
+        return t->hidden * t->merged * t->merged * text;
     if (strcmp(type, "gemma3") == 0)
         return t->hidden * text + t->hidden;
     if (strcmp(type, "mistral3") == 0)
@@ -88,15 +100,27 @@ static const struct {
     int64_t (*count)(const struct tower *t);
     bool joined; /* what joins it to the text is part of it */
 } towers[] = {
-    { "clip_vision_model", clip, false }, { "siglip_vision_model", siglip, false },
-    { "qwen2_vl", qwen2, true },          { "qwen2_5_vl", qwen2_5, true },
-    { "qwen3_vl", qwen3, true },          { "qwen3_vl_moe", qwen3, true },
-    { "qwen3_5", qwen3, true },           { "qwen3_5_moe", qwen3, true },
-    { "pixtral", pixtral, false },        { "qwen2_5_vl_vision", qwen2_5, true },
-    { "qwen2_vl_vision", qwen2, true },   { "qwen3_vl_vision", qwen3, true },
+    { "clip_vision_model", clip, false },
+    { "siglip_vision_model", siglip, false },
+    { "qwen2_vl", qwen2, true },
+    { "qwen2_5_vl", qwen2_5, true },
+    { "qwen3_vl", qwen3, true },
+    { "qwen3_vl_moe", qwen3, true },
+    { "qwen3_5", qwen3, true },
+    { "qwen3_5_moe", qwen3, true },
+    { "pixtral", pixtral, false },
+    { "qwen2_5_vl_vision", qwen2_5, true },
+    { "qwen2_vl_vision", qwen2, true },
+    { "qwen3_vl_vision", qwen3, true },
+    { "qwen3_5_vision", qwen3, true },
+    { "qwen3_5_moe_vision", qwen3, true },
+    { "qwen3_vl_moe_vision", qwen3, true },
+    { "llama4_vision_model", llama4, true },
+    { "idefics3_vision", siglip, false },
+    { "smolvlm_vision", siglip, false },
 };
 
-static void fill_tower(const struct hf_reader *r, const struct json *box, struct tower *t)
+static void fill_tower(const struct hf_reader *r, const struct json *box, const char *type, struct tower *t)
 {
     t->hidden = SIZE_OF(box, 768, "embed_dim", "hidden_size", "width");
     t->blocks = SIZE_OF(box, 12, "num_hidden_layers", "depth", "layers");
@@ -108,6 +132,14 @@ static void fill_tower(const struct hf_reader *r, const struct json *box, struct
     t->merged = SIZE_OF(box, 2, "spatial_merge_size");
     t->output = SIZE_OF(box, r->facts.hidden, "out_hidden_size");
     t->positions = SIZE_OF(box, 2304, "num_position_embeddings");
+    t->joint = SIZE_OF(box, 4096, "projector_input_dim");
+    t->joined = SIZE_OF(box, 4096, "projector_output_dim");
+    if (strcmp(type, "llama4_vision_model") == 0) {
+        t->output = SIZE_OF(box, 7680, "vision_output_dim");
+        t->positions = r->facts.hidden;
+    }
+    if (hf_given(r->top, "scale_factor"))
+        t->merged = SIZE_OF(r->top, 2, "scale_factor");
     const struct json *taps = hf_given(box, "deepstack_visual_indexes");
     t->taps = taps ? json_count(taps) : 0;
 }
@@ -119,7 +151,7 @@ static void note_tower(struct hf_reader *r, const struct json *box)
     hf_get_string(box, "model_type", "", &type, NULL);
     if (!*type)
         hf_get_string(r->top, "model_type", "", &type, NULL);
-    fill_tower(r, box, &t);
+    fill_tower(r, box, type, &t);
     if (t.hidden > 1 << 16 || t.inner > 1 << 20 || t.blocks > 1 << 12 || t.image > 1 << 14 || t.patch > 1 << 10)
         return;
     for (size_t i = 0; i < sizeof towers / sizeof *towers; i++)

@@ -105,6 +105,11 @@ static bool add_both(struct hf_reader *r, struct model *model)
     if (r->blocks[0].network != HF_MLP || r->blocks[0].mixer != HF_ATTENTION)
         return json_fail(hf_place_of(r, HF_FACT(experts)), r->err,
                          "an encoder and a decoder of experts or of latent attention cannot be planned");
+    if (f->encoder_only) {
+        for (int64_t i = 0; i < f->blocks; i++)
+            r->blocks[i].attention.relative_table = "encoder";
+        return hf_add_chain(r, model);
+    }
     fill_cross(r, &attention, &cross);
     hf_fill_embedding(r, &embedding);
     embedding.shared_table = true;
