@@ -26,6 +26,11 @@
     "{\"kind\": \"linear_attention\", \"heads\": 32, \"key_heads\": 16, \"key_dim\": 128, \"value_dim\": 128, "        \
     "\"norm\": \"rms_norm\"}" TAIL
 
+#define KIMI_LAYER                                                                                                     \
+    HEAD("2304", "1024", "false")                                                                                      \
+    "{\"kind\": \"linear_attention\", \"heads\": 32, \"key_heads\": 32, \"key_dim\": 128, \"value_dim\": 128, "        \
+    "\"gate_rank\": 128, \"decay_rank\": 128, \"norm\": \"rms_norm\"}" TAIL
+
 static struct graph *graph_of_text(const char *text, int batch)
 {
     struct model *model = model_of_text(text);
@@ -67,6 +72,12 @@ START_TEST(parameters_are_those_of_the_modules)
                                                                            4 * (2 * keys + values) + 2 * 32 + 128 +
                                                                            values * 2048);
     graph_free(qwen);
+    const int64_t width = 2304, all = 32 * 128, rank = 128; /* Kimi Linear: gate and decays through narrow vectors */
+    struct graph *kimi = graph_of_text(KIMI_LAYER, 1);
+    ck_assert_int_eq(parameters_of_layer(kimi, "1.linear_attention."), width + 3 * width * all + rank * (width + all) +
+                                                                           rank * (width + all + 32) + 4 * 3 * all +
+                                                                           32 + all + 128 + all * width);
+    graph_free(kimi);
 }
 END_TEST
 

@@ -109,7 +109,7 @@
     "{\"kind\": \"state_space\", \"name\": \"mamba2\", \"version\": 2, \"inner\": 64, \"state\": 8, \"heads\": 8, "    \
     "\"groups\": 4, \"norm_groups\": 4, \"chunk\": 4, \"bias\": true, \"norm\": \"rms_norm\"}, "                       \
     "{\"kind\": \"linear_attention\", \"heads\": 8, \"key_heads\": 4, \"key_dim\": 4, \"value_dim\": 8, \"chunk\": "   \
-    "4, "                                                                                                              \
+    "4, \"gate_rank\": 6, \"decay_rank\": 2, "                                                                         \
     "\"norm\": \"rms_norm\"}]}, "                                                                                      \
     "{\"kind\": \"mlp\", \"name\": \"trunk\", \"inner\": 64, \"activation\": \"squared_relu\", \"norm\": "             \
     "\"rms_norm\"}, "                                                                                                  \

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct hf_family *const *const groups[] = { hf_llamas,  hf_gpts,   hf_experts,  hf_encoders,
-                                                         hf_hybrids, hf_states, hf_seq2seqs, hf_images };
+static const struct hf_family *const *const groups[] = { hf_llamas, hf_gpts,    hf_experts,  hf_encoders, hf_hybrids,
+                                                         hf_states, hf_linears, hf_seq2seqs, hf_images };
 enum { GROUPS = sizeof groups / sizeof *groups, MOST_FURTHER = 16 };
 
 /* ---- which family ---- */
@@ -150,7 +150,7 @@ static const char *lacking(const char *type)
         { " albert zamba zamba2 ", "blocks that share their weights" },
         { " hymba ", "attention and a state space side by side" },
         { " deepseek_v4 deepseek_ref ", "compressed attention between hyper-connections" },
-        { " kimi_linear ", "delta attention with a decay for each channel" },
+        { " kimi_k3 ", "sums of the stream over blocks by attention" },
         { " rwkv rwkv5 rwkv6 rwkv7 ", "RWKV's time mixing" },
         { " recurrent_gemma ", "a gated linear recurrence" },
         { " gemma3n gemma3n_text ", "embeddings of each layer and alternating updates" },

@@ -139,8 +139,9 @@ struct hf_family {
 /* The families of each file, NULL-terminated. */
 extern const struct hf_family *const hf_llamas[],
     *const hf_gpts[], *const hf_experts[], *const hf_encoders[], *const hf_hybrids[], *const hf_states[],
-                                                                                          *const hf_seq2seqs[],
-                                                                                              *const hf_images[];
+                                                                                          *const hf_linears[],
+                                                                                              *const hf_seq2seqs[],
+                                                                                                  *const hf_images[];
 
 /* Adds a line about the file to what is said to the user. */
 void hf_note(struct hf_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

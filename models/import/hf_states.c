@@ -1,4 +1,4 @@
-/* Decoders with state spaces or linear attention, alone or beside attention. */
+/* Decoders with state spaces, alone or beside attention. */
 #include "models/import/hf_facts.h"
 #include <string.h>
 
@@ -472,73 +472,5 @@ FAMILY(nemotron_h) = {
     .blocks = blocks_of_nemotron_h,
 };
 
-/* ---- Yang et al. 2024 as Qwen3-Next has it: gated delta rules, and gated attention in every fourth block ---- */
-
-static bool blocks_of_qwen(struct hf_reader *r)
-{
-    const struct hf_facts *f = &r->facts;
-    const struct json *types;
-    struct linear_attention_layer linear;
-    int64_t interval;
-    const char *word = "";
-    memcpy(&linear, layer_kind_find("linear_attention")->defaults, sizeof linear);
-    linear.heads = f->value_heads;
-    linear.key_heads = f->key_heads;
-    linear.key_dim = f->key_width;
-    linear.value_dim = f->value_width;
-    linear.taps = f->conv;
-    linear.norm = f->norm;
-    linear.norm_epsilon = f->epsilon;
-    if (f->value_heads % f->key_heads)
-        return json_fail(hf_place_of(r, HF_FACT(value_heads)), r->err, "expected a multiple of %s (%lld), found %lld",
-                         hf_name_of(r, HF_FACT(key_heads)), (long long)f->key_heads, (long long)f->value_heads);
-    if (!hf_get_list(r, "layer_types", f->blocks, &types) ||
-        !hf_get_size(r->root, "full_attention_interval", 4, &interval, r->err))
-        return false;
-    for (int64_t i = 0; i < f->blocks; i++) {
-        if (types && !json_string(json_at(types, (int)i), &word, r->err))
-            return false;
-        if (types ? strcmp(word, "linear_attention") != 0 : (i + 1) % interval == 0)
-            continue;
-        r->blocks[i].mixer = HF_LINEAR;
-        r->blocks[i].linear = linear;
-        memset(&r->blocks[i].attention, 0, sizeof r->blocks[i].attention);
-    }
-    return true;
-}
-
-static const struct hf_name qwen_names[] = { ATTENTION_BIAS, HF_NAME("attn_output_gate", FLAG, output_gate), { 0 } };
-#define QWEN_FACTS                                                                                                     \
-    HF_LLAMA_FACTS, .head_dim = 256, .rope_part = 0.25, .positions = 32768, .qk_norm = QK_NORM_HEAD,                   \
-                    .qk_kind = NORM_RMS, .output_gate = true, .key_heads = 16, .value_heads = 32, .key_width = 128,    \
-                    .value_width = 128, .conv = 4
-FAMILY(qwen3_5) = {
-    .type = "qwen3_5",
-    .class_name = "Qwen3_5ForConditionalGeneration",
-    .others = " qwen3_5_text ",
-    .names = qwen_names,
-    .facts = { QWEN_FACTS, .hidden = 4096, .blocks = 32, .heads = 16, .kv_heads = 4, .inner = 12288, .vocab = 248320 },
-    .blocks = blocks_of_qwen,
-};
-#define QWEN_MOE_FACTS                                                                                                 \
-    QWEN_FACTS, .kv_heads = 2, .gates = GATES_OF_ALL, .renormalised = true, .sparse_offset = 1, .balance = 0.001,      \
-                .expert_inner = 512, .shared_inner = 512, .shared_gate = true
-FAMILY(qwen3_5_moe) = {
-    .type = "qwen3_5_moe",
-    .class_name = "Qwen3_5MoeForConditionalGeneration",
-    .others = " qwen3_5_moe_text ",
-    .names = qwen_names,
-    .facts = { QWEN_MOE_FACTS, .hidden = 2048, .blocks = 40, .heads = 16, .inner = 512, .vocab = 248320, .experts = 256,
-               .choices = 8 },
-    .blocks = blocks_of_qwen,
-};
-FAMILY(qwen3_next) = {
-    .type = "qwen3_next",
-    .class_name = "Qwen3NextForCausalLM",
-    .names = qwen_names,
-    .facts = { QWEN_MOE_FACTS, .experts = 512, .choices = 10 },
-    .blocks = blocks_of_qwen,
-};
-
-const struct hf_family *const hf_states[] = { &falcon_h1,     &lfm2,       &mamba,   &mamba2,      &jamba,      &bamba,
-                                              &granitehybrid, &nemotron_h, &qwen3_5, &qwen3_5_moe, &qwen3_next, NULL };
+const struct hf_family *const hf_states[] = { &falcon_h1, &lfm2,          &mamba,      &mamba2, &jamba,
+                                              &bamba,     &granitehybrid, &nemotron_h, NULL };

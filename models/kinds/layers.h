@@ -106,7 +106,7 @@ struct state_space_layer {
 
 struct linear_attention_layer {
     struct layer_head head;
-    int64_t heads, key_heads, key_dim, value_dim, taps, chunk;
+    int64_t heads, key_heads, key_dim, value_dim, taps, chunk, gate_rank, decay_rank;
     bool residual;
     int norm, output_norm; /* enum norm */
     double norm_epsilon, residual_scale;
