@@ -13,7 +13,8 @@ struct import_options {
 };
 static const struct option options[] = {
     TEXT_OPTION("from", offsetof(struct import_options, from), "NAME",
-                "hf: the operand is a model's file, as without it; galvatron: the operands are the folders of its "
+                "hf: the operand is a model's file, as without it (config.json, or calculon's application); galvatron: "
+                "the operands are the folders of its "
                 "profiling files, and a profile is made of them"),
     TEXT_OPTION("model", offsetof(struct import_options, model), "MODEL", "with --from galvatron: what was measured"),
     TEXT_OPTION("cluster", offsetof(struct import_options, cluster), "CLUSTER",

@@ -183,12 +183,32 @@ START_TEST(executions_of_calculon_are_read)
 }
 END_TEST
 
+/* As calculon counts them (Llm.Application.num_parameters), and the norm before the logits. */
+START_TEST(applications_of_calculon_are_models)
+{
+    static const char gpt3[] = "{\"hidden\": 12288, \"feedforward\": 49152, \"seq_size\": 2048, \"attn_heads\": 96, "
+                               "\"attn_size\": 128, \"num_blocks\": 96}";
+    const int64_t h = 12288, f = 49152, all = 96 * 128;
+    struct model *model = NULL;
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(model_read(&model, "gpt3.json", gpt3, strlen(gpt3), NULL, &err), "%s", err.message);
+    ck_assert_msg(graph_build(&graph, model, 1, 1, 1, &err), "%s", err.message);
+    ck_assert_int_eq(graph_parameter_count(graph),
+                     96 * (2 * h * f + 4 * h * all + h + f + 3 * all + h + 4 * h) + (51200 + 2048) * h + 2 * h);
+    ck_assert_int_eq(model->sequence, 2048);
+    graph_free(graph);
+    model_free(model);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("hostile");
     CHECK_ADD(s, what_is_wrong_is_refused_and_said);
     CHECK_ADD(s, strategies_of_galvatron_are_read);
     CHECK_ADD(s, executions_of_calculon_are_read);
+    CHECK_ADD(s, applications_of_calculon_are_models);
     return s;
 }
 

@@ -156,7 +156,9 @@ static const char *lacking(const char *type)
         { " gemma3n gemma3n_text ", "embeddings of each layer and alternating updates" },
         { " deberta deberta-v2 ", "attention with disentangled positions" },
         { " xlnet longformer big_bird reformer ", "its form of attention" },
-        { " wav2vec2 hubert wavlm clip siglip swin convnext ", "a front of sound or images other than patches" },
+        { " wav2vec2 hubert wavlm swin swinv2 convnext convnextv2 beit dinov2 dinov3_vit ",
+          "a front or blocks of sound or images other than ViT's" },
+        { " clip siglip siglip2 clap blip ", "two towers whose outputs are held against each other" },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (has_word(known[i].types, type))

@@ -104,7 +104,8 @@ void hf_note(struct hf_reader *r, const char *format, ...)
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    text_printf(r->reading->notes, "note: %s\n", line);
+    if (!r->reading->notes->data || !strstr(r->reading->notes->data, line)) /* several blocks may say the same */
+        text_printf(r->reading->notes, "note: %s\n", line);
 }
 
 static bool family_names(const struct hf_reader *r, size_t offset)
