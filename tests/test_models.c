@@ -548,6 +548,30 @@ START_TEST(windows_and_narrow_values_take_what_is_seen)
 }
 END_TEST
 
+/* The dense first block of a model whose others have experts is a block as they are; who has no repeat has none. */
+START_TEST(a_block_beside_repeats_is_one)
+{
+    static const char *const zoo_names[] = { "deepseek-moe-16b", "llama-3-8b", "vgg-16" };
+    static const int blocks[] = { 28, 32, 0 };
+    for (int i = 0; i < 3; i++) {
+        struct model *model = model_of_zoo(zoo_names[i]);
+        struct graph *graph = graph_of(model, 1, 0, 1);
+        int count = 0;
+        for (int l = 0; l < graph->layer_count; l++)
+            count += graph->layers[l].block >= 0 && (l == 0 || graph->layers[l - 1].block != graph->layers[l].block);
+        ck_assert_int_eq(count, blocks[i]);
+        graph_free(graph);
+        if (count > 0) { /* beside them the embedding, and the head with its loss */
+            model->whole_blocks = true;
+            graph = graph_of(model, 1, 0, 1);
+            ck_assert_int_eq(graph->layer_count, count + 2);
+            graph_free(graph);
+        }
+        model_free(model);
+    }
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("models");
@@ -556,6 +580,7 @@ static Suite *suite(void)
     CHECK_ADD(s, zoo_parameters_are_the_published_counts);
     CHECK_ADD(s, padding_is_seen_by_sizes_only);
     CHECK_ADD(s, blocks_are_of_two_classes);
+    CHECK_ADD(s, a_block_beside_repeats_is_one);
     CHECK_ADD(s, a_class_is_kind_fields_and_entry);
     CHECK_ADD(s, gradients_are_needed_above_the_first_trainable_weight);
     CHECK_ADD(s, frozen_weights_are_counted_apart);
