@@ -122,48 +122,67 @@ static bool keeps(void *self, const struct plan *plan)
     return good;
 }
 
+static bool treats(void *self, const struct space *space)
+{
+    const struct keeper *k = self;
+    return target_treats(k->target, space, &k->context);
+}
+
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
                 const struct target *target, const struct search_options *options, struct error *err)
 {
     struct keeper keeper = { .in = in, .target = target, .context = aim_context(in) };
-    if (search_uniform(out, choice, in->model, &in->facts, options, keeps, &keeper, err))
+    const struct uniform_demand demand = { .self = &keeper, .treats = treats, .keeps = keeps };
+    if (search_uniform(out, choice, in->model, &in->facts, options, &demand, err))
         return true;
     if (err->kind == ERROR_INFEASIBLE && *keeper.why.message)
         error_within(err, "%s", keeper.why.message);
     return false;
 }
 
-/* Choices of which all tries have one value are not told. */
-static bool differs(const struct uniform_choice *choice, int at)
+/* What the try has other than the best one: " recompute block, reshard false". */
+static void say_try(FILE *out, const struct uniform_try *tried, const struct uniform_try *best)
 {
-    for (int i = 1; i < choice->try_count; i++)
-        if (choice->tries[i].value[at] != choice->tries[0].value[at])
-            return true;
-    return false;
+    char name[CHOICE_VALUE_BYTES];
+    const char *before = "";
+    for (int at = 0; at < CHOICE_COUNT - LISTED_CHOICES; at++) {
+        enum space_choice c = (enum space_choice)(LISTED_CHOICES + at);
+        const char *value = choice_value_name(name, c, tried->value[at]);
+        if (tried->value[at] == best->value[at])
+            continue;
+        fprintf(out, "%s %s ", before, choice_facts[c].name);
+        if (value)
+            fprintf(out, "%s", value);
+        else
+            fprintf(out, "%lld", (long long)tried->value[at]);
+        before = ",";
+    }
 }
 
+/* The treatments that come next. Of those that are left out by a bound or by memory no time is known. */
 static void say_tries(const struct cli *cli, const struct target *target, const struct uniform_choice *choice)
 {
-    char number[TEXT_NUMBER_BYTES], name[CHOICE_VALUE_BYTES];
-    fprintf(cli->out, "%s (%s) treats all blocks alike:\n", target->name, target->release);
-    for (int i = 0; i < choice->try_count; i++) {
-        const struct uniform_try *tried = &choice->tries[i];
-        fprintf(cli->out, " ");
-        for (int at = 0; at < CHOICE_COUNT - LISTED_CHOICES; at++) {
-            enum space_choice c = (enum space_choice)(LISTED_CHOICES + at);
-            const char *value = choice_value_name(name, c, tried->value[at]);
-            if (!differs(choice, at))
-                continue;
-            fprintf(cli->out, " %s ", choice_facts[c].name);
-            if (value)
-                fprintf(cli->out, "%s", value);
-            else
-                fprintf(cli->out, "%lld", (long long)tried->value[at]);
+    enum { SHOWN = 2 };
+    char number[TEXT_NUMBER_BYTES];
+    const struct uniform_try *best = &choice->tries[choice->best];
+    int64_t last_ns = best->step_ns;
+    fprintf(cli->out, "%s (%s) treats all blocks alike; this is the best of %d ways to do so", target->name,
+            target->release, choice->try_count);
+    for (int shown = 0; shown < SHOWN; shown++) {
+        const struct uniform_try *next = NULL;
+        for (int i = 0; i < choice->try_count; i++) {
+            const struct uniform_try *tried = &choice->tries[i];
+            if (tried->step_ns > last_ns && (!next || tried->step_ns < next->step_ns))
+                next = tried;
         }
-        fprintf(cli->out, ": %s%s\n",
-                tried->step_ns > 0 ? text_duration_ns(number, tried->step_ns) : "nothing shorter fits",
-                i == choice->best ? " *" : "");
+        if (!next)
+            break;
+        fprintf(cli->out, "%s\n ", shown == 0 ? ", next are" : "");
+        say_try(cli->out, next, best);
+        fprintf(cli->out, ": %s", text_duration_ns(number, next->step_ns));
+        last_ns = next->step_ns;
     }
+    fprintf(cli->out, "\n");
 }
 
 /* The optimum of the space without the target's limits, under the same framework's prices. */

@@ -1,4 +1,5 @@
 #include "targets/target.h"
+#include "planner/space/space.h"
 #include <string.h>
 
 #define TARGET(symbol) extern const struct target target_##symbol;
@@ -50,6 +51,20 @@ const struct target_rule *target_broken_rule(const struct target *target, const 
         if (!rule->holds(launch, context))
             return rule;
     return NULL;
+}
+
+/* What rules of other choices say of it depends on degrees, which a launch says later. */
+bool target_treats(const struct target *target, const struct space *space, const struct launch_context *context)
+{
+    static const char about[] = "recompute";
+    struct launch launch = launch_plain;
+    launch.zero = space->zero.values[0];
+    launch.recompute = space->recompute.values[0];
+    launch.excepted = (uint64_t)space->excepted.values[0];
+    for (const struct target_rule *rule = target->rules; rule->name; rule++)
+        if (strncmp(rule->name, about, strlen(about)) == 0 && !rule->holds(&launch, context))
+            return false;
+    return true;
 }
 
 struct text *launch_files_add(struct launch_files *files, const char *name, bool executable)

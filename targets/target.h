@@ -95,4 +95,7 @@ const struct target *target_find(const char *name);        /* by name or short n
 /* The first rule that the launch breaks; NULL: it keeps them all. */
 const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
                                              const struct launch_context *context);
+/* Whether it can be told to treat blocks as the space's first values of the choices of layers say, whatever else a
+ * launch says. */
+bool target_treats(const struct target *target, const struct space *space, const struct launch_context *context);
 #endif

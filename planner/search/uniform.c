@@ -26,11 +26,10 @@ static bool combine(const struct space *space, int number, struct space *out)
     return number == 0;
 }
 
-static int first_kept(const struct search_result *result, bool (*keeps)(void *self, const struct plan *plan),
-                      void *self)
+static int first_kept(const struct search_result *result, const struct uniform_demand *demand)
 {
     int at = 0;
-    while (at < result->plan_count && keeps && !keeps(self, result->plans[at].plan))
+    while (at < result->plan_count && demand->keeps && !demand->keeps(demand->self, result->plans[at].plan))
         at++;
     return result->feasible && at < result->plan_count ? at : -1;
 }
@@ -57,8 +56,7 @@ struct uniform_trial {
     const struct model *model;
     const struct facts *facts;
     const struct search_options *options; /* the caller's */
-    bool (*keeps)(void *self, const struct plan *plan);
-    void *self;
+    const struct uniform_demand *demand;
     int64_t start_ns;
     struct price_shelf prices;
     struct pace_shelf paces;
@@ -96,7 +94,7 @@ static bool try_one(struct uniform_trial *t, const struct space *space, bool lig
         *err = why;
         return false;
     }
-    *kept = first_kept(*out, t->keeps, t->self);
+    *kept = first_kept(*out, t->demand);
     return true;
 }
 
@@ -112,7 +110,7 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
          number++) {
         struct search_result *result = NULL;
         int kept;
-        if (space_layers_idle(&space))
+        if (space_layers_idle(&space) || (t->demand->treats && !t->demand->treats(t->demand->self, &space)))
             continue;
         good = try_one(t, &space, true, best_ns, 1, &result, &kept, err);
         if (good && result && result->feasible && kept < 0) { /* what others of the combination may keep */
@@ -144,9 +142,9 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
 
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
                     const struct facts *facts, const struct search_options *options,
-                    bool (*keeps)(void *self, const struct plan *plan), void *self, struct error *err)
+                    const struct uniform_demand *demand, struct error *err)
 {
-    struct uniform_trial t = { .model = model, .facts = facts, .options = options, .keeps = keeps, .self = self };
+    struct uniform_trial t = { .model = model, .facts = facts, .options = options, .demand = demand };
     struct search_result *nearest = NULL, *whole = NULL;
     int kept = -1;
     t.start_ns = options->calls.now_ns ? options->calls.now_ns(options->calls.self) : 0;

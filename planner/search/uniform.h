@@ -14,14 +14,20 @@ struct uniform_choice {
     struct uniform_try tries[UNIFORM_TRIES];
     struct space space; /* of the best try; where nothing fits, of that which lacks least */
 };
+/* Further demands, each may be NULL. */
+struct uniform_demand {
+    void *self;
+    bool (*treats)(void *self,
+                   const struct space *space); /* whether layers may be treated so: one value of each choice */
+    /* Of several plans the best that keeps it is the first, and others are left out. */
+    bool (*keeps)(void *self, const struct plan *plan);
+};
 /**
  * Searches the space once for each combination of the choices of layers that it allows, all layers alike: each by a
  * glance, the best of these once more with all that a search does. *out is that search's result, whose certificate is
- * about its own combination, and the caller's. keeps: a further demand on plans, of several the best that keeps it is
- * the first of *out, and others are left out; NULL: none. A time limit is for all searches together. Fails as
- * search_run().
+ * about its own combination, and the caller's. A time limit is for all searches together. Fails as search_run().
  */
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
                     const struct facts *facts, const struct search_options *options,
-                    bool (*keeps)(void *self, const struct plan *plan), void *self, struct error *err);
+                    const struct uniform_demand *demand, struct error *err);
 #endif
