@@ -3,6 +3,7 @@
 #include "cli/aim.h"
 #include "cli/print.h"
 #include "planner/estimate/estimate.h"
+#include "planner/estimate/pace_shelf.h"
 #include "planner/program/schedule.h"
 #include <stddef.h>
 #include <stdio.h>
@@ -272,8 +273,9 @@ static int list_changes(struct change *list, const struct launch *own)
     return count;
 }
 
-/* *step_ns 0: it breaks a rule, cannot be planned, or does not fit. */
-static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, const struct change *change)
+/* A look at few micro-batches. *step_ns 0: it breaks a rule, cannot be planned, does not fit, or takes worth_ns. */
+static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, const struct change *change,
+                       struct pace_shelf *paces, int64_t worth_ns)
 {
     const struct launch *l = &change->launch;
     struct space space = space_default(l->batch, l->sequence, l->dtype);
@@ -283,8 +285,8 @@ static bool try_change(int64_t *step_ns, struct from *from, struct inputs *in, c
     *step_ns = 0;
     bool good = l->tensor * l->context * l->pipeline * l->data == in->cluster->device_count &&
                 aim_check(in, from->target, l, &why) && plan_of(&plan, from, l, in, &space, &why) &&
-                given_estimate(&estimate, in, plan, &why);
-    if (good && estimate->prediction.fits)
+                estimate_plan_paced(&estimate, paces, in->model, in->graph, plan, &in->facts, worth_ns, &why);
+    if (good && estimate->prediction.fits && !estimate->beaten)
         *step_ns = estimate->prediction.step_ns;
     estimate_free(estimate);
     plan_free(plan);
@@ -305,9 +307,15 @@ bool from_say(const struct cli *cli, struct from *from, struct inputs *in, const
         fprintf(cli->talk, "%s%s%s", i == 0 ? "not understood: " : ", ", read->unknown[i],
                 i + 1 == read->unknown_count ? "\n" : "");
     int count = list_changes(list, &from->read.launch), shown = 0;
-    for (int i = 0; i < count; i++)
-        if (!try_change(&step_ns[i], from, in, &list[i]))
-            return fail_memory(err);
+    int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX;
+    struct pace_shelf paces;
+    bool good = true;
+    pace_shelf_open(&paces);
+    for (int i = 0; i < count && good; i++)
+        good = try_change(&step_ns[i], from, in, &list[i], &paces, worth_ns) || fail_memory(err);
+    pace_shelf_close(&paces);
+    if (!good)
+        return false;
     const char *aim = fits ? "shortens it" : "makes it fit";
     for (; shown < 4; shown++) {
         int best = -1;

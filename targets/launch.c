@@ -166,6 +166,8 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
                          "cleave plan ... --target NAME");
     if (plan->order)
         return fail(err, "the plan has another order of layers than the model's");
+    if (plan->clock != CLOCK_EVEN)
+        return fail(err, "the plan has an order of receives of its own, which no framework can be told");
     if (!read_mesh(out, plan, err) || !read_layers(out, plan, graph, err) ||
         !read_pieces(out, arena, plan, graph, err) || !in_order(plan, out, err))
         return false;
