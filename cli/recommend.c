@@ -198,6 +198,8 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
     o->peak_bytes = estimate_peak_bytes(&plan->estimate->prediction);
     o->spending = spending_of(&q->prices, c->in.cluster, o->step_ns, (int64_t)q->tokens_of_step);
     o->verdict = judge(q, &o->spending);
+    if (q->over && o->verdict != VERDICT_MEETS)
+        o->verdict = VERDICT_UNTRIED; /* not to the end: there may be a shorter plan */
     return true;
 }
 
@@ -383,7 +385,10 @@ static void tell(struct asking *q, const char *model, struct error *err)
         recommendation_print(q->cli, &q->r, job.data ? job.data : "MODEL");
         text_free(&job);
     }
-    if (q->r.best < 0)
+    if (q->r.best < 0 && q->over)
+        fail_kind(err, ERROR_ENVIRONMENT,
+                  "time was over before a cluster was found that meets it; give more --time-limit, or fewer --among");
+    else if (q->r.best < 0)
         fail_kind(err, ERROR_INFEASIBLE, "none of the %d clusters that were looked at meets it%s", q->r.count,
                   q->r.tokens > 0 ? "; give more time or money, or --among others" : "");
 }

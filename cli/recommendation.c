@@ -7,9 +7,9 @@
 enum { MOST_ROWS = 12 };
 
 static const char *const verdict_names[] = {
-    [VERDICT_MEETS] = "meets it",       [VERDICT_SLOW] = "too slow",         [VERDICT_DEAR] = "too dear",
-    [VERDICT_NO_PLAN] = "nothing fits", [VERDICT_HOPELESS] = "hopeless",     [VERDICT_WORSE] = "no better",
-    [VERDICT_UNTRIED] = "not tried",    [VERDICT_LEFT_OUT] = "not possible",
+    [VERDICT_MEETS] = "meets it",        [VERDICT_SLOW] = "too slow",         [VERDICT_DEAR] = "too dear",
+    [VERDICT_NO_PLAN] = "nothing fits",  [VERDICT_HOPELESS] = "hopeless",     [VERDICT_WORSE] = "no better",
+    [VERDICT_UNTRIED] = "time was over", [VERDICT_LEFT_OUT] = "not possible",
 };
 static const char *const goal_names[] = {
     [GOAL_SMALLEST] = "smallest", [GOAL_CHEAPEST] = "cheapest", [GOAL_FASTEST] = "fastest"

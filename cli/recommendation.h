@@ -12,7 +12,7 @@ enum verdict {
     VERDICT_NO_PLAN,  /* nothing fits */
     VERDICT_HOPELESS, /* not searched: by its devices' peak alone it is too slow or too dear */
     VERDICT_WORSE,    /* not searched: by their peak alone it is no cheaper, or no smaller, than one that meets */
-    VERDICT_UNTRIED,  /* time was over */
+    VERDICT_UNTRIED,  /* time was over before it was searched, or searched to the end */
     VERDICT_LEFT_OUT  /* the job cannot be asked of it: why */
 };
 enum goal { GOAL_SMALLEST, GOAL_CHEAPEST, GOAL_FASTEST };
