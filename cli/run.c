@@ -1,8 +1,10 @@
 /* Executes a plan: ranks as threads of this process or as processes that a launcher started. */
+#include "cli/hf_weights.h"
 #include "cli/inputs.h"
 #include "cli/kernels.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
+#include "cli/run_report.h"
 #include "cli/saving.h"
 #include "base/num.h"
 #include "executor/backends.h"
@@ -21,10 +23,10 @@
 struct run_arguments {
     struct source_options source;
     struct saving_arguments saving;
-    const char *backend, *transport, *data, *timeline, *tuned;
+    const char *backend, *transport, *data, *from_hf, *to_hf, *logits, *timeline, *tuned;
     int64_t ranks, steps, seed, warmup, decay_steps, ignored, transfer_sms;
     double learning_rate, floor_rate, timeout_s; /* floor_rate below 0: not given */
-    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels;
+    bool json, shape, poison, deterministic, no_graph, share_gpus, kernels, overwrite_hf;
 };
 static const struct run_arguments defaults = { .saving = SAVING_DEFAULTS,
                                                .backend = "cpu",
@@ -45,7 +47,7 @@ static const struct option options[] = {
                 "training text, byte-level tokens, or images as in CIFAR-10's binary files; without it: synthetic"),
     INT_OPTION("ignore-token", AT(ignored), "N", 0, UINT8_MAX,
                "a token of the data that is no target: padding, a separator"),
-    INT_OPTION("steps", AT(steps), "N", 1, 1e12, "training steps (10)"),
+    INT_OPTION("steps", AT(steps), "N", 0, 1e12, "training steps (10); 0: none, for --to-hf"),
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of initial weights and data order (1)"),
     DOUBLE_OPTION("learning-rate", AT(learning_rate), "RATE", 0, NO_LIMIT, "peak rate of AdamW (3e-4)"),
     INT_OPTION("warmup", AT(warmup), "STEPS", 0, NO_LIMIT, "linear warm-up of the rate (0)"),
@@ -54,6 +56,17 @@ static const struct option options[] = {
     DOUBLE_OPTION("floor-rate", AT(floor_rate), "RATE", 0, NO_LIMIT,
                   "with --decay-steps: the rate from step N on (a tenth of --learning-rate)"),
     SAVING_OPTIONS(struct run_arguments, saving),
+    TEXT_OPTION(
+        "from-hf", AT(from_hf), "DIR",
+        "begins with the weights of a Hugging Face checkpoint: model.safetensors or its index, and config.json; with "
+        "--resume only its names count"),
+    TEXT_OPTION(
+        "to-hf", AT(to_hf), "DIR",
+        "writes one after the last step: names and types of tensors as in --from-hf, or as the plan's config.json "
+        "has them"),
+    FLAG_OPTION("overwrite-hf", AT(overwrite_hf), "--to-hf may replace what lies there"),
+    TEXT_OPTION("logits", AT(logits), "FILE",
+                "writes the logits of the last step as safetensors; with --transport threads on cpu"),
     TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
     FLAG_OPTION(
         "kernels", AT(kernels),
@@ -71,28 +84,11 @@ static const struct option options[] = {
     SOURCE_OPTIONS(struct run_arguments, source),
 };
 
-/* JSON has no word for what a run that went astray computes. */
-static const char *json_number(char number[TEXT_NUMBER_BYTES], double value)
-{
-    return isfinite(value) ? text_double(number, value) : "null";
-}
-
 static const char *loss_text(char number[TEXT_NUMBER_BYTES], const struct run_step *step)
 {
     snprintf(number, TEXT_NUMBER_BYTES, "%.4f", step->loss);
     return step->has_loss ? number : "none";
 }
-
-enum { MOST_NOTES = 16 };
-struct report_step {
-    const struct cli *cli;
-    const char *unit; /* print_unit() */
-    bool json;
-    int64_t heap_first, heap_last; /* bytes allocated after the first and after the latest step; -1: unknown */
-    pthread_mutex_t noting;        /* of what follows */
-    char *note[MOST_NOTES];        /* each once; further ones are left out */
-    int note_count;
-};
 
 /* Bytes that malloc has handed out, of all threads; -1 where the C library does not say. */
 static int64_t heap_bytes(void)
@@ -112,7 +108,8 @@ static void on_step(void *context, const struct run_step *step)
     char number[TEXT_NUMBER_BYTES], loss[TEXT_NUMBER_BYTES];
     if (r->json)
         fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n",
-                (long long)step->step, json_number(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
+                (long long)step->step, run_report_number(loss, step->loss), (double)step->step_ns * 1e-9,
+                step->tokens_per_s);
     else
         fprintf(r->cli->out, "step %4lld  loss %8s  %10s  %8.0f %s/s\n", (long long)step->step, loss_text(loss, step),
                 text_duration_ns(number, step->step_ns), step->tokens_per_s, r->unit);
@@ -136,6 +133,12 @@ static void on_note(void *context, const char *text)
     pthread_mutex_unlock(&r->noting);
 }
 
+static void on_logits(void *context, const struct block *block, int64_t token_parts, const void *data)
+{
+    struct report_step *r = context;
+    logits_take(&r->logits, block, token_parts, data);
+}
+
 static void free_notes(struct report_step *report)
 {
     while (report->note_count > 0)
@@ -152,176 +155,9 @@ static void on_stuck(void *context, const struct error *err)
     _exit(ERROR_ENVIRONMENT);
 }
 
-static void breakdown_json(const struct cli *cli, const char *key, const struct program *program,
-                           const struct timeline *timeline, int rank_index)
-{
-    int64_t ns[TIME_KIND_COUNT];
-    timeline_breakdown(program, timeline, rank_index, ns);
-    fprintf(cli->out, ", \"%s\": {", key);
-    for (int k = 0; k < TIME_KIND_COUNT; k++)
-        fprintf(cli->out, "%s\"%s\": %.9g", k ? ", " : "", time_kind_names[k], (double)ns[k] * 1e-9);
-    fprintf(cli->out, "}");
-}
-
-/* Of a rank, and of its stage in the simulation. */
-static void both_breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured,
-                                 const struct timeline *predicted, int rank_index)
-{
-    breakdown_json(cli, "breakdown_s", program, measured, rank_index);
-    breakdown_json(cli, "predicted_breakdown_s", program, predicted, measured->ranks[rank_index].stage);
-}
-
-/* Of the rank that ended last, and of all. */
-static bool breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured,
-                            const struct timeline *predicted, struct error *err)
-{
-    bool ok = true;
-    int last = timeline_last_rank(measured);
-    fprintf(cli->out, ", \"breakdown_rank\": %d, \"breakdown_stage\": %d, \"timeline_step_s\": %.9g",
-            measured->ranks[last].rank, measured->ranks[last].stage, (double)measured->step_ns * 1e-9);
-    both_breakdowns_json(cli, program, measured, predicted, last);
-    fprintf(cli->out, ", \"ranks\": [");
-    for (int r = 0; r < measured->rank_count; r++) {
-        fprintf(cli->out, "%s{\"rank\": %d, \"stage\": %d", r ? ", " : "", measured->ranks[r].rank,
-                measured->ranks[r].stage);
-        both_breakdowns_json(cli, program, measured, predicted, r);
-        ok = ok && kernels_json(cli, program, measured, r, err);
-        fprintf(cli->out, "}");
-    }
-    fprintf(cli->out, "]");
-    return ok;
-}
-
-/* What the run used of each rank's arena, and what is laid out. */
-static void bytes_json(const struct cli *cli, const struct program *program, const struct run_summary *s, bool host)
-{
-    const int64_t *used = host ? s->host_peak_bytes : s->peak_bytes;
-    fprintf(cli->out, ", \"%speak_bytes\": [", host ? "host_" : "");
-    for (int r = 0; used && r < s->rank_count; r++)
-        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)used[r]);
-    fprintf(cli->out, "], \"predicted_%speak_bytes\": [", host ? "host_" : "");
-    for (int r = 0; r < s->rank_count; r++) {
-        const struct stage_program *stage = &program->stages[plan_stage_of_rank(program->plan, r)];
-        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)(host ? stage->host_bytes : stage->arena_bytes));
-    }
-    fprintf(cli->out, "]");
-}
-
-/* Of each rank whose device has memory of its own: what it had beside the arena, and what a profile let expect. */
-static void outside_json(const struct cli *cli, const struct facts *facts, const struct run_summary *s)
-{
-    bool any = false;
-    for (int r = 0; s->outside && r < s->rank_count; r++) {
-        const struct memory_outside *o = &s->outside[r];
-        if (o->bytes < 0)
-            continue;
-        fprintf(cli->out,
-                "%s{\"rank\": %d, \"memory_outside_arena_bytes\": %lld, \"predicted_outside_arena_bytes\": %lld",
-                any ? ", " : ", \"outside_arena\": [", r, (long long)o->bytes,
-                (long long)facts_outside_arena_bytes(facts, cluster_type(facts->cluster, r)));
-        for (int i = 0; i < MEMORY_PART_COUNT; i++)
-            fprintf(cli->out, ", \"%s\": %lld", memory_part_info[i].key, (long long)o->part[i]);
-        fprintf(cli->out, ", \"memory_rest_bytes\": %lld}", (long long)memory_rest_bytes(o));
-        any = true;
-    }
-    fprintf(cli->out, "%s", any ? "]" : "");
-}
-
-/* Of the rank that has most. */
-static void outside_text(const struct cli *cli, const struct run_summary *s)
-{
-    const struct memory_outside *most = NULL;
-    for (int r = 0; s->outside && r < s->rank_count; r++)
-        if (s->outside[r].bytes > (most ? most->bytes : -1))
-            most = &s->outside[r];
-    if (!most)
-        return;
-    char number[TEXT_NUMBER_BYTES];
-    struct text parts = { 0 };
-    memory_describe(&parts, most);
-    fprintf(cli->out, "beside it on the device at most %s: %s\n", text_bytes(number, most->bytes),
-            parts.data ? parts.data : "");
-    text_free(&parts);
-}
-
-static bool offloads(const struct program *program)
-{
-    bool any = false;
-    for (int s = 0; s < program->stage_count; s++)
-        any = any || program->stages[s].host_bytes > 0;
-    return any;
-}
-
-static void notes_json(const struct cli *cli, const struct report_step *report)
-{
-    for (int i = 0; i < report->note_count; i++) {
-        struct json_writer w = { .depth = 0 };
-        json_write_string(&w, report->note[i]);
-        fprintf(cli->out, "%s%s", i > 0 ? ", " : ", \"notes\": [", w.text.data ? w.text.data : "null");
-        text_free(&w.text);
-    }
-    fprintf(cli->out, "%s", report->note_count > 0 ? "]" : "");
-}
-
-static bool summary_json(const struct cli *cli, const struct facts *facts, const struct program *program,
-                         const struct run_summary *s, const struct timeline *predicted,
-                         const struct report_step *report, bool poisoned, struct error *err)
-{
-    char first[TEXT_NUMBER_BYTES], last[TEXT_NUMBER_BYTES];
-    int64_t predicted_ns = predicted->step_ns;
-    fprintf(cli->out,
-            "{\"summary\": {\"step_s_median\": %.9g, \"predicted_step_s\": %.9g, \"error\": %.4g, \"first_loss\": %s, "
-            "\"last_loss\": %s",
-            (double)s->step_ns_median * 1e-9, (double)predicted_ns * 1e-9,
-            (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median, json_number(first, s->first_loss),
-            json_number(last, s->last_loss));
-    if (s->choices > 0)
-        fprintf(cli->out, ", \"dropped_choices\": %.4g", (double)s->dropped / (double)s->choices);
-    bytes_json(cli, program, s, false);
-    if (offloads(program))
-        bytes_json(cli, program, s, true);
-    outside_json(cli, facts, s);
-    if (poisoned && report->heap_first >= 0)
-        fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(report->heap_last - report->heap_first));
-    notes_json(cli, report);
-    bool ok = !s->timeline || breakdowns_json(cli, program, s->timeline, predicted, err);
-    fprintf(cli->out, "}}\n");
-    return ok;
-}
-
-static void summary_text(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                         int64_t predicted_ns, bool measured)
-{
-    char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "median step %s, predicted %s (%s): error %+.1f %%\n", text_duration_ns(a, s->step_ns_median),
-            text_duration_ns(b, predicted_ns), measured ? "from measurements" : "analytic: no profile",
-            100 * (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median);
-    int64_t most = 0;
-    for (int stage = 0; stage < program->stage_count; stage++)
-        most = max_i64(most, program->stages[stage].arena_bytes);
-    fprintf(cli->out, "memory per rank: at most %s, exactly as laid out by the plan\n", text_bytes(a, most));
-    outside_text(cli, s);
-    if (s->dropped > 0)
-        fprintf(cli->out,
-                "experts: %.1f %% of the choices found no slot and were dropped; the prediction counts none\n",
-                100 * (double)s->dropped / (double)s->choices);
-}
-
-/* --poison: what was touched of the arena, and whether a step allocated beside it. */
-static void summary_poison(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                           const struct report_step *report)
-{
-    char touched[TEXT_NUMBER_BYTES], laid_out[TEXT_NUMBER_BYTES];
-    for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
-        fprintf(cli->talk, "rank %d touched %s of the %s laid out\n", r, text_bytes(touched, s->peak_bytes[r]),
-                text_bytes(laid_out, program->stages[plan_stage_of_rank(program->plan, r)].arena_bytes));
-    if (report->heap_first >= 0)
-        fprintf(cli->talk, "allocated outside the arenas between the first and the last step: %lld bytes\n",
-                (long long)(report->heap_last - report->heap_first));
-}
-
 static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device,
-                                   const struct data *data, const char *module_dir, struct report_step *report)
+                                   const struct data *data, const struct hf_weights *weights, const char *module_dir,
+                                   struct report_step *report)
 {
     struct run_options o = run_options_default();
     o.device = device;
@@ -335,6 +171,9 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.step_count = a->steps;
     o.seed = (uint64_t)a->seed;
     saving_set(&o, &a->saving, NULL); /* what it says was read before */
+    o.hf_folder = a->saving.resume ? NULL : weights->from;
+    o.hf_export = weights->export.like ? &weights->export : NULL;
+    o.on_logits = a->logits ? on_logits : NULL;
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
     o.no_graph = a->no_graph;
@@ -373,32 +212,38 @@ static void note_speed(const struct cli *cli, const struct inputs *in, const str
 }
 
 static int execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
-                   const struct device *device, const struct program *program, const struct transport_set *set,
-                   struct status *page, struct error *err)
+                   const struct device *device, const struct program *program, const struct hf_weights *weights,
+                   const struct transport_set *set, struct status *page, struct error *err)
 {
     struct data data = { 0 };
     struct timeline *predicted = NULL;
     struct run_summary summary = { 0 };
     struct report_step report = { .cli = cli, .unit = print_unit(in->graph), .json = a->json };
     pthread_mutex_init(&report.noting, NULL);
-    bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err);
+    bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err) &&
+              (!a->logits || logits_open(&report.logits, in->graph, err));
     if (ok) {
-        struct run_options o = settings(a, in, device, &data, cli->module_dir, &report);
+        struct run_options o = settings(a, in, device, &data, weights, cli->module_dir, &report);
         o.status = page, o.share_gpus = a->share_gpus;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
-        if (ok && set->transports[0].rank == 0 && summary.last_step < summary.first_step)
+        if (ok && set->transports[0].rank == 0 && a->steps > 0 && summary.last_step < summary.first_step)
             ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->saving.resume,
                       (long long)summary.last_step);
     }
-    if (ok && set->transports[0].rank == 0) {
+    if (ok && a->logits)
+        ok = logits_write(&report.logits, a->logits, err);
+    if (ok && set->transports[0].rank == 0 && a->to_hf && !summary.asked_to_end)
+        fprintf(cli->talk, "wrote the weights %s step %lld to %s\n", a->steps ? "after" : "of",
+                (long long)summary.last_step, a->to_hf);
+    if (ok && set->transports[0].rank == 0 && a->steps > 0) {
         if (a->json)
-            ok = summary_json(cli, &in->facts, program, &summary, predicted, &report, a->poison, err);
+            ok = run_report_json(cli, &in->facts, program, &summary, predicted, &report, a->poison, err);
         else
-            summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
+            run_report_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
         if (!a->json && summary.timeline)
             ok = kernels_print(cli, program, summary.timeline, err);
         if (a->poison)
-            summary_poison(cli, program, &summary, &report);
+            run_report_poison(cli, program, &summary, &report);
         note_speed(cli, in, device);
         ok = ok && (!a->timeline || !summary.timeline ||
                     inputs_write_trace(cli, a->timeline, program, summary.timeline, err));
@@ -408,6 +253,7 @@ static int execute(const struct cli *cli, const struct run_arguments *a, const s
     run_summary_free(&summary);
     timeline_free(predicted);
     data_free(&data);
+    logits_close(&report.logits);
     free_notes(&report);
     return ok && ended ? saving_tell_end(cli, &a->saving, last_step) : ERROR_NONE;
 }
@@ -434,7 +280,7 @@ static bool imitates(const struct run_arguments *a)
 
 static int run_here(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
                     const struct launch *launch, const struct device *device, const struct program *program,
-                    struct error *err)
+                    const struct hf_weights *weights, struct error *err)
 {
     struct transport_set set = { 0 };
     struct status *page = NULL;
@@ -455,7 +301,7 @@ static int run_here(const struct cli *cli, const struct run_arguments *a, const 
     if (ok && set.unwatched.kind != ERROR_NONE && set.transports[0].rank == 0)
         fprintf(cli->talk, "note: ranks of other hosts are not watched: %s\n", set.unwatched.message);
     if (ok) {
-        code = execute(cli, a, in, device, program, &set, page, err);
+        code = execute(cli, a, in, device, program, weights, &set, page, err);
         transports_close(&set);
     }
     status_close(page);
@@ -476,6 +322,26 @@ static bool check_kernels(const struct run_arguments *a, const struct device *de
 {
     return !a->kernels || device->transfer ||
            fail(err, "--kernels records what GPUs run, and --backend %s has none: give --backend cuda", a->backend);
+}
+
+/* What weights come from and go to, and whether there is anything to do. */
+static bool check_weights(const struct run_arguments *a, const struct device *device, enum transport_start start,
+                          struct error *err)
+{
+    if (a->overwrite_hf && !a->to_hf)
+        return fail(err, "--overwrite-hf is for --to-hf: give that, too");
+    if (a->steps == 0 && !a->to_hf)
+        return fail(err, "--steps 0 does nothing: give --to-hf, or some steps");
+    if (a->steps == 0 && (a->saving.checkpoint || a->logits || a->timeline))
+        return fail(err, "--steps 0: nothing runs that --%s could write: give --steps 1 or more",
+                    a->saving.checkpoint ? "checkpoint"
+                    : a->logits          ? "logits"
+                                         : "timeline");
+    if ((a->from_hf || a->to_hf) && !device->computes)
+        return fail(err, "--backend %s has no weights: --%s needs cpu or cuda", device->name,
+                    a->from_hf ? "from-hf" : "to-hf");
+    return !a->logits || (device == &device_cpu && start == START_THREADS) ||
+           fail(err, "--logits: expected --backend cpu and --transport threads, which have all of them in one process");
 }
 
 static bool check_rates(const struct run_arguments *a, struct error *err)
@@ -510,12 +376,14 @@ static bool check_placement(const struct launch *launch, const struct run_argume
 /* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint,
  * for which *made_folder says whether the folder is new. */
 static bool check_outputs(const struct launch *launch, const struct run_arguments *a, const struct program *program,
-                          bool *made_folder, struct error *err)
+                          bool *made_folder, bool *made_hf_folder, struct error *err)
 {
     struct run_options o = run_options_default();
     o.step_count = a->steps;
     o.seed = (uint64_t)a->seed;
-    return saving_set(&o, &a->saving, err) && (launch->rank > 0 || inputs_can_write(a->timeline, err)) &&
+    return saving_set(&o, &a->saving, err) &&
+           (launch->rank > 0 || (inputs_can_write(a->timeline, err) && inputs_can_write(a->logits, err) &&
+                                 (!a->to_hf || file_check_folder(a->to_hf, made_hf_folder, err)))) &&
            saving_check(&a->saving, &o, program, launch->rank == 0, made_folder, err);
 }
 
@@ -525,13 +393,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     const struct run_arguments *a = given;
     struct inputs in = { .cli = cli };
     struct program *program = NULL;
+    struct hf_weights weights = { 0 };
     struct launch launch;
-    bool made_folder = false;
+    bool made_folder = false, made_hf_folder = false;
     int code = ERROR_NONE;
     (void)operand_count;
     enum transport_start start;
     const struct device *device = check_rates(a, err) ? device_find(a->backend, err) : NULL;
-    if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err) ||
+    if (!device || !transport_start(a->transport, &start, err) || !check_weights(a, device, start, err) ||
+        !launch_detect(&launch, cli->environment, err) ||
         !inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
         goto cleanup;
     const struct plan *plan = in.plan_file->plan;
@@ -550,17 +420,28 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
         (device->check && !device->check(program, err)))
         goto cleanup;
-    if (!check_outputs(&launch, a, program, &made_folder, err))
+    const struct hf_request request = { .from = a->from_hf,
+                                        .to = a->to_hf,
+                                        .model = a->source.model ? a->source.model : in.plan_file->context.model.source,
+                                        .overwrite = a->overwrite_hf,
+                                        .writes = launch.rank == 0,
+                                        .speaks = launch.rank == 0 && !is_launcher(&launch, start),
+                                        .begins = !a->saving.resume };
+    if (!check_outputs(&launch, a, program, &made_folder, &made_hf_folder, err) ||
+        !hf_weights_open(&weights, &in, &request, err))
         goto cleanup;
     if (a->saving.checkpoint && a->saving.grace_s > 0)
         saving_catch_signals();
     if (made_folder)
         file_remove_empty_folder_at_signal(a->saving.checkpoint);
     code = is_launcher(&launch, start) ? saving_launch(cli, &a->saving, a->transport, program, a->timeout_s, err)
-                                       : run_here(cli, a, &in, &launch, device, program, err);
+                                       : run_here(cli, a, &in, &launch, device, program, &weights, err);
+cleanup:
     if (err->kind != ERROR_NONE && made_folder)
         file_remove_empty_folder(a->saving.checkpoint);
-cleanup:
+    if (err->kind != ERROR_NONE && made_hf_folder)
+        file_remove_empty_folder(a->to_hf);
+    hf_weights_close(&weights);
     program_free(program);
     inputs_free(&in);
     return code;
@@ -572,6 +453,7 @@ const struct verb verb_run = {
     .usage = "PLAN [--data FILE] [--steps N] [options]",
     .examples =
         "  cleave run plan.json --data text.txt --steps 20\n"
+        "  cleave run plan.json --data text.txt --from-hf in --to-hf out   goes on from a Hugging Face checkpoint\n"
         "  cleave run plan.json --backend timed --shape          imitates the plan's own cluster on this machine\n"
         "  cleave run plan.json --checkpoint out/ckpt --every 5; cleave run plan.json --resume out/ckpt --steps 40\n",
     .min_operands = 1,

@@ -1,5 +1,6 @@
 #include "cli/weights_check.h"
 #include "executor/safetensors.h"
+#include "models/import/hf_tensors.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,17 +10,6 @@ struct weights {
     int64_t outside, block[MOST_BLOCKS]; /* parameters */
     int block_count, tensor_count;
 };
-
-/* Buffers that older files keep beside the weights. */
-static bool is_buffer(const char *name)
-{
-    static const char *const ends[] = { "inv_freq", "attn.bias", "masked_bias", "position_ids", "num_batches_tracked" };
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (length >= strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0)
-            return true;
-    return false;
-}
 
 /* The first part of the name that is a number; -1: none. */
 static int block_of(const char *name)
@@ -38,7 +28,7 @@ static bool count_tensors(struct weights *w, const struct safetensors *file, con
         const struct tensor *t = &file->tensors[i];
         int block = block_of(t->name);
         int64_t count = 1;
-        if (is_buffer(t->name))
+        if (hf_is_buffer(t->name))
             continue;
         for (int d = 0; d < t->dim_count; d++)
             count *= t->shape[d];

@@ -1,5 +1,6 @@
 #include "executor/initial.h"
 #include "base/num.h"
+#include "executor/hf_folder.h"
 #include "executor/kernels/bf16.h"
 #include "executor/status.h"
 #include "host/machine.h"
@@ -33,6 +34,11 @@ static struct making making_of(const struct rank *rank, int buffer)
 static void fill(const struct making *m, real *out, int64_t from, int64_t count)
 {
     const struct run_options *o = m->rank->options;
+    const int id = (int)(m->weight - m->rank->program->graph->weights);
+    if (o->hf_folder && hf_folder_has(o->hf_folder, id)) {
+        hf_folder_read(o->hf_folder, id, &m->block, m->first + from, count, out);
+        return;
+    }
     (o->rough ? kernel_initialise_roughly : kernel_initialise)(out, m->weight, &m->block, m->first + from, count,
                                                                o->seed);
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "executor/checkpoint/folder.h"
 #include "executor/checkpoint/read.h"
+#include "executor/hf_export.h"
 #include "executor/run_parts.h"
 #include "host/clock.h"
 #include "planner/program/machine.h"
@@ -151,6 +152,18 @@ static void start_transfer(const struct run_options *o, int rank, const struct s
         clock_sleep_until_ns(span->start_ns + cluster_device(o->facts->cluster, rank)->collective_launch_ns);
 }
 
+/* Of all that reads logits the loss's maximum comes first. */
+static void show_logits(const struct rank *rank, const struct instr *instr)
+{
+    const struct program *program = rank->program;
+    const struct segment *segment = &program->graph->segments[instr->segment];
+    if (segment->kernel != KERNEL_LOGIT_MAX)
+        return;
+    const int b = instr_operand(program, instr, ROLE_IN, 0);
+    const struct block block = buffer_block(program, &program->buffers[b], rank->local_rank);
+    rank->options->on_logits(rank->options->context, &block, rank->token_parts, rank_data(rank, b));
+}
+
 static bool run_instr(void *context, int index, const struct instr *instr, struct span *span, struct error *err)
 {
     struct rank_thread *thread = context;
@@ -166,6 +179,8 @@ static bool run_instr(void *context, int index, const struct instr *instr, struc
         start_transfer(o, rank->rank, span);
     if (!moves)
         status_begin_work(o->status, rank->rank, index);
+    if (o->on_logits && instr->op == OP_COMPUTE && instr->phase == PHASE_FORWARD)
+        show_logits(rank, instr);
     const struct device *device = o->device;
     bool muted = moves && is_muted(thread->run, rank->stage, index, instr);
     bool ok = fate == INSTR_FAILS ? false
@@ -292,7 +307,10 @@ static void *rank_main(void *argument)
               (!o->checkpoint_dir || saver_new(&thread->saver, thread->rank, run->folder, &error)) &&
               lanes_new(&lanes, &run->program->stages[stage], run_instr, lane_failed, thread, &error);
     set_lanes(thread, lanes);
-    ok = ok && all_steps(thread, &error) && (!(o->poison || o->on_weight) || fetch(thread->rank, &error)) &&
+    ok = ok && all_steps(thread, &error) &&
+         (!(o->poison || o->on_weight || o->hf_export) || fetch(thread->rank, &error)) &&
+         (!o->hf_export || run->asked_to_end ||
+          (run_pay_words(thread, &error) && hf_export_weights(thread->rank, &error))) &&
          (o->on_timeline || run_collect(thread, &error));
     if (!ok)
         run_fail(run, me, &error);

@@ -7,8 +7,11 @@
 #include "planner/sim/timeline.h"
 #include <signal.h>
 
+struct block;
 struct device;
 struct gpu_learned;
+struct hf_export;
+struct hf_folder;
 
 struct run_step {
     int64_t step;  /* from 1 */
@@ -45,8 +48,10 @@ struct run_options {
     /* With checkpoint_dir: where it counts above 0, on any process, the run saves after this step or the next and ends;
      * NULL: nobody asks. */
     const volatile sig_atomic_t *asked_to_end;
-    double grace_s;         /* after this long since it was asked to the run fails; 0: never */
-    const char *resume_dir; /* NULL: from the seed */
+    double grace_s;                    /* after this long since it was asked to the run fails; 0: never */
+    const char *resume_dir;            /* NULL: from the seed */
+    const struct hf_folder *hf_folder; /* weights that it has are its own; NULL: all are drawn by the seed */
+    const struct hf_export *hf_export; /* where the weights go after the last step; NULL: nowhere */
 
     struct status *status; /* the watchdog's page; NULL: the run makes its own */
     bool share_gpus;       /* with NCCL: ranks of a host may outnumber its GPUs; their processes were prepared for it
@@ -80,6 +85,10 @@ struct run_options {
     enum instr_fate (*on_instr)(void *context, int64_t step, int rank, int instr, struct error *err);
     /* The reduced gradient of a weight as UPDATE is about to read it. Called on the rank's compute thread. */
     void (*on_gradient)(void *context, int64_t step, int rank, int buffer, const void *data);
+    /* The logits of a block of the step as the loss is about to read them, on devices that compute in the rank's arena;
+     * token_parts: of the order in which its tokens are stored (executor/kernels/token_order.h). Called on the rank's
+     * compute thread. */
+    void (*on_logits)(void *context, const struct block *block, int64_t token_parts, const void *data);
     /* Every stored weight after the last step. */
     void (*on_weight)(void *context, int rank, int buffer, const void *data);
 };

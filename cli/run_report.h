@@ -1,0 +1,31 @@
+/* What is said of a run: by its steps, and of it as a whole beside the prediction. */
+#ifndef CLEAVE_CLI_RUN_REPORT_H
+#define CLEAVE_CLI_RUN_REPORT_H
+#include "base/text.h"
+#include "cli/logits.h"
+#include "executor/run.h"
+
+enum { MOST_NOTES = 16 };
+struct report_step {
+    const struct cli *cli;
+    const char *unit; /* print_unit() */
+    bool json;
+    int64_t heap_first, heap_last; /* bytes allocated after the first and after the latest step; -1: unknown */
+    pthread_mutex_t noting;        /* of what follows */
+    char *note[MOST_NOTES];        /* each once; further ones are left out */
+    int note_count;
+    struct logits logits; /* values NULL: nobody asks */
+};
+
+/* JSON has no word for what a run that went astray computes. */
+const char *run_report_number(char number[TEXT_NUMBER_BYTES], double value);
+/* The summary line, and the lines of one. */
+bool run_report_json(const struct cli *cli, const struct facts *facts, const struct program *program,
+                     const struct run_summary *s, const struct timeline *predicted, const struct report_step *report,
+                     bool poisoned, struct error *err);
+void run_report_text(const struct cli *cli, const struct program *program, const struct run_summary *s,
+                     int64_t predicted_ns, bool measured);
+/* --poison: what was touched of the arena, and whether a step allocated beside it. */
+void run_report_poison(const struct cli *cli, const struct program *program, const struct run_summary *s,
+                       const struct report_step *report);
+#endif
