@@ -58,7 +58,8 @@ static bool note_try(struct looking *l, const struct candidate *c, struct error 
     *tried = (struct objective_try){ .cluster = arena_strdup(&o->arena, c->job.cluster),
                                      .devices = c->in.cluster->device_count,
                                      .usable_bytes = least_usable(c->in.cluster),
-                                     .step_ns = plan ? plan->estimate->prediction.step_ns : 0 };
+                                     .step_ns = plan ? plan->estimate->prediction.step_ns : 0,
+                                     .bound_ns = plan ? c->result->certificate.bound_ns : 0 };
     struct spending s = spending_of(l->prices, c->in.cluster, tried->step_ns, candidate_tokens(c));
     tried->dollars = spending_dollars(&s);
     return tried->cluster || fail_memory(err);
@@ -254,6 +255,22 @@ bool objective_choose(struct objective *o, struct inputs *in, const struct space
     return good;
 }
 
+/* No plan on any of the parts costs less by the formula; 0: nothing is proven of some. */
+static double least_bound(const struct objective *o)
+{
+    double least = 0;
+    for (int i = 0; i < o->try_count; i++) {
+        const struct objective_try *t = &o->tries[i];
+        if (t->step_ns == 0)
+            continue;
+        double own = t->dollars * (double)t->bound_ns / (double)t->step_ns;
+        if (own <= 0)
+            return 0;
+        least = least > 0 && least < own ? least : own;
+    }
+    return o->ended ? 0 : least;
+}
+
 static void print_parts(const struct cli *cli, const struct objective *o)
 {
     char step[TEXT_NUMBER_BYTES], dollars[TEXT_NUMBER_BYTES];
@@ -271,6 +288,9 @@ static void print_parts(const struct cli *cli, const struct objective *o)
                 t->step_ns > 0 ? text_duration_ns(step, t->step_ns) : "no plan",
                 t->step_ns > 0 ? spending_number(dollars, t->dollars) : "");
     }
+    if (least_bound(o) > 0)
+        fprintf(cli->out, "by the formula no plan on any of these costs less than $%s a step\n",
+                spending_number(dollars, least_bound(o)));
 }
 
 /* Of the searches without a plan the one that had most memory. */
@@ -316,6 +336,8 @@ void objective_put(struct json_writer *w, const struct objective *o)
         json_put_int(w, "available_bytes", t->usable_bytes);
         if (t->step_ns > 0)
             json_put_double(w, "step_s", (double)t->step_ns / 1e9);
+        if (t->bound_ns > 0)
+            json_put_double(w, "bound_s", (double)t->bound_ns / 1e9);
         if (t->step_ns > 0 && t->dollars >= 0)
             json_put_double(w, "dollars_per_step", t->dollars);
         json_end_object(w);

@@ -18,6 +18,7 @@ struct objective_try {
     int devices;
     int64_t usable_bytes; /* of a device, the least of all types */
     int64_t step_ns;      /* 0: nothing fits */
+    int64_t bound_ns;     /* no plan is shorter by the formula; 0: nothing is proven */
     double dollars;       /* of a step */
 };
 struct objective {

@@ -34,7 +34,7 @@ static const struct json_field file_fields[] = {
     PART(
         objective,
         "With --objective cost or memory, the searches made: {name, ended, tried: [{cluster, devices, available_bytes, "
-        "step_s, dollars_per_step}]}; no step_s: nothing fits."),
+        "step_s, bound_s, dollars_per_step}]}; no step_s: nothing fits; no bound_s: the formula proves nothing."),
     PART(context, "What it was made from."),
 };
 
