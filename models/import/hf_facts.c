@@ -97,15 +97,17 @@ static const int64_t most = 1 << 28;
 
 void hf_note(struct hf_reader *r, const char *format, ...)
 {
-    char line[1024];
+    char line[1024] = "note: ";
+    const size_t begin = strlen(line);
     va_list list;
     if (!r->reading || !r->reading->notes)
         return;
     va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
+    vsnprintf(line + begin, sizeof line - begin - 1, format, list);
     va_end(list);
+    strcat(line, "\n");
     if (!r->reading->notes->data || !strstr(r->reading->notes->data, line)) /* several blocks may say the same */
-        text_printf(r->reading->notes, "note: %s\n", line);
+        text_add(r->reading->notes, line);
 }
 
 static bool family_names(const struct hf_reader *r, size_t offset)
