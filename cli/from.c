@@ -42,6 +42,16 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     return from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
 }
 
+/* Of the cluster that is named, 0 where it cannot be read, which is told later. */
+static int64_t count_devices(const struct inputs *in, const char *cluster)
+{
+    struct inputs own = { .cli = in->cli };
+    struct error why = { 0 };
+    int64_t count = cluster && inputs_cluster(&own, cluster, &why) ? own.cluster->device_count : 0;
+    inputs_free(&own);
+    return count;
+}
+
 /* What the launch says of the job where no option says otherwise. */
 static bool fill_job(struct from *from, const struct given_options *given, struct error *err)
 {
@@ -152,8 +162,11 @@ static bool plan_of(struct plan **out, const struct from *from, const struct lau
         options.space.clip_norm = launch->clip_norm;
     graph_free(in->graph);
     in->graph = NULL;
-    return given_plan(out, in, &options, &said, launch->piece_count > 0 ? &cuts : NULL, true, false, err) &&
-           set_blocks(&from->read, launch, *out, in->graph, err);
+    if (!given_plan(out, in, &options, &said, launch->piece_count > 0 ? &cuts : NULL, true, false, err) ||
+        !set_blocks(&from->read, launch, *out, in->graph, err))
+        return false;
+    launch_keep_others(launch, *out, in->graph);
+    return true;
 }
 
 bool from_price(struct from *from, struct plan **plan, struct estimate **estimate, struct inputs *in,
@@ -163,6 +176,7 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     struct space space;
     struct launch *own = &from->read.launch;
     *from = (struct from){ 0 };
+    from->read.cluster_devices = count_devices(in, given->space.cluster);
     if (!find_source(&from->target, target, err) || !read_launch(from, in, launch, err) ||
         !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
@@ -176,6 +190,9 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     if (from->read.says_data && own->data * others != devices)
         return fail(err, "the launch is for %lld devices, the cluster has %lld", (long long)(own->data * others),
                     (long long)devices);
+    if (from->read.says_data && from->read.devices > 0 && from->read.devices < devices)
+        fprintf(in->cli->talk, "note: the launch counts %lld devices by itself; it is priced on the cluster's %lld\n",
+                (long long)from->read.devices, (long long)devices);
     own->data = devices / others;
     own->batch = space.batch;
     if (from->read.micro_batches > 0) {
@@ -239,7 +256,7 @@ static void settle(struct launch *l, const struct launch *own, int64_t ranks)
 }
 
 /* Each changes one thing. */
-static int list_changes(struct change *list, const struct launch *own)
+static int list_changes(struct change *list, const struct launch *own, int64_t blocks)
 {
     struct change *c;
     int count = 0, other = own->recompute == RECOMPUTE_NONE ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
@@ -251,7 +268,17 @@ static int list_changes(struct change *list, const struct launch *own)
     if ((c = add_change(list, &count, own))) {
         c->launch.recompute = other;
         c->launch.excepted = 0;
+        c->launch.recompute_first = 0;
         snprintf(c->words, sizeof c->words, "recompute %s", other == RECOMPUTE_NONE ? "none" : "full");
+    }
+    for (int64_t part = 1; part < 4 && own->excepted == 0; part++) {
+        int64_t first = launch_most_blocks(own, blocks) * part / 4;
+        if (first < 1 || (own->recompute != RECOMPUTE_NONE && own->recompute_first == first) ||
+            !(c = add_change(list, &count, own)))
+            continue;
+        c->launch.recompute = RECOMPUTE_BLOCK;
+        c->launch.recompute_first = first;
+        snprintf(c->words, sizeof c->words, "recompute full of the first %lld blocks of each piece", (long long)first);
     }
     for (int zero = 0; zero < 4; zero++)
         if (zero != own->zero && (c = add_change(list, &count, own))) {
@@ -306,7 +333,10 @@ bool from_say(const struct cli *cli, struct from *from, struct inputs *in, const
     for (int i = 0; i < read->unknown_count; i++)
         fprintf(cli->talk, "%s%s%s", i == 0 ? "not understood: " : ", ", read->unknown[i],
                 i + 1 == read->unknown_count ? "\n" : "");
-    int count = list_changes(list, &from->read.launch), shown = 0;
+    int64_t blocks = 0;
+    for (int l = 0; l < in->graph->layer_count; l++)
+        blocks += in->graph->layers[l].block >= 0;
+    int count = list_changes(list, &from->read.launch, blocks), shown = 0;
     int64_t worth_ns = fits ? estimate->prediction.step_ns : INT64_MAX;
     struct pace_shelf paces;
     bool good = true;

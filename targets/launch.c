@@ -69,7 +69,8 @@ static bool read_mesh(struct launch *out, const struct plan *plan, struct error 
     return true;
 }
 
-/* What all blocks do alike; what stands before and behind them is sharded like them, and not computed again. */
+/* What all blocks do alike but for recomputation; what stands before and behind them is sharded like them, and not
+ * computed again. */
 static bool read_layers(struct launch *out, const struct plan *plan, const struct graph *graph, struct error *err)
 {
     const struct plan_layer *like = NULL;
@@ -87,8 +88,8 @@ static bool read_layers(struct launch *out, const struct plan *plan, const struc
             like = layer;
             continue;
         }
-        if (layer->zero != like->zero || layer->recompute != like->recompute || layer->excepted != like->excepted ||
-            layer->offload != like->offload || layer->reshard != like->reshard)
+        if (layer->zero != like->zero || layer->excepted != like->excepted || layer->offload != like->offload ||
+            layer->reshard != like->reshard)
             return fail(err, "layer %s: it is treated otherwise than the blocks before it; a launch treats all alike",
                         name);
     }
@@ -99,11 +100,73 @@ static bool read_layers(struct launch *out, const struct plan *plan, const struc
             return fail(err, "layer %s: ZeRO %d where the blocks have %d; a launch has one stage",
                         graph->layers[l].name, plan->layers[l].zero, like->zero);
     out->zero = like->zero;
-    out->recompute = like->recompute == RECOMPUTE_FULL ? RECOMPUTE_BLOCK : like->recompute;
     out->excepted = like->excepted;
     out->offload = like->offload;
     out->reshard = like->reshard;
     return true;
+}
+
+/* Of a piece's blocks the first ones that are computed again, and all of them. */
+static void count_again(int *first, int *blocks, const struct plan *plan, const struct graph *graph,
+                        struct layer_range range)
+{
+    *first = *blocks = 0;
+    for (int l = range.first; l < range.first + range.count; l++)
+        if (graph->layers[l].block >= 0) {
+            *first += plan->layers[l].recompute != RECOMPUTE_NONE && *first == *blocks;
+            ++*blocks;
+        }
+}
+
+/* All blocks are computed again, none, or of each piece so many as of the others, the first ones. */
+static bool read_recompute(struct launch *out, const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    int most = 0, first, blocks;
+    bool some_kept = false;
+    out->recompute = RECOMPUTE_NONE;
+    for (int s = 0; s < plan->stage_count; s++)
+        for (int c = 0; c < plan->chunk_count; c++) {
+            count_again(&first, &blocks, plan, graph, plan_stage_chunk(plan, s, c));
+            most = first > most ? first : most;
+            some_kept = some_kept || first < blocks;
+        }
+    for (int s = 0; s < plan->stage_count; s++)
+        for (int c = 0, at = 0; c < plan->chunk_count; c++, at = 0) {
+            struct layer_range range = plan_stage_chunk(plan, s, c);
+            for (int l = range.first; l < range.first + range.count; l++) {
+                int own = plan->layers[l].recompute == RECOMPUTE_FULL ? RECOMPUTE_BLOCK : plan->layers[l].recompute;
+                if (graph->layers[l].block < 0)
+                    continue;
+                out->recompute = own != RECOMPUTE_NONE ? own : out->recompute;
+                if ((own != RECOMPUTE_NONE) != (at++ < most) || (own != RECOMPUTE_NONE && own != out->recompute) ||
+                    (some_kept && own == RECOMPUTE_SELECTIVE))
+                    return fail(err,
+                                "layer %s: it is computed again where other blocks are not; a launch has all, none, "
+                                "or the first ones of each piece",
+                                graph->layers[l].name);
+            }
+        }
+    out->recompute_first = most > 0 && some_kept ? most : 0;
+    return true;
+}
+
+void launch_keep_others(const struct launch *launch, struct plan *plan, const struct graph *graph)
+{
+    for (int s = 0; launch->recompute_first > 0 && s < plan->stage_count; s++)
+        for (int c = 0; c < plan->chunk_count; c++) {
+            struct layer_range range = plan_stage_chunk(plan, s, c);
+            for (int l = range.first, at = 0; l < range.first + range.count; l++)
+                if (graph->layers[l].block >= 0 && at++ >= launch->recompute_first)
+                    plan->layers[l].recompute = RECOMPUTE_NONE;
+        }
+}
+
+int64_t launch_most_blocks(const struct launch *launch, int64_t blocks)
+{
+    int64_t pieces = launch->pipeline * launch->chunks, most = (blocks + pieces - 1) / pieces;
+    for (int i = 0; i < launch->piece_count; i++)
+        most = i == 0 || launch->piece_blocks[i] > most ? launch->piece_blocks[i] : most;
+    return most;
 }
 
 /* Blocks of each piece. */
@@ -168,7 +231,7 @@ bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *
         return fail(err, "the plan has another order of layers than the model's");
     if (plan->clock != CLOCK_EVEN)
         return fail(err, "the plan has an order of receives of its own, which no framework can be told");
-    if (!read_mesh(out, plan, err) || !read_layers(out, plan, graph, err) ||
+    if (!read_mesh(out, plan, err) || !read_layers(out, plan, graph, err) || !read_recompute(out, plan, graph, err) ||
         !read_pieces(out, arena, plan, graph, err) || !in_order(plan, out, err))
         return false;
     out->pipeline = plan->stage_count;
@@ -196,7 +259,7 @@ bool launch_equal(const struct launch *a, const struct launch *b)
            (a->context == 1 || a->context_dimension == b->context_dimension) && a->schedule == b->schedule &&
            a->chunks == b->chunks && a->micro_batch == b->micro_batch && a->batch == b->batch &&
            a->sequence == b->sequence && a->dtype == b->dtype && a->zero == b->zero && a->reshard == b->reshard &&
-           a->recompute == b->recompute && a->excepted == b->excepted && a->offload == b->offload &&
-           a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks && a->bucket_bytes == b->bucket_bytes &&
-           a->clip_norm == b->clip_norm;
+           a->recompute == b->recompute && a->recompute_first == b->recompute_first && a->excepted == b->excepted &&
+           a->offload == b->offload && a->prefetch == b->prefetch && a->loss_chunks == b->loss_chunks &&
+           a->bucket_bytes == b->bucket_bytes && a->clip_norm == b->clip_norm;
 }

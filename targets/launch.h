@@ -21,12 +21,13 @@ struct launch {
     int64_t micro_batch;     /* sequences of one data rank */
     int64_t batch, sequence; /* sequences of a step over all ranks; tokens of a sequence */
     enum dtype dtype;
-    int64_t zero;      /* 0 to 3 */
-    int64_t reshard;   /* enum reshard, of ZeRO 3 */
-    int64_t recompute; /* enum recompute, of all blocks: none, block (all of it), or selective */
-    uint64_t excepted; /* operators (models/operators.h) that are kept where a block is computed again, and
-                          computed again where none is */
-    int64_t offload;   /* enum offload */
+    int64_t zero;            /* 0 to 3 */
+    int64_t reshard;         /* enum reshard, of ZeRO 3 */
+    int64_t recompute;       /* enum recompute, of all blocks: none, block (all of it), or selective */
+    uint64_t excepted;       /* operators (models/operators.h) that are kept where a block is computed again, and
+                                computed again where none is */
+    int64_t recompute_first; /* blocks of each piece that are computed again, the first ones; 0: all, where any are */
+    int64_t offload;         /* enum offload */
     int64_t prefetch, loss_chunks, bucket_bytes;
     double clip_norm; /* 0: gradients are not clipped */
     /* Blocks of each piece of the model, chunk by chunk: pieces i, i + pipeline, ... are stage i's. The first piece has
@@ -44,4 +45,8 @@ extern const struct launch launch_plain;
 bool launch_of_plan(struct launch *out, struct arena *arena, const struct plan *plan, const struct graph *graph,
                     struct error *err);
 bool launch_equal(const struct launch *a, const struct launch *b);
+/* Blocks of the piece that has most, of so many in all. */
+int64_t launch_most_blocks(const struct launch *launch, int64_t blocks);
+/* In a plan whose blocks are all computed again those behind recompute_first of each piece are kept. */
+void launch_keep_others(const struct launch *launch, struct plan *plan, const struct graph *graph);
 #endif

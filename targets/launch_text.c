@@ -47,9 +47,13 @@ static void add_degrees(struct text *out, const struct launch *launch)
                 (long long)launch->micro_batch);
     char names[OPERATORS_TEXT_BYTES];
     if (launch->recompute != RECOMPUTE_NONE)
-        text_printf(out, "- recomputation: %s%s%s\n", recompute_names[launch->recompute],
+        text_printf(out, "- recomputation: %s%s%s", recompute_names[launch->recompute],
                     launch->excepted ? " but for " : "",
                     launch->excepted ? operators_text(names, launch->excepted) : "");
+    if (launch->recompute_first > 0)
+        text_printf(out, " of the first %lld of each piece's blocks", (long long)launch->recompute_first);
+    if (launch->recompute != RECOMPUTE_NONE)
+        text_add(out, "\n");
     if (launch->offload != OFFLOAD_NONE)
         text_printf(out, "- in host memory: %s\n", offload_names[launch->offload]);
     text_printf(out, "- %s\n", dtype_names[launch->dtype]);

@@ -121,8 +121,8 @@ static void set_recomputation(struct megatron_args *args, struct arena *arena, c
     struct text words = { 0 };
     if (launch->recompute == RECOMPUTE_BLOCK) {
         args->granularity = "full";
-        args->method = "uniform";
-        args->recompute_layers = 1;
+        args->method = launch->recompute_first > 0 ? "block" : "uniform";
+        args->recompute_layers = max_i64(1, launch->recompute_first);
     } else if (launch->excepted && megatron_modules(&words, launch->excepted, context) && words.length > 0) {
         args->granularity = "selective";
         args->modules = arena_strdup(arena, words.data);
@@ -368,14 +368,16 @@ static bool set_memory(struct launch_read *out, struct arena *arena, const struc
     bool selective = a->recompute_activations || (a->granularity && strcmp(a->granularity, "selective") == 0);
     l->recompute = RECOMPUTE_NONE;
     l->excepted = 0;
+    l->recompute_first = 0;
     if (selective) {
         if (!read_modules(&l->excepted, a->modules ? a->modules : "core_attn", err))
             return error_within(err, "%s", name);
     } else if (a->granularity) {
         l->recompute = RECOMPUTE_BLOCK;
-        int64_t stage = a->layers > 0 ? a->layers / (l->pipeline * l->chunks) : 0;
-        bool all = strcmp(a->method, "block") == 0 && stage > 0 && a->recompute_layers >= stage;
-        if (a->recompute_layers != 1 && !all &&
+        bool first = strcmp(a->method, "block") == 0; /* of each virtual stage so many */
+        int64_t most = a->layers > 0 ? launch_most_blocks(l, a->layers) : INT64_MAX;
+        l->recompute_first = first && a->recompute_layers < most ? a->recompute_layers : 0;
+        if (a->recompute_layers != 1 && !first &&
             !say_unknown(out, arena, "--recompute-num-layers (every block by itself is computed again here)", err))
             return false;
     }
@@ -396,16 +398,17 @@ static bool set_data(struct launch_read *out, const struct megatron_args *a, con
 {
     struct launch *l = &out->launch;
     int64_t ranks = l->tensor * l->context * l->pipeline;
-    out->says_data = out->devices > 0;
+    int64_t devices = out->devices > 0 ? max_i64(out->devices, out->cluster_devices) : 0;
+    out->says_data = devices > 0;
     l->data = 0;
     if (out->says_data) {
-        if (out->devices % ranks != 0)
+        if (devices % ranks != 0)
             return fail(
                 err,
                 "%s: Megatron-LM refuses it: %lld devices are no multiple of tensor x context x pipeline = %lld "
                 "(ranks-are-devices)",
-                name, (long long)out->devices, (long long)ranks);
-        l->data = out->devices / ranks;
+                name, (long long)devices, (long long)ranks);
+        l->data = devices / ranks;
     }
     out->says_batch = a->global_batch > 0 || (out->says_data && a->micro_batch > 0);
     l->batch = a->global_batch > 0 ? a->global_batch : a->micro_batch * l->data;

@@ -189,7 +189,8 @@ static bool instances_rule(const struct launch *l, const struct launch_context *
 static bool recompute_rule(const struct launch *l, const struct launch_context *c)
 {
     (void)c;
-    return l->recompute == RECOMPUTE_NONE || (l->recompute == RECOMPUTE_BLOCK && l->excepted == 0);
+    return (l->recompute == RECOMPUTE_NONE && l->recompute_first == 0) ||
+           (l->recompute == RECOMPUTE_BLOCK && l->recompute_first >= 0 && l->excepted == 0);
 }
 
 static bool modules_rule(const struct launch *l, const struct launch_context *c)
@@ -270,7 +271,7 @@ static bool bridge_positions_rule(const struct launch *l, const struct launch_co
       "megatron/core/distributed/distributed_data_parallel_config.py", zero_rule, NULL }, \
     { "optimizer-instances", "groups of shards need the distributed optimizer and divide the data ranks", \
       "megatron/core/parallel_state.py, initialize_model_parallel", instances_rule, NULL }, \
-    { "recompute", "blocks are computed again as a whole, or modules of blocks that are kept", TRANSFORMER, \
+    { "recompute", "blocks are computed again as a whole, all or the first ones of each piece, or modules of blocks that are kept", TRANSFORMER, \
       recompute_rule, NULL }, \
     { "recompute-modules", "what is computed again of a block is what modules of --recompute-modules make", TRANSFORMER, \
       modules_rule, NULL }, \

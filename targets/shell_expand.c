@@ -410,7 +410,10 @@ static bool dollar(struct shell *s, struct fields *f, bool quoted)
 
 static bool double_quotes(struct shell *s, struct fields *f)
 {
-    int line = s->line;
+    const char *inside = s->p + 1;
+    int line = s->line, words = f->words->count;
+    size_t length = f->text.length;
+    bool begun = f->begun;
     f->begun = true;
     for (s->p++; s->p < s->end && *s->p != '"';) {
         if (*s->p == '\\' && s->p + 1 < s->end) {
@@ -433,6 +436,9 @@ static bool double_quotes(struct shell *s, struct fields *f)
         s->line = line;
         return shell_fail(s, "a quote \" that ends nowhere");
     }
+    bool list = s->p - inside > 6 && memcmp(inside, "${", 2) == 0 && memcmp(s->p - 4, "[@]}", 4) == 0;
+    if (list && f->words->count == words && f->text.length == length)
+        f->begun = begun; /* an array without elements is no word */
     s->p++;
     return true;
 }

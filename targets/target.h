@@ -57,6 +57,9 @@ struct block_launch {
 
 /* What was read of somebody's launch. What he says of the model and of the devices stands beside it. */
 struct launch_read {
+    /* Given by whoever reads: of the cluster that it shall run on; 0: unknown. Counts of nodes and devices of a
+     * launcher that make fewer are taken for a script's own, which its user changes. */
+    int64_t cluster_devices;
     struct launch launch;
     bool says_data, says_batch, says_sequence, says_dtype; /* else the launch's are unknown: 0, or the plain one's */
     struct model *model;   /* of the arguments; NULL: they do not describe it. The caller owns it */

@@ -180,7 +180,8 @@ bool trainer_no_sequence_parallel(const struct launch *launch, const struct laun
 bool trainer_recompute_is_known(const struct launch *launch, const struct launch_context *context)
 {
     (void)context;
-    return launch->excepted == 0 && (launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK);
+    return launch->excepted == 0 && launch->recompute_first == 0 &&
+           (launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK);
 }
 
 bool trainer_kv_heads_divide(const struct launch *launch, const struct launch_context *context)

@@ -52,6 +52,9 @@ static inline struct launch random_launch(uint64_t *state, struct arena *arena, 
         each[draw(state, 2) ? b % pieces : (int64_t)draw(state, (uint64_t)pieces)]++;
     l.piece_count = l.pipeline > 1 ? pieces : 0;
     l.piece_blocks = l.pipeline > 1 ? each : NULL;
+    int64_t most = launch_most_blocks(&l, blocks);
+    if (l.recompute == RECOMPUTE_BLOCK && most > 1 && draw(state, 2))
+        l.recompute_first = 1 + (int64_t)draw(state, (uint64_t)most - 1);
     return l;
 }
 

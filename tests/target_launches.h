@@ -78,7 +78,7 @@ static inline void check_round(const struct target *target, const struct launch 
                                const struct launch_context *context, const char *name)
 {
     struct launch_files files = { 0 };
-    struct launch_read read;
+    struct launch_read read = { 0 };
     struct arena arena = { 0 };
     struct error err = { 0 };
     const struct target_rule *broken = target_broken_rule(target, launch, context);
@@ -139,7 +139,7 @@ static inline void check_golden(const struct target *target, const struct launch
 static inline struct launch_read read_text(const struct target *target, struct arena *arena, const char *name,
                                            const char *text)
 {
-    struct launch_read read;
+    struct launch_read read = { 0 };
     struct error err = { 0 };
     ck_assert_msg(target->read(&read, arena, name, text, strlen(text), &err), "%s", err.message);
     return read;
@@ -147,7 +147,7 @@ static inline struct launch_read read_text(const struct target *target, struct a
 /* It is refused with a message that has this in it. */
 static inline void check_refusal(const struct target *target, const char *name, const char *text, const char *says)
 {
-    struct launch_read read;
+    struct launch_read read = { 0 };
     struct error err = { 0 };
     struct arena arena = { 0 };
     ck_assert_msg(!target->read(&read, &arena, name, text, strlen(text), &err), "accepted: %s", text);

@@ -54,7 +54,7 @@ START_TEST(test_round_trip)
     for (int round = 0; round < 600; round++) {
         struct arena arena = { 0 };
         struct launch_files files = { 0 };
-        struct launch_read read;
+        struct launch_read read = { 0 };
         struct error err = { 0 };
         struct launch launch = random_launch(&state, &arena, model);
         launch.excepted &= graph_operators(graph);
@@ -207,7 +207,7 @@ END_TEST
 
 static struct launch_read read_text(struct arena *arena, const char *text)
 {
-    struct launch_read read;
+    struct launch_read read = { 0 };
     struct error err = { 0 };
     ck_assert_msg(megatron()->read(&read, arena, "args", text, strlen(text), &err), "%s", err.message);
     return read;
@@ -250,6 +250,32 @@ START_TEST(test_command_line)
     graph_free(graph);
     model_free(read.model);
     arena_free(&arena);
+}
+END_TEST
+
+/* An example's one node becomes the cluster's eight; the first five blocks of each virtual stage are computed again. */
+START_TEST(test_more_devices)
+{
+    static const char text[] =
+        "torchrun --nproc_per_node=8 pretrain_gpt.py " LLAMA
+        "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 1 "
+        "--micro-batch-size 2 --bf16 --recompute-granularity full --recompute-method block --recompute-num-layers %d";
+    for (int layers = 5; layers <= 8; layers += 3) {
+        struct arena arena = { 0 };
+        struct launch_read read = { .cluster_devices = 64 };
+        struct error err = { 0 };
+        char words[4096];
+        snprintf(words, sizeof words, text, layers);
+        ck_assert_msg(target_find("megatron-lm")->read(&read, &arena, "launch", words, strlen(words), &err), "%s",
+                      err.message);
+        ck_assert_int_eq(read.devices, 8);
+        ck_assert_int_eq(read.launch.data, 4);
+        ck_assert_int_eq(read.launch.batch, 8);
+        ck_assert_int_eq(read.launch.recompute_first, layers < 8 ? layers : 0); /* eight are all of a stage's */
+        ck_assert_int_eq(read.unknown_count, 0);
+        model_free(read.model);
+        arena_free(&arena);
+    }
 }
 END_TEST
 
@@ -307,6 +333,7 @@ START_TEST(test_forms)
         { "export WORLD_SIZE=16\ncat <<EOF\n--tensor-model-parallel-size 3\nEOF\npython p.py "
           "--tensor-model-parallel-size=4 --micro-batch-size=1 > log 2>&1 &",
           4, 16 },
+        { "A=()\npython p.py --tensor-model-parallel-size 2 --cp-comm-type a2a \"${A[@]}\"", 2, 0 },
         { "for i in 1 2; do\n true && python p.py --tensor-model-parallel-size $((1 + 1)) --micro-batch-size 1; done",
           2, 0 },
     };
@@ -367,7 +394,7 @@ START_TEST(test_contradictions)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[4096];
         struct arena arena = { 0 };
-        struct launch_read read;
+        struct launch_read read = { 0 };
         struct error err = { 0 };
         snprintf(text, sizeof text, "python pretrain_gpt.py " LLAMA "--micro-batch-size 1 %s", cases[i].args);
         bool ok = megatron()->read(&read, &arena, "args", text, strlen(text), &err);
@@ -401,7 +428,7 @@ START_TEST(test_recipes)
         "    cfg.env_vars = {\n        **COMMON,\n        \"NCCL\": 0,\n    }\n    return cfg\n";
     const struct target *bridge = target_find("megatron-bridge");
     struct arena arena = { 0 };
-    struct launch_read read;
+    struct launch_read read = { 0 };
     struct error err = { 0 };
     ck_assert_msg(bridge->read(&read, &arena, "r.py", recipe, sizeof recipe - 1, &err), "%s", err.message);
     ck_assert_int_eq(read.devices, 64);
@@ -504,7 +531,7 @@ START_TEST(test_models_that_have_arguments)
         struct graph *graph = graph_of(model, 1, 8, 128);
         struct launch launch = launch_plain;
         struct launch_files files = { 0 };
-        struct launch_read read;
+        struct launch_read read = { 0 };
         struct arena arena = { 0 };
         struct error err = { 0 };
         launch.batch = 8;
@@ -577,6 +604,7 @@ static Suite *target_megatron_suite(void)
     CHECK_ADD_LOOP(suite, test_golden, 2 * (int)(sizeof golden / sizeof *golden));
     CHECK_ADD(suite, test_models_that_have_arguments);
     CHECK_ADD(suite, test_command_line);
+    CHECK_ADD(suite, test_more_devices);
     CHECK_ADD(suite, test_script);
     CHECK_ADD(suite, test_forms);
     CHECK_ADD(suite, test_contradictions);

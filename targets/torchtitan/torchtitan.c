@@ -174,6 +174,8 @@ static bool no_tied_pipeline(const struct launch *launch, const struct launch_co
 static bool recompute_is_known(const struct launch *launch, const struct launch_context *context)
 {
     bool selective = launch->recompute == RECOMPUTE_BLOCK && launch->excepted == titan_kept();
+    if (launch->recompute_first > 0)
+        return false;
     return launch->excepted == 0 ? launch->recompute == RECOMPUTE_NONE || launch->recompute == RECOMPUTE_BLOCK
                                  : selective && !has_experts(context);
 }
@@ -227,7 +229,8 @@ static const struct target_rule rules[] = {
     { "schedule", "the schedule is 1f1b, gpipe, interleaved or zb-v",
       "torch.distributed.pipelining, schedules.py, get_schedule_class", schedule_is_known, NULL },
     { "chunks", "a stage has one piece of the model under 1f1b and gpipe, two under zb-v, at least two interleaved",
-      "distributed/pipeline_parallel.py, _get_pipeline_metadata, _get_pp_rank_to_stage_indices_mapping", chunks_fit, NULL },
+      "distributed/pipeline_parallel.py, _get_pipeline_metadata, _get_pp_rank_to_stage_indices_mapping", chunks_fit,
+      NULL },
     { "1f1b-fills", "1f1b has at least as many micro-batches as stages",
       "torch.distributed.pipelining, schedules.py, Schedule1F1B", fills_1f1b, NULL },
     { "rounds",
@@ -243,8 +246,8 @@ static const struct target_rule rules[] = {
       "distributed/activation_checkpoint.py", recompute_is_known, NULL },
     { "offload", "nothing is kept in host memory but all state at once (enable_cpu_offload), which is not planned",
       "distributed/fsdp.py, CPUOffloadPolicy", offloads_nothing, NULL },
-    { "dtype", "it computes in bf16 or fp32", "config/configs.py, TrainingConfig.mixed_precision_param",
-      dtype_is_known, NULL },
+    { "dtype", "it computes in bf16 or fp32", "config/configs.py, TrainingConfig.mixed_precision_param", dtype_is_known,
+      NULL },
     { "fsdp-units",
       "gradients are reduced block by block, and one block is gathered ahead (buckets of 1 TiB, prefetch 1)",
       "distributed/fsdp.py, apply_fsdp_to_decoder", blocks_are_buckets, NULL },

@@ -16,7 +16,7 @@ static void try_read(const struct target *target, const char *name, const uint8_
 {
     struct arena arena = { 0 };
     struct error err = { 0 };
-    struct launch_read read;
+    struct launch_read read = { 0 };
     if (!target->read || !target->read(&read, &arena, name, (const char *)data, size, &err)) {
         must(!target->read || (err.kind == ERROR_INPUT && strncmp(err.message, "fuzz", 4) == 0));
         arena_free(&arena);
