@@ -42,14 +42,14 @@ static bool read_launch(struct from *from, struct inputs *in, const char *launch
     return from->target->read(&from->read, &in->arena, is_file ? launch : "launch", text, length, err);
 }
 
-/* Of the cluster that is named, 0 where it cannot be read, which is told later. */
-static int64_t count_devices(const struct inputs *in, const char *cluster)
+/* Of the cluster that is named, before the launch is read; 0: none is. */
+static bool count_devices(int64_t *count, const struct inputs *in, const char *cluster, struct error *err)
 {
     struct inputs own = { .cli = in->cli };
-    struct error why = { 0 };
-    int64_t count = cluster && inputs_cluster(&own, cluster, &why) ? own.cluster->device_count : 0;
+    bool good = !cluster || inputs_cluster(&own, cluster, err);
+    *count = good && cluster ? own.cluster->device_count : 0;
     inputs_free(&own);
-    return count;
+    return good;
 }
 
 /* What the launch says of the job where no option says otherwise. */
@@ -176,8 +176,8 @@ bool from_price(struct from *from, struct plan **plan, struct estimate **estimat
     struct space space;
     struct launch *own = &from->read.launch;
     *from = (struct from){ 0 };
-    from->read.cluster_devices = count_devices(in, given->space.cluster);
-    if (!find_source(&from->target, target, err) || !read_launch(from, in, launch, err) ||
+    if (!count_devices(&from->read.cluster_devices, in, given->space.cluster, err) ||
+        !find_source(&from->target, target, err) || !read_launch(from, in, launch, err) ||
         !fill_job(from, given, err) ||
         !read_job(from, &space, in, model || from->read.model ? model : given->otherwise.model, err))
         return false;
