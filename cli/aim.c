@@ -197,7 +197,6 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
     space_set_bucket_bytes(&usual, space_bucket_bytes(&options->space));
     free_of.space = usual;
     free_of.top = 1;
-    free_of.paced = true;
     free_of.no_advice = true;
     space_as_run(&free_of.space, in);
     in->model->whole_blocks = false;

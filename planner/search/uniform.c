@@ -60,6 +60,8 @@ struct uniform_trial {
     int64_t start_ns;
     struct price_shelf prices;
     struct pace_shelf paces;
+    struct search_result *whole; /* of the best combination, where a glance did not do; NULL: it did */
+    int whole_kept;
 };
 
 /* One combination. light: a glance, which tells whether it may be the shortest; worth_ns: no longer one is of use then.
@@ -113,7 +115,8 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
         if (space_layers_idle(&space) || (t->demand->treats && !t->demand->treats(t->demand->self, &space)))
             continue;
         good = try_one(t, &space, true, best_ns, 1, &result, &kept, err);
-        if (good && result && result->feasible && kept < 0) { /* what others of the combination may keep */
+        bool whole = good && result && result->feasible && kept < 0; /* what others of the combination may keep */
+        if (whole) {
             search_result_free(result);
             good = try_one(t, &space, false, 0, SOME_PLANS, &result, &kept, err);
         }
@@ -128,6 +131,11 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
             best_ns = tried->step_ns;
             choice->best = choice->try_count - 1;
             choice->space = space;
+            search_result_free(t->whole);
+            t->whole = whole ? result : NULL;
+            t->whole_kept = kept;
+            if (whole)
+                continue;
         }
         if (choice->best < 0 && !result->feasible && is_nearer(result, *nearest)) {
             choice->space = space;
@@ -153,6 +161,11 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
     price_shelf_open(&t.prices);
     pace_shelf_open(&t.paces);
     bool good = glance_at_all(&t, choice, &nearest, err);
+    if (good && t.whole && options->top <= t.whole->plan_count - t.whole_kept) {
+        whole = t.whole;
+        kept = t.whole_kept;
+        t.whole = NULL;
+    }
     /* The shortest plan may break the demand, and so may several; that of the glance keeps it. */
     for (int effort = 0; good && choice->best >= 0 && kept < 0 && effort < 3; effort++) {
         search_result_free(whole);
@@ -171,6 +184,7 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
         search_result_free(whole);
     if (*out != nearest)
         search_result_free(nearest);
+    search_result_free(t.whole);
     pace_shelf_close(&t.paces);
     price_shelf_close(&t.prices);
     return good;
