@@ -115,9 +115,10 @@ static bool keeps(void *self, const struct plan *plan)
     struct launch launch;
     if (!plan_graph(&graph, k->in->model, plan, NULL))
         return false;
-    k->context.graph = graph;
+    struct launch_context context = k->context;
+    context.graph = graph;
     bool good = launch_of_plan(&launch, &k->in->arena, plan, graph, &k->why) &&
-                keeps_rules(k->target, &launch, &k->context, &k->why);
+                keeps_rules(k->target, &launch, &context, &k->why);
     graph_free(graph);
     return good;
 }
@@ -132,8 +133,14 @@ bool aim_search(struct search_result **out, struct uniform_choice *choice, struc
                 const struct target *target, const struct search_options *options, struct error *err)
 {
     struct keeper keeper = { .in = in, .target = target, .context = aim_context(in) };
+    struct graph *graph = NULL; /* which operators its blocks have */
+    if (!graph_take(&graph, in->model, options->space.batch, options->space.sequence, 1, err))
+        return false;
+    keeper.context.graph = graph;
     const struct uniform_demand demand = { .self = &keeper, .treats = treats, .keeps = keeps };
-    if (search_uniform(out, choice, in->model, &in->facts, options, &demand, err))
+    bool found = search_uniform(out, choice, in->model, &in->facts, options, &demand, err);
+    graph_free(graph);
+    if (found)
         return true;
     if (err->kind == ERROR_INFEASIBLE && *keeper.why.message)
         error_within(err, "%s", keeper.why.message);

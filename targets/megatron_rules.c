@@ -336,7 +336,10 @@ static void allow_modules(struct space *space, const struct graph *graph)
             if (set && !allowed_has(&kept, set) && kept.count < SPACE_VALUES)
                 kept.values[kept.count++] = set;
         }
-    only(&space->excepted, kept.values, kept.count);
+    if (space_is_default(space, CHOICE_EXCEPT))
+        space->excepted = kept;
+    else
+        only(&space->excepted, kept.values, kept.count);
 }
 
 void megatron_allow(struct space *space, const struct graph *graph)
