@@ -278,7 +278,7 @@ static int list_changes(struct change *list, const struct launch *own, int64_t b
             continue;
         c->launch.recompute = RECOMPUTE_BLOCK;
         c->launch.recompute_first = first;
-        snprintf(c->words, sizeof c->words, "recompute full of the first %lld blocks of each piece", (long long)first);
+        snprintf(c->words, sizeof c->words, "recompute full of the first %lld of each piece's blocks", (long long)first);
     }
     for (int zero = 0; zero < 4; zero++)
         if (zero != own->zero && (c = add_change(list, &count, own))) {
