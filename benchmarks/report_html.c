@@ -345,8 +345,10 @@ static void lead(struct text *out, const struct report *report, const int *order
     }
     for (int i = 1; i < report->plan_count; i++) {
         const struct report_plan *plan = &report->plans[order[i]];
-        if (plan->chosen && !plan->failure)
+        if (plan->chosen && !plan->failure && report_fits(plan))
             draw_words(out, "; %s is in place %d of %d", plan->name, i + 1, report->plan_count);
+        else if (plan->chosen && !plan->failure)
+            draw_words(out, "; %s does not fit", plan->name);
     }
     text_add(out, ".</p>\n");
 }
@@ -381,8 +383,6 @@ static void origin(struct text *out, const struct report *report)
     text_add(out, "<h2 id=\"origin\">Where the numbers come from</h2>\n");
     paragraph(out, "soft", "Of this comparison; what each plan is priced by stands with the plan.");
     pairs_table(out, report->provenance);
-    for (int i = 0; report->notes && report->notes[i]; i++)
-        paragraph(out, "", report->notes[i]);
     paragraph(out, "soft",
               "The raw data are in this file, as JSON in the element cleave-comparison: all that the tables show, "
               "every step of "
@@ -549,6 +549,8 @@ void report_html(const struct report *report, struct text *out)
     }
     page_head(out, report);
     lead(out, report, order);
+    for (int i = 0; report->notes && report->notes[i]; i++)
+        paragraph(out, "note", report->notes[i]);
     tiles(out, report, order);
     navigation(out, report);
     text_add(out, "<h2 id=\"plans\">Plans, fastest first</h2>\n");

@@ -7,6 +7,7 @@
 #include "formats/plan_file.h"
 #include "host/machine.h"
 #include "profiler/resident.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,8 +175,15 @@ static bool add_file(struct job *job, const char *path, struct error *err)
     char line[PRINT_LINE_BYTES];
     size_t length;
     struct inputs *in = job_inputs(job, err);
-    if (!in || !inputs_plan(in, path, NULL, job->a->space.cluster, &job->a->space.profiles, err))
+    if (!in)
         return false;
+    if (!inputs_plan(in, path, NULL, job->a->space.cluster, &job->a->space.profiles, err)) {
+        const struct error why = *err;
+        if (!strstr(why.message, ":1:1: "))
+            return false;
+        *err = (struct error){ 0 };
+        return fail_kind(err, why.kind, "%s; a launch of a framework is given as --from TARGET=%s", why.message, path);
+    }
     struct plan *plan = plan_copy(in->plan_file->plan);
     if (!plan)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
@@ -395,17 +403,42 @@ static bool warn_of_drift(const struct report_speed *speed, bool steady, char *o
     return true;
 }
 
-enum { MAX_NOTES = 2, NOTE_BYTES = 320 };
+enum { MAX_NOTES = 3, NOTE_BYTES = 320 };
 struct notes {
     char text[MAX_NOTES][NOTE_BYTES];
     const char *list[MAX_NOTES + 1]; /* NULL-terminated */
 };
 
-/* What readers must know of the machine; said on the terminal, too. */
-static void note_speed(struct notes *notes, const struct job *job, const struct report_speed *speed)
+/* Whether plans are of other models or other batches than the first, so that their steps are not of the same work; then
+ * says so. */
+static bool warn_of_jobs(const struct comparison *c, char *out, size_t size)
+{
+    const struct graph *first = c->entries[0].graph;
+    for (int i = 1; i < c->count && first; i++) {
+        const struct graph *own = c->entries[i].graph;
+        if (!own)
+            continue;
+        int64_t tokens = own->batch * own->sequence, first_tokens = first->batch * first->sequence;
+        double count = (double)graph_parameter_count(own), first_count = (double)graph_parameter_count(first);
+        if (tokens == first_tokens && fabs(count / first_count - 1) < .01)
+            continue;
+        snprintf(out, size,
+                 "these are not steps of the same work: %s has %.4g billion parameters and %lld tokens a step, %s %.4g "
+                 "billion and %lld; compare tokens/s of one model",
+                 c->entries[0].name, first_count / 1e9, (long long)first_tokens, c->entries[i].name, count / 1e9,
+                 (long long)tokens);
+        return true;
+    }
+    return false;
+}
+
+/* What readers must know of the plans and of the machine; said on the terminal, too. */
+static void note_all(struct notes *notes, const struct job *job, const struct report_speed *speed)
 {
     int count = 0;
     *notes = (struct notes){ 0 };
+    if (warn_of_jobs(&job->comparison, notes->text[count], NOTE_BYTES))
+        notes->list[count] = notes->text[count], count++;
     if (warn_of_drift(speed, job->a->steady_percent > 0, notes->text[count], NOTE_BYTES))
         notes->list[count] = notes->text[count], count++;
     if (print_speed_change(notes->text[count], NOTE_BYTES, speed->reference_ns, compare_reference_ns(job)))
@@ -425,7 +458,7 @@ static bool show(struct job *job, struct error *err)
     const struct report_speed speed = comparison_speed(c);
     host_time_text(when);
     provenance_describe(&provenance, job, &speed, when);
-    note_speed(&notes, job, &speed);
+    note_all(&notes, job, &speed);
     snprintf(title, sizeof title, "%s: %d plan%s compared", in->model->name, c->count, c->count == 1 ? "" : "s");
     comparison_report(c, plans);
     struct report report = { .title = title,

@@ -64,7 +64,7 @@ bool compare_add_launch(struct job *job, const char *words, struct error *err)
     if (good) {
         good = keep(job, in, &from, plan, estimate, file, err); /* the plan is the comparison's now */
         plan = NULL;
-    } else {
+    } else if (!strstr(err->message, file)) {
         error_within(err, "%s", file);
     }
     estimate_free(estimate);

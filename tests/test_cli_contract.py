@@ -108,6 +108,12 @@ def same_report(folder):
         result = run("compare", plan, "--report", place, "--scaling", "--pareto")
         check("searches join the table", result.returncode == 0 and "step against memory, searched:" in result.stdout and "step against devices, searched:" in result.stdout, result)
     first, second = (place.read_text().replace("first.html", "X").replace("second.html", "X") for place in pages)
+    other = folder / "other.json"
+    run("plan", "tiny-gpt", *["16" if word == 8 else word for word in SMALL], "-o", other)
+    result = run("compare", plan, other, "--report", folder / "two.html")
+    check("other work is said", "not steps of the same work" in result.stderr and "not steps of the same work" in (folder / "two.html").read_text(), result)
+    (folder / "train.sh").write_text("#!/bin/sh\n")
+    expect("a launch is no plan file", 2, "given as --from TARGET=.*train.sh", "compare", folder / "train.sh")
     check("equal bytes", first == second and 'id="scaling"' in first)
     check_page(first)
 
