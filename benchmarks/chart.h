@@ -18,7 +18,8 @@ void chart_memory(struct text *out, const struct report *report, const int *orde
 /* Usable bytes of a device of that stage. */
 int64_t chart_available_bytes(const struct report *report, const struct report_plan *plan);
 int64_t chart_most_bytes(const int64_t *bytes, int count); /* 0 of none */
-/* A track of its own, for tables: values on a scale; class 't' and time kinds or 'm' and memory kinds. */
+/* A track of its own, for tables: values on a scale; class 't' and time kinds or 'm' and memory kinds. words: of their
+ * titles; NULL: none. */
 void chart_small_stack(struct text *out, const int64_t *values, int count, int64_t scale, char class,
                        const char *const *words, char *(*number_of)(char out[TEXT_NUMBER_BYTES], int64_t value));
 

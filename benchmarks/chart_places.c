@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_BOXES = 256, MOST_STAGES = 64, NODE_RUNS = 64 };
+enum { MOST_BOXES = 256, MOST_STAGES = 64, FEW_STAGES = 32, NODE_RUNS = 64 };
 
 /* Neighbouring devices of one node that are of one stage. */
 struct run {
@@ -191,6 +191,7 @@ static void stage_row(struct text *out, const struct report_plan *plan, int stag
     const struct plan *p = plan->plan;
     const struct prediction *prediction = plan->prediction;
     char number[TEXT_NUMBER_BYTES];
+    bool few = p->stage_count <= FEW_STAGES; /* titles take half of the bytes */
     int first = p->stages[stage].first_rank, last = first + plan_stage_rank_count(p, stage) - 1;
     text_printf(out, "<tr><th scope=\"row\">%d</th><td>", stage);
     range_words(out, first, last);
@@ -205,15 +206,15 @@ static void stage_row(struct text *out, const struct report_plan *plan, int stag
         if (plan->predicted->ranks[r].stage == stage) {
             int64_t ns[TIME_KIND_COUNT];
             timeline_breakdown(plan->program, plan->predicted, r, ns);
-            chart_small_stack(out, ns, TIME_KIND_COUNT, plan->predicted_step_ns, 't', time_kind_words,
+            chart_small_stack(out, ns, TIME_KIND_COUNT, plan->predicted_step_ns, 't', few ? time_kind_words : NULL,
                               text_duration_ns);
             text_printf(out, "</td><td>%.1f %%",
                         100 * (double)ns[TIME_BUBBLE] / (double)max_i64(1, plan->predicted_step_ns));
             break;
         }
     text_add(out, "</td><td class=\"bar\">");
-    chart_small_stack(out, plan->memory[stage].bytes, MEMORY_KIND_COUNT, most_bytes, 'm', memory_kind_words,
-                      text_bytes);
+    chart_small_stack(out, plan->memory[stage].bytes, MEMORY_KIND_COUNT, most_bytes, 'm',
+                      few ? memory_kind_words : NULL, text_bytes);
     text_printf(out, "</td><td>%s</td><td>%s</td></tr>\n", text_bytes(number, plan->memory[stage].peak_bytes),
                 text_bytes((char[TEXT_NUMBER_BYTES]){ 0 }, prediction->available_bytes[stage]));
 }

@@ -304,9 +304,12 @@ void chart_small_stack(struct text *out, const int64_t *values, int count, int64
     text_add(out, "<div class=\"small\">");
     for (int k = 0; k < count; k++) {
         double share = 100 * (double)values[k] / (double)max_i64(1, scale);
-        if (share >= .1)
-            text_printf(out, "<i class=\"%c%d\" style=\"width:%.1f%%\" title=\"%s: %s\"></i>", class, k, share,
-                        words[k], number_of(number, values[k]));
+        if (share < .3)
+            continue;
+        text_printf(out, "<i class=\"%c%d\" style=\"width:%.1f%%\"", class, k, share);
+        if (words)
+            text_printf(out, " title=\"%s: %s\"", words[k], number_of(number, values[k]));
+        text_add(out, "></i>");
     }
     text_add(out, "</div>");
 }

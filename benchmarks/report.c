@@ -174,7 +174,38 @@ static void write_file(struct json_writer *w, const char *file)
     json_free(doc);
 }
 
-static void write_plan(struct json_writer *w, const struct report_plan *plan)
+/* By rank; where `most` is fewer than there are, by stage, of whose ranks all are alike. */
+static void write_predicted_bytes(struct json_writer *w, const struct report_plan *plan, int most)
+{
+    if (plan->rank_count <= most || !plan->memory || !plan->plan) {
+        write_bytes(w, "predicted_peak_bytes", plan->predicted_peak_bytes, plan->rank_count);
+        return;
+    }
+    json_write_key(w, "predicted_peak_bytes_by_stage");
+    json_begin_array(w);
+    for (int s = 0; s < plan->plan->stage_count; s++)
+        json_write_int(w, plan->memory[s].peak_bytes);
+    json_end_array(w);
+}
+
+static void write_points(struct json_writer *w, const char *key, const struct report_point *points, int count)
+{
+    if (count == 0)
+        return;
+    json_write_key(w, key);
+    json_begin_array(w);
+    for (int i = 0; i < count; i++) {
+        json_begin_object(w);
+        json_put_int(w, "devices", points[i].devices);
+        json_put_double(w, "step_s", points[i].words ? (double)points[i].step_ns * 1e-9 : NAN);
+        json_put_double(w, "peak_bytes", points[i].words ? (double)points[i].peak_bytes : NAN);
+        json_put_string(w, "plan", points[i].words);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void write_plan(struct json_writer *w, const struct report_plan *plan, int most_ranks)
 {
     json_begin_object(w);
     json_put_string(w, "name", plan->name);
@@ -191,7 +222,9 @@ static void write_plan(struct json_writer *w, const struct report_plan *plan)
     json_put_double(w, "error", report_error(plan));
     json_put_double(w, "tokens_per_step", plan->tokens_per_step);
     write_bytes(w, "peak_bytes", plan->measured_peak_bytes, plan->rank_count);
-    write_bytes(w, "predicted_peak_bytes", plan->predicted_peak_bytes, plan->rank_count);
+    write_predicted_bytes(w, plan, most_ranks);
+    json_put_bool(w, "fits", report_fits(plan));
+    json_put_double(w, "mfu", plan->prediction && plan->prediction->mfu > 0 ? plan->prediction->mfu : NAN);
     write_breakdown(w, "predicted_breakdown_s", plan->predicted_breakdown_ns);
     if (plan->measured)
         write_breakdown(w, "measured_breakdown_s", plan->measured_breakdown_ns);
@@ -215,7 +248,7 @@ static void write_speed(struct json_writer *w, const struct report *report)
     put_time(w, "profile_reference_product_s", report->profile_reference_ns);
 }
 
-void report_json(const struct report *report, struct text *out)
+void report_json(const struct report *report, int most_ranks, struct text *out)
 {
     struct json_writer w = { 0 };
     size_t length = 0;
@@ -227,8 +260,10 @@ void report_json(const struct report *report, struct text *out)
     json_write_key(&w, "plans");
     json_begin_array(&w);
     for (int i = 0; i < report->plan_count; i++)
-        write_plan(&w, &report->plans[i]);
+        write_plan(&w, &report->plans[i], most_ranks);
     json_end_array(&w);
+    write_points(&w, "frontier", report->frontier, report->frontier_count);
+    write_points(&w, "scaling", report->scaling, report->scaling_count);
     json_write_key(&w, "provenance");
     json_begin_object(&w);
     for (int i = 0; report->provenance && report->provenance[i][0]; i++) {

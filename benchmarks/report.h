@@ -95,6 +95,7 @@ int report_join(const struct report_plan *plan, struct report_op ops[REPORT_MAX_
 
 void report_html(const struct report *report, struct text *out);
 void report_markdown(const struct report *report, struct text *out);
-/* One JSON object: the contract of `cleave compare --json`, and the HTML file's raw data. */
-void report_json(const struct report *report, struct text *out);
+/* One JSON object: the contract of `cleave compare --json`, and the HTML file's raw data. most_ranks: with more ranks
+ * than that their predicted bytes are told by stage. */
+void report_json(const struct report *report, int most_ranks, struct text *out);
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Of all timelines together, so that the file stays small. */
-enum { TIMELINES_BYTES = 480000 };
+enum { TIMELINES_BYTES = 420000, RAW_RANKS = 2048 };
 struct room {
     size_t bytes;
     int timelines; /* that are still to come */
@@ -359,7 +359,7 @@ static void raw_data(struct text *out, const struct report *report)
 {
     struct text json = { 0 };
     bool inside = false;
-    report_json(report, &json);
+    report_json(report, RAW_RANKS, &json);
     text_add(out, "<script type=\"application/json\" id=\"cleave-comparison\">");
     for (size_t i = 0; i < json.length; i++) {
         char c = json.data[i];

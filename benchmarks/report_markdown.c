@@ -37,10 +37,30 @@ static void row(struct text *out, const struct report_plan *plan, int64_t best_n
     else
         text_add(out, " | - | -");
     text_printf(out, " | %+.1f %% | %s", 100 * ((double)step / (double)best_ns - 1), text_bytes(number, memory));
+    text_add(out, report_fits(plan) ? "" : " (does not fit)");
     text_printf(out, " | %s", measured_memory ? text_bytes(number, measured_memory) : "-");
     text_printf(out, " | %s", text_duration_ns(number, report_exposed_ns(plan->predicted_breakdown_ns)));
     text_printf(out, " | %s |\n",
                 plan->measured ? text_duration_ns(number, report_exposed_ns(plan->measured_breakdown_ns)) : "-");
+}
+
+static void points(struct text *out, const char *title, const struct report_point *list, int count)
+{
+    char number[TEXT_NUMBER_BYTES];
+    if (count == 0)
+        return;
+    text_printf(out, "\n## %s\n\n| devices | step | peak memory | plan |\n|---:|---:|---:|---|\n", title);
+    for (int i = 0; i < count; i++) {
+        text_printf(out, "| %s | ", text_count(number, list[i].devices));
+        if (!list[i].words) {
+            text_add(out, "- | - | nothing fits |\n");
+            continue;
+        }
+        text_printf(out, "%s | ", text_duration_ns(number, list[i].step_ns));
+        text_printf(out, "%s | ", text_bytes(number, list[i].peak_bytes));
+        safe(out, list[i].words);
+        text_add(out, " |\n");
+    }
 }
 
 void report_markdown(const struct report *report, struct text *out)
@@ -68,6 +88,8 @@ void report_markdown(const struct report *report, struct text *out)
             "interquartile range. Exposed communication: the slowest rank computes nothing meanwhile; measured: in "
             "the timeline of one step.\n",
             100 * error);
+    points(out, "Step against memory, searched", report->frontier, report->frontier_count);
+    points(out, "Step against devices, searched", report->scaling, report->scaling_count);
     text_add(out, "\n## Where the numbers come from\n\n");
     for (int i = 0; report->provenance && report->provenance[i][0]; i++) {
         text_add(out, "- ");

@@ -7,6 +7,7 @@
 #include "formats/plan_file.h"
 #include "host/machine.h"
 #include "profiler/resident.h"
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -376,7 +377,7 @@ static bool write_reports(const struct job *job, const struct report *report, st
         print_table(job, report);
         return true;
     }
-    report_json(report, &json);
+    report_json(report, INT_MAX, &json);
     return inputs_hand_out_text(job->cli, NULL, &json, err);
 }
 

@@ -69,6 +69,7 @@ def check_page(text):
     seen = Page(text)
     check("elements are closed", not seen.wrong, seen.wrong)
     check("figures have words", seen.wordless == 0 and text.count('role="img"') >= 4, seen.wordless)
+    check("it is small", len(text) < 1_000_000, len(text))
     check("nothing is fetched", not seen.fetched and not re.search(r"@import|url\(", text), seen.fetched)
     check("links lead somewhere", seen.links <= seen.ids, seen.links - seen.ids)
     scripts = re.findall(r"<script>(.*?)</script>", text, re.S)

@@ -113,7 +113,7 @@ START_TEST(raw_data_reads_back)
     struct text json = { 0 };
     struct json_doc *doc = NULL;
     struct error err = { 0 };
-    report_json(&report, &json);
+    report_json(&report, 1, &json);
     ck_assert_msg(json_parse(&doc, "report", json.data, json.length, &err), "%s", err.message);
     const struct json *plan = json_at(json_member(json_root(doc), "plans"), 0);
     double step = 0;
