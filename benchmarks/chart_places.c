@@ -97,6 +97,22 @@ static void draw_map(struct text *out, const struct report_plan *plan)
     text_add(out, "</div>\n");
 }
 
+/* "Nodes 0 to 1: 16 h100-sxm; nodes 2 to 5: 32 a100-sxm-80." */
+static void draw_types(struct text *out, const struct cluster *cluster)
+{
+    char number[TEXT_NUMBER_BYTES];
+    text_add(out, "<p class=\"soft\">A box is a node; numbers are stages. ");
+    for (int g = 0; g < cluster->group_count; g++) {
+        const struct node_group *group = &cluster->groups[g];
+        int first = cluster_unit_of(cluster, group->first_rank, 0),
+            last = cluster_unit_of(cluster, group->first_rank + group->device_count - 1, 0);
+        text_printf(out, last > first ? "%s %d to %d: " : "%s %d: ",
+                    last > first ? (g ? "; nodes" : "Nodes") : (g ? "; node" : "Node"), first, last);
+        draw_words(out, "%s %s", text_count(number, group->device_count), cluster->types[group->type].device.name);
+    }
+    text_add(out, ".</p>\n");
+}
+
 /* ---- links ---- */
 static void level_words(struct text *out, const struct cluster *cluster, int level)
 {
@@ -162,6 +178,7 @@ void chart_places(struct text *out, const struct report_plan *plan)
 {
     if (!plan->plan || !plan->cluster)
         return;
+    draw_types(out, plan->cluster);
     draw_map(out, plan);
     links_table(out, plan);
 }

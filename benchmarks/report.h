@@ -56,6 +56,7 @@ struct report_speed {
 };
 struct report {
     const char *title, *model, *cluster, *created;
+    const char *unit; /* of what a step works on, "images"; NULL: tokens */
     int64_t memory_limit_bytes;
     const char *const *notes;           /* free lines, NULL-terminated: which numbers are analytic, what was rejected */
     const char *const (*provenance)[2]; /* name, value pairs; ends with NULL name */

@@ -52,6 +52,11 @@ static bool any_measured(const struct report *report)
     return !isnan(report_mean_error(report));
 }
 
+static const char *unit_of(const struct report *report)
+{
+    return report->unit ? report->unit : "tokens";
+}
+
 /* ---- the ranking ---- */
 struct ranking_columns {
     bool measured, mfu;
@@ -128,7 +133,7 @@ static void plan_table(struct text *out, const struct report *report, const int 
         head(out, "prediction error");
     }
     head(out, "against the fastest");
-    head(out, "tokens/s");
+    text_printf(out, "<th scope=\"col\">%s/s</th>", unit_of(report));
     if (columns.mfu)
         head(out, "MFU");
     head(out, "predicted peak memory");
@@ -261,7 +266,7 @@ static void plan_details(struct text *out, const struct report_plan *plan, int p
     text_add(out, "</h3></summary>\n");
     paragraph(out, plan->failure ? "bad" : "soft", plan->failure ? plan->failure : plan->description);
     if (plan->plan && plan->cluster) {
-        text_add(out, "<h4>Where its stages are</h4>\n<p class=\"soft\">A box is a node; numbers are stages.</p>\n");
+        text_add(out, "<h4>Where its stages are</h4>\n");
         chart_places(out, plan);
     }
     if (plan->memory && !plan->failure) {
@@ -301,7 +306,8 @@ static void tiles(struct text *out, const struct report *report, const int *orde
     tile(out, text_duration_ns(number, step),
          best->measured_step_ns ? "step of the fastest, measured" : "step of the fastest, predicted");
     double tokens_per_s = best->tokens_per_step / ((double)max_i64(1, step) * 1e-9) / best->rank_count;
-    tile(out, text_count(number, llround(tokens_per_s)), "tokens/s per device");
+    snprintf(words, sizeof words, "%s/s per device", unit_of(report));
+    tile(out, text_count(number, llround(tokens_per_s)), words);
     if (best->prediction && best->prediction->mfu > 0) {
         snprintf(words, sizeof words, "%.1f %%", 100 * best->prediction->mfu);
         tile(out, words, "of the peak's operations (MFU)");

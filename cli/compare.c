@@ -466,6 +466,7 @@ static bool show(struct job *job, struct error *err)
                              .model = in->model->name,
                              .cluster = in->cluster->name,
                              .created = when,
+                             .unit = c->entries[0].graph ? print_unit(c->entries[0].graph) : NULL,
                              .memory_limit_bytes = least_memory(in->cluster),
                              .notes = notes.list,
                              .provenance = (const char *const(*)[2])provenance.pairs,
