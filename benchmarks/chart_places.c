@@ -114,9 +114,9 @@ static void draw_types(struct text *out, const struct cluster *cluster)
 }
 
 /* ---- links ---- */
-static void level_words(struct text *out, const struct cluster *cluster, int level)
+static void level_words(struct text *out, const struct cluster *cluster, int type, int level)
 {
-    const struct link_level *l = &cluster->types[0].levels[level];
+    const struct link_level *l = &cluster->types[type].levels[level];
     if (level == 0 && cluster->level_count > 1)
         text_add(out, "within a node");
     else if (level == 0)
@@ -128,12 +128,12 @@ static void level_words(struct text *out, const struct cluster *cluster, int lev
     text_printf(out, ", %.4g GB/s per device%s", l->bytes_per_s / 1e9, l->shared ? ", shared" : "");
 }
 
-static void link_row(struct text *out, const struct cluster *cluster, const char *name, int size, int level)
+static void link_row(struct text *out, const struct cluster *cluster, int type, const char *name, int size, int level)
 {
     text_add(out, "<tr><th scope=\"row\">");
     draw_words(out, "%s", name);
     text_printf(out, "</th><td>%d</td><td>", size);
-    level_words(out, cluster, level);
+    level_words(out, cluster, type, level);
     text_add(out, "</td></tr>\n");
 }
 
@@ -149,6 +149,16 @@ static const char *dimension_words(const char *name)
     return name;
 }
 
+/* The type of device whose links of the level are the slowest. */
+static int slowest_type(const struct cluster *cluster, int level)
+{
+    int slowest = 0;
+    for (int t = 1; t < cluster->type_count; t++)
+        if (cluster->types[t].levels[level].bytes_per_s < cluster->types[slowest].levels[level].bytes_per_s)
+            slowest = t;
+    return slowest;
+}
+
 /* As the first stage's middle layer has them. */
 static void links_table(struct text *out, const struct report_plan *plan)
 {
@@ -161,7 +171,8 @@ static void links_table(struct text *out, const struct report_plan *plan)
     for (int a = p->atom_count - 1; a >= 0; stride *= stage->atom[a], a--) {
         int size = stage->atom[a];
         if (size > 1 && layer->dim[a] >= 0)
-            link_row(out, plan->cluster, dimension_words(dimensions[layer->dim[a]]->name), size,
+            link_row(out, plan->cluster, cluster_type(plan->cluster, stage->first_rank),
+                     dimension_words(dimensions[layer->dim[a]]->name), size,
                      cluster_level(plan->cluster, stage->first_rank, stage->first_rank + stride * (size - 1)));
     }
     int level = 0;
@@ -170,7 +181,8 @@ static void links_table(struct text *out, const struct report_plan *plan)
         level = next > level ? next : level;
     }
     if (p->stage_count > 1)
-        link_row(out, plan->cluster, "pipeline, from stage to stage", p->stage_count, level);
+        link_row(out, plan->cluster, slowest_type(plan->cluster, level), "pipeline, from stage to stage",
+                 p->stage_count, level);
     text_add(out, "</tbody></table></div>\n");
 }
 
