@@ -1,6 +1,7 @@
 #include "cli/inputs.h"
 #include "base/text.h"
 #include <stdlib.h>
+#include <string.h>
 
 struct devices_options {
     const char *cluster;
@@ -12,16 +13,18 @@ static const struct option options[] = {
     FLAG_OPTION("json", offsetof(struct devices_options, json), "one JSON object"),
 };
 
+/* Of the sources the first, which most numbers are from: the others are for who asks. */
 static void print_row(const struct cli *cli, const struct device_type *d)
 {
     char memory[TEXT_NUMBER_BYTES], matmul[TEXT_NUMBER_BYTES], link[TEXT_NUMBER_BYTES], nic[TEXT_NUMBER_BYTES];
     enum dtype dtype = d->matmul_flops_per_s[DTYPE_BF16] > 0   ? DTYPE_BF16
                        : d->matmul_flops_per_s[DTYPE_FP16] > 0 ? DTYPE_FP16
                                                                : DTYPE_FP32;
-    fprintf(cli->out, "%-16s %10s  %16s %-4s  %12s  %12s  %s%s\n", d->name, text_bytes(memory, d->memory_bytes),
+    int first = (int)strcspn(d->source, ";");
+    fprintf(cli->out, "%-16s %10s  %16s %-4s  %12s  %12s  %.*s%s%s\n", d->name, text_bytes(memory, d->memory_bytes),
             text_rate(matmul, d->matmul_flops_per_s[dtype], "FLOP/s"), dtype_names[dtype],
-            text_rate(link, d->link_bytes_per_s, "B/s"), text_rate(nic, d->nic_bytes_per_s, "B/s"), d->source,
-            d->from_memory ? " (some numbers unconfirmed)" : "");
+            text_rate(link, d->link_bytes_per_s, "B/s"), text_rate(nic, d->nic_bytes_per_s, "B/s"), first, d->source,
+            d->source[first] ? "; ..." : "", d->from_memory ? " (some numbers unconfirmed)" : "");
 }
 
 static void write_row(struct json_writer *w, const struct device_type *d)
@@ -187,6 +190,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         json_end_array(&w);
         json_end_object(&w);
         inputs_hand_out_json(cli, NULL, &w, err);
+    } else {
+        fprintf(cli->talk, "all numbers and sources: cleave devices --json\n");
     }
 cleanup:
     inputs_free(&in);
