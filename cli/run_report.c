@@ -1,4 +1,5 @@
 #include "cli/run_report.h"
+#include "cli/saving.h"
 #include "base/num.h"
 #include "cli/kernels.h"
 #include "cli/print.h"
@@ -138,6 +139,7 @@ bool run_report_json(const struct cli *cli, const struct facts *facts, const str
     if (offloads(program))
         bytes_json(cli, program, s, true);
     outside_json(cli, facts, s);
+    saving_json(cli, &s->saves);
     if (poisoned && report->heap_first >= 0)
         fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(report->heap_last - report->heap_first));
     notes_json(cli, report);
@@ -158,6 +160,7 @@ void run_report_text(const struct cli *cli, const struct program *program, const
         most = max_i64(most, program->stages[stage].arena_bytes);
     fprintf(cli->out, "memory per rank: at most %s, exactly as laid out by the plan\n", text_bytes(a, most));
     outside_text(cli, s);
+    saving_text(cli, &s->saves);
     if (s->dropped > 0)
         fprintf(cli->out,
                 "experts: %.1f %% of the choices found no slot and were dropped; the prediction counts none\n",

@@ -153,3 +153,20 @@ int saving_tell_end(const struct cli *cli, const struct saving_arguments *s, int
             (long long)step, s->checkpoint, s->checkpoint);
     return LAUNCH_CODE_REQUEUE;
 }
+
+void saving_json(const struct cli *cli, const struct save_times *saves)
+{
+    if (saves->count > 0)
+        fprintf(cli->out, ", \"saves\": {\"count\": %lld, \"save_s\": %.9g, \"wait_s\": %.9g}", (long long)saves->count,
+                (double)saves->save_ns * 1e-9 / (double)saves->count,
+                (double)saves->wait_ns * 1e-9 / (double)saves->count);
+}
+
+void saving_text(const struct cli *cli, const struct save_times *saves)
+{
+    char number[TEXT_NUMBER_BYTES], save[TEXT_NUMBER_BYTES], wait[TEXT_NUMBER_BYTES];
+    if (saves->count > 0)
+        fprintf(cli->out, "%s of %s each, of which the steps waited %s\n", text_number_of(number, saves->count, "save"),
+                text_duration_ns(save, saves->save_ns / saves->count),
+                text_duration_ns(wait, saves->wait_ns / saves->count));
+}

@@ -48,4 +48,7 @@ int saving_launch(const struct cli *cli, const struct saving_arguments *saving, 
                   const struct program *program, double timeout_s, struct error *err);
 /* On rank 0's process: says how to go on with what was saved because the run was asked to end; the exit code. */
 int saving_tell_end(const struct cli *cli, const struct saving_arguments *saving, int64_t step);
+/* How long the saves took, and what the steps waited of that. */
+void saving_json(const struct cli *cli, const struct save_times *saves);
+void saving_text(const struct cli *cli, const struct save_times *saves);
 #endif

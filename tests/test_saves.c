@@ -39,6 +39,12 @@ START_TEST(checksums_are_castagnolis)
 }
 END_TEST
 
+/* benchmarks/run_reliability counts what was tried by these lines. */
+static void say_trials(const char *what, int trials)
+{
+    printf("trials: %s: %d\n", what, trials);
+}
+
 /* ---- killed at every call of a save ---- */
 /* A call that no program makes: the child says by it that a save is about to begin, or is over. */
 #define MARK "\x01 cleave: a save"
@@ -181,10 +187,10 @@ START_TEST(a_save_killed_anywhere_loses_nothing)
     const struct scenario *s = &scenarios[_i];
     struct world after[STEPS + 1];
     weights_after(after, s->choice);
-    int stride = share_stride() > 1 ? 29 : 1, kill_at = 1 + _i % stride;
-    while (kill_once(s, kill_at, after))
+    int stride = share_stride() > 1 ? 29 : 1, kill_at = 1 + _i % stride, trials = 1;
+    for (; kill_once(s, kill_at, after); trials++)
         kill_at += stride;
-    printf("%s: %d calls\n", s->name, kill_at - 1);
+    say_trials(s->name, trials);
     for (int64_t steps = 1; steps <= STEPS; steps++)
         world_close(&after[steps]);
 }
@@ -211,7 +217,7 @@ static void write_byte(const char *path, size_t at, char byte)
     close(file);
 }
 
-static int flipped_files;
+static int flipped_files, flipped_bits;
 static struct world *flipped_world;
 static const char *flipped_folder;
 
@@ -220,7 +226,7 @@ static void flip_in(const char *path)
 {
     struct bytes b = read_bytes(path);
     bool manifest = strstr(path, CHECKPOINT_MANIFEST) != NULL;
-    int64_t stride = manifest ? 1 : max_i64(1, (int64_t)b.length / 60);
+    int64_t stride = manifest ? 1 : max_i64(1, (int64_t)b.length / 400);
     stride *= small_share() ? 10 : share_stride();
     for (size_t at = (size_t)flipped_files % (size_t)stride; at < b.length; at += (size_t)stride) {
         struct error error = { 0 };
@@ -230,6 +236,7 @@ static void flip_in(const char *path)
         ck_assert_msg(error.kind == ERROR_INPUT && strstr(error.message, path), "%s: byte %zu: %s", path, at,
                       error.message);
         write_byte(path, at, b.data[at]);
+        flipped_bits++;
     }
     flipped_files++;
     free(b.data);
@@ -243,9 +250,10 @@ START_TEST(a_flipped_bit_is_refused)
     world_open(&w, tiny_models[0]);
     must_run(&w, &four, 1, folder, NULL, 0);
     newest_save(folder, save);
-    flipped_world = &w, flipped_folder = folder, flipped_files = 0;
+    flipped_world = &w, flipped_folder = folder, flipped_files = flipped_bits = 0;
     folder_each(save, flip_in);
     ck_assert_int_eq(flipped_files, 5);
+    say_trials("a flipped bit", flipped_bits);
     must_run(&w, &one, 2, NULL, folder, 0);
     world_close(&w);
     remove_any(folder);
@@ -304,11 +312,14 @@ START_TEST(what_is_wrong_is_named)
 END_TEST
 
 /* ---- whose folder it is ---- */
+static int refused;
+
 static void is_refused(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save,
                        const char *resume, int64_t every, const char *reason)
 {
     struct error error = { 0 };
     ck_assert_msg(!world_run(w, choice, steps, save, resume, every, &error), "%s", reason);
+    refused++;
     ck_assert_msg(error.kind == ERROR_INPUT && strstr(error.message, reason), "expected %s: %s", reason, error.message);
 }
 
@@ -378,6 +389,7 @@ START_TEST(other_runs_checkpoints_stay)
     w.more.checkpoint_overwrite = true;
     must_run(&w, &one, 3, folder, NULL, 1);
     holds(folder, 3, 1);
+    say_trials("a run into another's folder", refused);
     world_close(&w), world_close(&llama);
     remove_any(folder), remove_any(other);
 }
@@ -426,6 +438,7 @@ START_TEST(names_are_never_followed)
             free(b.data);
             folder_each(folder, remove_any);
         }
+    say_trials("a link planted", 2 * (int)(sizeof planted / sizeof *planted));
     /* A whole save that was not given its name, and strangers. */
     snprintf(path, sizeof path, "%s/step-1.save-7.tmp", folder);
     ck_assert_int_eq(mkdir(path, 0700), 0);

@@ -20,6 +20,7 @@ struct saver {
     unsigned char *room; /* of the copy; stays for the next one */
     int64_t room_bytes;
 
+    bool last;      /* no step follows it, and so none waits */
     bool under_way; /* from its order until all ranks' files are whole, on rank 0 until it is committed */
     enum errand errand;
     pthread_t thread;
@@ -263,7 +264,7 @@ bool saver_finish(struct saver *s, struct error *err)
     else
         ok = join(s, err) && (s->record_told || exchange_record(s, 0, -1, &s->record, err));
     s->under_way = false;
-    s->times.wait_ns += clock_now_ns() - since_ns;
+    s->times.wait_ns += s->last ? 0 : clock_now_ns() - since_ns;
     return ok;
 }
 
@@ -308,7 +309,7 @@ static bool save(struct saver *s, bool last, struct error *err)
 
 bool saver_save(struct saver *s, const struct save_order *order, bool last, struct error *err)
 {
-    if (!saver_finish(s, err))
+    if (!saver_finish(s, err)) /* of the save before */
         return false;
     int64_t since_ns = s->begun_ns = clock_now_ns();
     s->label.step = order->step;
@@ -317,8 +318,9 @@ bool saver_save(struct saver *s, const struct save_order *order, bool last, stru
     s->record_told = false;
     s->missing = s->rank->transport->rank_count;
     memset(s->has_record, 0, (size_t)s->missing * sizeof *s->has_record);
+    s->last = last;
     bool ok = save(s, last, err);
-    s->times.wait_ns += clock_now_ns() - since_ns;
+    s->times.wait_ns += last ? 0 : clock_now_ns() - since_ns;
     if (ok && (last || s->rank->options->checkpoint_waits))
         ok = saver_finish(s, err) && (!last || await_commit(s, err));
     return ok;
