@@ -329,14 +329,16 @@ static void allow_modules(struct space *space, const struct graph *graph)
     uint64_t has = megatron_graph_operators(graph);
     bool latent = (has & set_of("kv_down", has)) != 0;
     uint64_t projections = latent ? set_of("q+k+v+rope_q+join_k", has) : 0;
+    /* Of latent attention the projections are the first to go: they cost little and hold much. */
+    bool usual = space_is_default(space, CHOICE_EXCEPT);
     struct allowed kept = { .count = 1 };
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-        for (int up = 0; up <= (projections != 0); up++) {
+        for (int up = usual && projections; up <= (projections != 0); up++) {
             int64_t set = (int64_t)(set_of(sets[i], has) | (up ? projections : 0));
             if (set && !allowed_has(&kept, set) && kept.count < SPACE_VALUES)
                 kept.values[kept.count++] = set;
         }
-    if (space_is_default(space, CHOICE_EXCEPT))
+    if (usual)
         space->excepted = kept;
     else
         only(&space->excepted, kept.values, kept.count);
