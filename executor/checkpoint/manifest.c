@@ -176,17 +176,26 @@ static bool read_all(struct manifest *out, const char *text, size_t length, stru
            read_hash(root, "seed", &l->seed, err) && read_files(out, root, err);
 }
 
-bool manifest_read(struct manifest *out, const char *folder, struct error *err)
+bool manifest_parse(struct manifest *out, const char *path, const char *text, size_t length, struct error *err)
 {
     *out = (struct manifest){ .doc = NULL };
-    char *text = NULL;
-    size_t length;
-    if (snprintf(out->path, sizeof out->path, "%s/" CHECKPOINT_MANIFEST, folder) >= (int)sizeof out->path)
-        return fail_kind(err, ERROR_INPUT, "checkpoint: the path %s is too long", folder);
-    bool ok = file_read_limited(&text, &length, out->path, MOST_BYTES, err) && read_all(out, text, length, err);
-    free(text);
+    snprintf(out->path, sizeof out->path, "%s", path);
+    bool ok = read_all(out, text, length, err);
     if (!ok)
         manifest_free(out);
+    return ok;
+}
+
+bool manifest_read(struct manifest *out, const char *folder, struct error *err)
+{
+    char path[CHECKPOINT_PATH_BYTES], *text;
+    size_t length;
+    if (snprintf(path, sizeof path, "%s/" CHECKPOINT_MANIFEST, folder) >= (int)sizeof path)
+        return fail_kind(err, ERROR_INPUT, "checkpoint: the path %s is too long", folder);
+    if (!file_read_limited(&text, &length, path, MOST_BYTES, err))
+        return false;
+    bool ok = manifest_parse(out, path, text, length, err);
+    free(text);
     return ok;
 }
 

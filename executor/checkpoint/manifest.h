@@ -41,5 +41,7 @@ struct manifest {
 /* Reads the manifest of the checkpoint in this folder. Refused: one that differs in any bit from what was written, or
  * is of another version. */
 bool manifest_read(struct manifest *out, const char *folder, struct error *err);
+/* The same of its text; path is for messages. */
+bool manifest_parse(struct manifest *out, const char *path, const char *text, size_t length, struct error *err);
 void manifest_free(struct manifest *manifest);
 #endif
