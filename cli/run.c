@@ -414,7 +414,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
              launch.launcher, launch.rank_count);
         goto cleanup;
     }
-    if (!saving_check_restarts(&a->saving, &launch, start, cli->environment(LAUNCH_STATUS_VARIABLE) != NULL, err))
+    if (!saving_check_restarts(&a->saving, &launch, start, cli->environment(LAUNCH_STATUS_VARIABLE) != NULL, &in,
+                               &a->source, err))
         goto cleanup;
     if (!check_nccl(a, device, err) || !check_kernels(a, device, err) || !check_placement(&launch, a, &in, err) ||
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
@@ -432,9 +433,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     if (a->saving.checkpoint && a->saving.grace_s > 0)
         saving_catch_signals();
+    const struct saved_job job = { .plan_path = operands[0],
+                                   .transport = a->transport,
+                                   .source = &a->source,
+                                   .inputs = &in,
+                                   .program = program,
+                                   .timeout_s = a->timeout_s };
     if (made_folder)
         file_remove_empty_folder_at_signal(a->saving.checkpoint);
-    code = is_launcher(&launch, start) ? saving_launch(cli, &a->saving, a->transport, program, a->timeout_s, err)
+    code = is_launcher(&launch, start) ? saving_launch(cli, &a->saving, &job, err)
                                        : run_here(cli, a, &in, &launch, device, program, &weights, err);
 cleanup:
     if (err->kind != ERROR_NONE && made_folder)

@@ -2,10 +2,14 @@
 #include "cli/saving.h"
 #include "executor/checkpoint/folder.h"
 #include "host/file.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t asked_to_end; /* a signal handler has no other way to say so */
 
@@ -72,11 +76,107 @@ bool saving_check(const struct saving_arguments *s, const struct run_options *op
     return ok;
 }
 
+/* ---- on fewer ranks ---- */
+/* The device of "1x4:cpu"; NULL: it is not such a cluster. */
+static const char *device_of_one_host(const char *cluster)
+{
+    size_t digits = cluster && strncmp(cluster, "1x", 2) == 0 ? strspn(cluster + 2, "0123456789") : 0;
+    return digits > 0 && cluster[2 + digits] == ':' ? cluster + 2 + digits + 1 : NULL;
+}
+
+static bool check_shrink(const struct saving_arguments *s, const struct inputs *in, const struct source_options *source,
+                         struct error *err)
+{
+    const struct plan_context *context = &in->plan_file->context;
+    if (s->restarts == 0)
+        return fail(err, "--shrink: what begins anew on fewer ranks are restarts: give --restarts N, too");
+    if (source->cluster || !device_of_one_host(context->cluster.source))
+        return fail(err, "--shrink: expected a plan for one host's devices of one type, \"1x4:DEVICE\", found %s",
+                    source->cluster ? source->cluster : context->cluster.source);
+    return !context->framework.source ||
+           fail(err, "--shrink: expected a plan of cleave's own, found one for %s", context->framework.source);
+}
+
+/* Runs `cleave plan` for so many ranks; its talk goes nowhere. False: there is no plan, or no process. */
+static bool make_plan(const struct cli *cli, const struct saved_job *job, const char *path, int ranks)
+{
+    const struct plan *plan = job->program->plan;
+    const struct plan_context *context = &job->inputs->plan_file->context;
+    char cluster[CHECKPOINT_NAME_BYTES], batch[TEXT_NUMBER_BYTES], sequence[TEXT_NUMBER_BYTES];
+    snprintf(cluster, sizeof cluster, "1x%d:%s", ranks, device_of_one_host(context->cluster.source));
+    snprintf(batch, sizeof batch, "%lld", (long long)plan->batch);
+    snprintf(sequence, sizeof sequence, "%lld", (long long)plan->sequence);
+    const char *words[16 + 2 * MAX_LIST] = { cli->program,
+                                             "plan",
+                                             job->source->model ? job->source->model : context->model.source,
+                                             "--cluster",
+                                             cluster,
+                                             "--batch",
+                                             batch,
+                                             "--seq",
+                                             sequence,
+                                             "--dtype",
+                                             dtype_names[plan->dtype],
+                                             "-o",
+                                             path };
+    int count = 13, result;
+    for (int i = 0; i < job->source->profiles.count; i++) {
+        words[count++] = "--profile";
+        words[count++] = job->source->profiles.item[i];
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDOUT_FILENO), dup2(nowhere, STDERR_FILENO);
+        execv(cli->program, (char *const *)(uintptr_t)words);
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &result, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return child > 0 && WIFEXITED(result) && WEXITSTATUS(result) == 0;
+}
+
+struct smaller {
+    struct inputs inputs;
+    struct program *program; /* NULL: the job has not shrunk */
+    char path[CHECKPOINT_PATH_BYTES];
+};
+
+static void free_smaller(struct smaller *smaller)
+{
+    program_free(smaller->program);
+    inputs_free(&smaller->inputs);
+    smaller->program = NULL;
+}
+
+/* The best plan for one rank less, or for as many as there is one for. */
+static bool shrink(struct smaller *smaller, const struct cli *cli, const struct saving_arguments *s,
+                   const struct saved_job *job, struct error *err)
+{
+    int ranks = (smaller->program ? smaller->program : job->program)->plan->rank_count - 1;
+    free_smaller(smaller);
+    smaller->inputs = (struct inputs){ .cli = cli };
+    for (; ranks > 0; ranks--) {
+        snprintf(smaller->path, sizeof smaller->path, "%s/plan-of-%d.json", s->checkpoint, ranks);
+        if (make_plan(cli, job, smaller->path, ranks))
+            return inputs_plan(&smaller->inputs, smaller->path, job->source->model, NULL, &job->source->profiles,
+                               err) &&
+                   inputs_program(&smaller->program, smaller->inputs.plan_file->plan, smaller->inputs.graph, err);
+    }
+    return fail_kind(err, ERROR_INFEASIBLE, "--shrink: there is no plan for fewer ranks");
+}
+
 /* ---- beginning anew ---- */
 bool saving_check_restarts(const struct saving_arguments *s, const struct launch *launch, enum transport_start start,
-                           bool ours, struct error *err)
+                           bool ours, const struct inputs *inputs, const struct source_options *source,
+                           struct error *err)
 {
-    if (s->restarts == 0 || ours)
+    if (ours)
+        return true;
+    if (s->shrink && !check_shrink(s, inputs, source, err))
+        return false;
+    if (s->restarts == 0)
         return true;
     if (start == START_THREADS)
         return fail(err, "--restarts: ranks that are threads die with this process: give --transport tcp, mpi or nccl");
@@ -86,20 +186,33 @@ bool saving_check_restarts(const struct saving_arguments *s, const struct launch
                                      launch->launcher, s->checkpoint ? s->checkpoint : "DIR");
 }
 
-/* The command once more, but from the newest save in the folder. The caller frees the array. */
-static char **arguments_again(const struct cli *cli, const char *folder, int *count)
+/* Whether the word is an option of this name; *words: how many words it is, with its value. */
+static bool is_option(const char *word, const char *name, int *words)
+{
+    size_t length = strlen(name);
+    *words = word[length] == '=' ? 1 : 2;
+    return strncmp(word, name, length) == 0 && (word[length] == '=' || word[length] == '\0');
+}
+
+/* The command once more, but from the newest save in the folder, if there is one, and by another plan, if one is given.
+ * The caller frees the array. */
+static char **arguments_again(const struct cli *cli, const char *folder, const char *old_plan, const char *new_plan,
+                              int *count)
 {
     static char resume[] = "--resume";
     char **out = calloc((size_t)cli->argument_count + 3, sizeof *out);
-    int n = 0;
+    int n = 0, words;
     for (int i = 0; out && i < cli->argument_count; i++) {
         char *word = cli->arguments[i];
-        if (strcmp(word, "--resume") == 0)
-            i++;
-        else if (strncmp(word, "--resume=", 9) != 0 && strcmp(word, "--overwrite") != 0)
+        if ((folder && is_option(word, "--resume", &words)) ||
+            (new_plan && (is_option(word, "--ranks", &words) || is_option(word, "-n", &words))))
+            i += words - 1;
+        else if (new_plan && strcmp(word, old_plan) == 0)
+            out[n++] = (char *)(uintptr_t)new_plan;
+        else if (!folder || strcmp(word, "--overwrite") != 0)
             out[n++] = word;
     }
-    if (out) {
+    if (out && folder) {
         out[n++] = resume;
         out[n++] = (char *)(uintptr_t)folder;
     }
@@ -114,37 +227,58 @@ static bool may_restart(const struct launch_end *end)
     return end->signal == 0 && (end->code == 0 || end->code == ERROR_ENVIRONMENT || end->code > 128);
 }
 
-int saving_launch(const struct cli *cli, const struct saving_arguments *s, const char *transport,
-                  const struct program *program, double timeout_s, struct error *err)
+static bool launch_once(const struct cli *cli, const struct saving_arguments *s, const struct saved_job *job,
+                        const struct program *program, struct launch_end *end, struct error *err)
 {
-    struct launch_end end = { .dead = -1 };
+    *end = (struct launch_end){ .dead = -1 };
     const struct launch_local local = {
-        .program = program, .timeout_s = timeout_s, .grace_s = s->checkpoint ? s->grace_s : 0, .end = &end
+        .program = program, .timeout_s = job->timeout_s, .grace_s = s->checkpoint ? s->grace_s : 0, .end = end
     };
-    const int rank_count = program->plan->rank_count;
-    struct cli again = *cli;
-    char **arguments = NULL;
-    struct error cause = { 0 };
-    bool ok = ranks_launch(cli, transport, rank_count, &local, &cause);
-    for (int64_t restart = 1; !ok && restart <= s->restarts && may_restart(&end); restart++) {
-        char name[CHECKPOINT_NAME_BYTES];
-        struct error none = { 0 };
-        bool saved = checkpoint_newest(s->checkpoint, name, &none);
-        fprintf(cli->talk, "error: %s\nnote: restart %lld of %lld, from %s%s%s\n", cause.message, (long long)restart,
-                (long long)s->restarts, saved ? s->checkpoint : "the beginning: nothing was saved", saved ? "/" : "",
-                saved ? name : "");
-        if (saved && !arguments) {
-            arguments = arguments_again(cli, s->checkpoint, &again.argument_count);
-            again.arguments = arguments;
-        }
-        cause = (struct error){ 0 };
-        end = (struct launch_end){ .dead = -1 };
-        ok = saved && !arguments ? fail_memory(&cause) : ranks_launch(&again, transport, rank_count, &local, &cause);
+    return ranks_launch(cli, job->transport, program->plan->rank_count, &local, err);
+}
+
+/* The same job from the newest save; where a rank died, on fewer ranks if it may shrink. */
+static bool launch_again(const struct cli *cli, const struct saving_arguments *s, const struct saved_job *job,
+                         struct smaller *smaller, struct launch_end *end, int64_t restart, struct error *err)
+{
+    char name[CHECKPOINT_NAME_BYTES], ranks[TEXT_NUMBER_BYTES] = "";
+    struct error none = { 0 };
+    if (s->shrink && end->dead >= 0) {
+        if (!shrink(smaller, cli, s, job, err))
+            return false;
+        text_number_of(ranks, smaller->program->plan->rank_count, "rank");
     }
-    free(arguments);
-    if (!ok && end.code == LAUNCH_CODE_REQUEUE)
-        return LAUNCH_CODE_REQUEUE; /* rank 0 has said so */
-    return ok ? ERROR_NONE : (fail_kind(err, cause.kind, "%s", cause.message), (int)cause.kind);
+    bool saved = checkpoint_newest(s->checkpoint, name, &none);
+    fprintf(cli->talk, "note: restart %lld of %lld%s%s, from %s%s%s\n", (long long)restart, (long long)s->restarts,
+            ranks[0] ? " on " : "", ranks, saved ? s->checkpoint : "the beginning: nothing was saved", saved ? "/" : "",
+            saved ? name : "");
+    struct cli again = *cli;
+    again.arguments = arguments_again(cli, saved ? s->checkpoint : NULL, job->plan_path,
+                                      smaller->program ? smaller->path : NULL, &again.argument_count);
+    bool ok = again.arguments
+                  ? launch_once(&again, s, job, smaller->program ? smaller->program : job->program, end, err)
+                  : fail_memory(err);
+    free(again.arguments);
+    return ok;
+}
+
+int saving_launch(const struct cli *cli, const struct saving_arguments *s, const struct saved_job *job,
+                  struct error *err)
+{
+    struct smaller smaller = { .program = NULL };
+    struct launch_end end;
+    struct error cause = { 0 };
+    bool ok = launch_once(cli, s, job, job->program, &end, &cause);
+    for (int64_t restart = 1; !ok && restart <= s->restarts && may_restart(&end); restart++) {
+        fprintf(cli->talk, "error: %s\n", cause.message);
+        cause = (struct error){ 0 };
+        ok = launch_again(cli, s, job, &smaller, &end, restart, &cause);
+    }
+    free_smaller(&smaller);
+    if (ok || end.code == LAUNCH_CODE_REQUEUE)
+        return ok ? ERROR_NONE : LAUNCH_CODE_REQUEUE; /* rank 0 has said so */
+    fail_kind(err, cause.kind, "%s", cause.message);
+    return (int)cause.kind;
 }
 
 int saving_tell_end(const struct cli *cli, const struct saving_arguments *s, int64_t step)

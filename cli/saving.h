@@ -1,6 +1,8 @@
 /* What `cleave run` saves, when, where it goes on from, and how often it begins anew. */
 #ifndef CLEAVE_CLI_SAVING_H
 #define CLEAVE_CLI_SAVING_H
+#include "cli/inputs.h"
+#include "cli/program_options.h"
 #include "cli/ranks.h"
 #include "executor/run.h"
 
@@ -8,7 +10,7 @@ struct saving_arguments {
     const char *checkpoint, *every, *resume;
     int64_t keep, restarts;
     double grace_s;
-    bool overwrite;
+    bool overwrite, shrink;
 };
 enum { GRACE_S = 30 };
 #define SAVING_DEFAULTS                                                                                                \
@@ -29,7 +31,9 @@ enum { GRACE_S = 30 };
                       "with --checkpoint: SIGTERM or SIGUSR1 save and end within this time, exit code 75 (30); 0: "    \
                       "they end at once"),                                                                             \
         INT_OPTION("restarts", SAVING_OF(holder, part, restarts), "N", 0, 1e6,                                         \
-                   "so often ranks that this command starts begin anew from the newest save after one has died (0)")
+                   "so often ranks that this command starts begin anew from the newest save after one has died (0)"),  \
+        FLAG_OPTION("shrink", SAVING_OF(holder, part, shrink),                                                         \
+                    "with --restarts, on one host: after a death by a new plan for one rank less")
 
 /* Sets what the options say; fails where they say nothing that can be. */
 bool saving_set(struct run_options *out, const struct saving_arguments *saving, struct error *err);
@@ -40,12 +44,22 @@ bool saving_check(const struct saving_arguments *saving, const struct run_option
 /* --restarts is for ranks that are processes and that this command starts. ours: such a command started this process.
  */
 bool saving_check_restarts(const struct saving_arguments *saving, const struct launch *launch,
-                           enum transport_start start, bool ours, struct error *err);
+                           enum transport_start start, bool ours, const struct inputs *inputs,
+                           const struct source_options *source, struct error *err);
 /* Signals that ask the run to end are noted from here on, a second one ends the process. */
 void saving_catch_signals(void);
+/* What is run: the plan's file, what the command gives beside it, what was read of them, and how long ranks may stand.
+ */
+struct saved_job {
+    const char *plan_path, *transport;
+    const struct source_options *source;
+    const struct inputs *inputs;
+    const struct program *program;
+    double timeout_s;
+};
 /* Starts the ranks, and again after one has died. Returns the exit code where err stays empty. */
-int saving_launch(const struct cli *cli, const struct saving_arguments *saving, const char *transport,
-                  const struct program *program, double timeout_s, struct error *err);
+int saving_launch(const struct cli *cli, const struct saving_arguments *saving, const struct saved_job *job,
+                  struct error *err);
 /* On rank 0's process: says how to go on with what was saved because the run was asked to end; the exit code. */
 int saving_tell_end(const struct cli *cli, const struct saving_arguments *saving, int64_t step);
 /* How long the saves took, and what the steps waited of that. */

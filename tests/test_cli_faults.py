@@ -86,7 +86,7 @@ def interrupted(folder):
 
 
 def saved_steps(place):
-    return sorted(int(re.fullmatch(r"step-(\d+)\.save-\d+", name)[1]) for name in os.listdir(place))
+    return sorted(int(found[1]) for name in os.listdir(place) if (found := re.fullmatch(r"step-(\d+)\.save-\d+", name)))
 
 
 def asked_to_end(folder):
@@ -146,6 +146,25 @@ def restarted(folder):
         check(f"restarts over {transport}: bitwise", losses(out)[-(600 - step):] == straight[step:])
     for words, said in ((["--transport", "threads"], "ranks that are threads die with this process"), (["--transport", "tcp"], "give --checkpoint DIR, too")):
         expect(f"restarts: {words}", 2, said, "run", plan, "-n", 2, *words, "--restarts", 1, "--steps", 1)
+
+
+def shrunk(folder):
+    """With --shrink the job goes on by a new plan for one rank less, with what it had computed; what it cannot be asked for is refused."""
+    plan, place = plan_for_two(folder), folder / "shrunk"
+    straight = losses(run("run", plan, "--steps", 300, "--json").stdout)
+    process = start(plan, "-n", 2, "--transport", "tcp", "--steps", 300, "--every", 10, "--json", "--checkpoint", place, "--restarts", 2, "--shrink")
+    wait_for_steps(process, 30)
+    os.kill(process_of_rank(1, plan), signal.SIGKILL)
+    out, errors = process.communicate(timeout=120)
+    found = re.search(r"note: restart 1 of 2 on 1 rank, from \S+/step-(\d+)\.save-\d+", errors)
+    check(f"shrink: it ends well: {process.returncode} {errors}", process.returncode == 0 and found)
+    step = int(found[1]) if found else 0
+    after = losses(out)[-(300 - step):]
+    check("shrink: the same training", all(abs(a - b) < 1e-3 * b for a, b in zip(after, straight[step:])) and len(after) == 300 - step)
+    check("shrink: its plan is there", json.loads((place / "plan-of-1.json").read_text())["format"] == "cleave-plan" and saved_steps(place) == [300])
+    for words, said in ((["--shrink"], "give --restarts N, too"),
+                        (["--shrink", "--restarts", 1, "--cluster", "1x2:cpu"], "--shrink: expected a plan for one host's devices of one type")):
+        expect(f"shrink: {words}", 2, said, "run", plan, "-n", 2, "--transport", "tcp", "--checkpoint", place, *words, "--steps", 1)
 
 
 def losses(out):
@@ -223,4 +242,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, stopped, interrupted, asked_to_end, launcher_killed, restarted, every, unfinished, owners)
+main(full, stopped, interrupted, asked_to_end, launcher_killed, restarted, shrunk, every, unfinished, owners)
