@@ -2,6 +2,7 @@
 #include "cli/explanation.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
+#include "cli/widening.h"
 #include "formats/plan_file.h"
 #include "host/heap.h"
 #include "formats/claim_read.h"
@@ -102,6 +103,20 @@ static bool is_no_plan(struct explaining *g, const char *path, struct error *err
                 path, (long long)o->batch);
 }
 
+/* Other plans than one of a widened space are sought where it was found, too, unless the user says otherwise. */
+static void take_widened(const struct explaining *g, struct space *space)
+{
+    const struct plan_file *file = g->in.plan_file;
+    uint32_t widened = widening_read(file->search);
+    struct claim claim = { 0 };
+    struct error why = { 0 };
+    if (widened && file->certificate && claim_read(&claim, file->certificate, space, &why))
+        for (int choice = 0; choice < CHOICE_COUNT; choice++)
+            if (widened >> choice & 1)
+                space->range[choice] = claim.space.range[choice];
+    claim_free(&claim);
+}
+
 static bool read_plan(struct explaining *g, const char *path, struct space *space, const struct plan **plan,
                       struct error *err)
 {
@@ -121,6 +136,7 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
         return false;
     *plan = g->in.plan_file->plan;
     *space = explain_space(*plan);
+    take_widened(g, space);
     if (!space_apply(&g->in, space, o, err))
         return false;
     space_as_run(space, &g->in);
@@ -155,20 +171,6 @@ static bool add_values(struct allowed *into, const struct allowed *more)
     return added;
 }
 
-static void print_values(struct text *out, enum space_choice choice, const struct allowed *values)
-{
-    text_printf(out, "%s%s=", out->length > 0 ? "," : "", choice_facts[choice].name);
-    for (int i = 0; i < values->count; i++) {
-        char own[CHOICE_VALUE_BYTES];
-        const char *name = choice_value_name(own, choice, values->values[i]);
-        text_add(out, i > 0 ? ":" : "");
-        if (name)
-            text_add(out, name);
-        else
-            text_printf(out, "%lld", (long long)values->values[i]);
-    }
-}
-
 /* As --space takes them: choices for which the plan's own space has values that the default one has not, with those of
  * both and of the space given. Nothing when the latter has them all. */
 static void list_missing(struct text *out, const struct space *own, const struct space *space)
@@ -183,7 +185,7 @@ static void list_missing(struct text *out, const struct space *own, const struct
             continue;
         missing = add_values(&given, &wanted) || missing;
         add_values(&all, &given);
-        print_values(out, choice, &all);
+        space_write_values(out, choice, &all);
     }
     if (!missing)
         text_free(out);
@@ -199,7 +201,7 @@ static void list_narrower(struct text *out, const struct space *own, const struc
         for (int k = 0; had.count > 0 && k < given.count; k++)
             more = more || !allowed_has(&had, given.values[k]);
         if (more)
-            print_values(out, choice, &had);
+            space_write_values(out, choice, &had);
     }
 }
 
@@ -354,6 +356,38 @@ static bool explain_nothing(struct explaining *g, struct error *err)
     return fail_kind(err, ERROR_INFEASIBLE, "nothing fits");
 }
 
+static bool search_plain(void *self, struct search_options *search, struct search_result **out, struct error *err)
+{
+    struct explaining *g = self;
+    return search_run(out, g->in.model, &g->in.facts, search, err);
+}
+
+/* Nothing fits in the usual space: the plan of a wider one, as `cleave plan` takes it; what excludes each other there
+ * is asked of the usual one. */
+static bool find_widened(struct explaining *g, struct solution *found, struct error *err)
+{
+    struct explainer *e = &g->explainer;
+    struct search_options usual = e->options;
+    struct search_result *result = NULL;
+    struct widening widening;
+    struct space widest;
+    usual.no_advice = true;
+    usual.calls.progress = NULL;
+    usual.time_limit_ns = usual.time_limit_ns > 0 ? search_time_left(&usual, e->start_ns) : 0;
+    if (!widening_widest(&widest, &g->in, &usual.space, &g->a->space, err) ||
+        !search_widened(&result, &widening, g->in.model, &g->in.facts, &usual, &widest, search_plain, g, err))
+        return false;
+    bool good = true, fits = result->feasible;
+    if (fits) {
+        e->options.space = widening.space;
+        good = explainer_start(e, result, err) && explainer_base(e, found, err);
+    }
+    if (good && prints(g))
+        widening_print(g->cli->out, &widening, fits);
+    search_result_free(result);
+    return good && (fits || explain_nothing(g, err));
+}
+
 /* The plan of a model: what `cleave plan` would choose. */
 static bool find_plan(struct explaining *g, struct solution *found, struct error *err)
 {
@@ -363,7 +397,7 @@ static bool find_plan(struct explaining *g, struct solution *found, struct error
         return false;
     if (found->kind == SOLUTION_ENDED)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: ended before a plan was found; give it more --time-limit");
-    return found->kind == SOLUTION_PLAN || explain_nothing(g, err);
+    return found->kind == SOLUTION_PLAN || find_widened(g, found, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

@@ -8,6 +8,7 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
+#include "cli/widening.h"
 #include "formats/certificate_write.h"
 #include "host/clock.h"
 #include "host/heap.h"
@@ -71,11 +72,13 @@ struct answer {
     const struct plan_arguments *a;
     struct inputs *in;
     const struct space *space;
-    const struct batch_choice *batches; /* NULL: the batch was given */
+    int64_t most_batch;          /* of the batches to choose from the largest; 0: the batch was given */
+    struct batch_choice batches; /* of those tried else */
     const struct prices *prices;
     const struct objective *objective;
     const struct target *target; /* NULL: none; else what it was asked */
     struct uniform_choice choice;
+    struct widening widening; /* of the space, where nothing fitted in the usual one */
     struct certificate certificate;
     struct ranking ranking;
     struct explainer explainer; /* owns the frontier's plans */
@@ -143,8 +146,8 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
     bool good = answer->a->top == 1 || write_top(&w, answer, err);
     if (answer->a->pareto)
         pareto_put(&w, &answer->frontier);
-    if (answer->batches)
-        write_batches(&w, answer->batches);
+    if (answer->most_batch > 0)
+        write_batches(&w, &answer->batches);
     if (answer->prices->count > 0) {
         struct spending spending = spending_of_answer(answer);
         json_write_key(&w, "cost");
@@ -275,6 +278,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction, in->graph);
     memory_account_print(in, &best->estimate->prediction, false);
+    widening_print(cli->out, &answer->widening, true);
     if (answer->prices->count > 0) {
         struct spending spending = spending_of_answer(answer);
         spending_print(cli, &spending, print_unit(in->graph));
@@ -313,11 +317,13 @@ static bool find_frontier(struct answer *answer, struct error *err)
 }
 
 /* On both streams with --json: for programs and for people. Always false. */
-static bool say_infeasible(const struct cli *cli, const struct plan_arguments *a, const struct search_result *result,
-                           const struct space *space, const struct inputs *in, struct error *err)
+static bool say_infeasible(const struct cli *cli, const struct answer *answer, const struct search_result *result,
+                           struct error *err)
 {
+    widening_print(cli->talk, &answer->widening, false);
     fprintf(cli->talk, "cleave explain with the same words tells which constraints exclude each other\n");
-    return (!a->json || infeasible_write(cli, result, in->model, err)) && search_infeasible(result, space, err);
+    return (!answer->a->json || infeasible_write(cli, result, answer->in->model, err)) &&
+           search_infeasible(result, answer->space, err);
 }
 
 /* Not in the plan file: the same search gives the same bytes. */
@@ -394,68 +400,6 @@ static bool say_target(const struct cli *cli, const struct answer *answer, const
                    answer->ranking.plans[0].estimate->prediction.step_ns, a->output, err);
 }
 
-/* What was settled before the search that is answered. */
-struct settled {
-    const struct batch_choice *batches; /* those tried where none was given; NULL: it was given */
-    const struct prices *prices;
-    const struct objective *objective;
-};
-
-/* result: what a search has found already, which passes to this; NULL: none was made. */
-static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
-                              const struct space *space, const struct settled *settled, struct search_result *result,
-                              struct error *err)
-{
-    struct search_options o;
-    struct progress progress;
-    struct answer answer = { .a = a,
-                             .in = in,
-                             .space = space,
-                             .batches = settled->batches,
-                             .prices = settled->prices,
-                             .objective = settled->objective };
-    static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
-    if (!options_of(a, space, &o, err)) {
-        search_result_free(result);
-        return false;
-    }
-    bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &answer.resource, err);
-    progress_begin(&progress, cli, "plan");
-    progress_watch(&progress, &o);
-    explainer_open(&answer.explainer, in->model, &in->facts, &o);
-    int64_t before_ns = clock_processor_ns();
-    if (good && a->space.target) {
-        good = aim_target(&answer.target, "--target", a->space.target, err) &&
-               aim_search(&result, &answer.choice, in, answer.target, &o, err);
-        answer.space = &answer.choice.space;
-    }
-    good = good && (result || search_run(&result, in->model, &in->facts, &o, err));
-    progress_clear(&progress);
-    if (good && a->timings)
-        print_timings(cli, result, before_ns);
-    good = good && (result->feasible || say_infeasible(cli, a, result, answer.space, in, err));
-    if (good) {
-        answer.certificate = result->certificate;
-        good = ((a->top == 1 && !a->pareto) || explainer_start(&answer.explainer, result, err)) &&
-               ranking_build(&answer.ranking, result, &answer.explainer, (int)a->top, err);
-    }
-    if (good) {
-        certify(&answer);
-        good = !a->pareto || find_frontier(&answer, err);
-        progress_clear(&progress);
-        answer.explainer.options.calls.progress = NULL; /* the plan is there */
-        good = good && hand_out(cli, &answer, err) &&
-               (answer.target             ? say_target(cli, &answer, &o, err)
-                : answer.objective->found ? true /* parts were looked at, or are not asked for */
-                                          : suggest_fewer(cli, &answer, err));
-    }
-    progress_clear(&progress);
-    ranking_free(&answer.ranking);
-    explainer_close(&answer.explainer);
-    search_result_free(result);
-    return good;
-}
-
 /* Which batches were tried, and what they give. */
 static void print_batches(const struct cli *cli, const struct batch_choice *choice)
 {
@@ -476,23 +420,85 @@ static void print_batches(const struct cli *cli, const struct batch_choice *choi
     }
 }
 
-static bool choose_batch(const struct cli *cli, const struct plan_arguments *a, const struct inputs *in, int64_t most,
-                         struct space *space, struct batch_choice *choice, struct search_result **result,
-                         struct error *err)
+/* The search for a target, of batches where none was given, or of one. */
+static bool find_answer(void *self, struct search_options *o, struct search_result **out, struct error *err)
 {
+    struct answer *answer = self;
+    struct inputs *in = answer->in;
+    *out = NULL;
+    if (answer->most_batch > 0 &&
+        !search_batch(out, &answer->batches, in->model, &in->facts, o, answer->most_batch, err))
+        return false;
+    if (answer->most_batch > 0)
+        o->space.batch = answer->batches.batch;
+    if (answer->target) {
+        search_result_free(*out);
+        *out = NULL;
+        return aim_search(out, &answer->choice, in, answer->target, o, err);
+    }
+    return *out || search_run(out, in->model, &in->facts, o, err);
+}
+
+/* The best plan of the space, which becomes wider where nothing fits. *out: what was found already, or NULL. */
+static bool find(struct answer *answer, struct search_options *o, struct search_result **out, struct error *err)
+{
+    const struct space_options *given = &answer->a->space;
+    struct inputs *in = answer->in;
+    struct space widest;
+    answer->widening.space = o->space;
+    if (!*out && ((given->target && !aim_target(&answer->target, "--target", given->target, err)) ||
+                  !widening_widest(&widest, in, &o->space, given, err) ||
+                  !search_widened(out, &answer->widening, in->model, &in->facts, o, &widest, find_answer, answer, err)))
+        return false;
+    (*out)->certificate.widened = (*out)->feasible ? answer->widening.taken : 0;
+    answer->certificate = (*out)->certificate;
+    answer->space = answer->target ? &answer->choice.space : &answer->widening.space;
+    answer->explainer.options.space = o->space = answer->widening.space;
+    return true;
+}
+
+/* result: what a search has found already, which passes to this; NULL: none was made. */
+static bool search_and_answer(const struct cli *cli, struct answer *answer, struct search_result *result,
+                              struct error *err)
+{
+    const struct plan_arguments *a = answer->a;
+    struct inputs *in = answer->in;
     struct search_options o;
     struct progress progress;
-    if (!options_of(a, space, &o, err))
+    static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
+    if (!options_of(a, answer->space, &o, err)) {
+        search_result_free(result);
         return false;
+    }
+    bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &answer->resource, err);
     progress_begin(&progress, cli, "plan");
     progress_watch(&progress, &o);
-    bool good = search_batch(result, choice, in->model, &in->facts, &o, most, err);
+    explainer_open(&answer->explainer, in->model, &in->facts, &o);
+    int64_t before_ns = clock_processor_ns();
+    good = good && find(answer, &o, &result, err);
     progress_clear(&progress);
-    if (!good)
-        return false;
-    space->batch = choice->batch;
-    print_batches(cli, choice);
-    return true;
+    if (good && answer->most_batch > 0)
+        print_batches(cli, &answer->batches);
+    if (good && a->timings)
+        print_timings(cli, result, before_ns);
+    good = good && (result->feasible || say_infeasible(cli, answer, result, err));
+    good = good && ((a->top == 1 && !a->pareto) || explainer_start(&answer->explainer, result, err)) &&
+           ranking_build(&answer->ranking, result, &answer->explainer, (int)a->top, err);
+    if (good) {
+        certify(answer);
+        good = !a->pareto || find_frontier(answer, err);
+        progress_clear(&progress);
+        answer->explainer.options.calls.progress = NULL; /* the plan is there */
+        good = good && hand_out(cli, answer, err) &&
+               (answer->target             ? say_target(cli, answer, &o, err)
+                : answer->objective->found ? true /* parts were looked at, or are not asked for */
+                                           : suggest_fewer(cli, answer, err));
+    }
+    progress_clear(&progress);
+    ranking_free(&answer->ranking);
+    explainer_close(&answer->explainer);
+    search_result_free(result);
+    return good;
 }
 
 /* *most: of the batches to choose from the largest; 0: the batch is given. */
@@ -533,7 +539,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct space_options job;
     struct space space;
-    struct batch_choice choice;
     struct search_result *found = NULL;
     struct prices prices = { 0 };
     struct objective objective = { 0 };
@@ -543,15 +548,20 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (inputs_can_write(a->output, err) && read_batch(a, &job, &most, err) &&
         space_inputs(&in, &space, operands[0], &job, err) &&
         read_objective(a, &in, &prices, &objective, most > 0, err) &&
-        (most == 0 || choose_batch(cli, a, &in, most, &space, &choice, &found, err)) &&
         objective_choose(&objective, &in, &job, &prices, err)) {
         struct candidate *c = objective.found;
-        struct settled settled = { .batches = most > 0 ? &choice : NULL, .prices = &prices, .objective = &objective };
         if (c && !job.target) {
             found = c->result;
             c->result = NULL;
         }
-        search_and_answer(cli, a, c ? &c->in : &in, c ? &c->space : &space, &settled, found, err);
+        struct answer answer = { .a = a,
+                                 .in = c ? &c->in : &in,
+                                 .space = c ? &c->space : &space,
+                                 .most_batch = most,
+                                 .batches.best = -1,
+                                 .prices = &prices,
+                                 .objective = &objective };
+        search_and_answer(cli, &answer, found, err);
     }
     objective_close(&objective);
     inputs_free(&in);

@@ -1,6 +1,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
+#include "cli/widening.h"
 #include "formats/plan_file.h"
 #include <stdlib.h>
 
@@ -20,6 +21,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     size_t length = 0;
     char number[TEXT_NUMBER_BYTES];
+    struct text widened = { 0 };
     (void)operand_count;
     if (!inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err))
         goto cleanup;
@@ -38,6 +40,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
             fprintf(cli->out, " %s", text_bytes(number, file->predicted_peak_bytes[s]));
         fprintf(cli->out, "\n");
     }
+    widening_list(&widened, widening_read(file->search));
+    if (widened.data)
+        fprintf(cli->out, "nothing fitted without %s\n", widened.data);
+    text_free(&widened);
     fprintf(cli->out, "made by cleave %s for model %s on cluster %s%s%s\n",
             file->context.cleave ? file->context.cleave : "(unknown)", in.model->name, in.cluster->name,
             file->context.profile.source ? " with profile " : "",

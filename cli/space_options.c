@@ -125,6 +125,20 @@ static bool set_values(struct space *space, const char *what, int key, char *lis
     return allowed->count > 0 || fail(err, "%s: %s needs a value", what, choice_facts[key].name);
 }
 
+void space_write_values(struct text *out, enum space_choice choice, const struct allowed *values)
+{
+    text_printf(out, "%s%s=", out->length > 0 ? "," : "", choice_facts[choice].name);
+    for (int i = 0; i < values->count; i++) {
+        char own[CHOICE_VALUE_BYTES];
+        const char *name = choice_value_name(own, choice, values->values[i]);
+        text_add(out, i > 0 ? ":" : "");
+        if (name)
+            text_add(out, name);
+        else
+            text_printf(out, "%lld", (long long)values->values[i]);
+    }
+}
+
 /* One "layer[0-11].zero=2:3", whose value begins behind equals; the text is cut in place. */
 static bool restrict_layers(struct space *space, const char *what, char *item, char *values, struct error *err)
 {

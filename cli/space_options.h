@@ -72,6 +72,8 @@ void space_as_run(struct space *space, const struct inputs *in);
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *options, struct error *err);
 /* Restricts by "tp=2,zero=0:3", in which no key has two values that differ; what: the option, for messages. */
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
+/* Adds "zero=0:3", as --space takes it, behind a comma where there is something. */
+void space_write_values(struct text *out, enum space_choice choice, const struct allowed *values);
 /* Adds the keys of --fix. */
 void space_list_keys(struct text *out);
 /* The choice's value of that name or number, else a failure that says what was expected. where: for its message. */

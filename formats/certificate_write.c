@@ -153,6 +153,14 @@ static void write_search(struct json_writer *w, const struct certificate *c)
     json_put_int(w, "ranked", c->ranked);
     json_put_int(w, "judged", c->judged);
     json_put_int(w, "rejected", c->rejected);
+    if (c->widened) {
+        json_write_key(w, "widened");
+        json_begin_array(w);
+        for (int choice = 0; choice < CHOICE_COUNT; choice++)
+            if (c->widened >> choice & 1)
+                json_write_string(w, choice_facts[choice].name);
+        json_end_array(w);
+    }
     json_end_object(w);
 }
 

@@ -22,9 +22,10 @@ static const struct json_field file_fields[] = {
     { "decisions", FIELD_NODE, offsetof(struct file_fields, decisions), .required = true, .doc = "The plan." },
     PART(predicted, "What was predicted of it."),
     PART(search,
-         "How it was searched for: {ended, candidates, ranked, judged, rejected}. ended: by a time limit or an "
-         "interruption; plans that the formula proposed, that the pipeline ranked, that were simulated, and that "
-         "did not fit after layout."),
+         "How it was searched for: {ended, candidates, ranked, judged, rejected, widened}. ended: by a time limit or "
+         "an interruption; plans that the formula proposed, that the pipeline ranked, that were simulated, and that "
+         "did not fit after layout; the choices by which the space became wider, since nothing fitted without: absent "
+         "where something did."),
     PART(certificate, "How good it is proven to be."),
     PART(top, "The best plans that differ in more than trifles, this one first: [{step_s, peak_bytes, plan}]."),
     PART(frontier, "Step against memory or devices: [{step_s, peak_bytes, devices, cluster, plan}]."),

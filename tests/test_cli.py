@@ -298,7 +298,7 @@ def plans(folder):
     expect("does not divide", 2, "batch", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 7, "--micro-batch", 2, "--dp", 2, "--seq", 16, "--dtype", "fp32")
     nothing = expect("nothing fits", 3, "fit", "plan", "gpt3-175b", "--cluster", "1x1:a100-sxm-80", "--batch", 1)
     check("nothing fits: says how much is missing", re.search(r"\d.*[GT]iB", nothing.stderr), nothing)
-    tight = ["plan", "gpt2", "--cluster", "1x2:cpu", "--batch", 512, "--seq", 1024, "--fix", "zero=0,recompute=none,micro-batch=16"]
+    tight = ["plan", "gpt2", "--cluster", "1x2:cpu", "--batch", 512, "--seq", 1024, "--fix", "zero=0,recompute=none,micro-batch=16,offload=none,loss-chunks=1,cp=1"]
     nothing = run(*tight, "--json")
     report = json.loads(nothing.stdout)
     sizes = {c["name"]: (c["now"], c["value"]) for c in report["changes"] if c["found"]}

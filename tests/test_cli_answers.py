@@ -81,8 +81,16 @@ def differs(folder):
 def certificates_of_kinds(folder):
     """Of plans with offload, of what the formula does not bound, of searches cut short."""
     away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=6.5e9", "--batch", 16, "--fix", "recompute=none"]
-    expect("does not fit without host memory", 3, "nothing fits", *tight)
-    expect("fits with it", 0, r"layers offloaded(.|\n)*host memory per device", *tight, "--space", "offload=none:optimizer:both", "-o", away)
+    expect("does not fit without host memory", 3, "widened by loss-chunks, cp: nothing fits with all of these(.|\n)*nothing fits", *tight, "--space", "offload=none")
+    wider = "widened: nothing fits without offload; the same search: --space (offload=none:activations:optimizer:both)"
+    found = expect("fits with it", 0, rf"layers offloaded(.|\n)*host memory per device(.|\n)*{wider}", *tight, "-o", away)
+    named = folder / "named.json"
+    expect("named, it is the same search", 0, "layers offloaded", *tight, "--space", re.search(wider, found.stdout).group(1), "-o", named)
+    plans = [json.loads(file.read_text()) for file in (away, named)]
+    check("widened or named: one plan and one certificate", all(plans[0][part] == plans[1][part] for part in ("decisions", "predicted", "certificate"))
+          and plans[0]["search"]["widened"] == ["offload"] and "widened" not in plans[1]["search"])
+    expect("show of what was widened", 0, "nothing fitted without offload", "show", away)
+    expect("explain seeks others where it was found", 0, r"tp=2: .*offloaded", "explain", away, "--part", "versus", "--versus", "tp=2")
     expect("check of what is offloaded", 0, "the certificate holds", "check", away)
     unbound = folder / "unbound.json"
     expect("no proof where the formula bounds nothing", 0, r"no proof: the formula does not bound this space.*\n *none is simulated shorter", "plan",

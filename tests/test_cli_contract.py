@@ -13,7 +13,7 @@ SMALL = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
 
 
 def nothing_fits(_folder):
-    tight = ["gpt2", "--cluster", "1x2:cpu", "--batch", 512, "--seq", 1024, "--fix", "zero=0,recompute=none,micro-batch=16"]
+    tight = ["gpt2", "--cluster", "1x2:cpu", "--batch", 512, "--seq", 1024, "--fix", "zero=0,recompute=none,micro-batch=16,offload=none,loss-chunks=1,cp=1"]
     result = run("plan", *tight, "--json")
     report = json.loads(result.stdout)
     short = report["infeasible"]

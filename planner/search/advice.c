@@ -2,6 +2,7 @@
 #include "planner/search/advice.h"
 #include "base/num.h"
 #include "models/model.h"
+#include "planner/price/shelf.h"
 #include <string.h>
 
 enum { MOST_STEPS = 64 };
@@ -17,6 +18,7 @@ struct adviser {
     const struct facts *facts;
     const struct search_options *options; /* the user's */
     struct search_options narrowed;
+    struct price_shelf *prices; /* of all searches: of other batches and clusters layers have the same samples */
     int64_t start_ns;
 };
 
@@ -26,7 +28,8 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* One of each: the thriftiest, unless the user forbids it. */
+/* One of each: the thriftiest, unless the user forbids it. The host has no room without end, so of what lies there
+ * layers may decide unlike. */
 static struct search_options narrow_options(const struct search_options *options)
 {
     struct search_options narrowed = {
@@ -36,7 +39,6 @@ static struct search_options narrow_options(const struct search_options *options
     narrow(&narrowed.space.zero, 3);
     narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
     narrow(&narrowed.space.excepted, 0);
-    narrow(&narrowed.space.offload, OFFLOAD_BOTH);
     narrow(&narrowed.space.reshard, RESHARD_EACH_PASS);
     narrow(&narrowed.space.replicate, 0);
     narrow(&narrowed.space.micro, 1);
@@ -44,8 +46,8 @@ static struct search_options narrow_options(const struct search_options *options
     return narrowed;
 }
 
-/* *plan NULL: nothing fits then, or the batch cannot be shared out. */
-static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan,
+/* *plan NULL: nothing fits then (*lacks), or the batch cannot be shared out. */
+static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan, bool *lacks,
                       struct error *err)
 {
     struct error why = { 0 };
@@ -53,6 +55,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     struct search_result *result = NULL;
     struct search_options options = a->narrowed;
     options.any_plan = true;
+    options.prices = kind == ADVICE_SEQUENCE ? NULL : a->prices;
     struct facts facts = *a->facts;
     int times = kind == ADVICE_DEVICES ? (int)(value / facts.cluster->device_count) : 1;
     if (kind == ADVICE_BATCH)
@@ -69,6 +72,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     facts.cluster = cluster;
     good = good && search_run(&result, a->model, &facts, &options, &why);
     *plan = NULL;
+    *lacks = good && !result->feasible && !result->why;
     if (good && result->feasible) {
         *plan = result->plans[0].plan;
         result->plans[0].plan = NULL; /* handed over */
@@ -105,15 +109,30 @@ static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now,
     return count;
 }
 
+/* Where a sequence of one part in 128 lacks memory, so do all that are longer, and nobody asks for shorter ones. */
+static bool is_futile(const struct adviser *a, enum advice_kind kind, const int64_t *steps, int count)
+{
+    enum { SHORT = 6 };
+    struct plan *plan = NULL;
+    bool lacks = false;
+    bool good = kind == ADVICE_SEQUENCE && count > SHORT && search_time_left(a->options, a->start_ns) > 0 &&
+                find_plan(a, kind, steps[SHORT], &plan, &lacks, NULL);
+    plan_free(plan);
+    return good && lacks;
+}
+
 static bool look_for(const struct adviser *a, enum advice_kind kind, struct advice *out, struct error *err)
 {
     int64_t steps[MOST_STEPS];
+    bool lacks;
     out->now = now_of(a, kind);
     int count = steps_of(a, kind, out->now, steps);
+    if (is_futile(a, kind, steps, count))
+        return true;
     for (int i = 0; i < count && !out->plan; i++) {
         struct error why = { 0 };
         bool good = search_time_left(a->options, a->start_ns) > 0 &&
-                    find_plan(a, kind, out->value = steps[i], &out->plan, &why);
+                    find_plan(a, kind, out->value = steps[i], &out->plan, &lacks, &why);
         out->ended = !good && search_time_left(a->options, a->start_ns) == 0;
         if (out->ended)
             break;
@@ -146,34 +165,48 @@ static bool advise_memory(const struct facts *facts, struct search_result *resul
 bool advice_find(struct search_result *result, const struct model *model, const struct facts *facts,
                  const struct search_options *options, int64_t start_ns, struct error *err)
 {
-    struct adviser adviser = {
-        .model = model, .facts = facts, .options = options, .narrowed = narrow_options(options), .start_ns = start_ns
-    };
+    struct price_shelf shelf;
+    struct adviser adviser = { .model = model,
+                               .facts = facts,
+                               .options = options,
+                               .narrowed = narrow_options(options),
+                               .prices = options->prices ? options->prices : &shelf,
+                               .start_ns = start_ns };
     const char *name = facts->cluster->name;
-    for (int kind = 0; kind < ADVICE_MEMORY; kind++)
-        if (!look_for(&adviser, (enum advice_kind)kind, &result->nearest.advice[kind], err))
-            return false;
+    bool good = true;
+    price_shelf_open(&shelf);
+    for (int kind = 0; kind < ADVICE_MEMORY && good; kind++)
+        good = look_for(&adviser, (enum advice_kind)kind, &result->nearest.advice[kind], err);
+    price_shelf_close(&shelf);
+    if (!good)
+        return false;
     result->nearest.cluster = arena_strdup(&result->arena, name ? name : "");
     return (result->nearest.cluster || fail_memory(err)) && advise_memory(facts, result, err);
 }
 
-bool advice_find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
-                         const struct search_options *options, int64_t start_ns, struct error *err)
+struct search_options advice_thrifty(const struct search_options *options)
 {
     struct search_options narrowed = narrow_options(options);
-    struct search_result *thrifty = NULL;
     narrowed.tight = true;
     narrowed.paced = options->paced;
     narrowed.prices = options->prices;
     narrowed.rates = options->rates;
     narrowed.paces = options->paces;
+    /* where nothing is sharded, its name is 0 */
+    if (allowed_has(&options->space.zero, 0) && allowed_has(&options->space.zero, 3))
+        narrowed.space.zero = (struct allowed){ .count = 2, .values = { 0, 3 } };
+    return narrowed;
+}
+
+bool advice_find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
+                         const struct search_options *options, int64_t start_ns, struct error *err)
+{
+    struct search_options narrowed = advice_thrifty(options);
+    struct search_result *thrifty = NULL;
     struct error why = { 0 };
     int64_t left_ns = search_time_left(options, start_ns);
     if (left_ns == 0)
         return true;
-    /* where nothing is sharded, its name is 0 */
-    if (allowed_has(&options->space.zero, 0) && allowed_has(&options->space.zero, 3))
-        narrowed.space.zero = (struct allowed){ .count = 2, .values = { 0, 3 } };
     narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
     if (!search_run(&thrifty, model, facts, &narrowed, &why))
         return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||

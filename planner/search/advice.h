@@ -10,6 +10,8 @@
  * began, by its own clock; its time limit ends this too. Fails for want of memory. */
 bool advice_find(struct search_result *result, const struct model *model, const struct facts *facts,
                  const struct search_options *options, int64_t start_ns, struct error *err);
+/* A search of the space so narrowed, which gives a plan near the limit of memory the benefit of a second look. */
+struct search_options advice_thrifty(const struct search_options *options);
 /* When the search has found nothing: lists the plan that it finds in the space so narrowed, if there is one. By the sum
  * of what layers need at most, which is more than what lives at once, nothing may fit where something does. Fails for
  * want of memory. */

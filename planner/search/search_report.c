@@ -16,12 +16,25 @@ static void write_cluster(struct text *out, const char *cluster, int times)
 
 static void write_degrees(struct text *out, const struct plan *plan)
 {
-    const int *atom = plan->stages[0].atom;
     int middle = plan->layer_count / 2; /* the ends differ from the rest */
-    text_printf(out, "pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, recompute %s", plan->stage_count, atom[1],
-                atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]),
-                plan_zero_on(plan, &plan->stages[plan_stage_of_layer(plan, middle)], middle),
-                recompute_names[plan->layers[middle].recompute]);
+    const struct plan_layer *layer = &plan->layers[middle];
+    const struct plan_stage *stage = &plan->stages[plan_stage_of_layer(plan, middle)];
+    int tensor = 1, context = 1, data = 1;
+    const char *by = "";
+    for (int a = 0; a < plan->atom_count; a++) {
+        const struct dimension *dimension = dimensions[layer->dim[a]];
+        bool is_context = dimension->lane == LANE_CP, is_none = layer->dim[a] == DIM_none;
+        *(dimension->splits_batch ? &data : is_context ? &context : &tensor) *= is_none ? 1 : stage->atom[a];
+        by = is_context ? dimension->name : by;
+    }
+    text_printf(out, "pp %d, tp %d, ", plan->stage_count, tensor);
+    if (context > 1)
+        text_printf(out, "%s %d, ", by, context);
+    text_printf(out, "dp %d, micro-batch %lld, ZeRO %d, recompute %s", data,
+                (long long)(plan->batch / plan->micro_batch_count / data), plan_zero_on(plan, stage, middle),
+                recompute_names[layer->recompute]);
+    if (layer->offload != OFFLOAD_NONE)
+        text_printf(out, ", offload %s", offload_names[layer->offload]);
 }
 
 /* What to type, or to have. */

@@ -148,6 +148,28 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
     return good;
 }
 
+/* What is nearest of all combinations, and what would fit, in place of an answer that says neither. */
+static bool find_nearest(const struct uniform_trial *t, struct search_result **out, struct error *err)
+{
+    struct search_options own = *t->options;
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    int64_t left_ns = search_time_left(t->options, t->start_ns);
+    own.time_limit_ns = t->options->time_limit_ns > 0 ? left_ns : 0;
+    if ((*out)->why || left_ns == 0)
+        return true;
+    if (!search_run(&result, t->model, t->facts, &own, &why))
+        return why.kind == ERROR_INPUT || (why.kind == ERROR_ENVIRONMENT && t->options->time_limit_ns > 0) ||
+               fail_kind(err, why.kind, "%s", why.message);
+    if (result->feasible) { /* of layers that are treated unlike */
+        search_result_free(result);
+        return true;
+    }
+    search_result_free(*out);
+    *out = result;
+    return true;
+}
+
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
                     const struct facts *facts, const struct search_options *options,
                     const struct uniform_demand *demand, struct error *err)
@@ -177,6 +199,9 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
         *out = whole;
     } else if (good && nearest) {
         *out = nearest;
+        good = options->no_advice || find_nearest(&t, out, err);
+        nearest = good ? *out : nearest;
+        *out = nearest && good ? nearest : NULL;
     } else if (good) {
         good = fail_kind(err, ERROR_INFEASIBLE, "no plan was found that can be told to what shall run it");
     }

@@ -226,13 +226,11 @@ static bool set_turns(struct listing *l)
     return config->meshes == 0 || count > 0;
 }
 
-/* So many ranks share a sequence where nobody says how many may: as many as lie in a node, and leave each other tokens
- * enough to hide what they exchange. Of other numbers than powers of two the search would ask as often for little. */
-static bool is_usual_context(const struct making *m, int64_t context)
+bool space_usual_context(const struct cluster *cluster, int64_t tokens, int64_t context)
 {
     enum { LEAST_TOKENS = 2048 };
-    return context == 1 || ((context & (context - 1)) == 0 && context <= cluster_node_size(m->cluster) &&
-                            m->graph->sequence / context >= LEAST_TOKENS);
+    return context == 1 || ((context & (context - 1)) == 0 && context <= cluster_node_size(cluster) &&
+                            tokens / context >= LEAST_TOKENS);
 }
 
 /* Whether a legal value leads to configurations that the search wants. */
@@ -241,7 +239,7 @@ static bool wanted(struct listing *l, enum space_choice choice)
     const struct making *m = &l->making;
     switch ((int)choice) {
     case CHOICE_CP:
-        return m->space->context.count > 0 || is_usual_context(m, m->value[choice]);
+        return m->space->context.count > 0 || space_usual_context(m->cluster, m->graph->sequence, m->value[choice]);
     case CHOICE_DP:
         return m->config.meshes == 0 || m->value[CHOICE_PP] < m->config.meshes;
     case CHOICE_MICRO:

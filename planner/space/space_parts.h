@@ -11,6 +11,13 @@ void rules_layer_set(struct plan_layer *layer, enum space_choice choice, int64_t
  * could shard. */
 bool rules_choice_matters(const struct plan_layer *layer, enum space_choice choice, bool sharded);
 
+/* ---- space_list.c ---- */
+
+/* So many ranks share a sequence of so many tokens where nobody says how many may: as many as lie in a node, and leave
+ * each other tokens enough to hide what they exchange. Of other numbers than powers of two the search would ask as
+ * often for little. */
+bool space_usual_context(const struct cluster *cluster, int64_t tokens, int64_t context);
+
 /* ---- space_turns.c ---- */
 
 /* Whether the search knows stages of several meshes under it: synchronous, with one chunk for each stage. */

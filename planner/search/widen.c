@@ -1,0 +1,196 @@
+#include "planner/search/widen.h"
+#include "planner/price/shelf.h"
+#include "planner/search/advice.h"
+#include "planner/space/wider.h"
+
+struct widener {
+    const struct model *model;
+    const struct facts *facts;
+    const struct search_options *options; /* the caller's */
+    const struct space *widest;
+    struct price_shelf prices;
+    int64_t start_ns;
+};
+
+static bool differs(const struct space *a, const struct space *b, enum space_choice choice)
+{
+    const struct allowed *own = &a->range[choice], *other = &b->range[choice];
+    bool same = own->count == other->count;
+    for (int i = 0; same && i < own->count; i++)
+        same = own->values[i] == other->values[i];
+    return !same;
+}
+
+static struct space widened_by(const struct widener *w, uint32_t set)
+{
+    struct space space = w->options->space;
+    for (int i = 0; i < WIDER_CHOICES; i++)
+        if (set >> wider_choices[i] & 1)
+            space.range[wider_choices[i]] = w->widest->range[wider_choices[i]];
+    return space;
+}
+
+/* Whether there is time for another search, which gets all that is left. */
+static bool has_time(const struct widener *w, struct search_options *options)
+{
+    int64_t left_ns = search_time_left(w->options, w->start_ns);
+    options->time_limit_ns = w->options->time_limit_ns > 0 ? left_ns : 0;
+    return left_ns > 0;
+}
+
+/* Whether a plan fits in the space widened by these, a thrifty one as soon as may be, or any. Where time ends, none
+ * does as far as anyone knows. */
+static bool fits(struct widener *w, uint32_t set, int64_t batch, bool thrifty, bool *out, struct error *err)
+{
+    struct search_options own = *w->options;
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    own.space = widened_by(w, set);
+    own.space.batch = batch;
+    space_narrow_wide(&own.space);
+    if (thrifty) {
+        own = advice_thrifty(&own);
+        own.any_plan = true;
+    }
+    own.no_advice = true;
+    own.prices = &w->prices;
+    own.rates = 1;
+    *out = false;
+    if (!has_time(w, &own))
+        return true;
+    if (!search_run(&result, w->model, w->facts, &own, &why))
+        return why.kind == ERROR_INPUT || search_time_left(w->options, w->start_ns) == 0 ||
+               fail_kind(err, why.kind, "%s", why.message);
+    *out = result->feasible;
+    search_result_free(result);
+    return true;
+}
+
+/* The sets that are tried, by places in wider_choices, those that change least about a run first: each choice alone,
+ * the first ones together, then the first ones with the last. Small sets are soon searched, and sets in which nothing
+ * fits sooner than others. */
+static const unsigned places_tried[] = { 1, 2, 4, 8, 3, 7, 9, 11, 15 };
+_Static_assert(WIDER_CHOICES == 4, "all choices are tried together at last");
+
+static uint32_t bit_of(int place)
+{
+    return UINT32_C(1) << wider_choices[place];
+}
+
+static uint32_t set_of(unsigned places)
+{
+    uint32_t set = 0;
+    for (int i = 0; i < WIDER_CHOICES; i++)
+        set |= places >> i & 1 ? bit_of(i) : 0;
+    return set;
+}
+
+/* The first set with which a plan fits, less one after the other of what is not needed in it; 0: none does with all
+ * that there is. */
+static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrifty, uint32_t *out, struct error *err)
+{
+    bool fit = false;
+    *out = 0;
+    for (size_t i = 0; i < sizeof places_tried / sizeof *places_tried && !fit; i++) {
+        uint32_t set = set_of(places_tried[i]);
+        if ((set & ~all) != 0)
+            continue;
+        if (!fits(w, set, batch, thrifty, &fit, err))
+            return false;
+        *out = fit ? set : 0;
+    }
+    if (!fit && all != set_of(15) && !fits(w, all, batch, thrifty, &fit, err))
+        return false;
+    *out = fit && !*out ? all : *out;
+    for (int i = WIDER_CHOICES - 1; i >= 0 && fit; i--) {
+        uint32_t without = *out & ~bit_of(i);
+        bool too = false;
+        if (without == *out || without == 0)
+            continue;
+        if (!fits(w, without, batch, thrifty, &too, err))
+            return false;
+        *out = too ? without : *out;
+    }
+    return true;
+}
+
+/* The search in place of the one before, whose answer it replaces unless it has none. */
+static bool search_again(struct widener *w, struct widening *widening, uint32_t set, struct search_options *own,
+                         widening_search *search, void *self, struct search_result **out, struct error *err)
+{
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    if (!has_time(w, own))
+        return fail_kind(err, ERROR_ENVIRONMENT,
+                         "plan: nothing fits in the usual space, and time was over before it was widened; give it more "
+                         "with a larger --time-limit");
+    if (!search(self, own, &result, &why))
+        return why.kind == ERROR_INFEASIBLE || fail_kind(err, why.kind, "%s", why.message);
+    if (*out && (*out)->feasible && !result->feasible) {
+        search_result_free(result);
+        return true;
+    }
+    search_result_free(*out);
+    *out = result;
+    widening->space = own->space;
+    widening->taken = set;
+    return true;
+}
+
+static bool widen(struct widener *w, struct widening *widening, struct search_options *own, widening_search *search,
+                  void *self, struct search_result **out, struct error *err)
+{
+    uint32_t all = 0, set = 0;
+    int64_t batch = own->space.batch;
+    for (int i = 0; i < WIDER_CHOICES; i++)
+        if (differs(&w->options->space, w->widest, wider_choices[i]))
+            all |= bit_of(i);
+    own->prices = &w->prices;
+    own->rates = 1;
+    if (all && !find_set(w, all, batch, true, &set, err))
+        return false;
+    own->space = widened_by(w, set);
+    own->space.batch = batch;
+    if (set && !search_again(w, widening, set, own, search, self, out, err))
+        return false;
+    if (set && *out && (*out)->feasible)
+        return true;
+    /* What is thrifty is told by rules of thumb, so that all is looked at before it is given up. */
+    own->space = widened_by(w, all);
+    own->space.batch = batch;
+    own->no_advice = w->options->no_advice;
+    space_narrow_wide(&own->space);
+    if (!search_again(w, widening, all, own, search, self, out, err))
+        return false;
+    if (!*out || !(*out)->feasible || search_time_left(w->options, w->start_ns) == 0)
+        return true;
+    own->no_advice = true;
+    if (!find_set(w, all, batch, false, &set, err))
+        return false;
+    own->space = widened_by(w, set);
+    own->space.batch = batch;
+    return !set || search_again(w, widening, set, own, search, self, out, err);
+}
+
+bool search_widened(struct search_result **out, struct widening *widening, const struct model *model,
+                    const struct facts *facts, const struct search_options *options, const struct space *widest,
+                    widening_search *search, void *self, struct error *err)
+{
+    struct widener w = { .model = model, .facts = facts, .options = options, .widest = widest };
+    struct search_options own = *options;
+    struct error why = { 0 };
+    w.start_ns = options->calls.now_ns ? options->calls.now_ns(options->calls.self) : 0;
+    *widening = (struct widening){ .space = options->space };
+    *out = NULL;
+    own.no_advice = true;
+    bool found = search(self, &own, out, &why);
+    widening->space.batch = own.space.batch;
+    if (found && (*out)->feasible)
+        return true;
+    if (!found && why.kind != ERROR_INFEASIBLE)
+        return fail_kind(err, why.kind, "%s", why.message);
+    price_shelf_open(&w.prices);
+    bool good = widen(&w, widening, &own, search, self, out, err);
+    price_shelf_close(&w.prices);
+    return good && (*out || fail_kind(err, why.kind, "%s", why.message));
+}

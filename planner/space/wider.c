@@ -1,0 +1,59 @@
+#include "planner/space/wider.h"
+#include "base/num.h"
+#include "planner/space/space_parts.h"
+
+enum { LEAST_TOKENS = 128 }; /* of a context rank: a tile of attention's kernels */
+
+const enum space_choice wider_choices[WIDER_CHOICES] = { CHOICE_LOSS_CHUNKS, CHOICE_RECOMPUTE, CHOICE_CP,
+                                                         CHOICE_OFFLOAD };
+
+static bool has_hosts(const struct cluster *cluster)
+{
+    for (int t = 0; t < cluster->type_count; t++)
+        if (!(cluster->types[t].device.host_bytes_per_s > 0))
+            return false;
+    return true;
+}
+
+/* Degrees that are usual, and all others that leave a rank a tile. None where no other is. */
+static struct allowed contexts_of(const struct cluster *cluster, int64_t tokens)
+{
+    struct allowed all = { 0 };
+    bool more = false;
+    for (int64_t degree = 1; degree <= cluster->device_count && all.count < SPACE_VALUES; degree++) {
+        bool usual = space_usual_context(cluster, tokens, degree);
+        bool legal = cluster->device_count % degree == 0 && tokens % degree == 0 && tokens / degree >= LEAST_TOKENS;
+        if (usual || legal)
+            all.values[all.count++] = degree;
+        more = more || (legal && !usual);
+    }
+    return more ? all : (struct allowed){ 0 };
+}
+
+void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens)
+{
+    space->loss_chunks = (struct allowed){ 2, { 1, 16 } };
+    space->recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_BLOCK } };
+    space->context = contexts_of(cluster, tokens);
+    if (has_hosts(cluster))
+        space->offload = (struct allowed){ 4, { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH } };
+}
+
+static void narrow(struct allowed *allowed, int64_t value)
+{
+    if (allowed->count > 1 && allowed_has(allowed, value))
+        *allowed = allowed_only(value);
+}
+
+void space_narrow_wide(struct space *space)
+{
+    int64_t chunks = space->loss_chunks.values[0];
+    for (int i = 1; i < space->loss_chunks.count; i++)
+        chunks = max_i64(chunks, space->loss_chunks.values[i]);
+    narrow(&space->loss_chunks, chunks);
+    narrow(&space->recompute, RECOMPUTE_BLOCK);
+    narrow(&space->recompute, RECOMPUTE_FULL);
+    if (space->offload.count > 2 && allowed_has(&space->offload, OFFLOAD_NONE) &&
+        allowed_has(&space->offload, OFFLOAD_BOTH))
+        space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_BOTH } };
+}

@@ -1,0 +1,19 @@
+/* By what a space is widened where nothing fits in it: choices of which other values than those that a search tries
+ * anyway take less memory. Each multiplies the search's work, or changes more about a run than its degrees, so nobody
+ * is given them unasked where something fits without. Shards over fewer ranks (hsdp) are larger, what keeps more of a
+ * layer than full recomputation does needs more, and slices spare no more than part of one layer's gathered weights:
+ * these are not among them. */
+#ifndef CLEAVE_SPACE_WIDER_H
+#define CLEAVE_SPACE_WIDER_H
+#include "planner/space/space.h"
+
+enum { WIDER_CHOICES = 4 };
+/* From what changes least about a run to what changes most. */
+extern const enum space_choice wider_choices[WIDER_CHOICES];
+/* All of them take their wider values, but for those that have none on the cluster, as host memory without a link to
+ * it. tokens: of the space's sequences. */
+void space_widen(struct space *space, const struct cluster *cluster, int64_t tokens);
+/* Of each the values that take least memory, as far as the space allows them: it has a plan that fits if the space has
+ * one, or nearly so. What lies on the host has no room without end: how many layers have theirs there stays free. */
+void space_narrow_wide(struct space *space);
+#endif
