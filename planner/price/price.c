@@ -381,12 +381,9 @@ static bool price_send(struct price_table *table, struct price_book *book, const
 {
     struct sample *sample;
     struct plan_layer plain = plain_layer(key->mesh.dim);
-    if (part_of(key) != SAMPLE_WHOLE)
-        return true;
-    /* where a graph before was too large, and all that was asked since is known, there is none */
-    if (!book->graph && !want_graph(book, key, err))
+    if (!book->graph && !want_graph(book, key, err)) /* one before was too large, and all since was known */
         return false;
-    if (!has_second_stage(book, key))
+    if (part_of(key) != SAMPLE_WHOLE || !has_second_stage(book, key))
         return true;
     if (!want_sample(&sample, book, key, &plain, 2, err))
         return false;

@@ -5,7 +5,7 @@
 #include "planner/price/shelf.h"
 #include <string.h>
 
-enum { MOST_STEPS = 64 };
+enum { MOST_STEPS = 64, SHORTEST_HALVES = 7 };
 
 const char *const advice_names[ADVICE_COUNT] = { [ADVICE_BATCH] = "batch",
                                                  [ADVICE_MICRO] = "micro-batch",
@@ -46,8 +46,8 @@ static struct search_options narrow_options(const struct search_options *options
     return narrowed;
 }
 
-/* *plan NULL: nothing fits then (*lacks), or the batch cannot be shared out. */
-static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan, bool *lacks,
+/* *plan NULL: nothing fits then, or the batch cannot be shared out. */
+static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan,
                       struct error *err)
 {
     struct error why = { 0 };
@@ -72,7 +72,6 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     facts.cluster = cluster;
     good = good && search_run(&result, a->model, &facts, &options, &why);
     *plan = NULL;
-    *lacks = good && !result->feasible && !result->why;
     if (good && result->feasible) {
         *plan = result->plans[0].plan;
         result->plans[0].plan = NULL; /* handed over */
@@ -102,37 +101,23 @@ static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now,
     int64_t shared = round_up(max_i64(now, 1), a->facts->cluster->device_count);
     for (int64_t times = 2; kind == ADVICE_DEVICES && times <= ADVICE_TIMES; times *= 2)
         out[count++] = now * times;
-    for (int64_t less = now / 2; kind != ADVICE_DEVICES && less >= 1; less /= 2)
+    int most = kind == ADVICE_SEQUENCE ? SHORTEST_HALVES : MOST_STEPS; /* nobody asks for shorter ones */
+    for (int64_t less = now / 2; kind != ADVICE_DEVICES && less >= 1 && count < most; less /= 2)
         out[count++] = less;
     if (kind == ADVICE_BATCH && shared != now)
         out[count++] = shared;
     return count;
 }
 
-/* Where a sequence of one part in 128 lacks memory, so do all that are longer, and nobody asks for shorter ones. */
-static bool is_futile(const struct adviser *a, enum advice_kind kind, const int64_t *steps, int count)
-{
-    enum { SHORT = 6 };
-    struct plan *plan = NULL;
-    bool lacks = false;
-    bool good = kind == ADVICE_SEQUENCE && count > SHORT && search_time_left(a->options, a->start_ns) > 0 &&
-                find_plan(a, kind, steps[SHORT], &plan, &lacks, NULL);
-    plan_free(plan);
-    return good && lacks;
-}
-
 static bool look_for(const struct adviser *a, enum advice_kind kind, struct advice *out, struct error *err)
 {
     int64_t steps[MOST_STEPS];
-    bool lacks;
     out->now = now_of(a, kind);
     int count = steps_of(a, kind, out->now, steps);
-    if (is_futile(a, kind, steps, count))
-        return true;
     for (int i = 0; i < count && !out->plan; i++) {
         struct error why = { 0 };
         bool good = search_time_left(a->options, a->start_ns) > 0 &&
-                    find_plan(a, kind, out->value = steps[i], &out->plan, &lacks, &why);
+                    find_plan(a, kind, out->value = steps[i], &out->plan, &why);
         out->ended = !good && search_time_left(a->options, a->start_ns) == 0;
         if (out->ended)
             break;

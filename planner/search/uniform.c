@@ -57,6 +57,7 @@ struct uniform_trial {
     const struct facts *facts;
     const struct search_options *options; /* the caller's */
     const struct uniform_demand *demand;
+    bool advises; /* what is nearest of all combinations is looked for, and what would fit */
     int64_t start_ns;
     struct price_shelf prices;
     struct pace_shelf paces;
@@ -80,7 +81,7 @@ static bool try_one(struct uniform_trial *t, const struct space *space, bool lig
     own.rates = 1;
     own.paced = light; /* what is said of the plan in the end is laid out whole */
     own.top = top;
-    own.no_advice = true;
+    own.no_advice = !t->advises;
     own.time_limit_ns = t->options->time_limit_ns > 0 ? search_time_left(t->options, t->start_ns) : 0;
     if (t->options->time_limit_ns > 0 && own.time_limit_ns == 0)
         return true;
@@ -148,28 +149,6 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
     return good;
 }
 
-/* What is nearest of all combinations, and what would fit, in place of an answer that says neither. */
-static bool find_nearest(const struct uniform_trial *t, struct search_result **out, struct error *err)
-{
-    struct search_options own = *t->options;
-    struct search_result *result = NULL;
-    struct error why = { 0 };
-    int64_t left_ns = search_time_left(t->options, t->start_ns);
-    own.time_limit_ns = t->options->time_limit_ns > 0 ? left_ns : 0;
-    if ((*out)->why || left_ns == 0)
-        return true;
-    if (!search_run(&result, t->model, t->facts, &own, &why))
-        return why.kind == ERROR_INPUT || (why.kind == ERROR_ENVIRONMENT && t->options->time_limit_ns > 0) ||
-               fail_kind(err, why.kind, "%s", why.message);
-    if (result->feasible) { /* of layers that are treated unlike */
-        search_result_free(result);
-        return true;
-    }
-    search_result_free(*out);
-    *out = result;
-    return true;
-}
-
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
                     const struct facts *facts, const struct search_options *options,
                     const struct uniform_demand *demand, struct error *err)
@@ -198,10 +177,11 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
         choice->tries[choice->best].step_ns = whole->plans[0].estimate->prediction.step_ns;
         *out = whole;
     } else if (good && nearest) {
-        *out = nearest;
-        good = options->no_advice || find_nearest(&t, out, err);
-        nearest = good ? *out : nearest;
-        *out = nearest && good ? nearest : NULL;
+        search_result_free(whole);
+        whole = NULL;
+        t.advises = !options->no_advice && !nearest->why;
+        good = !t.advises || try_one(&t, &options->space, false, 0, 1, &whole, &kept, err);
+        *out = whole && !whole->feasible ? whole : good ? nearest : NULL;
     } else if (good) {
         good = fail_kind(err, ERROR_INFEASIBLE, "no plan was found that can be told to what shall run it");
     }

@@ -2,6 +2,7 @@
 #include "planner/price/shelf.h"
 #include "planner/search/advice.h"
 #include "planner/space/wider.h"
+#include <string.h>
 
 struct widener {
     const struct model *model;
@@ -12,18 +13,10 @@ struct widener {
     int64_t start_ns;
 };
 
-static bool differs(const struct space *a, const struct space *b, enum space_choice choice)
-{
-    const struct allowed *own = &a->range[choice], *other = &b->range[choice];
-    bool same = own->count == other->count;
-    for (int i = 0; same && i < own->count; i++)
-        same = own->values[i] == other->values[i];
-    return !same;
-}
-
-static struct space widened_by(const struct widener *w, uint32_t set)
+static struct space widened_by(const struct widener *w, uint32_t set, int64_t batch)
 {
     struct space space = w->options->space;
+    space.batch = batch;
     for (int i = 0; i < WIDER_CHOICES; i++)
         if (set >> wider_choices[i] & 1)
             space.range[wider_choices[i]] = w->widest->range[wider_choices[i]];
@@ -45,13 +38,11 @@ static bool fits(struct widener *w, uint32_t set, int64_t batch, bool thrifty, b
     struct search_options own = *w->options;
     struct search_result *result = NULL;
     struct error why = { 0 };
-    own.space = widened_by(w, set);
-    own.space.batch = batch;
+    own.space = widened_by(w, set, batch);
     space_narrow_wide(&own.space);
-    if (thrifty) {
+    if (thrifty)
         own = advice_thrifty(&own);
-        own.any_plan = true;
-    }
+    own.any_plan = thrifty;
     own.no_advice = true;
     own.prices = &w->prices;
     own.rates = 1;
@@ -92,16 +83,13 @@ static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrift
     bool fit = false;
     *out = 0;
     for (size_t i = 0; i < sizeof places_tried / sizeof *places_tried && !fit; i++) {
-        uint32_t set = set_of(places_tried[i]);
-        if ((set & ~all) != 0)
+        uint32_t set = set_of(places_tried[i]) & all;
+        if (set == 0 || (i > 0 && set == (set_of(places_tried[i - 1]) & all)))
             continue;
         if (!fits(w, set, batch, thrifty, &fit, err))
             return false;
         *out = fit ? set : 0;
     }
-    if (!fit && all != set_of(15) && !fits(w, all, batch, thrifty, &fit, err))
-        return false;
-    *out = fit && !*out ? all : *out;
     for (int i = WIDER_CHOICES - 1; i >= 0 && fit; i--) {
         uint32_t without = *out & ~bit_of(i);
         bool too = false;
@@ -114,7 +102,7 @@ static bool find_set(struct widener *w, uint32_t all, int64_t batch, bool thrift
     return true;
 }
 
-/* The search in place of the one before, whose answer it replaces unless it has none. */
+/* The search in place of the one before, whose answer it replaces where it has one. */
 static bool search_again(struct widener *w, struct widening *widening, uint32_t set, struct search_options *own,
                          widening_search *search, void *self, struct search_result **out, struct error *err)
 {
@@ -122,11 +110,10 @@ static bool search_again(struct widener *w, struct widening *widening, uint32_t 
     struct error why = { 0 };
     if (!has_time(w, own))
         return fail_kind(err, ERROR_ENVIRONMENT,
-                         "plan: nothing fits in the usual space, and time was over before it was widened; give it more "
-                         "with a larger --time-limit");
+                         "plan: time was over before a wider space was searched; give it a larger --time-limit");
     if (!search(self, own, &result, &why))
         return why.kind == ERROR_INFEASIBLE || fail_kind(err, why.kind, "%s", why.message);
-    if (*out && (*out)->feasible && !result->feasible) {
+    if (*out && !result->feasible && ((*out)->feasible || (result->why && (*out)->why))) { /* that has more to say */
         search_result_free(result);
         return true;
     }
@@ -143,21 +130,20 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
     uint32_t all = 0, set = 0;
     int64_t batch = own->space.batch;
     for (int i = 0; i < WIDER_CHOICES; i++)
-        if (differs(&w->options->space, w->widest, wider_choices[i]))
+        if (memcmp(&w->options->space.range[wider_choices[i]], &w->widest->range[wider_choices[i]],
+                   sizeof(struct allowed)) != 0)
             all |= bit_of(i);
     own->prices = &w->prices;
     own->rates = 1;
     if (all && !find_set(w, all, batch, true, &set, err))
         return false;
-    own->space = widened_by(w, set);
-    own->space.batch = batch;
+    own->space = widened_by(w, set, batch);
     if (set && !search_again(w, widening, set, own, search, self, out, err))
         return false;
     if (set && *out && (*out)->feasible)
         return true;
     /* What is thrifty is told by rules of thumb, so that all is looked at before it is given up. */
-    own->space = widened_by(w, all);
-    own->space.batch = batch;
+    own->space = widened_by(w, all, batch);
     own->no_advice = w->options->no_advice;
     space_narrow_wide(&own->space);
     if (!search_again(w, widening, all, own, search, self, out, err))
@@ -167,8 +153,7 @@ static bool widen(struct widener *w, struct widening *widening, struct search_op
     own->no_advice = true;
     if (!find_set(w, all, batch, false, &set, err))
         return false;
-    own->space = widened_by(w, set);
-    own->space.batch = batch;
+    own->space = widened_by(w, set, batch);
     return !set || search_again(w, widening, set, own, search, self, out, err);
 }
 
@@ -185,10 +170,8 @@ bool search_widened(struct search_result **out, struct widening *widening, const
     own.no_advice = true;
     bool found = search(self, &own, out, &why);
     widening->space.batch = own.space.batch;
-    if (found && (*out)->feasible)
-        return true;
-    if (!found && why.kind != ERROR_INFEASIBLE)
-        return fail_kind(err, why.kind, "%s", why.message);
+    if (found ? (*out)->feasible : why.kind != ERROR_INFEASIBLE)
+        return found || fail_kind(err, why.kind, "%s", why.message);
     price_shelf_open(&w.prices);
     bool good = widen(&w, widening, &own, search, self, out, err);
     price_shelf_close(&w.prices);

@@ -226,6 +226,8 @@ static bool set_turns(struct listing *l)
     return config->meshes == 0 || count > 0;
 }
 
+/* As many as lie in a node, and leave each other tokens enough to hide what they exchange. Of other numbers than powers
+ * of two the search would ask as often for little. */
 bool space_usual_context(const struct cluster *cluster, int64_t tokens, int64_t context)
 {
     enum { LEAST_TOKENS = 2048 };

@@ -13,9 +13,7 @@ bool rules_choice_matters(const struct plan_layer *layer, enum space_choice choi
 
 /* ---- space_list.c ---- */
 
-/* So many ranks share a sequence of so many tokens where nobody says how many may: as many as lie in a node, and leave
- * each other tokens enough to hide what they exchange. Of other numbers than powers of two the search would ask as
- * often for little. */
+/* Whether a search tries the degree where nobody names any. */
 bool space_usual_context(const struct cluster *cluster, int64_t tokens, int64_t context);
 
 /* ---- space_turns.c ---- */

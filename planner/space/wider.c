@@ -7,14 +7,6 @@ enum { LEAST_TOKENS = 128 }; /* of a context rank: a tile of attention's kernels
 const enum space_choice wider_choices[WIDER_CHOICES] = { CHOICE_LOSS_CHUNKS, CHOICE_RECOMPUTE, CHOICE_CP,
                                                          CHOICE_OFFLOAD };
 
-static bool has_hosts(const struct cluster *cluster)
-{
-    for (int t = 0; t < cluster->type_count; t++)
-        if (!(cluster->types[t].device.host_bytes_per_s > 0))
-            return false;
-    return true;
-}
-
 /* Degrees that are usual, and all others that leave a rank a tile. None where no other is. */
 static struct allowed contexts_of(const struct cluster *cluster, int64_t tokens)
 {
@@ -35,7 +27,10 @@ void space_widen(struct space *space, const struct cluster *cluster, int64_t tok
     space->loss_chunks = (struct allowed){ 2, { 1, 16 } };
     space->recompute = (struct allowed){ 3, { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_BLOCK } };
     space->context = contexts_of(cluster, tokens);
-    if (has_hosts(cluster))
+    bool hosts = true;
+    for (int t = 0; t < cluster->type_count; t++)
+        hosts = hosts && cluster->types[t].device.host_bytes_per_s > 0;
+    if (hosts)
         space->offload = (struct allowed){ 4, { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH } };
 }
 
