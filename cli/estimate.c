@@ -3,6 +3,7 @@
 #include "cli/from.h"
 #include "cli/memory_account.h"
 #include "cli/prices.h"
+#include "cli/remarks.h"
 #include "cli/print.h"
 #include "host/heap.h"
 #include <stdio.h>
@@ -87,6 +88,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         memory_account_print(&in, &estimate->prediction, true);
         if (prices.count > 0)
             spending_print(cli, &spending, print_unit(in.graph));
+        remarks_print(cli->out, in.model, in.graph, plan);
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
         if (a->from && !from_say(cli, &from, &in, estimate, err))

@@ -7,6 +7,7 @@
 #include "cli/pareto.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/remarks.h"
 #include "cli/space_options.h"
 #include "cli/widening.h"
 #include "formats/certificate_write.h"
@@ -278,6 +279,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction, in->graph);
     memory_account_print(in, &best->estimate->prediction, false);
+    remarks_print(cli->out, in->model, in->graph, best->plan);
     widening_print(cli->out, &answer->widening, true);
     if (answer->prices->count > 0) {
         struct spending spending = spending_of_answer(answer);

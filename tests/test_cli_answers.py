@@ -152,4 +152,15 @@ def certificates(folder):
     expect("check: no certificate", 2, "has no certificate", "check", forged)
 
 
-main(several, differs, certificates)
+def remarks(_folder):
+    """What no number of a plan says."""
+    price = ["estimate", "llama-3-70b", "--batch", 16, "--micro-batch", 1, "--seq", 512, "--recompute", "full"]
+    expect("ranks above the key and value heads", 0, "note: 16 tensor ranks have 8 key and value heads among them: 2 ranks hold each alike", *price,
+           "--cluster", "1x16:h200-sxm", "--tp", 16)
+    result = run(*price, "--cluster", "1x8:h100-sxm", "--tp", 8)
+    check("as many ranks as heads", "note: " not in result.stdout, result)
+    expect("a stage without blocks", 0, "note: stage 3 has no block of the model", "estimate", "gpt2", "--batch", 4, "--micro-batch", 1, "--cluster", "1x4:h100-sxm",
+           "--pp", 4, "--stages", "Et*4|t*4|t*4|L")
+
+
+main(several, differs, certificates, remarks)
