@@ -28,8 +28,7 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* One of each: the thriftiest, unless the user forbids it. The host has no room without end, so of what lies there
- * layers may decide unlike. */
+/* One of each: the thriftiest, unless the user forbids it. */
 static struct search_options narrow_options(const struct search_options *options)
 {
     struct search_options narrowed = {
@@ -37,8 +36,10 @@ static struct search_options narrow_options(const struct search_options *options
     };
     narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);
-    narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
+    if (narrowed.space.recompute.count != 2 || !allowed_has(&narrowed.space.recompute, RECOMPUTE_BLOCK))
+        narrow(&narrowed.space.recompute, RECOMPUTE_FULL); /* the one keeps less, the other needs less at a time */
     narrow(&narrowed.space.excepted, 0);
+    narrow(&narrowed.space.offload, OFFLOAD_BOTH);
     narrow(&narrowed.space.reshard, RESHARD_EACH_PASS);
     narrow(&narrowed.space.replicate, 0);
     narrow(&narrowed.space.micro, 1);
@@ -172,6 +173,7 @@ bool advice_find(struct search_result *result, const struct model *model, const 
 struct search_options advice_thrifty(const struct search_options *options)
 {
     struct search_options narrowed = narrow_options(options);
+    narrowed.space.offload = options->space.offload; /* the host has no room without end: layers may decide unlike */
     narrowed.tight = true;
     narrowed.paced = options->paced;
     narrowed.prices = options->prices;

@@ -34,20 +34,14 @@ void space_widen(struct space *space, const struct cluster *cluster, int64_t tok
         space->offload = (struct allowed){ 4, { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH } };
 }
 
-static void narrow(struct allowed *allowed, int64_t value)
-{
-    if (allowed->count > 1 && allowed_has(allowed, value))
-        *allowed = allowed_only(value);
-}
-
 void space_narrow_wide(struct space *space)
 {
-    int64_t chunks = space->loss_chunks.values[0];
     for (int i = 1; i < space->loss_chunks.count; i++)
-        chunks = max_i64(chunks, space->loss_chunks.values[i]);
-    narrow(&space->loss_chunks, chunks);
-    narrow(&space->recompute, RECOMPUTE_BLOCK);
-    narrow(&space->recompute, RECOMPUTE_FULL);
+        space->loss_chunks.values[0] = max_i64(space->loss_chunks.values[0], space->loss_chunks.values[i]);
+    space->loss_chunks.count = space->loss_chunks.count > 0;
+    if (space->recompute.count > 2 && allowed_has(&space->recompute, RECOMPUTE_FULL) &&
+        allowed_has(&space->recompute, RECOMPUTE_BLOCK))
+        space->recompute = (struct allowed){ 2, { RECOMPUTE_FULL, RECOMPUTE_BLOCK } };
     if (space->offload.count > 2 && allowed_has(&space->offload, OFFLOAD_NONE) &&
         allowed_has(&space->offload, OFFLOAD_BOTH))
         space->offload = (struct allowed){ 2, { OFFLOAD_NONE, OFFLOAD_BOTH } };
