@@ -249,8 +249,10 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
     }
     bool go_on = true;
     for (int64_t step = first; step < o->step_count && go_on; step++) {
-        struct save_order order = thread->order; /* of the step before, for this one */
-        if (!one_step(thread, step, step == first, err) || !run_report_step(thread, step, &before_ns, err))
+        if (!one_step(thread, step, step == first, err))
+            return false;
+        struct save_order order = thread->order; /* of the step before, which may be for this one */
+        if (!run_report_step(thread, step, &before_ns, err))
             return false;
         bool due = thread->saver && (order.step == step + 1 || saver_is_due(thread->saver, step + 1));
         if ((due || step + 1 == o->step_count || o->on_timeline) && !run_pay_words(thread, err))

@@ -416,6 +416,49 @@ START_TEST(so_many_are_kept)
 }
 END_TEST
 
+/* ---- by the clock, and on request ---- */
+static volatile sig_atomic_t asked;
+
+static void ask_at_two(void *context, const struct run_step *step)
+{
+    on_step(context, step);
+    asked = step->step >= 2;
+}
+
+/* Ranks of an asynchronous schedule are in the next step when rank 0 decides: they save after that one. */
+START_TEST(a_run_saves_when_it_is_asked_to_end)
+{
+    static const struct tiny_choice apart = {
+        .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .named = "pipedream-2bw"
+    };
+    static const struct tiny_choice *const runs[] = { &one, &four, &apart };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+        for (int beside = 0; beside < 2; beside++) {
+            char folder[PATH_BYTES];
+            struct world w;
+            folder_make(folder);
+            world_open(&w, tiny_models[0]);
+            asked = 0;
+            w.more.asked_to_end = &asked, w.more.on_step = ask_at_two;
+            w.more.checkpoint_every_s = beside ? 1e-9 : 0; /* or after each step */
+            must_run(&w, runs[i], STEPS, folder, NULL, 0);
+            char save[PATH_BYTES];
+            struct error error = { 0 };
+            struct manifest manifest;
+            newest_save(folder, save);
+            ck_assert_msg(manifest_read(&manifest, save, &error), "%s", error.message);
+            ck_assert_int_eq(manifest.label.step,
+                             runs[i] == &apart ? 4 : 3); /* it is told after the decision about step 2 */
+            ck_assert_int_eq(folder_each(folder, NULL), 1);
+            manifest_free(&manifest);
+            w.more = (struct run_options){ .step_count = 0 };
+            must_run(&w, runs[i], STEPS, folder, folder, 0);
+            world_close(&w);
+            remove_any(folder);
+        }
+}
+END_TEST
+
 /* ---- links, and what others left ---- */
 START_TEST(names_are_never_followed)
 {
@@ -466,6 +509,7 @@ static Suite *saves_suite(void)
     CHECK_ADD(suite, two_runs_do_not_share_a_folder);
     CHECK_ADD(suite, other_runs_checkpoints_stay);
     CHECK_ADD(suite, so_many_are_kept);
+    CHECK_ADD(suite, a_run_saves_when_it_is_asked_to_end);
     CHECK_ADD(suite, names_are_never_followed);
     return suite;
 }
