@@ -6,17 +6,18 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t asked_to_end; /* a signal handler has no other way to say so */
+static atomic_int asked_to_end; /* a signal handler has no other way to say so */
 
 static void on_end(int signal)
 {
     (void)signal;
-    asked_to_end = 1;
+    atomic_store(&asked_to_end, 1);
 }
 
 void saving_catch_signals(void)

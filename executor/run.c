@@ -79,7 +79,7 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
 static bool is_late(const struct run *run, int64_t *asked_ns, struct error *err)
 {
     const struct run_options *o = &run->options;
-    if (!o->asked_to_end || *o->asked_to_end == 0 || o->grace_s <= 0)
+    if (!o->asked_to_end || atomic_load(o->asked_to_end) == 0 || o->grace_s <= 0)
         return false;
     *asked_ns = *asked_ns > 0 ? *asked_ns : clock_now_ns();
     return (double)(clock_now_ns() - *asked_ns) > o->grace_s * 1e9 &&

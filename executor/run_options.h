@@ -5,7 +5,7 @@
 #include "executor/status.h"
 #include "planner/cost/cost.h"
 #include "planner/sim/timeline.h"
-#include <signal.h>
+#include <stdatomic.h>
 
 struct block;
 struct device;
@@ -47,7 +47,7 @@ struct run_options {
     bool checkpoint_waits;      /* steps do not go on beside a save */
     /* With checkpoint_dir: where it counts above 0, on any process, the run saves after this step or the next and ends;
      * NULL: nobody asks. */
-    const volatile sig_atomic_t *asked_to_end;
+    const atomic_int *asked_to_end;
     double grace_s;                    /* after this long since it was asked to the run fails; 0: never */
     const char *resume_dir;            /* NULL: from the seed */
     const struct hf_folder *hf_folder; /* weights that it has are its own; NULL: all are drawn by the seed */

@@ -417,7 +417,7 @@ START_TEST(so_many_are_kept)
 END_TEST
 
 /* ---- by the clock, and on request ---- */
-static volatile sig_atomic_t asked;
+static atomic_int asked;
 
 static void ask_at_two(void *context, const struct run_step *step)
 {

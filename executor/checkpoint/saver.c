@@ -153,8 +153,8 @@ static bool is_done(struct saver *s)
 /* ---- words ---- */
 bool saver_word(struct saver *s, struct save_word *word, struct error *err)
 {
-    const volatile sig_atomic_t *asked = s->rank->options->asked_to_end;
-    *word = (struct save_word){ .asked_to_end = asked && *asked > 0 };
+    const atomic_int *asked = s->rank->options->asked_to_end;
+    *word = (struct save_word){ .asked_to_end = asked && atomic_load(asked) > 0 };
     if (!s->under_way || s->record_told || !is_done(s))
         return true;
     if (!join(s, err))
