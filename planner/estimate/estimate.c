@@ -174,7 +174,7 @@ static bool is_beaten(struct estimate *estimate, const struct program *program, 
         return true;
     if (!simulate_with(&timeline, durations, program, err))
         return false;
-    estimate->apart_ns = estimate->beaten_by_ns = timeline->step_ns;
+    estimate->apart_ns = timeline->step_ns;
     estimate->beaten = timeline->step_ns >= worth_ns;
     timeline_free(timeline);
     return true;

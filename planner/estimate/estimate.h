@@ -24,7 +24,6 @@ struct estimate {
                                     beaten, of the whole step */
     bool beaten;                 /* not worth it: neither memory nor time were looked at further */
     bool unplaced;               /* no layout would fit, so that none was made: its bytes are the fewest of any */
-    int64_t beaten_by_ns;        /* it is not worth it where no more than this is asked for */
     int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
 };
 

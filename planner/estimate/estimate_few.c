@@ -319,7 +319,6 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
                  : !estimate_judge(out, graph, plan, facts, &judging, worth, err))
         return false;
-    (*out)->beaten_by_ns += least_more_ns;
     if (!shortens)
         (*out)->effort = effort_of_few(plan, (*out)->effort);
     if (shortens && !(*out)->beaten && (*out)->prediction.fits) {

@@ -50,7 +50,6 @@ struct lifetimes {
     int *item_of;              /* (buffers) the item that holds it */
     int (*asked)[PHASE_COUNT]; /* scratch_of() */
     bool bound_only;           /* no offsets, but the fewest bytes that any would take */
-    bool last_resort;          /* things that come again may be placed together where packing is bad */
     int64_t looks;             /* of place_items() */
     struct by_stage by_stage;
 };
@@ -239,7 +238,7 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
         return false;
     *total = *live;
     if (!t->bound_only) {
-        if (!place_items(t->items, count, t->last_resort ? &things : NULL, t->looks, total, err))
+        if (!place_items(t->items, count, &things, t->looks, total, err))
             return false;
         give_offsets(program, stage, host, t, top);
     }
@@ -253,7 +252,7 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
         *total = min_i64(*total, bound);
         return true;
     }
-    if (bound < *total && !place_items(t->items, count, t->last_resort ? &things : NULL, t->looks, &apart, err))
+    if (bound < *total && !place_items(t->items, count, &things, t->looks, &apart, err))
         return false;
     if (bound < *total && apart < *total) {
         *total = apart;
@@ -263,27 +262,10 @@ static bool place_temporaries(struct program *program, int stage, bool host, str
     return true;
 }
 
-/* ask: of a plan that fits as it is packed nobody wants to hear that it could be packed better. */
-static bool place_device(struct program *program, int stage, struct lifetimes *t, const struct layout_ask *ask,
-                         int64_t top, struct error *err)
+static bool place_stage(struct program *program, int stage, struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
-    int64_t total = 0, live = 0;
-    for (t->last_resort = !ask;; t->last_resort = true) {
-        if (!place_temporaries(program, stage, false, t, top, &total, &live, err))
-            return false;
-        if (!add_i64(&list->arena_bytes, top, total) || !add_i64(&list->good_bytes, top, place_good_bytes(live)))
-            return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
-        if (t->last_resort || ask->fits(ask->self, program))
-            return true;
-    }
-}
-
-static bool place_stage(struct program *program, int stage, struct lifetimes *t, const struct layout_ask *ask,
-                        struct error *err)
-{
-    struct stage_program *list = &program->stages[stage];
-    int64_t top = 0;
+    int64_t top = 0, total = 0, live = 0;
     if (!stack_persistent(program, stage, false, &t->by_stage, &top, err))
         return false;
     list->persistent_bytes = top;
@@ -291,9 +273,11 @@ static bool place_stage(struct program *program, int stage, struct lifetimes *t,
     list->scratch_offset = top;
     if (!scratch_of(program, stage, t->asked, &list->scratch_bytes, err))
         return false;
-    if (!fits || !add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)))
+    if (!fits || !add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
+        !place_temporaries(program, stage, false, t, top, &total, &live, err) ||
+        !add_i64(&list->arena_bytes, top, total) || !add_i64(&list->good_bytes, top, place_good_bytes(live)))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
-    return place_device(program, stage, t, ask, top, err);
+    return true;
 }
 
 static bool place_host(struct program *program, int stage, struct lifetimes *t, struct error *err)
@@ -308,11 +292,11 @@ static bool place_host(struct program *program, int stage, struct lifetimes *t, 
     return true;
 }
 
-static bool place_stages(struct program *program, struct lifetimes *t, const struct layout_ask *ask, struct error *err)
+static bool place_stages(struct program *program, struct lifetimes *t, struct error *err)
 {
     memset(t->asked, 0, (size_t)program->graph->segment_count * sizeof *t->asked);
     for (int s = 0; s < program->stage_count; s++)
-        if (!place_stage(program, s, t, ask, err) || !place_host(program, s, t, err))
+        if (!place_stage(program, s, t, err) || !place_host(program, s, t, err))
             return false;
     return true;
 }
@@ -335,11 +319,11 @@ bool layout_place(struct program *program, const struct layout_ask *ask, bool *p
     ok = ok && lives_find(program, t.lives, err);
     if (ok)
         join_in_place(program, t.lives, t.all, t.transfers);
-    ok = ok && place_stages(program, &t, NULL, err);
+    ok = ok && place_stages(program, &t, err);
     bool asks = t.bound_only, wanted = !asks || (ok && ask->fits(ask->self, program));
     if (ok && asks && wanted) {
         t.bound_only = false;
-        ok = place_stages(program, &t, ask, err);
+        ok = place_stages(program, &t, err);
     }
     if (ok && placed)
         *placed = wanted;

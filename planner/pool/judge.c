@@ -3,7 +3,6 @@
 #include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/cost/cost.h"
-#include "planner/pool/ahead.h"
 #include "planner/pool/pool_parts.h"
 #include "planner/program/schedule.h"
 #include <string.h>
@@ -231,11 +230,6 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
     return next;
 }
 
-static struct candidate *next_hopeful(struct run *run)
-{
-    return next_kind(run, true, JUDGE_BUDGET);
-}
-
 /* While some take no more than half of what is left of the budget, none that takes more: it would be simulated in place
  * of many. */
 static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t left)
@@ -379,33 +373,10 @@ static bool lacks_memory(const struct run *run, const struct candidate *c, struc
     return true;
 }
 
-/* Chooses who is judged next; NULL: nobody is left. */
-typedef struct candidate *choose(struct run *run);
-
-/* The candidate, and whoever would be chosen after it if it fitted and did not lead, while there are threads for them.
- * Returns how many these are. */
-static int list_next(struct run *run, struct candidate *c, choose *next, struct candidate *list[RUN_MOST_AT_ONCE])
+static bool simulate_one(struct run *run, struct candidate *c, int64_t *spent)
 {
-    int count = 0, marked = 0, most = run->options->paced ? 1 : run_at_once(run);
-    struct candidate *marks[RUN_MOST_AT_ONCE];
-    while (c && marked < most) {
-        bool looks_good = marked == 0 || (!ahead_has(run, c) && !judge_cannot_win(run, c));
-        if (looks_good)
-            list[count++] = c;
-        marks[marked++] = c;
-        c->judged = c->simulated = true;
-        c = next(run);
-    }
-    for (int i = 0; i < marked; i++)
-        marks[i]->judged = marks[i]->simulated = false;
-    return count;
-}
-
-static bool simulate_one(struct run *run, struct candidate *c, choose *next, int64_t *spent)
-{
-    struct candidate *list[RUN_MOST_AT_ONCE];
     struct estimate *estimate = NULL;
-    if (!ahead_simulate(run, list, list_next(run, c, next, list), worth(run), &estimate, spent))
+    if (!judge_simulate(run, c, worth(run), &estimate, spent, run->err))
         return false;
     run->result->certificate.judged++;
     run->result->parts[c->origin].simulated++;
@@ -444,7 +415,7 @@ static bool shrink_early(struct run *run, struct candidate *c, int64_t *spent, b
     return good;
 }
 
-static bool judge_one(struct run *run, struct candidate *c, choose *next, int64_t *spent)
+static bool judge_one(struct run *run, struct candidate *c, int64_t *spent)
 {
     bool beaten = false, lacks = false;
     c->judged = judge_cannot_win(run, c);
@@ -456,7 +427,7 @@ static bool judge_one(struct run *run, struct candidate *c, choose *next, int64_
     if (!c->judged && !rival_yields(run, c, &beaten))
         return false;
     if (!beaten)
-        return c->judged || (shrink_early(run, c, spent, &lacks) && (lacks || simulate_one(run, c, next, spent)));
+        return c->judged || (shrink_early(run, c, spent, &lacks) && (lacks || simulate_one(run, c, spent)));
     c->judged = true;
     run->beaten = run->beaten || run->result->plan_count == 0;
     return true;
@@ -477,7 +448,7 @@ bool judge_candidates(struct run *run)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
         if (!c)
             return true;
-        if (!judge_one(run, c, fresh ? next_fresh : next_hopeful, fresh ? &on_families : &spent))
+        if (!judge_one(run, c, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->simulated;
         if (is_wrong(c))
@@ -506,7 +477,7 @@ bool judge_more(struct run *run)
             c = next_dear(run, hopeful);
         if (!c)
             return true;
-        if (!judge_one(run, c, next_hopeful, &spent))
+        if (!judge_one(run, c, &spent))
             return false;
         dear += is_dear && c->simulated;
     }
@@ -521,7 +492,7 @@ bool judge_better(struct run *run, int64_t *spent, bool *better)
         struct candidate *c = next_kind(run, true, JUDGE_BUDGET - *spent);
         if (!c)
             return true;
-        if (!judge_one(run, c, next_hopeful, spent))
+        if (!judge_one(run, c, spent))
             return false;
         *better = run_best_step_ns(run) < before_ns;
     }

@@ -46,13 +46,6 @@ struct candidate {
     bool simulated;       /* judged, and not for want of memory */
     bool polished;        /* its neighbours had their turn (polish.c) */
 };
-/* What was simulated before its turn (ahead.c). */
-struct verdict {
-    struct estimate *estimate; /* NULL: none */
-    uint64_t plan_hash;
-    int config;
-    int64_t worth_ns, effort;
-};
 /* So many pieces of work are done at once at most. */
 enum { RUN_MOST_AT_ONCE = 16 };
 /* Memory of one piece of work, kept as long as the run. */
@@ -98,8 +91,6 @@ struct run {
     uint64_t
         early_refused[EARLY_REFUSED]; /* (early_refused_count) hashes of plans that were tried early and do not fit */
     int early_refused_count;
-    struct verdict ahead[RUN_MOST_AT_ONCE];
-    int ahead_next;           /* how many have been kept there */
     struct search_plan early; /* for whose time ends before there is an incumbent (early.c) */
     bool beaten;              /* the best by rank was not worth it: options->worth_ns */
     enum search_part part;    /* that works now */

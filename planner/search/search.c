@@ -1,5 +1,4 @@
 #include "planner/estimate/effort.h"
-#include "planner/pool/ahead.h"
 #include "planner/search/search.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
@@ -307,7 +306,6 @@ bool search_run(struct search_result **out, const struct model *model, const str
     for (int i = 0; i < run.candidate_count; i++)
         plan_free(run.candidates[i].plan);
     early_drop(&run);
-    ahead_drop(&run);
     workbench_close(&run.bench);
     pipeline_shelf_close(&orders);
     for (struct owned_arena *owned = run.arenas; owned; owned = owned->next)
