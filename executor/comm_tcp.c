@@ -129,18 +129,14 @@ static int connect_to(struct end *e, int peer, int lane, struct error *err)
     if (!find_place(e, peer, &place, err))
         return -1;
     int64_t deadline_ns = m->timeout_s > 0 ? clock_now_ns() + (int64_t)(m->timeout_s * 1e9) : INT64_MAX;
-    int fd = socket_connect(place.host, place.port, deadline_ns, e->wake, err);
     snprintf(who, sizeof who, "rank %d on host %s at %s port %d", peer, place.host_name, place.host, place.port);
     const struct hello hello = { .purpose = PURPOSE_CHANNEL,
                                  .rank = (uint32_t)e->rank,
                                  .rank_count = (uint32_t)e->rank_count,
                                  .lane = (uint32_t)lane };
-    if (fd < 0) {
+    int fd = handshake_meet(place.host, place.port, &hello, m->token, deadline_ns, e->wake, who, err);
+    if (fd < 0)
         error_within(err, "transport tcp: rank %d on host %s", peer, place.host_name);
-    } else if (!handshake_join(fd, &hello, m->token, deadline_ns, e->wake, who, err)) {
-        close(fd);
-        fd = -1;
-    }
     return fd;
 }
 

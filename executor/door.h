@@ -1,11 +1,14 @@
 /* The listening side of the handshake: strangers wait at the door, each in its own place, until they have shown that
- * they know the token; the owner's thread polls. A stranger can occupy a place for some seconds, and nothing else. */
+ * they know the token; the owner's thread polls. Whoever knocks is looked at at once: where all places, or those that
+ * one address may have, are taken, the visitor leaves that has said nothing for longest, and only where that one has
+ * not had the time that an answer takes, who knocks is turned away and may knock again. So strangers, however many and
+ * however slow, delay a process of the job, and do nothing else. */
 #ifndef CLEAVE_EXECUTOR_DOOR_H
 #define CLEAVE_EXECUTOR_DOOR_H
 #include "executor/handshake.h"
 #include <poll.h>
 
-enum { DOOR_PLACES = 64, DOOR_POLLS = DOOR_PLACES + 1 };
+enum { DOOR_PLACES = 128, DOOR_PLACES_OF_ONE = 96, DOOR_POLLS = DOOR_PLACES + 1 };
 struct door;
 struct door_owner {
     void *self;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* The magic holds the version and shows another byte order: numbers and tensors travel as they lie in memory. */
 enum { MAGIC_BYTES = 8, NONCE_BYTES = 16, FIELDS_BYTES = sizeof(struct hello) };
@@ -90,6 +91,9 @@ static bool explain(uint32_t code, bool is_signed, const struct hello *hello, co
     if (code == VERDICT_COUNT)
         return fail_kind(err, ERROR_INPUT, "%s is of a job with another number of ranks than %u", who,
                          hello->rank_count);
+    if (code == VERDICT_RANK && hello->rank >= hello->rank_count)
+        return fail_kind(err, ERROR_INPUT, "%s knows no rank %u: its job has the ranks 0 to %u", who, hello->rank,
+                         hello->rank_count - 1);
     if (code == VERDICT_RANK)
         return fail_kind(err, ERROR_INPUT, "%s has a rank %u already: two processes were started with one rank", who,
                          hello->rank);
@@ -97,10 +101,12 @@ static bool explain(uint32_t code, bool is_signed, const struct hello *hello, co
 }
 
 bool handshake_join(int fd, const struct hello *hello, const char *token, int64_t deadline_ns, int wake,
-                    const char *who, struct error *err)
+                    const char *who, bool *turned_away, struct error *err)
 {
     unsigned char greeting[GREETING_BYTES], bytes[HELLO_BYTES], verdict[VERDICT_BYTES], expected[VERDICT_BYTES];
     enum socket_end end = socket_read(fd, greeting, sizeof greeting, deadline_ns, wake);
+    if (turned_away)
+        *turned_away = end == SOCKET_CLOSED;
     if (end != SOCKET_DONE)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: %s before it greeted", who, socket_end_text(end));
     if (memcmp(greeting, magic, MAGIC_BYTES) != 0)
@@ -110,6 +116,8 @@ bool handshake_join(int fd, const struct hello *hello, const char *token, int64_
     end = socket_write(fd, bytes, sizeof bytes, deadline_ns, wake);
     if (end == SOCKET_DONE)
         end = socket_read(fd, verdict, sizeof verdict, deadline_ns, wake);
+    if (turned_away)
+        *turned_away = end == SOCKET_CLOSED;
     if (end != SOCKET_DONE)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: %s before it answered", who, socket_end_text(end));
     uint32_t code;
@@ -117,4 +125,22 @@ bool handshake_join(int fd, const struct hello *hello, const char *token, int64_
     verdict_make(expected, (enum verdict)code, bytes, greeting, token);
     bool is_signed = hmac_equal(expected + sizeof code, verdict + sizeof code);
     return (code == VERDICT_WELCOME && is_signed) || explain(code, is_signed, hello, who, err);
+}
+
+int handshake_meet(const char *host, int port, const struct hello *hello, const char *token, int64_t deadline_ns,
+                   int wake, const char *who, struct error *err)
+{
+    for (;;) {
+        struct error why = { 0 };
+        bool turned_away = false;
+        int fd = socket_connect(host, port, deadline_ns, wake, &why);
+        if (fd >= 0 && handshake_join(fd, hello, token, deadline_ns, wake, who, &turned_away, &why))
+            return fd;
+        if (fd >= 0)
+            close(fd);
+        if (!turned_away || !socket_rest(deadline_ns, wake)) {
+            fail_kind(err, why.kind, "%s", why.message);
+            return -1;
+        }
+    }
 }

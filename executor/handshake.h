@@ -27,7 +27,12 @@ enum verdict hello_check(struct hello *out, const unsigned char bytes[HELLO_BYTE
 void verdict_make(unsigned char out[VERDICT_BYTES], enum verdict verdict, const unsigned char hello[HELLO_BYTES],
                   const unsigned char greeting[GREETING_BYTES], const char *token);
 
-/* The connecting side, to its end. who: "rank 0 at host:port", for messages. */
+/* The connecting side, to its end. who: "rank 0 at host:port", for messages. *turned_away (NULL: not asked): the other
+ * side hung up before it said anything of this process. */
 bool handshake_join(int fd, const struct hello *hello, const char *token, int64_t deadline_ns, int wake,
-                    const char *who, struct error *err);
+                    const char *who, bool *turned_away, struct error *err);
+/* Connects and joins; knocks again where nobody listens, or where a crowd at the door took this process' place before
+ * it was answered. Returns the descriptor; -1: err says why. */
+int handshake_meet(const char *host, int port, const struct hello *hello, const char *token, int64_t deadline_ns,
+                   int wake, const char *who, struct error *err);
 #endif

@@ -20,7 +20,8 @@ static const int64_t explain_ns = 1000000000, write_ns = 10000000000, farewell_n
 struct request {
     uint32_t serial;
     bool answered, refused;
-    void *out; /* NULL: no value is wanted */
+    int32_t teller; /* of a refused value: who told it before */
+    void *out;      /* NULL: no value is wanted */
     size_t capacity, bytes;
     struct request *next;
 };
@@ -69,6 +70,7 @@ bool frame_is_answer(const struct frame *f, int rank_count)
                (f->value_bytes == sizeof(struct view_head) ||
                 f->value_bytes == sizeof(struct view_head) + (size_t)rank_count * sizeof(struct status_line));
     case FRAME_REFUSED:
+        return f->key_bytes == 0 && f->value_bytes == sizeof(int32_t);
     case FRAME_ABORT:
     case FRAME_FAREWELL:
         return f->key_bytes == 0 && f->value_bytes == 0;
@@ -200,9 +202,11 @@ static bool hear_answer(struct rendezvous *r, const struct frame *frame)
         q = q->next;
     if (q) { /* else it was given up */
         q->bytes = frame->value_bytes;
-        if (q->out && q->bytes <= q->capacity)
-            memcpy(q->out, answer, q->bytes);
         q->refused = frame->kind == FRAME_REFUSED;
+        if (q->refused)
+            memcpy(&q->teller, answer, sizeof q->teller);
+        else if (q->out && q->bytes <= q->capacity)
+            memcpy(q->out, answer, q->bytes);
         q->answered = true;
         pthread_cond_broadcast(&r->changed);
     }
@@ -349,8 +353,11 @@ static bool request(struct rendezvous *r, enum frame_kind kind, const char *key,
     bool ok = said ? wait_answer(r, q, key, err) : gone(r, err);
     unlink_request(r, q);
     pthread_mutex_unlock(&r->mutex);
-    if (ok && q->refused)
-        ok = fail_kind(err, ERROR_BUG, "rank %d: '%s' was told before, and otherwise", r->meeting.rank, key);
+    if (ok && q->refused && q->teller < 0)
+        ok = fail_kind(err, ERROR_ENVIRONMENT, "rank %d: rank 0 has no room for '%s'", r->meeting.rank, key);
+    else if (ok && q->refused)
+        ok = fail_kind(err, ERROR_BUG, "rank %d: '%s' was told before by rank %d, and otherwise", r->meeting.rank, key,
+                       q->teller);
     return ok && (!q->out || q->bytes <= q->capacity ||
                   fail_kind(err, ERROR_BUG, "rank %d: '%s' has %zu bytes, expected at most %zu", r->meeting.rank, key,
                             q->bytes, q->capacity));
@@ -390,11 +397,11 @@ static bool join(struct rendezvous *r, struct error *err)
                                  .rank = (uint32_t)m->rank,
                                  .rank_count = (uint32_t)m->rank_count };
     int port;
-    r->fd = socket_connect(m->host, m->port, deadline_ns, -1, err);
-    if (r->fd < 0)
+    r->fd = handshake_meet(m->host, m->port, &hello, m->token, deadline_ns, -1, r->who, err);
+    if (r->fd < 0 && err && err->kind == ERROR_ENVIRONMENT)
         return error_within(err, "rank %d on host %s: rank 0 was not met within %g s", m->rank, m->host_name,
                             m->timeout_s);
-    if (!handshake_join(r->fd, &hello, m->token, deadline_ns, -1, r->who, err))
+    if (r->fd < 0)
         return error_within(err, "rank %d on host %s", m->rank, m->host_name);
     return socket_own_address(r->fd, r->own_address, &port) ||
            fail_kind(err, ERROR_ENVIRONMENT, "rank %d: the system does not tell its own address", m->rank);

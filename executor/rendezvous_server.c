@@ -19,6 +19,7 @@ struct stored {
     char *key; /* the bytes of the value lie behind it */
     void *data;
     size_t bytes;
+    int teller;
     struct stored *next;
 };
 struct client {
@@ -159,7 +160,7 @@ static struct stored *find_value(const struct rendezvous_server *s, const char *
     return value;
 }
 
-static bool store(struct rendezvous_server *s, const char *key, const void *data, size_t bytes)
+static bool store(struct rendezvous_server *s, int teller, const char *key, const void *data, size_t bytes)
 {
     struct stored *old = find_value(s, key);
     if (old)
@@ -168,7 +169,7 @@ static bool store(struct rendezvous_server *s, const char *key, const void *data
     struct stored *value = s->value_count < VALUES_MAX ? malloc(sizeof *value + key_bytes + bytes) : NULL;
     if (!value)
         return false;
-    *value = (struct stored){ .key = (char *)(value + 1), .bytes = bytes, .next = s->values };
+    *value = (struct stored){ .key = (char *)(value + 1), .bytes = bytes, .teller = teller, .next = s->values };
     value->data = value->key + key_bytes;
     memcpy(value->key, key, key_bytes);
     if (bytes > 0)
@@ -205,8 +206,11 @@ static void take_wish(struct rendezvous_server *s, int rank, uint32_t serial, co
         s->wish_count++;
         return;
     }
-    send_frame(s, rank, value ? FRAME_DONE : FRAME_REFUSED, serial, value ? value->data : NULL,
-               value ? value->bytes : 0);
+    const int32_t nobody = -1;
+    if (value)
+        send_frame(s, rank, FRAME_DONE, serial, value->data, value->bytes);
+    else
+        send_frame(s, rank, FRAME_REFUSED, serial, &nobody, sizeof nobody);
 }
 
 /* ---- what comes in ---- */
@@ -230,10 +234,12 @@ static void take_request(struct rendezvous_server *s, int rank, const struct fra
     memcpy(key, body, frame->key_bytes);
     switch ((enum frame_kind)frame->kind) {
     case FRAME_PUT: {
-        bool stored = store(s, key, body + frame->key_bytes, frame->value_bytes);
-        send_frame(s, rank, stored ? FRAME_DONE : FRAME_REFUSED, frame->serial, NULL, 0);
+        bool stored = store(s, rank, key, body + frame->key_bytes, frame->value_bytes);
+        const struct stored *value = find_value(s, key);
+        const int32_t teller = value ? value->teller : -1;
+        send_frame(s, rank, stored ? FRAME_DONE : FRAME_REFUSED, frame->serial, &teller, stored ? 0 : sizeof teller);
         if (stored)
-            grant_wishes(s, find_value(s, key));
+            grant_wishes(s, value);
         return;
     }
     case FRAME_GET:
@@ -290,8 +296,10 @@ static void listen_to(struct rendezvous_server *s, int rank)
         return;
     c->got += got > 0 ? (size_t)got : 0;
     c->heard_ns = clock_now_ns();
-    if (got <= 0 || !take_frames(s, rank))
+    if (got <= 0)
         lose(s, rank, RANK_LOST);
+    else if (!take_frames(s, rank))
+        lose(s, rank, RANK_LYING);
 }
 
 /* ---- the door ---- */

@@ -177,6 +177,17 @@ static int attempt(const struct addrinfo *address, int64_t deadline_ns, int wake
     return -1;
 }
 
+static enum socket_end rest(int64_t deadline_ns, int wake)
+{
+    int64_t now = clock_now_ns();
+    return wait_for(-1, 0, deadline_ns - now < RETRY_NS ? deadline_ns : now + RETRY_NS, wake);
+}
+
+bool socket_rest(int64_t deadline_ns, int wake)
+{
+    return rest(deadline_ns, wake) == SOCKET_LATE && clock_now_ns() < deadline_ns;
+}
+
 int socket_connect(const char *host, int port, int64_t deadline_ns, int wake, struct error *err)
 {
     struct addrinfo *found = resolve(host, port, err);
@@ -190,7 +201,7 @@ int socket_connect(const char *host, int port, int64_t deadline_ns, int wake, st
             fd = attempt(a, until, wake, &cause);
         now = clock_now_ns();
         if (fd < 0 && now < deadline_ns)
-            end = wait_for(-1, 0, deadline_ns - now < RETRY_NS ? deadline_ns : now + RETRY_NS, wake);
+            end = rest(deadline_ns, wake);
     } while (fd < 0 && end == SOCKET_LATE && clock_now_ns() < deadline_ns);
     freeaddrinfo(found);
     if (fd < 0)
@@ -199,11 +210,25 @@ int socket_connect(const char *host, int port, int64_t deadline_ns, int wake, st
     return fd;
 }
 
-int socket_accept(int listener)
+static void take_origin(unsigned char origin[SOCKET_ORIGIN_BYTES], const struct sockaddr_storage *from)
 {
-    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
+    memset(origin, 0, SOCKET_ORIGIN_BYTES);
+    if (from->ss_family == AF_INET)
+        memcpy(origin, &((const struct sockaddr_in *)(const void *)from)->sin_addr, sizeof(struct in_addr));
+    else if (from->ss_family == AF_INET6)
+        memcpy(origin, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, SOCKET_ORIGIN_BYTES);
+    if (from->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)origin))
+        memset(origin + SOCKET_ORIGIN_BYTES / 2, 0, SOCKET_ORIGIN_BYTES / 2);
+}
+
+int socket_accept(int listener, unsigned char origin[SOCKET_ORIGIN_BYTES])
+{
+    struct sockaddr_storage from = { 0 };
+    socklen_t size = sizeof from;
+    int fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
     if (fd >= 0)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    take_origin(origin, &from);
     return fd;
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SOCKET_HOST_BYTES = 256 };
+enum { SOCKET_HOST_BYTES = 256, SOCKET_ORIGIN_BYTES = 16 };
 enum socket_end { SOCKET_DONE, SOCKET_CLOSED, SOCKET_WOKEN, SOCKET_LATE };
 const char *socket_end_text(enum socket_end end);
 
@@ -16,8 +16,11 @@ int socket_listen(const char *host, int port, struct error *err);
 bool socket_is_listening(int fd);
 /* Tries again while nobody listens, until the deadline. -1: err says why. */
 int socket_connect(const char *host, int port, int64_t deadline_ns, int wake, struct error *err);
-/* The next connection that waits, or -1. */
-int socket_accept(int listener);
+/* Waits the moment between two attempts. False: the deadline or the wake came first. */
+bool socket_rest(int64_t deadline_ns, int wake);
+/* The next connection that waits, or -1 and errno. origin: who can be told from whom by address: all of IPv4, of IPv6
+ * the network of 64 bits, of whose addresses one machine may have any number. */
+int socket_accept(int listener, unsigned char origin[SOCKET_ORIGIN_BYTES]);
 /* Exactly so many bytes. */
 enum socket_end socket_read(int fd, void *data, size_t bytes, int64_t deadline_ns, int wake);
 enum socket_end socket_write(int fd, const void *data, size_t bytes, int64_t deadline_ns, int wake);

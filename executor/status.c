@@ -164,7 +164,7 @@ uint64_t status_progress(const struct status *status)
 
 static bool is_loss(int state)
 {
-    return state == RANK_LOST || state == RANK_SILENT;
+    return state == RANK_LOST || state == RANK_SILENT || state == RANK_LYING;
 }
 
 static bool is_dead(const struct status *status, int rank)
@@ -205,9 +205,11 @@ void status_describe_dead(const struct status *status, struct text *out)
             continue;
         }
         const char *host = status_host(status, r);
-        bool silent = atomic_load(&status->page->ranks[r].state) == RANK_SILENT;
+        int state = atomic_load(&status->page->ranks[r].state);
         text_printf(out, "%srank %d%s%s %s", shown++ > 0 ? ", " : "", r, host[0] ? " on host " : "", host,
-                    silent ? "was not heard of for too long (--timeout)" : "died");
+                    state == RANK_SILENT  ? "was not heard of for too long (--timeout)"
+                    : state == RANK_LYING ? "sent what no rank of this job sends, and was refused"
+                                          : "died");
     }
     if (more > 0)
         text_printf(out, ", and %d more", more);

@@ -39,7 +39,7 @@ struct text;
 void status_describe_dead(const struct status *status, struct text *out);
 /* What other hosts say of a rank, or this one to them; as it travels. */
 enum { STATUS_HOST_BYTES = 48 };
-enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST, RANK_SILENT };
+enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST, RANK_SILENT, RANK_LYING };
 struct status_line {
     int32_t rank, state, instr, reserved;
     int64_t step;

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/num.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "tests/check.h"
 #include "executor/rendezvous_wire.h"
 #include "host/clock.h"
@@ -85,7 +86,7 @@ START_TEST(values_reach_who_asked_before_and_after)
     }
     ck_assert(rendezvous_put(ranks[1], "unique id", id, sizeof id, &error)); /* the same again is no harm */
     ck_assert(!rendezvous_put(ranks[1], "unique id", id, 5, &error));
-    ck_assert_ptr_nonnull(strstr(error.message, "'unique id' was told before"));
+    ck_assert_ptr_nonnull(strstr(error.message, "'unique id' was told before by rank 2, and otherwise"));
     size_t bytes;
     error = (struct error){ 0 };
     ck_assert(!rendezvous_get(ranks[1], "unique id", id, 5, &bytes, &error));
@@ -141,6 +142,8 @@ START_TEST(strangers_are_refused_by_reason)
     struct rendezvous *first;
     ck_assert(rendezvous_open(&first, &other, NULL, NULL, &error));
     check_refused(&other, "has a rank 1 already: two processes were started with one rank");
+    other.rank = RANKS;
+    check_refused(&other, "knows no rank 4: its job has the ranks 0 to 3");
     rendezvous_close(first);
     rendezvous_close(rendezvous);
 }
@@ -161,7 +164,7 @@ START_TEST(who_listens_without_the_token_is_noticed)
     memset(hello, 0, sizeof hello);
     verdict_make(verdict, VERDICT_WELCOME, hello, greeting, "no token");
     ck_assert(write(ends[0], verdict, sizeof verdict) == sizeof verdict);
-    ck_assert(!handshake_join(ends[1], &me, meeting.token, INT64_MAX, -1, "somebody", &error));
+    ck_assert(!handshake_join(ends[1], &me, meeting.token, INT64_MAX, -1, "somebody", NULL, &error));
     ck_assert_ptr_nonnull(strstr(error.message, "somebody has another job token"));
     close(ends[0]);
     close(ends[1]);
@@ -187,29 +190,110 @@ START_TEST(a_hello_cannot_be_repeated_or_changed)
 }
 END_TEST
 
-/* More silent strangers than there are places at the door, and some that send nonsense: the ranks still meet, once the
- * silent ones were sent away. */
+/* Some thousand strangers a second knock, each after its kind, while ranks come: silent ones, ones that send nonsense,
+ * half a hello, a hello with another token, a byte now and then, and ones that go at once. So many of them hold their
+ * connections at a time. */
+enum { HELD = 300, KINDS = 6, KNOCKS = 16 };
+struct crowd {
+    const struct meeting *meeting;
+    pthread_t thread;
+    int count; /* at least, and on until the ranks have met */
+    atomic_int knocked;
+    atomic_bool met;
+    int held[HELD]; /* -1 */
+};
+
+static int knock(const struct meeting *meeting, int number)
+{
+    unsigned char bytes[HELLO_BYTES], greeting[GREETING_BYTES] = { 0 };
+    const struct hello hello = { .purpose = PURPOSE_RENDEZVOUS, .rank = 1, .rank_count = 2 };
+    struct error error = { 0 };
+    int fd = socket_connect(meeting->host, meeting->port, clock_now_ns() + 10000000000, -1, &error), kind;
+    if (fd < 0) /* the system's queue was full */
+        return -1;
+    kind = number % KINDS;
+    hello_make(bytes, greeting, &hello, "another token");
+    if (kind == 1)
+        socket_write(fd, "GET / HTTP/1.1\r\n\r\n", 18, INT64_MAX, -1);
+    else if (kind == 2)
+        socket_write(fd, bytes, HELLO_BYTES / 2, INT64_MAX, -1);
+    else if (kind == 3)
+        socket_write(fd, bytes, HELLO_BYTES, INT64_MAX, -1);
+    if (kind != 4)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void *crowd_main(void *argument)
+{
+    struct crowd *crowd = argument;
+    for (int i = 0; i < crowd->count || !atomic_load(&crowd->met); i++) {
+        int *place = &crowd->held[i % HELD], slow = crowd->held[(i + HELD / 2) % HELD];
+        if (*place >= 0)
+            close(*place);
+        *place = knock(crowd->meeting, i);
+        if (slow >= 0) /* one more byte of a hello that never ends */
+            socket_write(slow, "c", 1, 0, -1);
+        if (atomic_fetch_add(&crowd->knocked, 1) % KNOCKS == 0)
+            clock_sleep_until_ns(clock_now_ns() + 2000000);
+    }
+    return NULL;
+}
+
+/* CLEAVE_TEST_STRANGERS: how many; benchmarks/run_reliability --all takes 10,000. */
 START_TEST(strangers_do_not_keep_ranks_out)
 {
-    enum { STRANGERS = 80 };
+    const char *wanted = getenv("CLEAVE_TEST_STRANGERS");
+    static struct crowd crowd;
+    static atomic_int aborts[RANKS];
+    struct rendezvous *ranks[RANKS];
+    struct meeting meeting;
+    struct error error = { 0 };
+    crowd = (struct crowd){ .meeting = &meeting, .count = wanted ? atoi(wanted) : 2 * HELD };
+    ck_assert(tcp_meeting(&meeting, RANKS, &error));
+    for (int i = 0; i < HELD; i++)
+        crowd.held[i] = -1;
+    for (int r = 0; r < RANKS; r++) {
+        struct meeting m = tcp_meeting_of(&meeting, r, 1);
+        while (r > 0 && atomic_load(&crowd.knocked) < crowd.count * r / RANKS)
+            nap();
+        ck_assert_msg(rendezvous_open(&ranks[r], &m, count_abort, &aborts[r], &error), "%s", error.message);
+        if (r == 0)
+            pthread_create(&crowd.thread, NULL, crowd_main, &crowd);
+    }
+    atomic_store(&crowd.met, true);
+    pthread_join(crowd.thread, NULL);
+    for (int r = 0; r < RANKS; r++)
+        ck_assert_int_eq(atomic_load(&aborts[r]), 0);
+    part(ranks);
+    for (int i = 0; i < HELD; i++)
+        if (crowd.held[i] >= 0)
+            close(crowd.held[i]);
+    printf("trials: strangers at the door: %d\n", crowd.knocked);
+}
+END_TEST
+
+/* As many silent ones as an address may have places for, from another address: who knocks there is met at once, and so
+ * is who knocks from theirs, once they had the time for an answer. */
+START_TEST(silent_strangers_make_room)
+{
+    enum { SILENT = 400 };
+    int silent[SILENT], count = small_share() ? SILENT / 2 : SILENT;
     struct rendezvous *ranks[2];
     struct meeting meeting;
     struct error error = { 0 };
-    int strangers[STRANGERS];
     ck_assert(tcp_meeting(&meeting, 2, &error));
     ck_assert(rendezvous_open(&ranks[0], &meeting, NULL, NULL, &error));
-    for (int i = 0; i < STRANGERS; i++) {
-        strangers[i] = socket_connect(meeting.host, meeting.port, INT64_MAX, -1, &error);
-        ck_assert_int_ge(strangers[i], 0);
-        if (i % 2)
-            socket_write(strangers[i], "GET / HTTP/1.1\r\n\r\n", 18, INT64_MAX, -1);
-    }
+    for (int i = 0; i < count; i++)
+        ck_assert_int_ge(silent[i] = socket_connect(meeting.host, meeting.port, INT64_MAX, -1, &error), 0);
     struct meeting m = tcp_meeting_of(&meeting, 1, 1);
+    m.timeout_s = 4; /* less than a stranger may stay where nobody else wants its place */
     ck_assert_msg(rendezvous_open(&ranks[1], &m, NULL, NULL, &error), "%s", error.message);
     rendezvous_close(ranks[1]);
     rendezvous_close(ranks[0]);
-    for (int i = 0; i < STRANGERS; i++)
-        close(strangers[i]);
+    for (int i = 0; i < count; i++)
+        close(silent[i]);
 }
 END_TEST
 
@@ -228,7 +312,7 @@ static void be_lost(const struct meeting *meeting, int rank, const void *said, s
                                  .rank = (uint32_t)rank,
                                  .rank_count = (uint32_t)meeting->rank_count };
     int fd = socket_connect(meeting->host, meeting->port, INT64_MAX, -1, &error);
-    ck_assert(fd >= 0 && handshake_join(fd, &hello, meeting->token, INT64_MAX, -1, "rank 0", &error));
+    ck_assert(fd >= 0 && handshake_join(fd, &hello, meeting->token, INT64_MAX, -1, "rank 0", NULL, &error));
     ck_assert_int_eq(socket_write(fd, said, bytes, INT64_MAX, -1), SOCKET_DONE);
     nap();
     close(fd);
@@ -277,8 +361,8 @@ START_TEST(a_lost_process_ends_all_and_is_named)
 }
 END_TEST
 
-/* Whatever a process that knows the token sends: the server loses that one, and nothing else happens to it. */
-START_TEST(nonsense_from_a_rank_loses_that_rank)
+/* Whatever a process that knows the token sends: the server refuses that one by name, and nothing else happens. */
+START_TEST(who_lies_with_the_token_is_refused_by_name)
 {
     static const struct frame frames[] = {
         { .kind = 0 },
@@ -290,19 +374,34 @@ START_TEST(nonsense_from_a_rank_loses_that_rank)
         { .kind = FRAME_BEAT, .value_bytes = 3 },
         { .kind = FRAME_VIEW, .value_bytes = 16 },
         { .kind = FRAME_ABORT, .value_bytes = 1 },
+        { .kind = FRAME_DONE }, /* an answer that nobody asked a rank for */
+        { .kind = FRAME_REFUSED, .value_bytes = 4 },
     };
     for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
         struct rendezvous *rendezvous;
         struct meeting meeting;
+        struct status *page;
+        struct text who = { 0 };
         struct error error = { 0 };
         atomic_int aborts;
         atomic_init(&aborts, 0);
         ck_assert(tcp_meeting(&meeting, RANKS, &error));
         ck_assert(rendezvous_open(&rendezvous, &meeting, count_abort, &aborts, &error));
+        ck_assert(status_open(&page, NULL, RANKS, &error));
+        status_join(page, 0);
+        rendezvous_watch(rendezvous, page);
         be_lost(&meeting, 3, &frames[i], sizeof frames[i]);
-        wait_for(&aborts);
+        while (status_dead_rank(page) < 0)
+            nap();
+        ck_assert_int_eq(status_dead_rank(page), 3);
+        status_describe_dead(page, &who);
+        ck_assert_str_eq(who.data, "rank 3 sent what no rank of this job sends, and was refused");
+        text_free(&who);
+        rendezvous_watch(rendezvous, NULL);
         rendezvous_close(rendezvous);
+        status_close(page);
     }
+    printf("trials: lies of a rank that knows the token: %zu\n", sizeof frames / sizeof *frames);
 }
 END_TEST
 
@@ -466,11 +565,12 @@ static Suite *rendezvous_suite(void)
     CHECK_ADD(suite, who_listens_without_the_token_is_noticed);
     CHECK_ADD(suite, a_hello_cannot_be_repeated_or_changed);
     CHECK_ADD(suite, strangers_do_not_keep_ranks_out);
+    CHECK_ADD(suite, silent_strangers_make_room);
     TCase *lost = tcase_create("a_lost_process_ends_all_and_is_named");
     tcase_set_timeout(lost, 0);
     tcase_add_loop_test(lost, a_lost_process_ends_all_and_is_named, 0, 2);
     suite_add_tcase(suite, lost);
-    CHECK_ADD(suite, nonsense_from_a_rank_loses_that_rank);
+    CHECK_ADD(suite, who_lies_with_the_token_is_refused_by_name);
     CHECK_ADD(suite, an_abort_reaches_all_once_and_farewell_is_no_loss);
     CHECK_ADD(suite, rank_0_leaving_in_order_is_no_loss_and_its_death_is);
     TCase *watched = tcase_create("a_library_s_ranks_are_watched_from_other_hosts");

@@ -18,7 +18,7 @@ static int visit(const struct meeting *m, bool knows_token)
     struct error err = { 0 };
     const struct hello hello = { .purpose = PURPOSE_RENDEZVOUS, .rank = 1, .rank_count = (uint32_t)m->rank_count };
     int fd = socket_connect(m->host, m->port, INT64_MAX, -1, &err);
-    must(fd >= 0 && (!knows_token || handshake_join(fd, &hello, m->token, INT64_MAX, -1, "rank 0", &err)));
+    must(fd >= 0 && (!knows_token || handshake_join(fd, &hello, m->token, INT64_MAX, -1, "rank 0", NULL, &err)));
     return fd;
 }
 
