@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CLI_AIM_H
 #define CLEAVE_CLI_AIM_H
 #include "cli/space_options.h"
-#include "planner/search/uniform.h"
+#include "targets/uniform.h"
 #include "targets/target.h"
 
 /* The target of that name, else a failure that lists them. */

@@ -155,14 +155,14 @@ static bool open_from(struct hf_weights *out, struct config *config, struct inpu
     return true;
 }
 
-/* Without weights to go by: as the plan's configuration says. */
+/* Without weights to go by: as the configuration that --model names says. A plan holds the model, not these names. */
 static bool open_blank(struct hf_weights *out, struct config *config, struct inputs *in,
                        const struct hf_request *request, struct error *err)
 {
-    const char *slash = strrchr(request->model, '/'), *folder = ".";
-    if (!in->reading.foreign || request->model[0] == '{')
-        return fail(err, "--to-hf: the plan's model is no config.json of Hugging Face, which says what tensors are "
-                         "called: plan from one, or give --from-hf or --model config.json");
+    const char *slash = request->model ? strrchr(request->model, '/') : NULL, *folder = ".";
+    if (!request->model || !in->reading.foreign || request->model[0] == '{')
+        return fail(err, "--to-hf: expected a config.json of Hugging Face, which says what tensors are called: give "
+                         "--from-hf DIR or --model config.json");
     if (slash)
         folder =
             arena_strndup(&in->arena, request->model, (size_t)(slash - request->model) + (slash == request->model));

@@ -62,8 +62,8 @@ static const struct option options[] = {
         "--resume only its names count"),
     TEXT_OPTION(
         "to-hf", AT(to_hf), "DIR",
-        "writes one after the last step: names and types of tensors as in --from-hf, or as the plan's config.json "
-        "has them"),
+        "writes one after the last step: names and types of tensors as in --from-hf, or as the config.json given "
+        "by --model has them"),
     FLAG_OPTION("overwrite-hf", AT(overwrite_hf), "--to-hf may replace what lies there"),
     TEXT_OPTION("logits", AT(logits), "FILE",
                 "writes the logits of the last step as safetensors; with --transport threads on cpu"),
@@ -423,7 +423,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     const struct hf_request request = { .from = a->from_hf,
                                         .to = a->to_hf,
-                                        .model = a->source.model ? a->source.model : in.plan_file->context.model.source,
+                                        .model = a->source.model,
                                         .overwrite = a->overwrite_hf,
                                         .writes = launch.rank == 0,
                                         .speaks = launch.rank == 0 && !is_launcher(&launch, start),

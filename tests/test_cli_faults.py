@@ -236,7 +236,7 @@ def owners(folder):
 
 def full(_folder):
     """What cannot be written is an error, also for a help text."""
-    for words in (["--help"], ["help"], ["plan", "--help"], ["help", "plan"], ["--version"], ["--completion"], ["--man-page"], ["devices"]):
+    for words in (["--help"], ["help"], ["plan", "--help"], ["help", "plan"], ["--version"], ["--completion"], ["--man-page"], ["schedules"]):
         with open("/dev/full", "w") as out:
             result = subprocess.run([CLEAVE, *words], stdout=out, stderr=subprocess.PIPE, text=True, timeout=60)
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")

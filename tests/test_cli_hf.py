@@ -277,7 +277,8 @@ def trained(folder):
     plan, ours = plan_of(folder, path), folder / "ours"
     said("trained", "wrote the weights after step 3 to", "run", plan, "--from-hf", path, "--to-hf", folder / "a", "--steps", 3, "--checkpoint", ours)
     check("trained: other bytes", read_file(folder / "a" / "model.safetensors") != weights)
-    said("trained: of a checkpoint", "wrote the weights of step 3 to", "run", plan, "--resume", ours, "--to-hf", folder / "b", "--steps", 0)
+    said("trained: of a checkpoint", "wrote the weights of step 3 to", "run", plan, "--model", path / "config.json", "--resume", ours,
+         "--to-hf", folder / "b", "--steps", 0)
     a, b = (read_file(folder / name / "model.safetensors") for name in "ab")
     check("trained: the same tensors", a == b)
     said("trained: of a checkpoint, named as there", "wrote the weights of step 3 to", "run", plan, "--from-hf", path, "--resume", ours, "--to-hf",
@@ -333,7 +334,7 @@ def refused(folder):
     native = folder / "native.json"
     expect("a native model", 0, "", "import", path / "config.json", "-o", native)
     expect("its plan", 0, "stage 0", "plan", native, "--cluster", "1x2:cpu", "--seq", SEQUENCE, "--batch", BATCH, "--dtype", "fp32", "-o", plan)
-    refuse("no names", "--to-hf: the plan's model is no config.json of Hugging Face", "--to-hf", folder / "new", "--steps", 1)
+    refuse("no names", "--to-hf: expected a config.json of Hugging Face", "--to-hf", folder / "new", "--steps", 1)
     check("no folder is left", not (folder / "new").exists())
     said("names by the weights' folder", "wrote", "run", plan, "--from-hf", path, "--to-hf", folder / "new", "--steps", 0)
     check("the same bytes again", same_folders(path, folder / "new"))

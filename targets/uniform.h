@@ -1,6 +1,6 @@
 /* Plans whose layers are all treated alike, as what trains by them can be told no more. */
-#ifndef CLEAVE_SEARCH_UNIFORM_H
-#define CLEAVE_SEARCH_UNIFORM_H
+#ifndef CLEAVE_TARGETS_UNIFORM_H
+#define CLEAVE_TARGETS_UNIFORM_H
 #include "planner/search/search.h"
 
 enum { UNIFORM_TRIES = 48 };

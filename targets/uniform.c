@@ -1,4 +1,4 @@
-#include "planner/search/uniform.h"
+#include "targets/uniform.h"
 #include "planner/estimate/pace_shelf.h"
 #include "planner/price/shelf.h"
 
