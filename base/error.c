@@ -1,25 +1,53 @@
 #include "base/error.h"
+#include "base/text.h"
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 /* A message that was cut ends in "..." and never in half a UTF-8 character. */
-static void mark_cut(char *message)
+static void mark_cut_at(char *message, size_t length)
 {
-    size_t end = ERROR_MESSAGE_BYTES - 4;
+    size_t end = length < ERROR_MESSAGE_BYTES - 4 ? length : ERROR_MESSAGE_BYTES - 4;
     while (end > 0 && ((unsigned char)message[end] & 0xC0) == 0x80)
         end--;
     memcpy(message + end, "...", 4);
 }
 
+static void mark_cut(char *message)
+{
+    mark_cut_at(message, ERROR_MESSAGE_BYTES);
+}
+
+/* Names and values in messages come from files: what would command a terminal is shown as \xNN. */
+static void show(char *message, const char *raw)
+{
+    size_t used = 0, left = strlen(raw);
+    for (size_t step; left > 0; raw += step, left -= step) {
+        size_t plain = text_shown(raw, left), needed = plain ? plain : 4;
+        step = plain ? plain : 1;
+        if (used + needed >= ERROR_MESSAGE_BYTES) {
+            mark_cut_at(message, used);
+            return;
+        }
+        if (plain)
+            memcpy(message + used, raw, plain);
+        else
+            snprintf(message + used, needed + 1, "\\x%02X", (unsigned char)*raw);
+        used += needed;
+    }
+    message[used] = '\0';
+}
+
 static void print_message(char *message, const char *format, va_list arguments)
 {
-    int length = vsnprintf(message, ERROR_MESSAGE_BYTES, format, arguments);
+    char raw[ERROR_MESSAGE_BYTES];
+    int length = vsnprintf(raw, sizeof raw, format, arguments);
     if (length < 0)
-        memcpy(message, "message could not be formatted", 31);
+        memcpy(raw, "message could not be formatted", 31);
     else if (length >= ERROR_MESSAGE_BYTES)
-        mark_cut(message);
+        mark_cut(raw);
+    show(message, raw);
 }
 
 bool fail(struct error *err, const char *format, ...)

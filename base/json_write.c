@@ -11,7 +11,7 @@ static void quote_character(struct text *out, const char *bytes, size_t length, 
     const char *control = character && character < 0x20 ? strchr(controls, (int)character) : NULL;
     if (control)
         text_printf(out, "\\%c", letters[control - controls]);
-    else if (character < 0x20)
+    else if (character < 0x20 || (character >= 0x7F && character <= 0x9F)) /* no control reaches a terminal by `-o -` */
         text_printf(out, "\\u%04x", (unsigned)character);
     else {
         if (character == '"' || character == '\\')

@@ -333,6 +333,27 @@ size_t text_utf8(const char *bytes, size_t length, uint32_t *character)
     return count;
 }
 
+size_t text_shown(const char *bytes, size_t length)
+{
+    enum { DELETE = 0x7F, LAST_C1 = 0x9F };
+    uint32_t character = 0;
+    size_t step = text_utf8(bytes, length, &character);
+    bool control =
+        (character < ' ' && character != '\n' && character != '\t') || (character >= DELETE && character <= LAST_C1);
+    return control ? 0 : step;
+}
+
+void text_add_shown(struct text *text, const char *bytes, size_t length)
+{
+    for (size_t i = 0, step; i < length; i += step ? step : 1) {
+        step = text_shown(bytes + i, length - i);
+        if (step)
+            text_add_bytes(text, bytes + i, step);
+        else
+            text_printf(text, "\\x%02X", (unsigned char)bytes[i]);
+    }
+}
+
 /* ---- did you mean ---- */
 
 enum { NEAREST_LONGEST_WORD = 63 };

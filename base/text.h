@@ -36,6 +36,12 @@ bool text_read_bytes(const char *word, int64_t *out);
 /* Length in bytes (1 to 4) of the UTF-8 character that starts at bytes, *character its code point;
  * 0 when it is malformed: cut, overlong, a surrogate, or above U+10FFFF. */
 size_t text_utf8(const char *bytes, size_t length, uint32_t *character);
+/* Length in bytes of the character that starts at bytes and may be shown to somebody as it is; 0 where it is a control
+ * character (a new line and a tab are none here), C1 ones included, or no UTF-8: such a byte is shown as \xNN, so that
+ * nothing that stands in a file commands a terminal or breaks a page. */
+size_t text_shown(const char *bytes, size_t length);
+void text_add_shown(struct text *text, const char *bytes,
+                    size_t length); /* such bytes as \xNN, all others as they are */
 /* The candidate nearest to word by edit distance, or NULL when none is near: for "did you mean". */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 #endif

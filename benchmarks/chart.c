@@ -35,12 +35,15 @@ void chart_escape(struct text *out, const char *raw)
     static const char *const safe[128] = {
         ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;", ['\''] = "&#39;"
     };
-    for (const char *p = raw ? raw : ""; *p; p++) {
+    size_t step, left = raw ? strlen(raw) : 0;
+    for (const char *p = raw; left > 0; p += step, left -= step) {
         const char *words = (unsigned char)*p < 128 ? safe[(unsigned char)*p] : NULL;
+        step = text_shown(p, left);
+        step = step ? step : 1;
         if (words)
             text_add(out, words);
         else
-            text_add_bytes(out, p, 1);
+            text_add_shown(out, p, step);
     }
 }
 

@@ -2,15 +2,22 @@
 #include "base/num.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Pipes and line ends would break the table. */
 static void safe(struct text *out, const char *raw)
 {
-    for (const char *p = raw ? raw : ""; *p; p++)
+    size_t step, left = raw ? strlen(raw) : 0;
+    for (const char *p = raw; left > 0; p += step, left -= step) {
+        step = text_shown(p, left);
         if (*p == '|' || *p == '\\' || *p == '<' || *p == '`')
             text_printf(out, "\\%c", *p);
+        else if (*p == '\n')
+            text_add(out, " ");
         else
-            text_add_bytes(out, *p == '\n' ? " " : p, 1);
+            text_add_shown(out, p, step ? step : 1);
+        step = step ? step : 1;
+    }
 }
 
 static void row(struct text *out, const struct report_plan *plan, int64_t best_ns)

@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "cli/compare_job.h"
 #include "cli/print.h"
+#include "cli/terminal.h"
 #include "executor/backends.h"
 #include "formats/certificate_write.h"
 #include "formats/plan_file.h"
@@ -215,7 +216,9 @@ static void on_progress(void *context, const char *what, int done, int count)
 {
     const struct cli *cli = ((const struct job *)context)->cli;
     if (cli->talk_is_tty)
-        fprintf(cli->talk, "\r\033[Krunning %s (%d of %d)%s", what, done + 1, count, done + 1 == count ? "\n" : "");
+        terminal_clear_line(cli->talk);
+    if (cli->talk_is_tty)
+        fprintf(cli->talk, "running %s (%d of %d)%s", what, done + 1, count, done + 1 == count ? "\n" : "");
     else
         fprintf(cli->talk, "running %s (%d of %d)\n", what, done + 1, count);
 }

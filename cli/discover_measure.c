@@ -1,6 +1,7 @@
 #include "cli/discover_measure.h"
 #include "cli/inputs.h"
 #include "cli/measuring.h"
+#include "cli/terminal.h"
 #include "executor/backends.h"
 #include "executor/gpu/learned.h"
 #include "host/machine.h"
@@ -115,7 +116,7 @@ bool discover_measure(struct device_type *out, struct arena *arena, const struct
     bool ok = (!o->sizes || read_sizes(&options, o->sizes, err)) && measure_with(out, arena, &crew, &options, err) &&
               write_entry(cli, o->entry, out, err);
     if (cli->talk_is_tty)
-        fprintf(cli->talk, "\r\033[K");
+        terminal_clear_line(cli->talk);
     text_free(&gpu);
     if (ok && !crew.device)
         say_whether_steady(cli, crew.rank_count);

@@ -1,5 +1,6 @@
 /* The only place that reads argv, the environment and the terminal. */
 #include "cli/setup.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "base/text.h"
 #include "host/file.h"
@@ -43,7 +44,7 @@ static const struct verb *find(const char *name)
     return NULL;
 }
 
-static int unknown_verb(const char *name)
+static int unknown_verb(FILE *talk, const char *name)
 {
     const char *names[64];
     size_t count = 0;
@@ -51,21 +52,21 @@ static int unknown_verb(const char *name)
         names[count] = verbs[count]->name;
     const char *near = text_nearest(name, names, count);
     if (name[0] == '-')
-        fprintf(stderr, "cleave: unknown option %s; options follow the verb: cleave VERB %s; see cleave --help\n", name,
+        fprintf(talk, "cleave: unknown option %s; options follow the verb: cleave VERB %s; see cleave --help\n", name,
                 name);
     else if (near)
-        fprintf(stderr, "cleave: unknown verb '%s'; did you mean '%s'?\n", name, near);
+        fprintf(talk, "cleave: unknown verb '%s'; did you mean '%s'?\n", name, near);
     else
-        fprintf(stderr, "cleave: unknown verb '%s'; cleave --help lists them\n", name);
+        fprintf(talk, "cleave: unknown verb '%s'; cleave --help lists them\n", name);
     return ERROR_INPUT;
 }
 
 /* The exit code of a program whose output has to arrive. */
-static int end_output(FILE *out, int code)
+static int end_output(FILE *out, FILE *talk, int code)
 {
     if (!fflush(out) && !ferror(out))
         return code;
-    fprintf(stderr, "error: cannot write to standard output\n");
+    fprintf(talk, "error: cannot write to standard output\n");
     return code ? code : ERROR_ENVIRONMENT;
 }
 
@@ -75,7 +76,7 @@ static int run_verb(const struct verb *verb, const struct cli *cli, int argc, ch
     for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             options_help(verb, cli->out);
-            return end_output(cli->out, ERROR_NONE);
+            return end_output(cli->out, cli->talk, ERROR_NONE);
         }
     void *options = calloc(1, verb->options_bytes + 1);
     const char **operands = calloc((size_t)argc + 1, sizeof *operands);
@@ -90,7 +91,7 @@ static int run_verb(const struct verb *verb, const struct cli *cli, int argc, ch
     }
     free(options);
     free(operands);
-    return end_output(cli->out, code);
+    return end_output(cli->out, cli->talk, code);
 }
 
 static int write_completion(const struct cli *cli, const char *shell)
@@ -98,42 +99,49 @@ static int write_completion(const struct cli *cli, const char *shell)
     struct error err = { 0 };
     if (!completion_write(cli, shell, &err))
         fprintf(cli->talk, "%s\n", err.message);
-    return end_output(cli->out, (int)err.kind);
+    return end_output(cli->out, cli->talk, (int)err.kind);
 }
 
 int main(int argc, char **argv)
 {
     file_ignore_size_signal();
+    /* all that is said passes here, so that no verb can forget what files may hold */
+    FILE *out = terminal_open(STDOUT_FILENO), *talk = terminal_open(STDERR_FILENO);
+    if (!out || !talk) {
+        fprintf(stderr, "error: out of memory\n");
+        return ERROR_ENVIRONMENT;
+    }
+    setvbuf(out, NULL, _IOLBF, BUFSIZ); /* in one file with what is said to people, lines stay in order and whole */
+    setvbuf(talk, NULL, _IONBF, 0);
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
-        help(argc < 2 ? stderr : stdout);
-        return argc < 2 ? ERROR_INPUT : end_output(stdout, ERROR_NONE);
+        help(argc < 2 ? talk : out);
+        return argc < 2 ? ERROR_INPUT : end_output(out, talk, ERROR_NONE);
     }
     if (!strcmp(argv[1], "--version")) {
-        setup_print_version(stdout);
-        return end_output(stdout, ERROR_NONE);
+        setup_print_version(out);
+        return end_output(out, talk, ERROR_NONE);
     }
     bool help_verb = !strcmp(argv[1], "help"), man_page = !strcmp(argv[1], "--man-page"),
          completion = !strcmp(argv[1], "--completion");
     const char *name = argv[help_verb || man_page ? 2 : 1];
     const struct verb *verb = name && !completion ? find(name) : NULL;
     if (!verb && name && !completion)
-        return unknown_verb(name);
+        return unknown_verb(talk, name);
     if (help_verb || man_page) {
         if (help_verb)
-            options_help(verb, stdout);
+            options_help(verb, out);
         else
-            man_page_write(stdout, verb);
-        return end_output(stdout, ERROR_NONE);
+            man_page_write(out, verb);
+        return end_output(out, talk, ERROR_NONE);
     }
-    struct cli cli = { .out = stdout,
-                       .talk = stderr,
+    struct cli cli = { .out = out,
+                       .talk = talk,
                        .out_is_tty = isatty(STDOUT_FILENO),
                        .talk_is_tty = isatty(STDERR_FILENO),
                        .argument_count = argc,
                        .arguments = argv,
                        .environment = environment };
     struct setup setup;
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in one file with what is said to people, lines stay in order and whole */
     setup_find(&setup, &cli);
     int code =
         completion ? write_completion(&cli, argc > 2 ? argv[2] : "bash") : run_verb(verb, &cli, argc - 2, argv + 2);

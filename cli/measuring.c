@@ -1,5 +1,6 @@
 #include "cli/measuring.h"
 #include "cli/inputs.h"
+#include "cli/terminal.h"
 #include "executor/backends.h"
 #include "host/blas.h"
 #include <stdio.h>
@@ -52,7 +53,9 @@ void measuring_software(const struct cli *cli, const struct crew *crew, char out
 void measuring_progress(void *context, const char *what, int done, int count)
 {
     const struct cli *cli = context;
-    if (cli->talk_is_tty)
-        fprintf(cli->talk, "\r\033[K%d/%d %s", done + 1, count, what);
+    if (cli->talk_is_tty) {
+        terminal_clear_line(cli->talk);
+        fprintf(cli->talk, "%d/%d %s", done + 1, count, what);
+    }
     fflush(cli->talk);
 }

@@ -2,6 +2,7 @@
 #include "cli/inputs.h"
 #include "cli/measuring.h"
 #include "cli/ranks.h"
+#include "cli/terminal.h"
 #include "executor/gpu/nccl_environment.h"
 #include "base/text.h"
 #include "profiler/profiler.h"
@@ -98,7 +99,9 @@ static void print_memory(const struct cli *cli, const struct profile *p)
 static void print_summary(const struct cli *cli, const struct profile *p, const struct profiler_report *r)
 {
     char before[TEXT_NUMBER_BYTES], after[TEXT_NUMBER_BYTES];
-    fprintf(cli->talk, "%s%s\n  %s\n", cli->talk_is_tty ? "\r\033[K" : "", p->machine, p->software);
+    if (cli->talk_is_tty)
+        terminal_clear_line(cli->talk);
+    fprintf(cli->talk, "%s\n  %s\n", p->machine, p->software);
     fprintf(
         cli->talk,
         "  %d computations, %d kinds of work in memory, %d curves in %.1f s (%d configurations run, %d not needed)\n",

@@ -1,4 +1,5 @@
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "host/clock.h"
 #include <stdarg.h>
 
@@ -17,7 +18,8 @@ void progress_say(struct progress *progress, const char *format, ...)
     if (!progress->cli->talk_is_tty || now_ns - progress->begun_ns < quiet_ns ||
         (progress->shown && now_ns - progress->shown_ns < pause_ns))
         return;
-    fprintf(talk, "\r\033[Kcleave %s: ", progress->verb);
+    terminal_clear_line(talk);
+    fprintf(talk, "cleave %s: ", progress->verb);
     va_start(arguments, format);
     vfprintf(talk, format, arguments);
     va_end(arguments);
@@ -30,7 +32,7 @@ void progress_say(struct progress *progress, const char *format, ...)
 void progress_clear(struct progress *progress)
 {
     if (progress->shown) {
-        fprintf(progress->cli->talk, "\r\033[K");
+        terminal_clear_line(progress->cli->talk);
         fflush(progress->cli->talk);
     }
     progress->shown = false;

@@ -4,7 +4,7 @@
 #include "benchmarks/chart.h"
 #include "benchmarks/compare.h"
 
-static const char *const hostile = "<script>alert('x')</script>&\"|`";
+static const char *const hostile = "<script>alert('x')</script>&\"|`\x1b[2J\x07\x7f\xc2\x9b\xff";
 
 static struct report_plan plan_of(const char *name, int64_t predicted, int64_t measured)
 {
@@ -88,6 +88,10 @@ START_TEST(everything_is_escaped)
         ck_assert_int_eq(p[strlen(" href=\"")], '#');
     ck_assert_ptr_null(strstr(html.data, "url("));
     ck_assert_ptr_null(strstr(markdown.data, "|`"));
+    ck_assert_ptr_nonnull(strstr(html.data, "\\x1B[2J\\x07\\x7F\\xC2\\x9B\\xFF"));
+    ck_assert_ptr_nonnull(strstr(markdown.data, "\\x1B[2J\\x07\\x7F\\xC2\\x9B\\xFF"));
+    ck_assert_ptr_null(strpbrk(html.data, "\x1b\x07\x7f\xff"));
+    ck_assert_ptr_null(strpbrk(markdown.data, "\x1b\x07\x7f\xff"));
     text_free(&html);
     text_free(&markdown);
 }

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Names in files never command a terminal: what verbs say and write holds no control byte and is UTF-8. usage: test_cli_shown.py CLEAVE SOURCE_ROOT"""
+import json
+import os
+import pty
+import subprocess
+
+from calls import CLEAVE, ROOT, check, main
+
+# As they stand in files: ESC, BEL, DEL, CR, backspace, C1 as a character, C1 as a byte, a cut character, an overlong one.
+HOSTILE = [b"\x1b[2J", b"\x07", b"\x7f", b"\r", b"\b", b"\xc2\x9b2J", b"\x9b2J", b"\xe2\x82", b"\xc0\x9b"]
+
+
+def is_plain(data):
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return not any((ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) <= 0x9F for c in text)
+
+
+def look(name, *words):
+    """What the verb says on both streams."""
+    result = subprocess.run([CLEAVE, *map(str, words)], capture_output=True, timeout=120)
+    check(f"{name}: {result.stdout[-300:]} {result.stderr[-300:]}", is_plain(result.stdout) and is_plain(result.stderr) and 0 <= result.returncode < 5)
+    return result
+
+
+def names_in_json(folder):
+    """Both as bytes and as JSON escapes, in keys, names and values."""
+    model, plan = (ROOT / "models/zoo/tiny-gpt.json").read_bytes(), folder / "plan.json"
+    words = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16]
+    for i, bad in enumerate(HOSTILE):
+        for how, raw in (("byte", bad), ("escape", json.dumps(bad.decode("latin-1"))[1:-1].encode())):
+            file = folder / f"{how}{i}.json"
+            for where, text in (("name", model.replace(b'"name": "tiny-gpt"', b'"name": "a' + raw + b'"')), ("key", model.replace(b'"hidden"', b'"hid' + raw + b'den"')),
+                                ("value", model.replace(b"gelu", raw)), ("number", model.replace(b" 64,", raw + b","))):
+                file.write_bytes(text)
+                said = look(f"model {how} {bad} {where}", "plan", file, *words, "-o", plan)
+                if said.returncode == 0:
+                    look(f"plan {how} {bad}", "show", plan)
+                    look(f"check {how} {bad}", "check", plan)
+                    report, markdown = folder / "report.html", folder / "report.md"
+                    look(f"compare {how} {bad}", "compare", plan, "--report", report, "--markdown", markdown)
+                    for written in (report, markdown, plan):
+                        check(f"{written.name} of {how} {bad}", is_plain(written.read_bytes()))
+            for option in ("--cluster", "--profile"):
+                file.write_bytes(b'{"format": "cleave-' + option[2:].encode() + b'", "version": 1, "na' + raw + b'me": "' + raw + b'"}')
+                look(f"{option} {how} {bad}", "plan", "tiny-gpt", *([] if option == "--cluster" else words[:2]), option, file, *words[2:])
+
+
+def names_elsewhere(folder):
+    for i, bad in enumerate(HOSTILE):
+        file = folder / f"rows{i}.csv"
+        file.write_bytes(b"id,model,ga" + bad + b"pu,step_ms\n1," + bad + b"," + bad + b",1\n")
+        look(f"rows {bad}", "validate", file)
+        script = folder / f"launch{i}.sh"
+        script.write_bytes(b"torchrun pretrain_gpt.py --num-layers " + bad + b" --" + bad + b" 1 --seq-length 64\n")
+        look(f"launch {bad}", "estimate", "--from", b"megatron-lm=".decode() + str(script))
+        look(f"word {bad}", "plan", os.fsdecode(bad), "--cluster", os.fsdecode(bad), "--batch", 8)
+        look(f"verb {bad}", os.fsdecode(bad))
+        path = folder / os.fsdecode(b"x" + bad)
+        path.write_bytes(b"{}")
+        look(f"path {bad}", "show", path)
+
+
+def own_line_is_cleared(folder):
+    """The program itself may clear a line of a terminal; a zero byte of a file cannot."""
+    leader, follower = pty.openpty()
+    subprocess.run([CLEAVE, "profile", "tiny-gpt", "--batch", "2", "--seq", "16", "--time-limit", "2", "-o", str(folder / "profile.json")], stderr=follower, stdout=subprocess.DEVNULL, timeout=120)
+    os.close(follower)
+    said = b""
+    try:
+        while part := os.read(leader, 65536):
+            said += part
+    except OSError:
+        pass
+    check(f"cleared: {said[-200:]}", b"\r\x1b[K" in said)
+    check(f"else plain: {said[-200:]}", is_plain(said.replace(b"\r\x1b[K", b"").replace(b"\r\n", b"\n")))
+
+
+if __name__ == "__main__":
+    main(names_in_json, names_elsewhere, own_line_is_cleared)
