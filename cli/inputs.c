@@ -30,8 +30,9 @@ void inputs_free(struct inputs *in)
 
 bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
 {
+    enum { MOST_TEXT_BYTES = 256 << 20 }; /* of a model, a plan, a profile, rows: a few MB */
     char *data;
-    if (!file_read(&data, length, path, err))
+    if (!file_read_limited(&data, length, path, MOST_TEXT_BYTES, err))
         return false;
     *text = arena_strndup(&in->arena, data, *length);
     free(data);

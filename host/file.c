@@ -72,7 +72,7 @@ static bool read_all(int file, const char *path, size_t expected, int64_t max_by
     }
 }
 
-static bool check_readable(int file, const char *path, int64_t max_bytes, size_t *expected, struct error *err)
+static bool check_readable(int file, const char *path, int64_t *max_bytes, size_t *expected, struct error *err)
 {
     struct stat info;
     *expected = FIRST_BYTES;
@@ -80,10 +80,12 @@ static bool check_readable(int file, const char *path, int64_t max_bytes, size_t
         return fail_system(err, "look at it", path, errno, "");
     if (S_ISDIR(info.st_mode))
         return fail_kind(err, ERROR_INPUT, "%s: expected a file, found a directory", path);
-    if (!S_ISREG(info.st_mode) || info.st_size <= 0)
-        return true; /* a pipe, or a file of /proc, which says 0 */
-    if (info.st_size > max_bytes)
-        return fail_kind(err, ERROR_INPUT, "%s: expected at most %lld bytes, found %lld", path, (long long)max_bytes,
+    if (!S_ISREG(info.st_mode) || info.st_size <= 0) { /* a pipe, a device, or a file of /proc, which says 0 */
+        *max_bytes = *max_bytes < FILE_MAX_STREAM_BYTES ? *max_bytes : FILE_MAX_STREAM_BYTES;
+        return true;
+    }
+    if (info.st_size > *max_bytes)
+        return fail_kind(err, ERROR_INPUT, "%s: expected at most %lld bytes, found %lld", path, (long long)*max_bytes,
                          (long long)info.st_size);
     *expected = (size_t)info.st_size;
     return true;
@@ -95,13 +97,16 @@ bool file_read_limited(char **data, size_t *length, const char *path, int64_t ma
         return false;
     bool standard = strcmp(path, "-") == 0;
     const char *name = standard ? "standard input" : path;
-    int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    /* to open a named pipe that nobody writes would wait for ever */
+    int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file >= 0 && !standard)
+        fcntl(file, F_SETFL, 0);
     if (file < 0)
         return fail_kind(err, ERROR_INPUT, "%s: cannot read it: %s%s", path, strerror(errno), read_hint(errno));
     struct bytes bytes = { 0 };
     size_t expected;
-    bool done =
-        check_readable(file, name, max_bytes, &expected, err) && read_all(file, name, expected, max_bytes, &bytes, err);
+    bool done = check_readable(file, name, &max_bytes, &expected, err) &&
+                read_all(file, name, expected, max_bytes, &bytes, err);
     if (!standard)
         close(file);
     if (!done) {

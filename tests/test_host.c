@@ -240,6 +240,14 @@ START_TEST(limits_hold_for_files_and_streams)
     ck_assert(!file_read_limited(&data, &length, "/dev/zero", 100000, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "expected at most 100000 bytes, found more"));
     err = (struct error){ 0 };
+    ck_assert(!file_read(&data, &length, "/dev/zero", &err)); /* never ends */
+    ck_assert_ptr_nonnull(strstr(err.message, "expected at most 67108864 bytes, found more"));
+    err = (struct error){ 0 };
+    ck_assert_int_eq(mkfifo(in_folder(&f, "pipe", path), 0600), 0);
+    ck_assert_msg(file_read(&data, &length, path, &err), "%s", err.message); /* nobody writes it: does not wait */
+    ck_assert_uint_eq(length, 0);
+    free(data);
+    ck_assert_int_eq(unlink(path), 0);
     ck_assert_msg(file_read(&data, &length, "/proc/self/status", &err), "%s", err.message); /* says it has 0 bytes */
     ck_assert_uint_gt(length, 0);
     free(data);
