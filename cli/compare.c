@@ -214,13 +214,7 @@ static bool add_named(struct job *job, const char *const *paths, int count, stru
 /* ---- running ---- */
 static void on_progress(void *context, const char *what, int done, int count)
 {
-    const struct cli *cli = ((const struct job *)context)->cli;
-    if (cli->talk_is_tty)
-        terminal_clear_line(cli->talk);
-    if (cli->talk_is_tty)
-        fprintf(cli->talk, "running %s (%d of %d)%s", what, done + 1, count, done + 1 == count ? "\n" : "");
-    else
-        fprintf(cli->talk, "running %s (%d of %d)\n", what, done + 1, count);
+    progress_say(&((struct job *)context)->progress, "running %s, %d of %d", what, done + 1, count);
 }
 
 /* What the predictions' profile says of the processor's speed; 0: nothing, or they are of a GPU. */
@@ -304,7 +298,9 @@ static bool run_all(struct job *job, struct error *err)
                                  .reference = device->computes ? time_reference : NULL,
                                  .context = job,
                                  .on_progress = on_progress };
+    progress_begin(&job->progress, job->cli, "compare");
     bool ok = comparison_run(&job->comparison, &o, err);
+    progress_clear(&job->progress);
     data_free(&data);
     return ok;
 }

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLI_COMPARE_JOB_H
 #define CLEAVE_CLI_COMPARE_JOB_H
 #include "benchmarks/compare.h"
+#include "cli/progress.h"
 #include "cli/space_options.h"
 
 struct compare_arguments {
@@ -21,6 +22,7 @@ struct job {
     struct inputs *inputs[REPORT_MAX_PLANS]; /* of each plan, or with --auto of all; the first one's head the report */
     struct space space;                      /* of the first plan's job */
     struct comparison comparison;
+    struct progress progress; /* of its runs */
     int frontier_count, scaling_count;
     struct report_point *frontier, *scaling; /* owned, as their words */
 };

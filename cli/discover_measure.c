@@ -1,7 +1,7 @@
 #include "cli/discover_measure.h"
 #include "cli/inputs.h"
 #include "cli/measuring.h"
-#include "cli/terminal.h"
+#include "cli/progress.h"
 #include "executor/backends.h"
 #include "executor/gpu/learned.h"
 #include "host/machine.h"
@@ -94,6 +94,7 @@ bool discover_measure(struct device_type *out, struct arena *arena, const struct
     struct text gpu = { 0 };
     struct crew crew = { 0 };
     struct host_machine host;
+    struct progress progress;
     const char *backend = backend_of(o, base, err);
     if (!backend || !measuring_device(cli, backend, o->dtype, &crew, &gpu, &(int64_t){ 0 }, err)) {
         text_free(&gpu);
@@ -110,13 +111,13 @@ bool discover_measure(struct device_type *out, struct arena *arena, const struct
                                             .dtype = crew.dtype,
                                             .ranks = crew.rank_count,
                                             .time_limit_s = o->time_limit_s,
-                                            .context = (void *)(uintptr_t)cli,
+                                            .context = &progress,
                                             .on_progress = measuring_progress };
+    progress_begin(&progress, cli, "discover");
     device_entry_usual(&options, crew.device != NULL);
-    bool ok = (!o->sizes || read_sizes(&options, o->sizes, err)) && measure_with(out, arena, &crew, &options, err) &&
-              write_entry(cli, o->entry, out, err);
-    if (cli->talk_is_tty)
-        terminal_clear_line(cli->talk);
+    bool ok = (!o->sizes || read_sizes(&options, o->sizes, err)) && measure_with(out, arena, &crew, &options, err);
+    progress_clear(&progress);
+    ok = ok && write_entry(cli, o->entry, out, err);
     text_free(&gpu);
     if (ok && !crew.device)
         say_whether_steady(cli, crew.rank_count);

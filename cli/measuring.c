@@ -1,6 +1,6 @@
 #include "cli/measuring.h"
 #include "cli/inputs.h"
-#include "cli/terminal.h"
+#include "cli/progress.h"
 #include "executor/backends.h"
 #include "host/blas.h"
 #include <stdio.h>
@@ -52,10 +52,5 @@ void measuring_software(const struct cli *cli, const struct crew *crew, char out
 
 void measuring_progress(void *context, const char *what, int done, int count)
 {
-    const struct cli *cli = context;
-    if (cli->talk_is_tty) {
-        terminal_clear_line(cli->talk);
-        fprintf(cli->talk, "%d/%d %s", done + 1, count, what);
-    }
-    fflush(cli->talk);
+    progress_say(context, "%s, %d of %d", what, done + 1, count);
 }

@@ -15,6 +15,6 @@ bool measuring_device(const struct cli *cli, const char *backend, const char *dt
 /* Versions of what computes. */
 enum { MEASURING_SOFTWARE_BYTES = 512 };
 void measuring_software(const struct cli *cli, const struct crew *crew, char out[MEASURING_SOFTWARE_BYTES]);
-/* on_progress of measurements; context: the cli. */
+/* on_progress of measurements; context: a struct progress. */
 void measuring_progress(void *context, const char *what, int done, int count);
 #endif

@@ -1,6 +1,7 @@
 /* Measures what plans need on this machine. */
 #include "cli/inputs.h"
 #include "cli/measuring.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/terminal.h"
 #include "executor/gpu/nccl_environment.h"
@@ -99,8 +100,6 @@ static void print_memory(const struct cli *cli, const struct profile *p)
 static void print_summary(const struct cli *cli, const struct profile *p, const struct profiler_report *r)
 {
     char before[TEXT_NUMBER_BYTES], after[TEXT_NUMBER_BYTES];
-    if (cli->talk_is_tty)
-        terminal_clear_line(cli->talk);
     fprintf(cli->talk, "%s\n  %s\n", p->machine, p->software);
     fprintf(
         cli->talk,
@@ -176,6 +175,7 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
     struct transport_set set = { 0 };
     struct profile *profile = NULL;
     struct profiler_report report;
+    struct progress progress;
     struct meeting meeting;
     struct transport_options transport = { .module_dir = cli->module_dir };
     if (transport_of_devices(a->transport))
@@ -193,14 +193,16 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
                                   .software = software,
                                   .existing = in->profile,
                                   .time_limit_s = a->time_limit_s,
-                                  .context = (void *)(uintptr_t)cli,
+                                  .context = &progress,
                                   .on_progress = set.transports[0].rank == 0 ? measuring_progress : NULL };
     bool measured = read_dims(o.dims, &a->dims, err) &&
                     measuring_device(cli, a->backend, a->dtype, &crew, &machine, &o.memory_bytes, err);
     if (measured) {
         o.machine = machine.data;
+        progress_begin(&progress, cli, "profile");
         measuring_software(cli, &crew, software);
         measured = profiler_measure(&profile, &report, &crew, &o, err) && profile;
+        progress_clear(&progress);
     }
     if (measured && a->device)
         profile->device = a->device;

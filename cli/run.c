@@ -105,6 +105,8 @@ static void on_step(void *context, const struct run_step *step)
 {
     struct report_step *r = context;
     r->heap_last = heap_bytes();
+    pthread_mutex_lock(&r->noting);
+    progress_clear(&r->progress);
     char number[TEXT_NUMBER_BYTES], loss[TEXT_NUMBER_BYTES];
     if (r->json)
         fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n",
@@ -114,8 +116,23 @@ static void on_step(void *context, const struct run_step *step)
         fprintf(r->cli->out, "step %4lld  loss %8s  %10s  %8.0f %s/s\n", (long long)step->step, loss_text(loss, step),
                 text_duration_ns(number, step->step_ns), step->tokens_per_s, r->unit);
     fflush(r->cli->out);
+    if (r->cli->out_is_tty)
+        progress_begin(&r->progress, r->cli, "run");
+    r->step = step->step + 1;
+    pthread_mutex_unlock(&r->noting);
     if (r->heap_first == 0) /* what printing allocates once is not the step's */
         r->heap_first = heap_bytes();
+}
+
+static void on_wait(void *context)
+{
+    struct report_step *r = context;
+    pthread_mutex_lock(&r->noting);
+    if (r->step > 0)
+        progress_say(&r->progress, "step %lld of %lld", (long long)r->step, (long long)r->step_count);
+    else
+        progress_say(&r->progress, "the first step");
+    pthread_mutex_unlock(&r->noting);
 }
 
 /* Of what the ranks of this process say, often all the same, each text once. */
@@ -128,6 +145,7 @@ static void on_note(void *context, const char *text)
         known = known || strcmp(r->note[i], text) == 0;
     if (!known && r->note_count < MOST_NOTES && (r->note[r->note_count] = strdup(text))) {
         r->note_count++;
+        progress_clear(&r->progress);
         fprintf(r->cli->talk, "note: %s\n", text);
     }
     pthread_mutex_unlock(&r->noting);
@@ -184,6 +202,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.context = report;
     o.on_step = on_step;
     o.on_stuck = on_stuck;
+    o.on_wait = on_wait;
     o.on_note = on_note;
     return o;
 }
@@ -218,14 +237,17 @@ static int execute(const struct cli *cli, const struct run_arguments *a, const s
     struct data data = { 0 };
     struct timeline *predicted = NULL;
     struct run_summary summary = { 0 };
-    struct report_step report = { .cli = cli, .unit = print_unit(in->graph), .json = a->json };
+    struct report_step report = { .cli = cli, .unit = print_unit(in->graph), .json = a->json, .step_count = a->steps };
     pthread_mutex_init(&report.noting, NULL);
+    progress_begin(&report.progress, cli, "run");
     bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err) &&
               (!a->logits || logits_open(&report.logits, in->graph, err));
     if (ok) {
         struct run_options o = settings(a, in, device, &data, weights, cli->module_dir, &report);
         o.status = page, o.share_gpus = a->share_gpus;
+        o.on_wait = set->transports[0].rank == 0 ? o.on_wait : NULL;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
+        progress_clear(&report.progress);
         if (ok && set->transports[0].rank == 0 && a->steps > 0 && summary.last_step < summary.first_step)
             ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->saving.resume,
                       (long long)summary.last_step);

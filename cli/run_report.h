@@ -3,6 +3,7 @@
 #define CLEAVE_CLI_RUN_REPORT_H
 #include "base/text.h"
 #include "cli/logits.h"
+#include "cli/progress.h"
 #include "executor/run.h"
 
 enum { MOST_NOTES = 16 };
@@ -11,7 +12,9 @@ struct report_step {
     const char *unit; /* print_unit() */
     bool json;
     int64_t heap_first, heap_last; /* bytes allocated after the first and after the latest step; -1: unknown */
-    pthread_mutex_t noting;        /* of what follows */
+    pthread_mutex_t noting;        /* of what follows, and of what is written meanwhile */
+    struct progress progress;      /* since the terminal last saw a step */
+    int64_t step, step_count;      /* under way, and the last one */
     char *note[MOST_NOTES];        /* each once; further ones are left out */
     int note_count;
     struct logits logits; /* values NULL: nobody asks */

@@ -125,6 +125,8 @@ static void *watch(void *argument)
         struct error error = { 0 };
         if (trouble(run, &progress, &since_ns, &error) || is_late(run, &asked_ns, &error))
             run_fail(run, -1, &error);
+        else if (run->options.on_wait)
+            run->options.on_wait(run->options.context);
         pthread_mutex_lock(&run->mutex);
     }
     wait_for_ranks(run);

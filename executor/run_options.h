@@ -71,6 +71,7 @@ struct run_options {
 
     void *context;                                               /* of the callbacks, each of which may be NULL */
     void (*on_step)(void *context, const struct run_step *step); /* on the process that has rank 0 */
+    void (*on_wait)(void *context); /* some times a second, on a thread of its own, while steps are under way */
     /* The measured timeline of all ranks after each step, borrowed, on the process that has rank 0; false ends the run
      * after this step. Costs a message per rank and step. Set on all processes or on none. */
     bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline);
