@@ -109,6 +109,7 @@ START_TEST(what_is_wrong_is_refused_and_said)
     free(all);
     ck_assert_int_eq(wrong, 0);
     ck_assert_int_ge(count, 100);
+    printf("trials: launches and models that are refused: %d\n", count);
 }
 END_TEST
 
