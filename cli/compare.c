@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "cli/compare_job.h"
 #include "cli/print.h"
-#include "cli/terminal.h"
 #include "executor/backends.h"
 #include "formats/certificate_write.h"
 #include "formats/plan_file.h"

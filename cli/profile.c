@@ -3,7 +3,6 @@
 #include "cli/measuring.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
-#include "cli/terminal.h"
 #include "executor/gpu/nccl_environment.h"
 #include "base/text.h"
 #include "profiler/profiler.h"

@@ -261,7 +261,7 @@ static int execute(const struct cli *cli, const struct run_arguments *a, const s
         if (a->json)
             ok = run_report_json(cli, &in->facts, program, &summary, predicted, &report, a->poison, err);
         else
-            run_report_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
+            run_report_text(cli, program, &summary, predicted, in->profile != NULL);
         if (!a->json && summary.timeline)
             ok = kernels_print(cli, program, summary.timeline, err);
         if (a->poison)

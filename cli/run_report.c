@@ -50,6 +50,37 @@ static bool breakdowns_json(const struct cli *cli, const struct program *program
     return ok;
 }
 
+/* How many times as long as predicted a rank computed in the step; 0: nothing was predicted. */
+static double slowness(const struct program *program, const struct timeline *measured, const struct timeline *predicted,
+                       int rank_index)
+{
+    int64_t took[TIME_KIND_COUNT], expected[TIME_KIND_COUNT];
+    timeline_breakdown(program, measured, rank_index, took);
+    timeline_breakdown(program, predicted, measured->ranks[rank_index].stage, expected);
+    return expected[TIME_COMPUTE] > 0 ? (double)took[TIME_COMPUTE] / (double)expected[TIME_COMPUTE] : 0;
+}
+
+int run_report_straggler(const struct program *program, const struct timeline *measured,
+                         const struct timeline *predicted, double *factor)
+{
+    int slowest = 0, slower_half = measured->rank_count / 2;
+    double most = 0, median = 0;
+    for (int r = 0; r < measured->rank_count; r++) {
+        double own = slowness(program, measured, predicted, r);
+        int below = 0;
+        for (int other = 0; other < measured->rank_count; other++) {
+            double its = slowness(program, measured, predicted, other);
+            below += its < own || (its == own && other < r);
+        }
+        if (below == (measured->rank_count - 1) - slower_half)
+            median = own; /* of an even number the lower one: of two ranks the other */
+        if (own > most)
+            most = own, slowest = r;
+    }
+    *factor = median > 0 ? most / median : 0;
+    return *factor >= STRAGGLER_FACTOR ? measured->ranks[slowest].rank : -1;
+}
+
 /* What the run used of each rank's arena, and what is laid out. */
 static void bytes_json(const struct cli *cli, const struct program *program, const struct run_summary *s, bool host)
 {
@@ -143,14 +174,19 @@ bool run_report_json(const struct cli *cli, const struct facts *facts, const str
     if (poisoned && report->heap_first >= 0)
         fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(report->heap_last - report->heap_first));
     notes_json(cli, report);
+    double factor = 0;
+    int straggler = s->timeline ? run_report_straggler(program, s->timeline, predicted, &factor) : -1;
+    if (straggler >= 0)
+        fprintf(cli->out, ", \"straggler\": {\"rank\": %d, \"factor\": %.3g}", straggler, factor);
     bool ok = !s->timeline || breakdowns_json(cli, program, s->timeline, predicted, err);
     fprintf(cli->out, "}}\n");
     return ok;
 }
 
 void run_report_text(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                     int64_t predicted_ns, bool measured)
+                     const struct timeline *predicted, bool measured)
 {
+    const int64_t predicted_ns = predicted->step_ns;
     char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "median step %s, predicted %s (%s): error %+.1f %%\n", text_duration_ns(a, s->step_ns_median),
             text_duration_ns(b, predicted_ns), measured ? "from measurements" : "analytic: no profile",
@@ -161,6 +197,14 @@ void run_report_text(const struct cli *cli, const struct program *program, const
     fprintf(cli->out, "memory per rank: at most %s, exactly as laid out by the plan\n", text_bytes(a, most));
     outside_text(cli, s);
     saving_text(cli, &s->saves);
+    double factor = 0;
+    int straggler = s->timeline ? run_report_straggler(program, s->timeline, predicted, &factor) : -1;
+    if (straggler >= 0)
+        fprintf(
+            cli->out,
+            "straggler: rank %d computed for %.3g times as long in the last step as the median rank, beside what was "
+            "predicted of each: is its device slow, or busy with something else?\n",
+            straggler, factor);
     if (s->dropped > 0)
         fprintf(cli->out,
                 "experts: %.1f %% of the choices found no slot and were dropped; the prediction counts none\n",

@@ -27,7 +27,12 @@ bool run_report_json(const struct cli *cli, const struct facts *facts, const str
                      const struct run_summary *s, const struct timeline *predicted, const struct report_step *report,
                      bool poisoned, struct error *err);
 void run_report_text(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                     int64_t predicted_ns, bool measured);
+                     const struct timeline *predicted, bool measured);
+/* The rank that computed in the step for longest, beside what was predicted of it, and how many times as long as the
+ * median rank; -1: none took STRAGGLER_FACTOR times as long. The lower median: of two ranks the other. */
+enum { STRAGGLER_FACTOR = 2 };
+int run_report_straggler(const struct program *program, const struct timeline *measured,
+                         const struct timeline *predicted, double *factor);
 /* --poison: what was touched of the arena, and whether a step allocated beside it. */
 void run_report_poison(const struct cli *cli, const struct program *program, const struct run_summary *s,
                        const struct report_step *report);

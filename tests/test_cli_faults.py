@@ -234,6 +234,30 @@ def owners(folder):
     check("owners: two are kept", sorted(re.sub(r"\.save.*", "", name) for name in os.listdir(place)) == ["step-4", "step-5"])
 
 
+def straggler(folder):
+    """A rank that gets a tenth of its time is named in the summary, with how many times as long it computed."""
+    plan, named = folder / "long.json", None
+    expect("straggler: a plan", 0, "stage 0", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 64, "--seq", 16, "--dtype", "fp32", "--fix", "dp=2", "-o", plan)
+    for _ in range(5):  # its last step may fall between two pauses
+        process = start(plan, "-n", 2, "--transport", "tcp", "--steps", 25, "--json")
+        wait_for_steps(process, 1)
+        slow = process_of_rank(1, plan)
+        while process.poll() is None:
+            try:
+                os.kill(slow, signal.SIGSTOP)
+                time.sleep(0.018)
+                os.kill(slow, signal.SIGCONT)
+                time.sleep(0.002)
+            except ProcessLookupError:
+                break
+        out, errors = process.communicate(timeout=60)
+        check(f"straggler: the run ends: {errors}", process.returncode == 0)
+        named = json.loads(out.splitlines()[-1])["summary"].get("straggler")
+        if named and named["rank"] == 1 and named["factor"] >= 2:
+            break
+    check(f"straggler: named: {named}", named is not None and named["rank"] == 1 and named["factor"] >= 2)
+
+
 def full(_folder):
     """What cannot be written is an error, also for a help text."""
     for words in (["--help"], ["help"], ["plan", "--help"], ["help", "plan"], ["--version"], ["--completion"], ["--man-page"], ["schedules"]):
@@ -242,4 +266,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, stopped, interrupted, asked_to_end, launcher_killed, restarted, shrunk, every, unfinished, owners)
+main(full, stopped, interrupted, asked_to_end, launcher_killed, restarted, shrunk, every, unfinished, owners, straggler)
