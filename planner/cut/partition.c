@@ -412,6 +412,10 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
 {
     struct partition_result result = { 0 };
     struct solved_span all;
+    if (partition_is_beyond(problem)) {
+        *out = (struct partition_result){ .beyond = true };
+        return true;
+    }
     bool good =
         partition_span(problem, (struct forward_span){ 0 }, arena, &result, &all, err) &&
         (!problem->phases || all.stopped || problem->bound_only || phases_solve(problem, arena, &result, &all, err));

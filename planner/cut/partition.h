@@ -81,6 +81,7 @@ enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
 struct partition_result {
     bool no_memory;   /* not even the thriftiest strategies fit, all stages' memory taken together */
     bool feasible;    /* a plan below below_ns was found */
+    bool beyond;      /* its sums of times may not fit 64 bits: nothing was solved, bound_ns is 0 (partition_is_beyond) */
     bool ruled_out;   /* already the relaxation under the widest cap left none, but for the gap */
     int64_t bound_ns; /* proven: no plan of this problem is shorter, unless it is not below below_ns. Without gap and
                          node limit it is the optimum, or below_ns when there is none */
@@ -115,6 +116,9 @@ int64_t partition_quick_bound(const struct partition_problem *problem);
 int64_t partition_path_bound(const struct partition_problem *problem);
 /* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
 bool partition_lacks_memory(const struct partition_problem *problem);
+/* Sums of times, as knapsacks weigh them, might not fit 64 bits: links of a byte per second, batches of 10^9 in one
+ * micro-batch. Then all bounds are 0 and nothing is solved. */
+bool partition_is_beyond(const struct partition_problem *problem);
 /* The first of stages of layers in whatever order. */
 int64_t partition_orders_bound(const struct partition_problem *problem);
 /* Without sends, for a table by_stage, from paths and perhaps updates (partition_mixed.c). */

@@ -34,8 +34,54 @@ static int64_t bound_by_mean(const struct partition_problem *problem, bool updat
            max_i64((m - 1) * ceil_div(sum, problem->stage_count), ceil_div((m - 1) * sum + step, problem->stage_count));
 }
 
+/* ---- numbers ---- */
+
+/* Knapsacks weigh paths by 2^TIE_BITS, and refuse sums that are too large for them (knapsack.h). Here each path alone
+ * fits, and all sums of times as they are: of all layers' dearest choices, of two such sums. */
+static const double MOST_PATH_NS = (double)(INT64_C(1) << (60 - TIE_BITS)), MOST_NS = (double)(INT64_C(1) << 60);
+
+static bool is_beyond(const struct partition_problem *problem, const struct price_table *table)
+{
+    double m = problem->micro_batch_count, sum = (m + problem->stage_count) * 2 * (double)table->send_ns;
+    for (int c = 0; c < problem->chain->class_count; c++) {
+        double most = 0, longest = 0;
+        for (int i = 0; i < table->strategy_count && problem->chain->layers_of[c] > 0; i++) {
+            const struct layer_price *p = price_at(table, c, i);
+            double path = (double)p->forward_ns + (double)p->backward_ns,
+                   lane = (double)p->gather_forward_ns + (double)p->gather_backward_ns + (double)p->reduce_ns,
+                   once = (double)p->gather_once_ns + (double)p->reduce_last_ns + (double)p->step_ns,
+                   ns = m * (path + lane) + once;
+            most = ns > most ? ns : most;
+            longest = path > longest ? path : longest;
+        }
+        sum += problem->chain->layers_of[c] * most;
+        if (longest >= MOST_PATH_NS)
+            return true;
+    }
+    return sum >= MOST_NS;
+}
+
+bool partition_is_beyond(const struct partition_problem *problem)
+{
+    const struct price_table *table = problem->table;
+    if (is_beyond(problem, table))
+        return true;
+    for (int k = 0; table->by_stage && k < problem->stage_count; k++)
+        if ((k == 0 || table->by_stage[k] != table->by_stage[k - 1]) && is_beyond(problem, table->by_stage[k]))
+            return true;
+    for (int shape = 0; table->by_turns && shape < table->shape_count; shape++)
+        if (is_beyond(problem, table->by_turns[shape]))
+            return true;
+    for (int i = 0; table->by_place && i < table->mesh_count * table->shape_count; i++)
+        if (table->by_place[i] && is_beyond(problem, table->by_place[i]))
+            return true;
+    return false;
+}
+
 static int64_t quick_bound(const struct partition_problem *problem, bool updates)
 {
+    if (partition_is_beyond(problem))
+        return 0;
     if (problem->table->by_stage)
         return partition_mixed_bound(problem, updates) + partition_once_ns(problem);
     return bound_by_mean(problem, updates);
@@ -53,7 +99,7 @@ int64_t partition_path_bound(const struct partition_problem *problem)
 
 int64_t partition_orders_bound(const struct partition_problem *problem)
 {
-    return bound_by_mean(problem, true);
+    return partition_is_beyond(problem) ? 0 : bound_by_mean(problem, true);
 }
 
 /* ---- memory ---- */

@@ -335,10 +335,46 @@ static int64_t run(struct knapsack_solver *s, double *multipliers)
     return min_i64(bound, s->best_cost);
 }
 
+/* Sums that might not fit 64 bits: then nothing is solved. *least: what the costs are at least together. */
+static bool is_beyond(const struct knapsack *problem, double *least)
+{
+    static const double MOST = (double)(INT64_C(1) << 60);
+    double most = 0, row[KNAPSACK_ROWS] = { 0 }, scale = 1;
+    *least = 0;
+    for (int g = 0; g < problem->group_count; g++) {
+        const struct knapsack_group *group = &problem->groups[g];
+        double low = INFINITY, dearest = 0, high[KNAPSACK_ROWS] = { 0 };
+        for (int i = 0; i < group->option_count; i++) {
+            low = fmin(low, (double)group->options[i].cost);
+            dearest = larger(dearest, fabs((double)group->options[i].cost));
+            for (int r = 0; r < problem->row_count; r++)
+                high[r] = larger(high[r], fabs((double)group->options[i].row[r]));
+        }
+        *least += group->count > 0 ? group->count * low : 0;
+        most += group->count * dearest;
+        for (int r = 0; r < problem->row_count; r++)
+            row[r] += group->count * high[r];
+    }
+    for (int r = 0; r < problem->row_count; r++) {
+        scale = problem->excess_cost > 0 && r >= problem->excess_first ? (double)problem->excess_cost : 1;
+        double over = row[r] + (scale > 1 ? fmax(0, -(double)problem->cap[r]) : 0);
+        most = larger(most, over * scale);
+    }
+    return most >= MOST;
+}
+
 bool knapsack_solve(const struct knapsack *problem, struct knapsack_result *result, struct error *err)
 {
     struct knapsack_solver s;
-    double multipliers[KNAPSACK_ROWS] = { 0 };
+    double multipliers[KNAPSACK_ROWS] = { 0 }, least;
+    if (is_beyond(problem, &least)) {
+        result->status = KNAPSACK_LIMIT;
+        result->cost = INT64_MAX;
+        result->bound = (int64_t)fmin(fmax(least * (1 - 1e-9), 0), 0x1p60); /* what doubles round, and more */
+        result->nodes = 0;
+        memcpy(result->multipliers, multipliers, sizeof multipliers);
+        return true;
+    }
     if (problem->multipliers)
         memcpy(multipliers, problem->multipliers, (size_t)problem->row_count * sizeof *multipliers);
     if (!solver_start(&s, problem, err))

@@ -21,7 +21,8 @@ struct knapsack_group { /* `count` identical items, each of which takes one opti
  *             sum x row[r] (+ for r = 0 the largest peak in use) <= cap[r] for r < row_count.
  * With excess_cost > 0 the rows from excess_first >= 1 on may exceed their caps, and excess_cost times the largest
  * excess is added to what is minimised: min-max problems.
- * Magnitudes: every sum of costs below 2^60, of rows and caps below 2^50.
+ * Magnitudes: every sum of costs, of rows, and of excess times its cost below 2^60. Where that might not hold nothing
+ * is solved (KNAPSACK_LIMIT), and costs are not negative.
  */
 struct knapsack {
     int group_count, row_count;

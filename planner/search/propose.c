@@ -236,12 +236,12 @@ static bool count_job(struct run *run, const struct job *job)
         first_bounds_record(run, job->config, FATE_REFUSED);
         return true;
     }
-    certificate->solved += !result->no_memory;
+    certificate->solved += !result->no_memory && !result->beyond;
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(job->bound_ns, result->bound_ns));
     run->tried[job->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
     if (run->tried[job->config])
         drop_rough(run, job->config);
-    first_bounds_record(run, job->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
+    first_bounds_record(run, job->config, result->no_memory ? FATE_MEMORY : result->beyond ? FATE_LEFT : FATE_SOLVED);
     return propose_keep(run, job, false);
 }
 
@@ -254,7 +254,7 @@ bool propose_is_open(const struct job *job)
 static bool is_short(const struct job *job)
 {
     const struct partition_result *result = &job->result;
-    if (!job->table || job->bound_only || result->no_memory || job->problem.node_limit > FEW_NODES)
+    if (!job->table || job->bound_only || result->no_memory || result->beyond || job->problem.node_limit > FEW_NODES)
         return false;
     int64_t found_ns = result->plan_count > 0 ? result->plans[0].step_ns : job->problem.below_ns;
     return result->bound_ns < found_ns - partition_gap_ns(job->problem.gap_ppm, found_ns);

@@ -166,6 +166,12 @@ static bool fill_certificate(struct run *run)
         c->orders_bound_ns = bound_orders(run);
     if (!run->options->keep_all)
         drop_records(c);
+    if (run->result->plan_count == 0 && c->left > 0 && !run->stopped) { /* not for want of time */
+        run->result->why = arena_strdup(
+            &run->result->arena, "no plan: steps take so long on this cluster that their times are beyond what is "
+                                 "counted; look at bandwidths and latencies, and at the batch");
+        return run->result->why || fail_memory(run->err);
+    }
     if (run->result->plan_count == 0)
         return true;
     const struct search_plan *first = &run->result->plans[0];
