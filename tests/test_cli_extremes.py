@@ -29,7 +29,6 @@ def slow_links(folder):
 
 
 def large_batches(folder):
-    is_sane(folder, "2x1:cpu@inter=1", 10 ** 3, "--space", "pp=2")
     is_sane(folder, "2x1:cpu", 10 ** 15)
 
 
