@@ -101,7 +101,7 @@ static bool read_int(const struct json *object, const char *key, int64_t least, 
 static bool fail_seal(const char *path, const char *text, size_t length, struct error *err)
 {
     struct json_doc *doc = NULL;
-    const struct json *member;
+    const struct json *member = NULL;
     int64_t version = CHECKPOINT_VERSION;
     struct error ignored = { 0 };
     if (json_parse(&doc, path, text, length, &ignored)) {
