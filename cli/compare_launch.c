@@ -1,5 +1,6 @@
 /* Launches that users have, as plans of a comparison. */
 #include "cli/compare_job.h"
+#include "cli/candidate.h"
 #include "cli/from.h"
 #include "cli/print.h"
 #include <stdlib.h>
@@ -8,12 +9,12 @@
 /* What the launch leaves open is the first plan's. */
 static void take_from_first(struct given_options *given, const struct job *job)
 {
-    const struct inputs *first = job->inputs[0];
+    struct inputs *first = job->inputs[0];
     if (job->comparison.count == 0)
         return;
     const struct plan *plan = job->comparison.entries[0].plan;
     const struct plan_context *context = first->plan_file ? &first->plan_file->context : &first->context;
-    given->otherwise.model = context->model.source;
+    given->otherwise.model = candidate_model(first); /* its description: its file may be gone */
     given->otherwise.cluster = context->cluster.source;
     given->otherwise.dtype = dtype_names[plan->dtype];
     given->otherwise.batch = plan->batch;

@@ -436,7 +436,12 @@ static bool find_answer(void *self, struct search_options *o, struct search_resu
     if (answer->target) {
         search_result_free(*out);
         *out = NULL;
-        return aim_search(out, &answer->choice, in, answer->target, o, err);
+        struct uniform_choice choice;
+        if (!aim_search(out, &choice, in, answer->target, o, err))
+            return false;
+        if ((*out)->feasible || answer->choice.best < 0) /* else the answer is that of a search before */
+            answer->choice = choice;
+        return true;
     }
     return *out || search_run(out, in->model, &in->facts, o, err);
 }
@@ -561,6 +566,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                                  .space = c ? &c->space : &space,
                                  .most_batch = most,
                                  .batches.best = -1,
+                                 .choice.best = -1,
                                  .prices = &prices,
                                  .objective = &objective };
         search_and_answer(cli, &answer, found, err);

@@ -382,6 +382,16 @@ static void tell(struct asking *q, const char *model, struct error *err)
             text_printf(&job, " --seq %lld", (long long)a->space.sequence);
         if (a->space.target)
             text_printf(&job, " --target %s", a->space.target);
+        if (a->space.dtype)
+            text_printf(&job, " --dtype %s", a->space.dtype);
+        if (a->space.framework)
+            text_printf(&job, " --framework %s", a->space.framework);
+        for (int i = 0; i < a->space.profiles.count; i++)
+            text_printf(&job, " --profile %s", a->space.profiles.item[i]);
+        for (int i = 0; i < a->space.fix.count; i++)
+            text_printf(&job, " --fix '%s'", a->space.fix.item[i]);
+        for (int i = 0; i < a->space.space.count; i++)
+            text_printf(&job, " --space '%s'", a->space.space.item[i]);
         recommendation_print(q->cli, &q->r, job.data ? job.data : "MODEL");
         text_free(&job);
     }

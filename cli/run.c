@@ -128,7 +128,9 @@ static void on_wait(void *context)
 {
     struct report_step *r = context;
     pthread_mutex_lock(&r->noting);
-    if (r->step > 0)
+    if (r->step > r->step_count)
+        progress_say(&r->progress, "after the last step");
+    else if (r->step > 0)
         progress_say(&r->progress, "step %lld of %lld", (long long)r->step, (long long)r->step_count);
     else
         progress_say(&r->progress, "the first step");

@@ -142,6 +142,7 @@ struct smaller {
     struct inputs inputs;
     struct program *program; /* NULL: the job has not shrunk */
     char path[CHECKPOINT_PATH_BYTES];
+    char before[CHECKPOINT_NAME_BYTES]; /* the newest save when the job came; "": none */
 };
 
 static void free_smaller(struct smaller *smaller)
@@ -249,7 +250,7 @@ static bool launch_again(const struct cli *cli, const struct saving_arguments *s
             return false;
         text_number_of(ranks, smaller->program->plan->rank_count, "rank");
     }
-    bool saved = checkpoint_newest(s->checkpoint, name, &none);
+    bool saved = checkpoint_newest(s->checkpoint, name, &none) && strcmp(name, smaller->before) != 0;
     fprintf(cli->talk, "note: restart %lld of %lld%s%s, from %s%s%s\n", (long long)restart, (long long)s->restarts,
             ranks[0] ? " on " : "", ranks, saved ? s->checkpoint : "the beginning: nothing was saved", saved ? "/" : "",
             saved ? name : "");
@@ -268,9 +269,13 @@ int saving_launch(const struct cli *cli, const struct saving_arguments *s, const
 {
     struct smaller smaller = { .program = NULL };
     struct launch_end end;
-    struct error cause = { 0 };
+    struct error cause = { 0 }, none = { 0 };
+    if (!s->checkpoint || !checkpoint_newest(s->checkpoint, smaller.before, &none))
+        smaller.before[0] = '\0';
     bool ok = launch_once(cli, s, job, job->program, &end, &cause);
-    for (int64_t restart = 1; !ok && restart <= s->restarts && may_restart(&end); restart++) {
+    for (int64_t restart = 1; !ok && restart <= s->restarts && cause.kind == ERROR_ENVIRONMENT && may_restart(&end) &&
+                              atomic_load(&asked_to_end) == 0;
+         restart++) {
         fprintf(cli->talk, "error: %s\n", cause.message);
         cause = (struct error){ 0 };
         ok = launch_again(cli, s, job, &smaller, &end, restart, &cause);

@@ -289,6 +289,15 @@ bool hf_output_finish(struct hf_output *o, void (*beat)(void *context), void *co
             return false;
     if (!copy_beside(e, err))
         return false;
+    /* Without its index nobody takes a mixture of old and new files for a checkpoint. */
+    if (e->like->index) {
+        if (!path_in(path, e->folder, HF_INDEX, err))
+            return false;
+        if (unlink(path) != 0 && errno != ENOENT)
+            return fail_write(err, "replace it", path, errno);
+        if (!sync_path(e->folder, err))
+            return false;
+    }
     for (int i = 0; i < e->like->file_count; i++) {
         if (!path_in(path, e->folder, e->like->files[i].name, err))
             return false;

@@ -263,7 +263,8 @@ static void watch_all(struct team *team, struct ending *verdict)
         verdict->signal = signal > 0 ? signal : verdict->signal;
         if (signal > 0 && !again && signal != SIGINT && team->launch->grace_s > 0) {
             asked_ns = clock_now_ns();
-            pass_on(team, SIGTERM);
+            /* whoever signals all processes of a job has signalled the ranks, too: a second one of a kind ends them */
+            pass_on(team, signal == SIGUSR1 ? SIGTERM : SIGUSR1);
             continue;
         }
         bool late =

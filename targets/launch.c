@@ -137,9 +137,9 @@ static bool read_recompute(struct launch *out, const struct plan *plan, const st
                 int own = plan->layers[l].recompute == RECOMPUTE_FULL ? RECOMPUTE_BLOCK : plan->layers[l].recompute;
                 if (graph->layers[l].block < 0)
                     continue;
+                bool other = own != RECOMPUTE_NONE && out->recompute != RECOMPUTE_NONE && own != (int)out->recompute;
                 out->recompute = own != RECOMPUTE_NONE ? own : out->recompute;
-                if ((own != RECOMPUTE_NONE) != (at++ < most) || (own != RECOMPUTE_NONE && own != out->recompute) ||
-                    (some_kept && own == RECOMPUTE_SELECTIVE))
+                if ((own != RECOMPUTE_NONE) != (at++ < most) || other || (some_kept && own == RECOMPUTE_SELECTIVE))
                     return fail(err,
                                 "layer %s: it is computed again where other blocks are not; a launch has all, none, "
                                 "or the first ones of each piece",

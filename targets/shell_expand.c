@@ -478,9 +478,7 @@ bool shell_word(struct shell *s, struct shell_words *words, bool whole)
     bool ok = true;
     while (ok && s->p < s->end && !strchr(" \t\r\n;&|()<>", *s->p) && !continues(s))
         ok = part(s, &f);
-    if (!ok) {
-        text_free(&f.text);
-        return false;
-    }
-    return end_field(s, &f);
+    ok = ok && end_field(s, &f);
+    text_free(&f.text); /* of what is no word, or none any more */
+    return ok;
 }

@@ -37,8 +37,12 @@ static int first_kept(const struct search_result *result, const struct uniform_d
 /* The plan becomes the first; those before it go. */
 static void drop_plans(struct search_result *result, int count)
 {
+    struct plan **best = &result->certificate.best_plan;
     for (int i = 0; i < count; i++) {
-        plan_free(result->plans[i].plan);
+        if (i == 0 && !*best)
+            *best = result->plans[i].plan; /* whose formula is best_ns */
+        else
+            plan_free(result->plans[i].plan);
         estimate_free(result->plans[i].estimate);
     }
     for (int i = count; i < result->plan_count; i++)

@@ -194,8 +194,13 @@ static bool advance(struct saver *s, struct error *err)
 {
     if (!s->under_way || s->missing > 0 || !is_done(s))
         return true;
-    if (s->errand != ERRAND_COMMIT)
-        return start(s, ERRAND_COMMIT, err);
+    if (s->errand != ERRAND_COMMIT) {
+        if (!start(s, ERRAND_COMMIT, err))
+            return false;
+        if (s->errand == ERRAND_NONE) /* there was no thread to be had: it is done */
+            end_save(s, s->committed_ns);
+        return true;
+    }
     if (!join(s, err))
         return false;
     end_save(s, s->committed_ns);

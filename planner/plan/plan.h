@@ -126,10 +126,10 @@ int plan_stage_of_copy(const struct plan *plan, int layer, int copy);
 int plan_stage_turns(const struct plan *plan, int stage);
 /* The stage that runs the layer for the micro-batch. */
 int plan_stage_of_work(const struct plan *plan, int layer, int micro);
-/* Micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
 /* Sequences of a micro-batch on one replica, as most layers of each stage share out the batch; 0: stages differ, or it
  * does not divide. */
 int64_t plan_micro_batch_size(const struct plan *plan);
+/* Micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
 int plan_stage_micro_batches(const struct plan *plan, int stage);
 struct layer_range plan_stage_chunk(const struct plan *plan, int stage, int chunk);
 /* Adds the stage to a list of different ones, ascending, unless it is there. False: there is no room for it. */

@@ -108,11 +108,14 @@ static bool search_again(struct widener *w, struct widening *widening, uint32_t 
 {
     struct search_result *result = NULL;
     struct error why = { 0 };
+    bool has_plan = *out && (*out)->feasible; /* which stands, whatever becomes of this */
     if (!has_time(w, own))
-        return fail_kind(err, ERROR_ENVIRONMENT,
+        return has_plan ||
+               fail_kind(err, ERROR_ENVIRONMENT,
                          "plan: time was over before a wider space was searched; give it a larger --time-limit");
     if (!search(self, own, &result, &why))
-        return why.kind == ERROR_INFEASIBLE || fail_kind(err, why.kind, "%s", why.message);
+        return why.kind == ERROR_INFEASIBLE || (has_plan && why.kind == ERROR_ENVIRONMENT && !has_time(w, own)) ||
+               fail_kind(err, why.kind, "%s", why.message);
     if (*out && !result->feasible && ((*out)->feasible || (result->why && (*out)->why))) { /* that has more to say */
         search_result_free(result);
         return true;
