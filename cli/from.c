@@ -271,14 +271,16 @@ static int list_changes(struct change *list, const struct launch *own, int64_t b
         c->launch.recompute_first = 0;
         snprintf(c->words, sizeof c->words, "recompute %s", other == RECOMPUTE_NONE ? "none" : "full");
     }
-    for (int64_t part = 1; part < 4 && own->excepted == 0; part++) {
-        int64_t first = launch_most_blocks(own, blocks) * part / 4;
-        if (first < 1 || (own->recompute != RECOMPUTE_NONE && own->recompute_first == first) ||
+    for (int64_t part = 1, first = 0, before; part < 4 && own->excepted == 0; part++) {
+        before = first;
+        first = launch_most_blocks(own, blocks) * part / 4;
+        if (first == before || (own->recompute != RECOMPUTE_NONE && own->recompute_first == first) ||
             !(c = add_change(list, &count, own)))
             continue;
         c->launch.recompute = RECOMPUTE_BLOCK;
         c->launch.recompute_first = first;
-        snprintf(c->words, sizeof c->words, "recompute full of the first %lld of each piece's blocks", (long long)first);
+        snprintf(c->words, sizeof c->words, "recompute full of the first %lld of each piece's blocks",
+                 (long long)first);
     }
     for (int zero = 0; zero < 4; zero++)
         if (zero != own->zero && (c = add_change(list, &count, own))) {

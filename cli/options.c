@@ -178,3 +178,54 @@ void options_help(const struct verb *verb, FILE *out)
     }
     fprintf(out, "  %-30s %s\n", "    --help", "this text");
 }
+
+static void put_word(struct text *out, const char *name, const char *value)
+{
+    bool plain =
+        value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%")] == '\0';
+    text_printf(out, plain ? " --%s %s" : " --%s '%s'", name, value);
+}
+
+void options_put_given(struct text *out, const struct verb *verb, const void *options, const char *other)
+{
+    const struct verb *taker = NULL;
+    for (int v = 0; verbs[v]; v++)
+        taker = strcmp(verbs[v]->name, other) == 0 ? verbs[v] : taker;
+    for (size_t i = 0; taker && i < verb->option_count; i++) {
+        const struct option *o = &verb->options[i];
+        const void *at = (const char *)options + o->offset;
+        static const char zeroes[sizeof(struct text_list)];
+        const void *usual = verb->defaults ? (const char *)verb->defaults + o->offset : zeroes;
+        char number[TEXT_NUMBER_BYTES];
+        bool has = false;
+        for (size_t k = 0; k < taker->option_count; k++)
+            has = has || strcmp(taker->options[k].name, o->name) == 0;
+        if (!has)
+            continue;
+        switch (o->type) {
+        case OPTION_FLAG:
+            if (*(const bool *)at)
+                text_printf(out, " --%s", o->name);
+            break;
+        case OPTION_TEXT:
+            if (*(const char *const *)at && *(const char *const *)at != *(const char *const *)usual)
+                put_word(out, o->name, *(const char *const *)at);
+            break;
+        case OPTION_LIST: {
+            const struct text_list *list = at;
+            for (int k = 0; k < list->count; k++)
+                put_word(out, o->name, list->item[k]);
+            break;
+        }
+        case OPTION_INT:
+            if (*(const int64_t *)at != *(const int64_t *)usual)
+                text_printf(out, " --%s %lld", o->name, (long long)*(const int64_t *)at);
+            break;
+        case OPTION_DOUBLE:
+            snprintf(number, sizeof number, "%.15g", *(const double *)at);
+            if (memcmp(at, usual, sizeof(double)) != 0)
+                put_word(out, o->name, number);
+            break;
+        }
+    }
+}

@@ -367,6 +367,8 @@ static bool read_model(struct asking *q, const char *model, struct error *err)
     return true;
 }
 
+extern const struct verb verb_recommend;
+
 static void tell(struct asking *q, const char *model, struct error *err)
 {
     const struct recommend_arguments *a = q->a;
@@ -377,21 +379,8 @@ static void tell(struct asking *q, const char *model, struct error *err)
         recommendation_write(&w, &q->r);
         inputs_hand_out_json(q->cli, NULL, &w, err);
     } else {
-        text_printf(&job, "%s --batch %lld", model, (long long)a->space.batch);
-        if (a->space.sequence)
-            text_printf(&job, " --seq %lld", (long long)a->space.sequence);
-        if (a->space.target)
-            text_printf(&job, " --target %s", a->space.target);
-        if (a->space.dtype)
-            text_printf(&job, " --dtype %s", a->space.dtype);
-        if (a->space.framework)
-            text_printf(&job, " --framework %s", a->space.framework);
-        for (int i = 0; i < a->space.profiles.count; i++)
-            text_printf(&job, " --profile %s", a->space.profiles.item[i]);
-        for (int i = 0; i < a->space.fix.count; i++)
-            text_printf(&job, " --fix '%s'", a->space.fix.item[i]);
-        for (int i = 0; i < a->space.space.count; i++)
-            text_printf(&job, " --space '%s'", a->space.space.item[i]);
+        text_add(&job, model);
+        options_put_given(&job, &verb_recommend, a, "plan");
         recommendation_print(q->cli, &q->r, job.data ? job.data : "MODEL");
         text_free(&job);
     }

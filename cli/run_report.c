@@ -4,6 +4,7 @@
 #include "cli/kernels.h"
 #include "cli/print.h"
 #include <math.h>
+#include <stdlib.h>
 
 const char *run_report_number(char number[TEXT_NUMBER_BYTES], double value)
 {
@@ -50,7 +51,7 @@ static bool breakdowns_json(const struct cli *cli, const struct program *program
     return ok;
 }
 
-/* How many times as long as predicted a rank computed in the step; 0: nothing was predicted. */
+/* By rank: how many times as long as predicted it computed in the step; 0: nothing was predicted. */
 static double slowness(const struct program *program, const struct timeline *measured, const struct timeline *predicted,
                        int rank_index)
 {
@@ -60,23 +61,28 @@ static double slowness(const struct program *program, const struct timeline *mea
     return expected[TIME_COMPUTE] > 0 ? (double)took[TIME_COMPUTE] / (double)expected[TIME_COMPUTE] : 0;
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 int run_report_straggler(const struct program *program, const struct timeline *measured,
                          const struct timeline *predicted, double *factor)
 {
-    int slowest = 0, slower_half = measured->rank_count / 2;
-    double most = 0, median = 0;
-    for (int r = 0; r < measured->rank_count; r++) {
-        double own = slowness(program, measured, predicted, r);
-        int below = 0;
-        for (int other = 0; other < measured->rank_count; other++) {
-            double its = slowness(program, measured, predicted, other);
-            below += its < own || (its == own && other < r);
-        }
-        if (below == (measured->rank_count - 1) - slower_half)
-            median = own; /* of an even number the lower one: of two ranks the other */
-        if (own > most)
-            most = own, slowest = r;
+    int count = measured->rank_count, slowest = 0;
+    double *all = calloc((size_t)count + 1, sizeof *all), most = 0;
+    *factor = 0;
+    if (!all)
+        return -1; /* a remark that can be missed */
+    for (int r = 0; r < count; r++) {
+        all[r] = slowness(program, measured, predicted, r);
+        if (all[r] > most)
+            most = all[r], slowest = r;
     }
+    qsort(all, (size_t)count, sizeof *all, compare_doubles);
+    double median = all[(count - 1) / 2]; /* of an even number the lower one: of two ranks the other */
+    free(all);
     *factor = median > 0 ? most / median : 0;
     return *factor >= STRAGGLER_FACTOR ? measured->ranks[slowest].rank : -1;
 }

@@ -188,12 +188,15 @@ bool saving_check_restarts(const struct saving_arguments *s, const struct launch
                                      launch->launcher, s->checkpoint ? s->checkpoint : "DIR");
 }
 
-/* Whether the word is an option of this name; *words: how many words it is, with its value. */
+/* Whether the word is an option of this name; *words: how many words it is, with its value. A short name's value may
+ * stand in the same word, as in -n2. */
 static bool is_option(const char *word, const char *name, int *words)
 {
     size_t length = strlen(name);
-    *words = word[length] == '=' ? 1 : 2;
-    return strncmp(word, name, length) == 0 && (word[length] == '=' || word[length] == '\0');
+    if (strncmp(word, name, length) != 0)
+        return false;
+    *words = word[length] == '\0' ? 2 : 1;
+    return word[length] == '\0' || word[length] == '=' || name[1] != '-';
 }
 
 /* The command once more, but from the newest save in the folder, if there is one, and by another plan, if one is given.
@@ -206,6 +209,10 @@ static char **arguments_again(const struct cli *cli, const char *folder, const c
     int n = 0, words;
     for (int i = 0; out && i < cli->argument_count; i++) {
         char *word = cli->arguments[i];
+        if (folder && i == 2) { /* behind the verb: what follows "--" are operands */
+            out[n++] = resume;
+            out[n++] = (char *)(uintptr_t)folder;
+        }
         if ((folder && is_option(word, "--resume", &words)) ||
             (new_plan && (is_option(word, "--ranks", &words) || is_option(word, "-n", &words))))
             i += words - 1;
@@ -213,10 +220,6 @@ static char **arguments_again(const struct cli *cli, const char *folder, const c
             out[n++] = (char *)(uintptr_t)new_plan;
         else if (!folder || strcmp(word, "--overwrite") != 0)
             out[n++] = word;
-    }
-    if (out && folder) {
-        out[n++] = resume;
-        out[n++] = (char *)(uintptr_t)folder;
     }
     *count = n;
     return out;

@@ -55,6 +55,8 @@ extern const struct verb *const verbs[]; /* from verbs.def, NULL-terminated */
 bool options_parse(const struct verb *verb, int argc, char **argv, void *options, const char **operands,
                    int *operand_count, struct error *err);
 void options_help(const struct verb *verb, FILE *out);
+/* Adds what was given, other than the defaults, as one would type it to the other verb: what that has an option for. */
+void options_put_given(struct text *out, const struct verb *verb, const void *options, const char *other);
 /* From the tables: what a shell (bash, zsh, fish) offers while somebody types, and the manual page of a verb, or of the
  * program where it is NULL. */
 bool completion_write(const struct cli *cli, const char *shell, struct error *err);

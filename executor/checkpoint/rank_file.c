@@ -136,15 +136,27 @@ static struct tensor_note *make_notes(struct rank_file *file, const struct check
     return ok ? notes : NULL;
 }
 
-static bool write_all(int file, const char *name, const void *data, size_t bytes, struct error *err)
+/* Bytes between two signs of life. They are on the disk before the next: what the system takes in at once it may write
+ * for minutes when the file is to be whole. */
+enum { STRETCH = 1 << 26 };
+
+static bool write_all(const struct rank *rank, int file, const char *name, const void *data, size_t bytes,
+                      struct error *err)
 {
+    size_t synced = 0;
     for (size_t done = 0; done < bytes;) {
-        ssize_t put = write(file, (const char *)data + done, bytes - done);
+        ssize_t put = write(file, (const char *)data + done, bytes - done < STRETCH ? bytes - done : STRETCH);
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
             return checkpoint_io_fail(err, "write", name);
         done += (size_t)put;
+        if (done - synced < STRETCH)
+            continue;
+        if (fdatasync(file) != 0)
+            return checkpoint_io_fail(err, "bring to the disk", name);
+        synced = done;
+        status_beat(rank->options->status, rank->rank);
     }
     return true;
 }
@@ -156,9 +168,9 @@ static bool write_file(const struct rank_file *file, int folder, const char *nam
     int out = checkpoint_file_create(folder, name, err);
     if (out < 0)
         return false;
-    bool ok = write_all(out, name, header, header_bytes, err);
+    bool ok = write_all(file->rank, out, name, header, header_bytes, err);
     for (int i = 0; ok && i < file->count; i++) {
-        ok = write_all(out, name, file->data[i], (size_t)file->tensors[i].bytes, err);
+        ok = write_all(file->rank, out, name, file->data[i], (size_t)file->tensors[i].bytes, err);
         status_beat(file->rank->options->status, file->rank->rank);
     }
     ok = ok && (fsync(out) == 0 || checkpoint_io_fail(err, "bring to the disk", name));

@@ -217,8 +217,8 @@ static bool check_rest(const struct rank *rank, const struct checkpoint *checkpo
             free(data);
             if (!ok)
                 return false;
+            status_beat(rank->options->status, rank->rank);
         }
-        status_beat(rank->options->status, rank->rank);
     }
     return true;
 }

@@ -278,6 +278,13 @@ bool hf_get_list(struct hf_reader *r, const char *key, int64_t count, const stru
                                                   hf_name_of(r, HF_FACT(blocks)), (long long)count, json_count(list));
 }
 
+bool hf_get_numbers(struct hf_reader *r, const char *key, const struct json **out)
+{
+    const struct json *list = *out = hf_given(r->root, key);
+    return !list || json_type(list) == JSON_ARRAY ||
+           json_fail(list, r->err, "expected an array of numbers of blocks, found %s", json_type_name(json_type(list)));
+}
+
 static bool set_windows(struct hf_reader *r)
 {
     const struct hf_facts *f = &r->facts;
@@ -355,11 +362,8 @@ bool hf_fill_blocks(struct hf_reader *r)
     struct hf_block block = { .mixer = f->kv_rank ? HF_LATENT : HF_ATTENTION, .stream = f->stream };
     struct mlp_layer mlp = { 0 };
     struct moe_layer moe = { 0 };
-    const struct json *dense = hf_given(r->root, "mlp_only_layers"), *networks;
-    if (dense && json_type(dense) != JSON_ARRAY)
-        return json_fail(dense, r->err, "expected an array of numbers of blocks, found %s",
-                         json_type_name(json_type(dense)));
-    if (!hf_get_list(r, "mlp_layer_types", f->blocks, &networks))
+    const struct json *dense, *networks;
+    if (!hf_get_numbers(r, "mlp_only_layers", &dense) || !hf_get_list(r, "mlp_layer_types", f->blocks, &networks))
         return false;
     r->blocks = arena_alloc(&r->arena, (size_t)f->blocks, sizeof *r->blocks);
     if (!r->blocks)

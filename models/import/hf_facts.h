@@ -156,6 +156,8 @@ bool hf_read_facts(struct hf_reader *r);
 bool hf_read_rotation(struct hf_reader *r);
 /* A list of the file with an entry per block; NULL: none. */
 bool hf_get_list(struct hf_reader *r, const char *key, int64_t count, const struct json **out);
+/* Numbers of blocks, however many; *out NULL: not given. */
+bool hf_get_numbers(struct hf_reader *r, const char *key, const struct json **out);
 /* A dense network as the facts say it. */
 bool hf_fill_mlp(struct hf_reader *r, struct mlp_layer *m);
 /* Gives the blocks experts or a dense network as a list of 1 and 0 under the key says; no list: as they are. */

@@ -213,11 +213,9 @@ static bool get_words(struct hf_reader *r, const struct json **out)
 
 static bool blocks_of_bamba(struct hf_reader *r)
 {
-    const struct json *words, *numbers = hf_given(r->root, "attn_layer_indices");
-    if (numbers && json_type(numbers) != JSON_ARRAY)
-        return json_fail(numbers, r->err, "expected an array of numbers of blocks, found %s",
-                         json_type_name(json_type(numbers)));
-    return get_words(r, &words) && set_state_blocks(r, words, numbers);
+    const struct json *words, *numbers;
+    return hf_get_numbers(r, "attn_layer_indices", &numbers) && get_words(r, &words) &&
+           set_state_blocks(r, words, numbers);
 }
 static bool read_bamba(struct hf_reader *r)
 {
@@ -307,10 +305,10 @@ static bool is_convolution(struct hf_reader *r, const struct json *types, const 
 static bool blocks_of_lfm2(struct hf_reader *r)
 {
     const struct hf_facts *f = &r->facts;
-    const struct json *types, *numbers = hf_given(r->root, "full_attn_idxs");
+    const struct json *types, *numbers;
     int64_t count = 0;
     bool convolution;
-    if (!hf_get_list(r, "layer_types", f->blocks, &types))
+    if (!hf_get_numbers(r, "full_attn_idxs", &numbers) || !hf_get_list(r, "layer_types", f->blocks, &types))
         return false;
     for (int64_t i = 0; i < f->blocks; i++) {
         struct attention_layer *a = &r->blocks[i].attention;

@@ -237,6 +237,7 @@ static bool count_job(struct run *run, const struct job *job)
         return true;
     }
     certificate->solved += !result->no_memory && !result->beyond;
+    run->beyond = run->beyond || result->beyond;
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(job->bound_ns, result->bound_ns));
     run->tried[job->config] = !run->stopped || result->plan_count > 0; /* else it may have been cut short */
     if (run->tried[job->config])

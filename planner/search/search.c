@@ -166,7 +166,7 @@ static bool fill_certificate(struct run *run)
         c->orders_bound_ns = bound_orders(run);
     if (!run->options->keep_all)
         drop_records(c);
-    if (run->result->plan_count == 0 && c->left > 0 && !run->stopped) { /* not for want of time */
+    if (run->result->plan_count == 0 && run->beyond && !run->stopped) { /* not for want of time */
         run->result->why = arena_strdup(
             &run->result->arena, "no plan: steps take so long on this cluster that their times are beyond what is "
                                  "counted; look at bandwidths and latencies, and at the batch");
