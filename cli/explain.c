@@ -302,20 +302,24 @@ static bool explain_facts(struct explaining *g, struct error *err)
     return true;
 }
 
+static void print_regret(void *self, int amount)
+{
+    struct explaining *g = self;
+    if (!prints(g))
+        return;
+    explanation_print_regret(g->cli, &g->x, amount);
+    fflush(g->cli->out);
+}
+
 static bool explain_noise(struct explaining *g, struct error *err)
 {
     static const double amounts[MAX_NOISES] = { 0.05, 0.1, 0.2 };
-    for (int i = 0; i < MAX_NOISES && !explainer_ends(&g->explainer); i++) {
-        char what[64];
-        snprintf(what, sizeof what, "robustness, %.0f %% noise", 100 * amounts[i]);
-        asks(g, what);
-        if (!explain_regret(&g->explainer, g->x.plan, amounts[i], (int)g->a->draws, (uint64_t)g->a->seed,
-                            &g->x.regrets[i], err))
-            return false;
-        g->x.regret_count++;
-        if (prints(g))
-            explanation_print_regret(g->cli, &g->x, i);
-    }
+    asks(g, "robustness");
+    if (!explain_regrets(&g->explainer, g->x.plan, amounts, MAX_NOISES, (int)g->a->draws, (uint64_t)g->a->seed,
+                         g->x.regrets, print_regret, g, err))
+        return false;
+    for (int i = 0; i < MAX_NOISES; i++) /* fewer where time is over */
+        g->x.regret_count += g->x.regrets[i].draws > 0;
     return true;
 }
 

@@ -351,6 +351,12 @@ START_TEST(more_is_never_worse)
 }
 END_TEST
 
+static bool regret_of(struct explainer *e, const struct explained *plan, double amount, int draws, struct regret *out,
+                      struct error *err)
+{
+    return explain_regrets(e, plan, &amount, 1, draws, 1, out, NULL, NULL, err);
+}
+
 /* Without noise the search's own plan has no regret; with noise it is never negative; the same seed, the same answer.
  */
 START_TEST(regret_is_none_without_noise)
@@ -362,13 +368,13 @@ START_TEST(regret_is_none_without_noise)
     struct error err = { 0 };
     explainer_open(&e, world.model, &world.facts, &options);
     const struct explained *plan = best_plan(&e);
-    ck_assert_msg(explain_regret(&e, plan, 0, 3, 1, &regret, &err), "%s", err.message);
+    ck_assert_msg(regret_of(&e, plan, 0, 3, &regret, &err), "%s", err.message);
     ck_assert_int_eq(regret.draws, 3);
     ck_assert_int_eq(regret.unfit + regret.changed, 0);
     ck_assert(regret.mean == 0 && regret.most == 0);
     const int draws = small_share() ? 3 : 6;
-    ck_assert(explain_regret(&e, plan, 0.2, draws, 1, &wide, &err));
-    ck_assert(explain_regret(&e, plan, 0.2, draws, 1, &again, &err));
+    ck_assert(regret_of(&e, plan, 0.2, draws, &wide, &err));
+    ck_assert(regret_of(&e, plan, 0.2, draws, &again, &err));
     ck_assert_int_eq(wide.draws, draws);
     ck_assert(wide.mean >= 0 && wide.most >= wide.mean && wide.mean == again.mean && wide.most == again.most);
     /* On devices that the plan fills to the last byte, it fits in the draws that leave more. */
@@ -377,7 +383,7 @@ START_TEST(regret_is_none_without_noise)
     v.memory = (double)explained_peak_bytes(plan) / (double)facts_most_bytes(&world.facts);
     ck_assert(varied_open(&full, &world.facts, &v, &err));
     e.facts = &full.facts;
-    ck_assert(explain_regret(&e, plan, 0.2, draws, 1, &wide, &err));
+    ck_assert(regret_of(&e, plan, 0.2, draws, &wide, &err));
     ck_assert_int_gt(wide.unfit, 0);
     ck_assert_int_lt(wide.unfit, draws);
     e.facts = &world.facts;
@@ -440,7 +446,7 @@ START_TEST(a_worse_plan_regrets)
     ck_assert(fixed_choices_plan(&poor, &u, &options.space, world.model, &world.facts, &err));
     explainer_open(&e, world.model, &world.facts, &options);
     ck_assert(explainer_plan(&e, poor, &plan, &err));
-    ck_assert(explain_regret(&e, plan, 0, 1, 1, &regret, &err));
+    ck_assert(regret_of(&e, plan, 0, 1, &regret, &err));
     ck_assert_int_eq(regret.changed, 1);
     ck_assert(regret.mean > 0.05);
     plan_free(poor);
@@ -477,7 +483,7 @@ START_TEST(time_ends_anywhere)
         ck_assert(explainer_plan(&e, found->plan, &plan, &err));
         ck_assert_msg(explain_alternatives(&e, plan, &list, &err), "%s", err.message);
         ck_assert_msg(explain_what_ifs(&e, plan, &w, NULL, NULL, &err), "%s", err.message);
-        ck_assert_msg(explain_regret(&e, plan, 0.1, 2, 1, &regret, &err), "%s", err.message);
+        ck_assert_msg(regret_of(&e, plan, 0.1, 2, &regret, &err), "%s", err.message);
         shortened += e.ended;
         explainer_close(&e);
     }

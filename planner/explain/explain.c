@@ -27,7 +27,7 @@ void explainer_open(struct explainer *out, const struct model *model, const stru
 void explainer_close(struct explainer *e)
 {
     for (int i = 0; i < e->account_count; i++)
-        account_free(e->accounts[i]);
+        account_free(&e->accounts[i]);
     for (int i = 0; i < e->known_count; i++)
         explained_free(e->known[i].explained);
     for (int i = 0; i < e->simulated_count; i++)
@@ -110,24 +110,67 @@ static int64_t work_of(const struct plan *plan)
     return (int64_t)plan->layer_count * micro_batches;
 }
 
+/* One plan, lowered, under several facts. */
+struct opening {
+    struct explained *explained;
+    const struct facts *const *facts;
+    struct account *out;
+    struct error *errors;
+};
+
+static void open_account(void *context, int index)
+{
+    const struct opening *o = context;
+    account_open(&o->out[index], o->explained, o->facts[index], &o->errors[index]);
+}
+
+static void open_later_account(void *context, int index)
+{
+    open_account(context, index + 1);
+}
+
+/* The first completes what the plan keeps of its programs, which the others only read. */
+static void open_all(const struct search_calls *calls, struct opening *o, int count)
+{
+    open_account(o, 0);
+    if (calls->parallel_for && o->out[0].stage_count > 0)
+        calls->parallel_for(calls->self, count - 1, open_later_account, o);
+    else
+        for (int i = 0; i + 1 < count; i++)
+            open_later_account(o, i);
+}
+
+bool explainer_accounts(struct explainer *e, const struct explained *explained, const struct facts *const *facts,
+                        int count, struct account *out, struct error *err)
+{
+    struct opening opening = { e->known[find_known(e, explained->plan)].explained, facts, out,
+                               arena_alloc(&e->arena, (size_t)count, sizeof *opening.errors) };
+    memset(out, 0, (size_t)count * sizeof *out);
+    bool good = (opening.errors || fail_memory(err)) && explained_lower(opening.explained, &e->paces, err);
+    if (good)
+        open_all(&e->options.calls, &opening, count);
+    explained_drop(opening.explained, &e->paces);
+    for (int i = 0; i < count; i++) { /* what was opened is closed with the explainer */
+        struct account *accounts =
+            arena_more(&e->arena, e->accounts, e->account_count, &e->account_capacity, sizeof *accounts);
+        if (good && out[i].stage_count == 0)
+            good = fail_kind(err, opening.errors[i].kind, "%s", opening.errors[i].message);
+        if (!accounts) {
+            account_free(&out[i]);
+            good = fail_memory(err);
+            continue;
+        }
+        e->accounts = accounts;
+        accounts[e->account_count++] = out[i];
+    }
+    e->timed_limit = max_i64(e->timed_limit, 2 * work_of(explained->plan));
+    return good;
+}
+
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err)
 {
-    struct account **accounts =
-        arena_more(&e->arena, e->accounts, e->account_count, &e->account_capacity, sizeof(struct account *));
-    struct account *account = arena_alloc(&e->arena, 1, sizeof *account);
-    if (!accounts || !account)
-        return fail_memory(err);
-    e->accounts = accounts;
-    struct explained *own = e->known[find_known(e, explained->plan)].explained;
-    bool good = explained_lower(own, &e->paces, err) && account_open(account, own, facts, err);
-    explained_drop(own, &e->paces);
-    if (!good)
-        return false;
-    e->accounts[e->account_count++] = account;
-    e->timed_limit = max_i64(e->timed_limit, 2 * work_of(explained->plan));
-    *out = *account;
-    return true;
+    return explainer_accounts(e, explained, &facts, 1, out, err);
 }
 
 struct solution explainer_timed(const struct explained *explained, const struct account *account)
@@ -222,12 +265,13 @@ struct queries {
     struct query *list;
     int count;
     bool listed;
+    int order[MOST_QUERIES]; /* in which they are begun */
 };
 
 static void run_query(void *context, int index)
 {
     const struct queries *all = context;
-    struct query *query = &all->list[index];
+    struct query *query = &all->list[all->order[index]];
     if (time_left(all->e) == 0 || (query->larger && query->larger->unfit))
         return;
     struct search_options options = options_in(all->e, &query->space);
@@ -258,7 +302,12 @@ static void run_query(void *context, int index)
 static void ask(struct explainer *e, struct query *queries, int count, bool listed)
 {
     const struct search_calls *calls = &e->options.calls;
-    struct queries all = { e, queries, count, listed };
+    struct queries all = { e, queries, count, listed, { 0 } };
+    int begun = 0; /* long searches first, so that no thread is left alone with one */
+    for (int near = 0; near <= 1; near++)
+        for (int i = 0; i < count; i++)
+            if (queries[i].near == near)
+                all.order[begun++] = i;
     if (calls->parallel_for && count > 1)
         calls->parallel_for(calls->self, count, run_query, &all);
     else

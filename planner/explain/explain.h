@@ -47,7 +47,7 @@ struct explainer {
     struct solution base; /* explainer_base() */
     int near_count;
     struct config *near; /* (near_count) configurations that the base's search found near its best */
-    struct account **accounts;
+    struct account *accounts;
     int account_count, account_capacity;
     struct price_shelf prices; /* of all its searches */
     struct pace_shelf paces;   /* and of its accounts */
@@ -63,6 +63,9 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 /* Its account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
+/* The same under each of so many facts, at once where there are threads. */
+bool explainer_accounts(struct explainer *e, const struct explained *explained, const struct facts *const *facts,
+                        int count, struct account *out, struct error *err);
 /* A plan that fits, as its account says. */
 struct solution explainer_timed(const struct explained *explained, const struct account *account);
 /* Searches. That nothing is found is an answer. Fails for want of memory and our bugs. */
@@ -85,8 +88,9 @@ struct query {
     struct search_result *result; /* NULL: `error` says why */
     struct error error;
 };
-/* So many searches are made at once where there are threads: each takes memory of its own. */
-enum { MOST_QUERIES = 6 };
+/* Of so many searches threads take one after the other before answers are told: with 6 two threads took 0.70 of the time
+ * of one to explain a 70B plan, since one waited for the other; with 18 they take 0.60. */
+enum { MOST_QUERIES = 18 };
 /* Told what explainer_solve() says of the query at the index. Fails as it does. */
 typedef bool answer_function(void *self, int index, const struct solution *solution, struct error *err);
 /* Solves them, one after the other or where there are threads in waves of MOST_QUERIES, each in the time that is left.
@@ -202,10 +206,16 @@ struct regret {
     int changed;       /* fitting draws in which another plan is better */
     double mean, most; /* (time of this plan - best) / best over the draws in which it fits */
 };
-/* Noise of every compute rate, link level and the usable memory, seeded. The best is the shortest of what re-solving
- * finds and of all plans known, this one included: regret is never negative. */
-bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
-                    struct regret *out, struct error *err);
+/**
+ * Noise of every compute rate, link level and the usable memory, seeded, of each amount. The best is the shortest of
+ * what re-solving finds and of all plans known, this one included: regret is never negative.
+ *
+ * out: (amount_count); of draws that time had no room for nothing is said
+ * report: of each amount when all its draws are answered; may be NULL
+ */
+bool explain_regrets(struct explainer *e, const struct explained *plan, const double *amounts, int amount_count,
+                     int draws, uint64_t seed, struct regret *out, void (*report)(void *self, int amount), void *self,
+                     struct error *err);
 
 /* ---- several plans ---- */
 struct point {

@@ -13,19 +13,13 @@ const char *const resource_names[RESOURCE_COUNT + 1] = {
 #define BINDING_SHARE 1e-3 /* a constraint binds when lifting it buys so much of the step */
 
 /* A plan already known takes the place of the best so far where it fits and is shorter. */
-static bool compete(struct explainer *e, const struct explained *plan, const struct facts *facts,
-                    const struct explained **best, struct account *of_best, struct error *err)
+static void compete(const struct explained *plan, const struct account *account, const struct explained **best,
+                    struct account *of_best)
 {
-    struct account account;
-    if (!plan || plan == *best)
-        return true;
-    if (!explainer_account(e, plan, facts, &account, err))
-        return false;
-    if (!account.fits || (*best && account.step_ns >= of_best->step_ns))
-        return true;
-    *of_best = account;
+    if (!account->fits || (*best && account->step_ns >= of_best->step_ns))
+        return;
+    *of_best = *account;
     *best = plan;
-    return true;
 }
 
 /* ---- sensitivities ---- */
@@ -34,6 +28,7 @@ static bool compete(struct explainer *e, const struct explained *plan, const str
 struct asked {
     struct what_if what_if;
     struct varied varied;
+    bool same_job;
     const struct explained *known;
     struct account account; /* of it */
 };
@@ -71,7 +66,7 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
         return fail_memory(a->err);
     struct asked *asked = &a->list[a->count];
     struct query *query = &a->queries[a->count];
-    *asked = (struct asked){ .what_if = what_if };
+    *asked = (struct asked){ .what_if = what_if, .same_job = same_job };
     if (!varied_open(&asked->varied, a->e->facts, variation, &why))
         return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
     a->count++;
@@ -80,13 +75,37 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
                              .same_prices = variation_keeps_prices(a->e->facts->cluster, variation),
                              .near = same_job && what_if.resource != RESOURCE_LINKS,
                              .light = explainer_is_dear(a->plan) };
-    if (same_job && !(compete(a->e, a->plan, query->facts, &asked->known, &asked->account, a->err) &&
-                      compete(a->e, a->out->base.explained, query->facts, &asked->known, &asked->account, a->err)))
-        return false;
-    if (asked->known) {
-        query->rival = asked->known->plan;
-        query->worth_ns = asked->account.step_ns;
+    return true;
+}
+
+/* What the plan itself and the whole space's take under each of the facts that leave the job as it is. */
+static bool time_known_plans(struct asking *a)
+{
+    const struct explained *known[] = { a->plan, a->out->base.explained };
+    const struct facts *facts[MAX_WHAT_IFS];
+    struct account *accounts = arena_alloc(&a->e->arena, MAX_WHAT_IFS, sizeof *accounts);
+    struct asked *same[MAX_WHAT_IFS];
+    int count = 0;
+    if (!accounts)
+        return fail_memory(a->err);
+    for (int i = 0; i < a->count; i++)
+        if (a->list[i].same_job) {
+            facts[count] = a->queries[i].facts;
+            same[count++] = &a->list[i];
+        }
+    for (int k = 0; k < 2 && count > 0; k++) {
+        if (!known[k] || (k > 0 && known[k] == known[0]))
+            continue;
+        if (!explainer_accounts(a->e, known[k], facts, count, accounts, a->err))
+            return false;
+        for (int i = 0; i < count; i++)
+            compete(known[k], &accounts[i], &same[i]->known, &same[i]->account);
     }
+    for (int i = 0; i < a->count; i++)
+        if (a->list[i].known) {
+            a->queries[i].rival = a->list[i].known->plan;
+            a->queries[i].worth_ns = a->list[i].account.step_ns;
+        }
     return true;
 }
 
@@ -296,7 +315,8 @@ bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct 
     out->base_ns = own.step_ns;
     if (out->base.kind == SOLUTION_PLAN && (out->base.step_ns < out->base_ns || !own.fits))
         out->base_ns = out->base.step_ns;
-    bool good = ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking);
+    bool good = ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking) &&
+                time_known_plans(&asking);
     out->asked = asking.count;
     good = good && explainer_solve_all(e, asking.queries, asking.count, answer, &asking, err);
     for (int i = 0; i < asking.count; i++)
@@ -333,12 +353,16 @@ const struct what_if *explain_fewer(const struct what_ifs *what_ifs)
 /* ---- robustness ---- */
 
 /* owns: the plan under the facts of each draw; best_ns: of it and of what is known besides the shortest that fits, else
- * INT64_MAX. */
+ * INT64_MAX. Of every amount all draws, one amount after the other; `done` of them were asked in waves before. */
 struct drawing {
     struct explainer *e;
     const struct explained *plan;
     struct regret *out;
+    int draws, done;
+    void (*report)(void *self, int amount);
+    void *self;
     double sum;
+    struct varied varied[MOST_QUERIES];
     struct query queries[MOST_QUERIES];
     struct account owns[MOST_QUERIES];
     int64_t best_ns[MOST_QUERIES];
@@ -347,7 +371,8 @@ struct drawing {
 static bool answer_draw(void *self, int index, const struct solution *found, struct error *err)
 {
     struct drawing *d = self;
-    struct regret *out = d->out;
+    int amount = (d->done + index) / d->draws, last = (d->done + index + 1) % d->draws == 0;
+    struct regret *out = &d->out[amount];
     const struct account *own = &d->owns[index];
     int64_t least_ns = d->best_ns[index];
     (void)err;
@@ -358,71 +383,89 @@ static bool answer_draw(void *self, int index, const struct solution *found, str
     out->draws++;
     out->unsolved += least_ns == INT64_MAX;
     out->unfit += !own->fits;
-    if (!own->fits)
-        return true;
-    double regret = (double)(own->step_ns - least_ns) / (double)max_i64(1, least_ns);
-    d->sum += regret;
-    out->changed += regret > 0;
-    out->most = regret > out->most ? regret : out->most;
+    if (own->fits) {
+        double regret = (double)(own->step_ns - least_ns) / (double)max_i64(1, least_ns);
+        d->sum += regret;
+        out->changed += regret > 0;
+        out->most = regret > out->most ? regret : out->most;
+        out->mean = d->sum / (out->draws - out->unfit);
+    }
+    if (last)
+        d->sum = 0;
+    if (last && d->report)
+        d->report(d->self, amount);
     return true;
 }
 
-/* What is known of the job under the draw's facts. Of dear plans only the explained one is timed again. */
-static bool time_known(struct drawing *d, int index, const struct facts *facts, struct error *err)
+/* What is known of the job under the draws' facts. Of dear plans only the explained one is timed again. */
+static bool time_known(struct drawing *d, int count, struct error *err)
 {
     struct explainer *e = d->e;
-    struct account account;
-    if (!explainer_account(e, d->plan, facts, &d->owns[index], err))
+    const struct facts *facts[MOST_QUERIES];
+    for (int i = 0; i < count; i++)
+        facts[i] = d->queries[i].facts;
+    if (!explainer_accounts(e, d->plan, facts, count, d->owns, err))
         return false;
-    const struct explained *best = d->owns[index].fits ? d->plan : NULL;
-    account = d->owns[index];
-    for (int i = 0; i < e->known_count && !explainer_is_dear(d->plan); i++) {
-        const struct known_plan *known = &e->known[i];
-        if (known->own.kind == SOLUTION_PLAN && known->explained != d->plan &&
-            !compete(e, known->explained, facts, &best, &account, err))
-            return false;
+    for (int i = 0; i < count; i++) {
+        struct account account = d->owns[i];
+        const struct explained *best = account.fits ? d->plan : NULL;
+        for (int k = 0; k < e->known_count && !explainer_is_dear(d->plan); k++) {
+            const struct known_plan *known = &e->known[k];
+            struct account other;
+            if (known->own.kind != SOLUTION_PLAN || known->explained == d->plan)
+                continue;
+            if (!explainer_account(e, known->explained, facts[i], &other, err))
+                return false;
+            compete(known->explained, &other, &best, &account);
+        }
+        d->best_ns[i] = best ? account.step_ns : INT64_MAX;
+        d->queries[i].rival = d->plan->plan;
+        d->queries[i].worth_ns = best ? account.step_ns : 0;
     }
-    d->best_ns[index] = best ? account.step_ns : INT64_MAX;
     return true;
 }
 
-/* So many draws at once, from that seed on. */
-static bool draw(struct drawing *d, uint64_t seed, int count, struct error *err)
+/* So many draws at once, from the first that was not asked on. */
+static bool draw(struct drawing *d, const double *amounts, uint64_t seed, int count, struct error *err)
 {
-    struct varied varied[MOST_QUERIES];
     int opened = 0;
     bool good = true;
     while (good && opened < count) {
-        struct variation v = variation_noise(seed + (uint64_t)opened, d->out->amount);
-        struct query *query = &d->queries[opened];
-        good = varied_open(&varied[opened], d->e->facts, &v, err);
-        if (!good)
-            break;
-        *query =
-            (struct query){ .space = d->e->options.space, .facts = &varied[opened].facts, .near = true, .light = true };
-        good = time_known(d, opened, query->facts, err);
-        query->rival = d->plan->plan;
-        query->worth_ns = d->best_ns[opened] < INT64_MAX ? d->best_ns[opened] : 0;
-        opened++;
+        int at = d->done + opened;
+        struct variation v = variation_noise(seed + (uint64_t)(at % d->draws), amounts[at / d->draws]);
+        good = varied_open(&d->varied[opened], d->e->facts, &v, err);
+        d->queries[opened] = (struct query){
+            .space = d->e->options.space, .facts = &d->varied[opened].facts, .near = true, .light = true
+        };
+        opened += good;
     }
-    good = good && explainer_solve_all(d->e, d->queries, count, answer_draw, d, err);
+    good = good && time_known(d, count, err) && explainer_solve_all(d->e, d->queries, count, answer_draw, d, err);
     for (int i = 0; i < opened; i++)
-        varied_free(&varied[i]);
+        varied_free(&d->varied[i]);
+    d->done += count;
     return good;
 }
 
-bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
-                    struct regret *out, struct error *err)
+bool explain_regrets(struct explainer *e, const struct explained *plan, const double *amounts, int amount_count,
+                     int draws, uint64_t seed, struct regret *out, void (*report)(void *self, int amount), void *self,
+                     struct error *err)
 {
-    struct drawing drawing = { .e = e, .plan = plan, .out = out };
+    struct drawing *drawing = arena_alloc(&e->arena, 1, sizeof *drawing);
     struct solution base;
+    if (!drawing)
+        return fail_memory(err);
+    *drawing = (struct drawing){ .e = e, .plan = plan, .out = out, .draws = draws, .report = report, .self = self };
     if (!explainer_base(e, &base, err))
         return false;
-    *out = (struct regret){ .amount = amount };
-    for (int i = 0; i < draws && !explainer_ends(e); i += MOST_QUERIES)
-        if (!draw(&drawing, seed + (uint64_t)i, draws - i < MOST_QUERIES ? draws - i : MOST_QUERIES, err))
+    for (int i = 0; i < amount_count; i++)
+        out[i] = (struct regret){ .amount = amounts[i] };
+    while (drawing->done < amount_count * draws && !explainer_ends(e)) {
+        int left = amount_count * draws - drawing->done;
+        if (!draw(drawing, amounts, seed, left < MOST_QUERIES ? left : MOST_QUERIES, err))
             return false;
-    if (out->draws > out->unfit)
-        out->mean = drawing.sum / (out->draws - out->unfit);
+    }
+    for (int i = 0; i < amount_count && report; i++) /* of which time has ended the draws */
+        if (out[i].draws > 0 && out[i].draws < draws)
+            report(self, i);
     return true;
 }
