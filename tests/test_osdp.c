@@ -178,7 +178,7 @@ static int64_t osdp_cost(const struct prices *p, const int choice[LAYERS], int64
     for (int l = 0; l < LAYERS; l++) {
         const struct layer_price *price = price_of(p, l, choice[l]);
         sum_ns += m * (price->gather_forward_ns + price->gather_backward_ns + price->reduce_ns) + price->reduce_last_ns;
-        bytes += price->weight_bytes + p->problem.in_flight[0] * price->saved_bytes;
+        bytes += price->weight_bytes + p->problem.in_flight[0] * price->saved_bytes - price->freed_bytes;
         gathered = price->transient_bytes > gathered ? price->transient_bytes : gathered;
     }
     *need_bytes = bytes + gathered;

@@ -38,6 +38,7 @@ static const struct field {
     { "tied gather once", offsetof(struct layer_price, tied_gather_once_ns) },
     { "tied reduce", offsetof(struct layer_price, tied_reduce_ns) },
     { "saved", offsetof(struct layer_price, saved_bytes) },
+    { "freed", offsetof(struct layer_price, freed_bytes) },
     { "transient", offsetof(struct layer_price, transient_bytes) },
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
@@ -286,7 +287,7 @@ static int64_t promised_bytes(const struct workbench *bench, const struct price_
     int64_t sum = table->base_bytes, transient = 0;
     for (int l = 0; l < bench->chain.layer_count; l++) {
         const struct layer_price *p = price_at(table, bench->chain.class_of[l], strategy);
-        sum += p->weight_bytes + p->saved_bytes;
+        sum += p->weight_bytes + p->saved_bytes - p->freed_bytes;
         transient = p->transient_bytes > transient ? p->transient_bytes : transient;
     }
     return sum + transient;

@@ -67,6 +67,7 @@ static void check_least(const struct instance *in, int config, const struct pric
         NO_MORE(tied_bytes);
         NO_MORE(saved_bytes);
         NO_MORE(transient_bytes);
+        ck_assert_int_eq(l->freed_bytes, p->freed_bytes > 0 ? l->saved_bytes : 0);
 #undef NO_MORE
     }
 }

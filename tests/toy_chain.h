@@ -51,6 +51,13 @@ static void toy_draw(struct toy *toy, uint64_t *seed)
                                                .tied_bytes = tied ? random_below(seed, range) : 0,
                                                .saved_bytes = random_below(seed, range),
                                                .transient_bytes = random_below(seed, range) };
+    /* What the last layer saves is freed first, where no other layer has its prices. */
+    int freed = toy->class_of[layers - 1];
+    for (int i = 0; i < toy->table.strategy_count && toy->chain.layers_of[freed] == 1; i++) {
+        struct layer_price *price = &toy->prices[freed * toy->table.strategy_count + i];
+        price->freed_bytes = price->saved_bytes;
+        price->transient_bytes += price->saved_bytes;
+    }
     for (int k = 0; k < stages; k++)
         toy->in_flight[k] = (int)min_i64(micro, stages - k);
     toy->problem = (struct partition_problem){ .chain = &toy->chain,

@@ -246,19 +246,17 @@ bool level_set_options(struct solver *s, int level);
  * share a weight. apart: forward passes have a row of their own. */
 void level_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
                 bool apart);
-/* What a layer holds of the stage's memory; joined as above. */
+/* What a layer holds of the stage's memory while any other is at work; joined as above. */
 static inline int64_t stage_layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
 {
-    return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
+    return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes - p->freed_bytes;
 }
 /* The least of any strategy, its tied weights held by another layer. */
 static inline int64_t stage_least_bytes(const struct price_table *table, int class_index, int64_t in_flight)
 {
     int64_t least = INT64_MAX;
-    for (int i = 0; i < table->strategy_count; i++) {
-        int64_t bytes = stage_layer_bytes(price_at(table, class_index, i), in_flight, true);
-        least = bytes < least ? bytes : least;
-    }
+    for (int i = 0; i < table->strategy_count; i++)
+        least = min_i64(least, stage_layer_bytes(price_at(table, class_index, i), in_flight, true));
     return least;
 }
 /* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */

@@ -157,7 +157,7 @@ void assemble_balance(const int64_t *weight, int stride, int layer_count, int st
 
 static int64_t kept_bytes(const struct layer_price *p, int64_t in_flight)
 {
-    return p->weight_bytes + p->tied_bytes + in_flight * p->saved_bytes;
+    return p->weight_bytes + p->tied_bytes + in_flight * p->saved_bytes - p->freed_bytes;
 }
 
 /* The strategy that keeps least of those that need no more than so much in passing; -1: none does. */

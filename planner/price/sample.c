@@ -78,11 +78,20 @@ bool sample_keeps(const struct sample *s, int buffer)
     return !s->program->buffers[buffer].is_weight && life->first < s->turn && life->last >= s->turn;
 }
 
+bool sample_frees_first(const struct sample *s, int buffer)
+{
+    int last = s->graph->layer_count - 1;
+    bool first = sample_keeps(s, buffer) && s->program->stages[0].instrs[s->lives[buffer].first].layer == last;
+    for (int l = 0; first && l < last; l++)
+        first = s->graph->layers[l].class_index != s->graph->layers[last].class_index;
+    return first;
+}
+
 /* Bytes that another takes over must not count twice; those of what is saved count as saved from beginning to end. */
 static void take_over(struct sample *s, int index, int from, int into)
 {
     struct life *source = &s->lives[from], *taker = &s->lives[into];
-    if (sample_keeps(s, from) || s->within_saved[from]) {
+    if ((sample_keeps(s, from) && !sample_frees_first(s, from)) || s->within_saved[from]) {
         s->within_saved[into] = true;
     } else if (taker->last > index) {
         taker->first = taker->since = index + 1;

@@ -131,7 +131,8 @@ void sample_list_deferred(struct sample *s)
     }
 }
 
-/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
+/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient, and what
+ * is freed before other layers' backward passes is so in the micro-batch that turns around. */
 static void price_temporary(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -148,8 +149,11 @@ static void price_temporary(struct sample *s)
         if (s->within_saved[s->sized[k]])
             continue;
         if (sample_keeps(s, s->sized[k])) {
-            s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
-            continue;
+            struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[life.first])];
+            price->saved_bytes += buffer->bytes;
+            if (!sample_frees_first(s, s->sized[k]))
+                continue;
+            price->freed_bytes += buffer->bytes;
         }
         s->change[life.since] += buffer->bytes;
         if (life.held + 1 < s->end)

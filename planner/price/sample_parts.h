@@ -86,6 +86,9 @@ void sample_price_adding(struct sample *sample, const struct facts *facts, struc
 void sample_price_kernels(struct sample *sample);
 /* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */
 bool sample_keeps(const struct sample *s, int buffer);
+/* Such a buffer is the model's last layer's, whose backward pass is the first: no other one finds it of its own
+ * micro-batch. Where other layers are priced with that one, their last is no longer the first to be left. */
+bool sample_frees_first(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
 /* Lists what waits for the gradients of weights, where these are computed later than those of inputs; lives are known.

@@ -69,6 +69,7 @@ static struct layer_price least_price(const struct price_table *priced, const st
                                  .step_ns = least.step_ns,
                                  .weight_bytes = weight_bytes,
                                  .saved_bytes = least.saved_bytes,
+                                 .freed_bytes = least.freed_bytes,
                                  .transient_bytes = least.transient_bytes };
 }
 
