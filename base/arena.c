@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/error.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,10 @@ static struct arena_block *arena_grow(struct arena *arena, size_t bytes)
     bool guest = bytes > capacity / 4; /* such large ones come as fresh pages, of which a table may touch few */
     capacity = guest ? bytes : capacity;
     struct arena_block *block = guest ? calloc(1, sizeof *block + capacity) : malloc(sizeof *block + capacity);
-    if (!block)
+    if (!block) {
+        memory_fell_short();
         return NULL;
+    }
     *block = (struct arena_block){ .capacity = capacity, .is_zero = guest };
     /* a large guest goes behind the head, so that the room left in the head stays in use */
     if (arena->head && guest) {

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +78,18 @@ bool fail_kind(struct error *err, enum error_kind kind, const char *format, ...)
 bool fail_memory(struct error *err)
 {
     return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+}
+
+static atomic_bool short_of_memory;
+
+void memory_fell_short(void)
+{
+    atomic_store(&short_of_memory, true);
+}
+
+bool memory_has_fallen_short(void)
+{
+    return atomic_load(&short_of_memory);
 }
 
 bool error_within(struct error *err, const char *format, ...)

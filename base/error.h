@@ -27,6 +27,12 @@ bool fail(struct error *err, const char *format, ...) __attribute__((format(prin
 bool fail_kind(struct error *err, enum error_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool fail_memory(struct error *err); /* there is none left: an error of the environment */
 
+/* Notes that a text or an arena of this process has asked in vain, and says whether any has: what was then put together
+ * may be cut, however far the one who asked is from who writes it. So no file is written from there on, and the program
+ * ends with ERROR_ENVIRONMENT. From any thread. */
+void memory_fell_short(void);
+bool memory_has_fallen_short(void);
+
 /* Puts "prefix: " before the message of a filled error (which file, which layer). Returns false. */
 bool error_within(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #endif

@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "base/error.h"
 #include <ctype.h>
 #include <float.h>
 #include <locale.h>
@@ -28,6 +29,7 @@ static bool text_reserve(struct text *text, size_t extra)
     char *data = realloc(text->data, capacity);
     if (!data) {
         text->failed = true;
+        memory_fell_short();
         return false;
     }
     text->data = data;

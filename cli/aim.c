@@ -25,6 +25,8 @@ static bool keeps_rule(const struct target *target, const struct target_rule *ru
     struct text detail = { 0 };
     if (rule->holds(launch, context))
         return true;
+    if (memory_has_fallen_short()) /* it may hold */
+        return fail_memory(err);
     if (rule->detail)
         rule->detail(&detail, launch, context);
     fail(err, "%s (%s) cannot be told this: rule %s: %s%s%s (%s)", target->name, target->release, rule->name,

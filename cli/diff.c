@@ -172,7 +172,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (read_side(&sides[0], operands[0], err) && read_side(&sides[1], operands[1], err) &&
         diff_plans(&differences, sides[0].file->plan, sides[1].file->plan, err)) {
         bool priced = price_both(sides, operands, &o->source, &why);
-        if (o->json) {
+        if (why.kind == ERROR_ENVIRONMENT) { /* not the plans' fault */
+            *err = why;
+        } else if (o->json) {
             write_json(cli, &differences, sides, &why, err);
         } else {
             print_decisions(cli, &differences);

@@ -43,7 +43,7 @@ static void look_for_module(const struct cli *cli, struct module *m)
         return;
     }
     const char *reason = dlerror();
-    text_add(&m->reason, reason ? reason : "not built");
+    text_add(&m->reason, reason ? reason : "out of memory");
 }
 
 static void look_for_gpu(const struct cli *cli, struct findings *f)

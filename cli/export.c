@@ -22,7 +22,7 @@ static const struct option options[] = {
 
 /* Whether one of the files says the launch again, as whoever reads it understands it. */
 static bool reads_back(const struct target *target, const struct launch_files *files, const struct launch *launch,
-                       struct inputs *in)
+                       struct inputs *in, struct error *err)
 {
     bool same = !target->read;
     for (int i = 0; i < files->count && !same; i++) {
@@ -37,8 +37,10 @@ static bool reads_back(const struct target *target, const struct launch_files *f
             same = launch_equal(&read.launch, launch);
         }
         model_free(read.model);
+        if (file->text.failed || why.kind == ERROR_ENVIRONMENT)
+            return fail_memory(err);
     }
-    return same;
+    return same || fail_kind(err, ERROR_BUG, "what is written for %s is not read back as the plan", target->name);
 }
 
 /* A folder that is there is filled again. */
@@ -99,9 +101,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         text_printf(&folder, "%s-%s", in.model->name, target->short_name);
     if (folder.failed || !target->write(&files, &launch, &context))
         fail_memory(err);
-    else if (!reads_back(target, &files, &launch, &in))
-        fail_kind(err, ERROR_BUG, "what is written for %s is not read back as the plan", target->name);
-    else if (write_all(cli, folder.data, &files, err))
+    else if (reads_back(target, &files, &launch, &in, err) && write_all(cli, folder.data, &files, err))
         fprintf(cli->talk, "for %s; next: read %s/README.md\n", target->release, folder.data);
 cleanup:
     text_free(&folder);

@@ -10,6 +10,7 @@
 #include "planner/lower/lower.h"
 #include "planner/verify/verify.h"
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,11 +74,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names of a folder's files without .json, sorted; at most `most`, in the arena. */
+/* Names of a folder's files without .json, sorted; at most `most`, in the arena. A folder that cannot be opened has
+ * none. */
 static size_t file_names(struct inputs *in, const char *dir, const char **names, size_t most)
 {
     size_t count = 0;
     DIR *open = opendir(dir);
+    if (!open && errno == ENOMEM)
+        memory_fell_short();
     for (struct dirent *entry; open && count < most && (entry = readdir(open));) {
         size_t length = strlen(entry->d_name);
         const char *name = is_json_path(entry->d_name) ? arena_strndup(&in->arena, entry->d_name, length - 5) : NULL;
@@ -211,7 +215,7 @@ bool inputs_catalogue(struct inputs *in, struct error *err)
 {
     struct text dir = { 0 };
     text_printf(&dir, "%s/planner/facts/devices", in->cli->data_dir);
-    bool ok = in->catalogue || catalogue_read(&in->catalogue, dir.data ? dir.data : ".", err);
+    bool ok = in->catalogue || (dir.failed ? fail_memory(err) : catalogue_read(&in->catalogue, dir.data, err));
     text_free(&dir);
     return ok;
 }

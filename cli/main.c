@@ -64,10 +64,12 @@ static int unknown_verb(FILE *talk, const char *name)
 /* The exit code of a program whose output has to arrive. */
 static int end_output(FILE *out, FILE *talk, int code)
 {
-    if (!fflush(out) && !ferror(out))
-        return code;
-    fprintf(talk, "error: cannot write to standard output\n");
-    return code ? code : ERROR_ENVIRONMENT;
+    bool written = !fflush(out) && !ferror(out);
+    if (!written)
+        fprintf(talk, "error: cannot write to standard output\n");
+    if (memory_has_fallen_short() && code == ERROR_NONE)
+        fprintf(talk, "error: out of memory: what is printed above may be cut\n");
+    return memory_has_fallen_short() || (!written && !code) ? ERROR_ENVIRONMENT : code;
 }
 
 static int run_verb(const struct verb *verb, const struct cli *cli, int argc, char **argv)
@@ -88,6 +90,8 @@ static int run_verb(const struct verb *verb, const struct cli *cli, int argc, ch
     if (err.kind != ERROR_NONE) {
         fprintf(cli->talk, "%s%s\n", strncmp(err.message, "cleave", 6) ? "error: " : "", err.message);
         code = (int)err.kind;
+        if (memory_has_fallen_short() && !strstr(err.message, "memory"))
+            fprintf(cli->talk, "error: out of memory: what is said above may be due to that\n");
     }
     free(options);
     free(operands);
@@ -111,8 +115,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "error: out of memory\n");
         return ERROR_ENVIRONMENT;
     }
-    setvbuf(out, NULL, _IOLBF, BUFSIZ); /* in one file with what is said to people, lines stay in order and whole */
-    setvbuf(talk, NULL, _IONBF, 0);
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
         help(argc < 2 ? talk : out);
         return argc < 2 ? ERROR_INPUT : end_output(out, talk, ERROR_NONE);
@@ -142,9 +144,12 @@ int main(int argc, char **argv)
                        .arguments = argv,
                        .environment = environment };
     struct setup setup;
-    setup_find(&setup, &cli);
-    int code =
-        completion ? write_completion(&cli, argc > 2 ? argv[2] : "bash") : run_verb(verb, &cli, argc - 2, argv + 2);
+    int code = ERROR_ENVIRONMENT;
+    if (!setup_find(&setup, &cli))
+        fprintf(talk, "error: out of memory\n");
+    else
+        code =
+            completion ? write_completion(&cli, argc > 2 ? argv[2] : "bash") : run_verb(verb, &cli, argc - 2, argv + 2);
     setup_free(&setup);
     return code;
 }

@@ -36,7 +36,7 @@ static char *prefix_of(const char *program)
 static char *data_of(const char *prefix)
 {
     char *installed = join(prefix, CLEAVE_DATA_SUBDIR);
-    if (installed && is_dir(installed))
+    if (!installed || is_dir(installed))
         return installed;
     free(installed);
     return strdup(CLEAVE_SOURCE_ROOT); /* a build tree: models/zoo and planner/facts/devices lie in the sources */
@@ -45,26 +45,27 @@ static char *data_of(const char *prefix)
 static char *modules_of(const char *prefix)
 {
     char *installed = join(prefix, CLEAVE_MODULE_SUBDIR);
-    if (installed && is_dir(installed))
+    if (!installed || is_dir(installed))
         return installed;
     free(installed);
     return join(prefix, "executor");
 }
 
-void setup_find(struct setup *setup, struct cli *cli)
+bool setup_find(struct setup *setup, struct cli *cli)
 {
     char path[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
     setup->program = strdup(length > 0 ? path : cli->arguments[0]);
-    char *prefix = prefix_of(setup->program ? setup->program : ".");
+    char *prefix = setup->program ? prefix_of(setup->program) : NULL;
     const char *data = cli->environment("CLEAVE_DATA_DIR"), *modules = cli->environment("CLEAVE_MODULE_DIR");
-    setup->data_dir = data ? strdup(data) : data_of(prefix ? prefix : ".");
-    setup->module_dir = modules ? strdup(modules) : modules_of(prefix ? prefix : ".");
+    setup->data_dir = !prefix ? NULL : data ? strdup(data) : data_of(prefix);
+    setup->module_dir = !prefix ? NULL : modules ? strdup(modules) : modules_of(prefix);
     free(prefix);
     cli->program = setup->program;
     cli->data_dir = setup->data_dir;
     cli->module_dir = setup->module_dir;
+    return setup->data_dir && setup->module_dir;
 }
 
 void setup_free(struct setup *setup)
@@ -77,5 +78,6 @@ void setup_free(struct setup *setup)
 void setup_print_version(FILE *out)
 {
     fprintf(out, "cleave %s\n", CLEAVE_VERSION);
-    fprintf(out, "CPU matmuls: %s\n", blas_open() ? "OpenBLAS" : "own");
+    fprintf(out, "CPU matmuls: %s%s%s\n", blas_open() ? "OpenBLAS" : "own", blas_open() ? "" : ": ",
+            blas_open() ? "" : blas_absence());
 }

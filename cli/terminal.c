@@ -85,9 +85,15 @@ static ssize_t pass_on(void *self, const char *bytes, size_t length)
 FILE *terminal_open(int descriptor)
 {
     static struct terminal terminals[STDERR_FILENO + 1];
+    static char lines[BUFSIZ]; /* where memory is short a stream would get no buffer of its own */
     struct terminal *t = &terminals[descriptor];
     t->descriptor = descriptor;
-    return fopencookie(t, "w", (cookie_io_functions_t){ .write = pass_on });
+    FILE *stream = fopencookie(t, "w", (cookie_io_functions_t){ .write = pass_on });
+    if (stream && descriptor == STDERR_FILENO)
+        setvbuf(stream, NULL, _IONBF, 0);
+    else if (stream) /* in one file with what is said to people, lines stay in order and whole */
+        setvbuf(stream, lines, _IOLBF, sizeof lines);
+    return stream;
 }
 
 void terminal_clear_line(FILE *stream)

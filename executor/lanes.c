@@ -224,7 +224,8 @@ static bool start_lane(struct lane_thread *lane, struct error *err)
     if (!lane->queue)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for lane %s", lane_names[which]);
     if (pthread_create(&lane->thread, NULL, lane_main, lane) != 0)
-        return fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread for lane %s", lane_names[which]);
+        return fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread for lane %s: out of memory, or of threads",
+                         lane_names[which]);
     lane->started = true;
     return true;
 }

@@ -5,8 +5,10 @@
 #include "base/text.h"
 #include "executor/checkpoint/folder.h"
 #include "executor/checkpoint/read.h"
+#include "executor/device.h"
 #include "executor/hf_export.h"
 #include "executor/run_parts.h"
+#include "host/blas.h"
 #include "host/clock.h"
 #include "planner/program/machine.h"
 #include <stdlib.h>
@@ -380,7 +382,8 @@ static void run_threads(struct run *run)
         started++;
     if (!watched || started < run->local_count) {
         struct error error = { 0 };
-        fail_kind(&error, ERROR_ENVIRONMENT, "cannot start the threads of %d ranks", run->local_count);
+        fail_kind(&error, ERROR_ENVIRONMENT, "cannot start the threads of %d ranks: out of memory, or of threads",
+                  run->local_count);
         run_fail(run, -1, &error);
     }
     for (int i = 0; i < started; i++)
@@ -396,7 +399,8 @@ static void run_threads(struct run *run)
 bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports,
                  int local_count, const struct run_options *options, struct error *err)
 {
-    if (!check_run(program, transports, options, err))
+    if (!check_run(program, transports, options, err) ||
+        (options->device == &device_cpu && !blas_reserve(local_count, err)))
         return false;
     struct run_summary summary = { 0 };
     struct run run = { .program = program, .options = *options, .local_count = local_count, .summary = &summary };

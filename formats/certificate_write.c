@@ -138,7 +138,9 @@ static void write_digest(struct json_writer *w, const struct certificate *c, con
     json_end_object(&copy);
     char *text = json_finish(&copy, &length);
     if (text && json_parse(&doc, "certificate", text, length, &err) && certificate_digest(digest, json_root(doc)))
-        json_put_string(w, "digest", digest); /* out of memory: there is none, which a reader says */
+        json_put_string(w, "digest", digest);
+    else
+        w->text.failed = true; /* out of memory */
     json_free(doc);
     free(text);
 }

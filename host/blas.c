@@ -2,6 +2,7 @@
 #include "host/blas.h"
 #include <stddef.h>
 #ifdef HAVE_OPENBLAS
+#include "host/apart.h"
 #include "host/blas_core.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,15 +11,23 @@
 #include <string.h>
 
 static struct blas blas;
-static bool is_open;
+static bool is_open, died; /* died: of what it did in a process apart */
+static int reserved;
+static void *(*take_buffer)(int of); /* not part of any interface, but what every build of 0.2 and 0.3 calls itself */
+static void (*give_buffer)(void *buffer);
+enum { TRIAL_S = 5, ALL_CALLERS = 0 };
 
 static void *load(void)
 {
     static const char *const names[] = { "libopenblas.so.0", OPENBLAS_FOLDER "/libopenblas.so.0",
                                          OPENBLAS_FOLDER "/libopenblas.so" };
     void *library = NULL;
-    for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++) {
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        const char *why = library ? NULL : dlerror();
+        if (!library && (!why || strstr(why, "memory")))
+            died = true;
+    }
     return library;
 }
 
@@ -32,8 +41,29 @@ static bool find(void *library, const char *name, void *function)
 
 static bool take(void *library)
 {
+    if (library) {
+        find(library, "blas_memory_alloc", &take_buffer);
+        find(library, "blas_memory_free", &give_buffer);
+    }
     return library && find(library, "cblas_sgemm", &blas.sgemm) && find(library, "cblas_dgemm", &blas.dgemm) &&
            find(library, "openblas_get_config", &blas.config) && find(library, "openblas_get_corename", &blas.core);
+}
+
+/* Whether it ends well, and answers false, when it is done in another process. Where memory is short OpenBLAS does not
+ * fail: loaded, it dies; asked for a product, it asks for its buffer again and again. */
+static bool ends_well(void (*body)(void *context, int index, void *answer), void *context)
+{
+    bool answer = true;
+    enum apart_end end = APART_DIED;
+    return apart_for(1, TRIAL_S, 1, body, context, &answer, sizeof answer, &end, NULL) && end == APART_ANSWERED &&
+           !answer;
+}
+
+static void try_to_load(void *context, int index, void *answer)
+{
+    (void)context, (void)index;
+    load();
+    *(bool *)answer = died;
 }
 
 static void open_once(void)
@@ -41,7 +71,8 @@ static void open_once(void)
     bool avx2, avx512;
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("OMP_NUM_THREADS", "1", 0);
-    void *library = load();
+    died = !ends_well(try_to_load, NULL);
+    void *library = died ? NULL : load();
     is_open = take(library);
     blas_core_extensions(&avx2, &avx512);
     const char *core = is_open && !getenv("OPENBLAS_CORETYPE") ? blas_core_instead(blas.core(), avx2, avx512) : NULL;
@@ -59,11 +90,44 @@ const struct blas *blas_open(void)
     return is_open ? &blas : NULL;
 }
 
+/* It keeps buffers that are given back for the next callers. */
+static void take_buffers(void *callers, int index, void *answer)
+{
+    void *buffers[BLAS_MOST_CALLERS];
+    int count = *(const int *)callers;
+    (void)index, (void)answer;
+    for (int i = 0; i < count; i++)
+        buffers[i] = take_buffer(ALL_CALLERS);
+    for (int i = 0; i < count; i++)
+        give_buffer(buffers[i]);
+}
+
+bool blas_reserve(int callers, struct error *err)
+{
+    int count = callers < BLAS_MOST_CALLERS ? callers : BLAS_MOST_CALLERS;
+    if (died)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s", blas_absence());
+    if (!is_open || count <= reserved || !take_buffer || !give_buffer)
+        return true;
+    if (!ends_well(take_buffers, &count))
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory: OpenBLAS needs a buffer for each of %d ranks", count);
+    take_buffers(&count, 0, NULL);
+    reserved = count;
+    return true;
+}
+
 const char *blas_absence(void)
 {
-    return "libopenblas.so.0 is not found or not OpenBLAS's: install libopenblas0";
+    return died ? "OpenBLAS dies or hangs when it is loaded: out of memory, or made for another processor"
+                : "libopenblas.so.0 is not found or not OpenBLAS's: install libopenblas0";
 }
 #else
+bool blas_reserve(int callers, struct error *err)
+{
+    (void)callers, (void)err;
+    return true;
+}
+
 const struct blas *blas_open(void)
 {
     return NULL;

@@ -231,6 +231,8 @@ static bool find_target(struct target *out, const char *path, struct error *err)
 bool file_write(const char *path, const void *data, size_t length, struct error *err)
 {
     struct target target;
+    if (memory_has_fallen_short()) /* what is to be written may be cut */
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: not written: out of memory", path);
     if (!find_target(&target, path, err))
         return false;
     if (target.exists && !S_ISREG(target.old.st_mode))

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "host/machine.h"
+#include "base/error.h"
 #include "base/text.h"
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +14,8 @@
 static bool find_line(const char *path, const char *key, char out[HOST_TEXT_BYTES])
 {
     FILE *file = fopen(path, "re");
+    if (!file && errno == ENOMEM)
+        memory_fell_short();
     char line[512];
     bool found = false;
     while (file && !found && fgets(line, sizeof line, file)) {

@@ -65,22 +65,43 @@ bool checkpoint_path(char out[CHECKPOINT_PATH_BYTES], const char *dir, const cha
 }
 
 /* ---- looking through the folder ---- */
+/* Calls visit for each name in it. Asks for no memory, as opendir() does: what a run leaves unfinished that ends for
+ * want of memory is cleared, too. */
+static bool each_name(int folder, void (*visit)(void *context, const char *name), void *context)
+{
+    _Alignas(struct dirent64) char entries[8 << 10];
+    int list = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ssize_t length = list >= 0 ? 1 : -1;
+    while (length > 0 && (length = getdents64(list, entries, sizeof entries)) > 0)
+        for (ssize_t at = 0; at < length;) {
+            const struct dirent64 *entry = (const void *)(entries + at);
+            at += entry->d_reclen;
+            visit(context, entry->d_name);
+        }
+    int error = errno;
+    if (list >= 0)
+        close(list);
+    errno = error;
+    return length == 0;
+}
+
+struct save_visit {
+    void (*visit)(void *context, const struct save_name *name);
+    void *context;
+};
+
+static void visit_save(void *context, const char *text)
+{
+    const struct save_visit *v = context;
+    struct save_name name;
+    if (parse_name(text, &name))
+        v->visit(v->context, &name);
+}
+
 /* Calls visit for each save, whole or not. */
 static bool each_save(int folder, void (*visit)(void *context, const struct save_name *name), void *context)
 {
-    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
-    if (!list) {
-        if (copy >= 0)
-            close(copy);
-        return false;
-    }
-    struct save_name name;
-    for (const struct dirent *entry; (entry = readdir(list));)
-        if (parse_name(entry->d_name, &name))
-            visit(context, &name);
-    closedir(list);
-    return true;
+    return each_name(folder, visit_save, &(struct save_visit){ visit, context });
 }
 
 static void take_newest(void *context, const struct save_name *name)
@@ -121,21 +142,22 @@ bool checkpoint_newest(const char *dir, char name[CHECKPOINT_NAME_BYTES], struct
 }
 
 /* ---- removing ---- */
+static void remove_file(void *folder, const char *name)
+{
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+        unlinkat(*(const int *)folder, name, 0);
+}
+
 /* The entry with all files in it; a link itself and not where it leads. What cannot be removed stays. */
 static void remove_tree(int folder, const char *name)
 {
     int inside = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *list = inside >= 0 ? fdopendir(inside) : NULL;
-    if (!list) {
-        if (inside >= 0)
-            close(inside);
+    if (inside < 0) {
         unlinkat(folder, name, 0);
         return;
     }
-    for (const struct dirent *entry; (entry = readdir(list));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(list), entry->d_name, 0);
-    closedir(list);
+    each_name(inside, remove_file, &inside);
+    close(inside);
     unlinkat(folder, name, AT_REMOVEDIR);
 }
 

@@ -354,6 +354,8 @@ static bool check_ranges(struct hf_reader *r, const struct model *model)
     bool ok = model_read(&copy, "as native JSON", text, length, NULL, &err);
     free(text);
     model_free(copy);
+    if (err.kind == ERROR_ENVIRONMENT)
+        return fail_kind(r->err, err.kind, "%s", err.message);
     return ok || json_fail(r->root, r->err, "expected sizes that a model can have: %s", err.message);
 }
 

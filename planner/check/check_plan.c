@@ -94,7 +94,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     bool good = first && shape && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
                                                        : fail_memory(c->err);
     *value_ns = INT64_MAX;
-    int stages = list_stages(plan, config, first, shape);
+    int stages = good ? list_stages(plan, config, first, shape) : 0;
     bool fits = table != NULL && stages > 0;
     for (int l = 0; good && fits && l < plan->layer_count; l++) {
         strategy[l] = price_strategy(price_of_plan_stage(table, plan, plan_stage_of_layer(plan, l)), &plan->layers[l]);
