@@ -17,7 +17,7 @@
 enum { DESCRIBE_MAX = 8 };
 enum { STAT_PATH_BYTES = 32, STAT_BYTES = 256 };
 enum host_state { HOST_UNKNOWN, HOST_WRITING, HOST_KNOWN };
-struct rank_status {
+struct rank_status {              /* whole cache lines */
     atomic_int state, pid, instr; /* pid 0: another host says so */
     atomic_int host_state;
     atomic_llong step;
@@ -25,12 +25,20 @@ struct rank_status {
     atomic_llong moved_ns;        /* when it made progress last */
     atomic_int works;             /* the instruction, plus 1, that waits for no other rank; 0: none */
     atomic_int gave_up;           /* it ends by itself, because the run has failed */
-    char padding[8];              /* a cache line each */
+    atomic_int call, call_instr;  /* of a library: what, times CALL_STATE_COUNT, plus its state; of which instruction */
     char host[STATUS_HOST_BYTES];
     char padding_too[16];
 };
 /* What was seen of the rank that is to blame. */
-enum accusation { ACCUSED_WAITS, ACCUSED_WORKS, ACCUSED_STOPPED, ACCUSED_GONE, ACCUSATION_COUNT };
+enum accusation {
+    ACCUSED_WAITS,
+    ACCUSED_PENDING,
+    ACCUSED_CALLS,
+    ACCUSED_WORKS,
+    ACCUSED_STOPPED,
+    ACCUSED_GONE,
+    ACCUSATION_COUNT
+};
 struct page {
     atomic_int failed;  /* rank + 1; 0: none */
     atomic_int accused; /* (rank + 1) * ACCUSATION_COUNT + accusation; 0: nobody */
@@ -136,6 +144,13 @@ void status_end_work(struct status *status, int rank, int instr)
 {
     int own = instr + 1; /* another lane may have begun a later one */
     atomic_compare_exchange_strong(&status->page->ranks[rank].works, &own, 0);
+}
+
+void status_note_call(struct status *status, int rank, int instr, enum library_call call, enum call_state state)
+{
+    struct rank_status *r = &status->page->ranks[rank];
+    atomic_store_explicit(&r->call_instr, instr, memory_order_relaxed);
+    atomic_store_explicit(&r->call, (int)call * CALL_STATE_COUNT + (int)state, memory_order_relaxed);
 }
 
 void status_beat(struct status *status, int rank)
@@ -296,12 +311,20 @@ static bool is_here(const struct status *status, int rank)
     return state == RANK_LIVES || is_loss(state);
 }
 
+static enum call_state call_state_of(const struct status *status, int rank)
+{
+    return (enum call_state)(atomic_load(&status->page->ranks[rank].call) % CALL_STATE_COUNT);
+}
+
 static enum accusation accusation_of(const struct status *status, int rank)
 {
+    static const enum accusation of_call[] = {
+        [CALL_OVER] = ACCUSED_WAITS, [CALL_MADE] = ACCUSED_CALLS, [CALL_PENDING] = ACCUSED_PENDING
+    };
     return is_stopped(status, rank)                            ? ACCUSED_STOPPED
            : is_dead(status, rank)                             ? ACCUSED_GONE
            : atomic_load(&status->page->ranks[rank].works) > 0 ? ACCUSED_WORKS
-                                                               : ACCUSED_WAITS;
+                                                               : of_call[call_state_of(status, rank)];
 }
 
 /* The rank of which most is seen; of equals the one that made progress longest ago. -1: no rank is there. */
@@ -343,15 +366,24 @@ bool status_has_accused(const struct status *status)
 static void describe_rank(const struct status *status, const struct program *program, int rank, bool works,
                           struct text *out)
 {
+    static const char *const called[] = { [LIBRARY_JOIN] = "joining the communicator of all ranks",
+                                          [LIBRARY_SPLIT] = "splitting off a communicator",
+                                          [LIBRARY_CONNECT] = "connecting to other ranks",
+                                          [LIBRARY_LEAVE] = "leaving a communicator" };
     struct rank_status *r = &status->page->ranks[rank];
     int stage = plan_stage_of_rank(program->plan, rank), index = atomic_load(&r->instr), work = atomic_load(&r->works);
+    const bool calls = call_state_of(status, rank) != CALL_OVER;
+    const int call = atomic_load(&r->call) / CALL_STATE_COUNT;
     const char *host = status_host(status, rank);
     if (works && work > 0) /* other lanes may have begun later ones */
         index = work - 1;
+    else if (calls)
+        index = atomic_load(&r->call_instr);
     text_printf(out, "rank %d (stage %d%s%s): step %lld, ", rank, stage, host[0] ? ", host " : "", host,
                 (long long)atomic_load(&r->step) + 1);
     if (index < 0 || index >= program->stages[stage].instr_count) {
-        text_printf(out, "no instruction yet");
+        const bool named = calls && call != LIBRARY_TRANSFER;
+        text_printf(out, "%s", named ? called[call] : "no instruction yet");
         return;
     }
     const struct instr *instr = &program->stages[stage].instrs[index];
@@ -363,10 +395,11 @@ static void describe_rank(const struct status *status, const struct program *pro
 /* Returns who is to blame, or else who failed, and describes what was seen of it; -1: nobody. */
 static int describe_first(const struct status *status, const struct program *program, struct text *out)
 {
-    static const char *const seen[] = { [ACCUSED_WAITS] = ", longest without progress",
-                                        [ACCUSED_WORKS] = ", which does not end",
-                                        [ACCUSED_STOPPED] = ", its process is stopped",
-                                        [ACCUSED_GONE] = "" };
+    static const char *const seen[] = {
+        [ACCUSED_WAITS] = ", longest without progress",    [ACCUSED_PENDING] = ", a call that stays in progress",
+        [ACCUSED_CALLS] = ", a call that does not return", [ACCUSED_WORKS] = ", which does not end",
+        [ACCUSED_STOPPED] = ", its process is stopped",    [ACCUSED_GONE] = ""
+    };
     enum accusation accusation;
     int accused = accused_rank(status, &accusation), first = accused >= 0 ? accused : status_failed_rank(status);
     if (first < 0 || first >= status->rank_count || !is_here(status, first))

@@ -23,6 +23,11 @@ void status_note(struct status *status, int rank, int64_t step, int instr);
 /* Around an instruction that waits for no other rank: one that does not come back hangs by itself. */
 void status_begin_work(struct status *status, int rank, int instr);
 void status_end_work(struct status *status, int rank, int instr);
+/* Around a call of a library that waits for no other rank, from one lane at a time: CALL_MADE before it, CALL_PENDING
+ * where it came back and the library says that it is in progress, CALL_OVER. instr: -1 before the first step. */
+enum library_call { LIBRARY_JOIN, LIBRARY_SPLIT, LIBRARY_CONNECT, LIBRARY_TRANSFER, LIBRARY_LEAVE };
+enum call_state { CALL_OVER, CALL_MADE, CALL_PENDING, CALL_STATE_COUNT };
+void status_note_call(struct status *status, int rank, int instr, enum library_call call, enum call_state state);
 /* The rank waits on purpose (a long imitated computation): it is not stuck. */
 void status_beat(struct status *status, int rank);
 void status_leave(struct status *status, int rank);
@@ -59,8 +64,9 @@ const char *status_host(const struct status *status, int rank);
 void status_set_failed(struct status *status, int rank);
 int status_failed_rank(const struct status *status); /* -1: none */
 /* Names the rank that is to blame, before anything is done about it; the first word stands, for all processes. rank -1:
- * one whose process is gone; or stopped; or that works on an instruction without waiting for others; else, and among
- * equals, the one that made progress longest ago; nobody where a rank has failed, which says why itself. */
+ * one whose process is gone; or stopped; or that is in an instruction, or a library's call, that waits for no others;
+ * or whose call stays in progress; else, and among equals, the one that made progress longest ago; nobody where a rank
+ * has failed, which says why itself. */
 void status_accuse(struct status *status, int rank);
 bool status_has_accused(const struct status *status);
 /* "rank 3 (stage 1): step 7, instruction 120 all-reduce (layer 2.mlp), its process is stopped; rank 0 ...": the ranks

@@ -90,7 +90,7 @@ static bool execute(struct run_here *run, const struct graph *graph, const struc
     ck_assert(comm_threads_open(transports, ranks, &error));
     ck_assert(!by_nccl || emulated_nccl_new(&run->shared, ranks, &error));
     if (run->breaks)
-        emulated_nccl_break(run->shared, run->faulty_rank, run->faulty_instr);
+        emulated_nccl_break(run->shared, run->faulty_rank, run->faulty_instr, CALL_REFUSED);
     ck_assert_msg(data_synthetic(&data, sample_shape_of(graph), 7, &error), "%s", error.message);
     struct run_options options = changes ? *changes : run_options_default();
     options.step_count = STEPS, options.seed = 3, options.learning_rate = 1e-2;

@@ -120,6 +120,12 @@ static void nap(int64_t *ns)
     *ns = 2 * *ns < LONGEST_NAP_NS ? 2 * *ns : LONGEST_NAP_NS;
 }
 
+/* For the status page. instr: -1 before the first step. */
+static void note_call(const struct rank *rank, int instr, enum library_call call, enum call_state state)
+{
+    status_note_call(rank->options->status, rank->rank, instr, call, state);
+}
+
 /* Until what was asked of the communicator is done. Under the mutex, which is free while this thread sleeps; at first
  * it does not: a call is under way within microseconds, and the lane's computations wait for the host meanwhile. */
 static bool settle(const struct rank *rank, void *comm, struct error *err)
@@ -196,7 +202,9 @@ static bool share_id(const struct rank *rank, unsigned char id[COMM_ID_BYTES], s
     const struct transport *t = rank->transport;
     if (rank->rank > 0)
         return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, 0, id, COMM_ID_BYTES, err);
+    note_call(rank, -1, LIBRARY_JOIN, CALL_MADE);
     bool ok = c->nccl.make_id(c->nccl.self, id, err);
+    note_call(rank, -1, LIBRARY_JOIN, CALL_OVER);
     for (int r = 1; ok && r < t->rank_count; r++)
         ok = t->exchange(t->self, LANE_COMPUTE, r, id, COMM_ID_BYTES, -1, NULL, 0, err);
     return ok;
@@ -214,8 +222,10 @@ static bool split_round(const struct rank *rank, int round, struct error *err)
     status_beat(rank->options->status, rank->rank);
     if (mine >= 0)
         place = channel_place(&c->channels.list[mine], rank->rank);
-    return c->nccl.split(c->nccl.self, c->world, mine >= 0 ? mine : COMM_NO_COLOUR, place, out, err) &&
-           settle(rank, c->world, err) &&
+    note_call(rank, -1, LIBRARY_SPLIT, CALL_MADE);
+    bool asked = c->nccl.split(c->nccl.self, c->world, mine >= 0 ? mine : COMM_NO_COLOUR, place, out, err);
+    note_call(rank, -1, LIBRARY_SPLIT, CALL_PENDING);
+    return asked && settle(rank, c->world, err) &&
            (mine < 0 || (*out && settle(rank, *out, err)) ||
             fail_kind(err, ERROR_ENVIRONMENT, "%s: a split gave no communicator", c->nccl.name));
 }
@@ -235,10 +245,13 @@ static bool open_channels(const struct rank *rank, struct error *err)
     if (!share_id(rank, id, err))
         return false;
     pthread_mutex_lock(&c->mutex);
+    note_call(rank, -1, LIBRARY_JOIN, CALL_MADE);
     c->world = c->nccl.join(c->nccl.self, id, rank->rank, rank->transport->rank_count, err);
+    note_call(rank, -1, LIBRARY_JOIN, CALL_PENDING);
     bool ok = c->world && settle(rank, c->world, err);
     for (int round = 0; ok && round < c->channels.round_count; round++)
         ok = split_round(rank, round, err);
+    note_call(rank, -1, LIBRARY_SPLIT, CALL_OVER);
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
@@ -345,10 +358,12 @@ static bool connect_channel(const struct rank *rank, int channel, struct error *
     const struct gpu_comm *c = comm_of(rank);
     bool any = false;
     status_beat(rank->options->status, rank->rank);
+    note_call(rank, -1, LIBRARY_CONNECT, CALL_MADE);
     if (!c->nccl.begin(c->nccl.self, err))
         return false;
     bool ok = call_peers(rank, channel, &any, err);
     bool ended = c->nccl.end(c->nccl.self, err);
+    note_call(rank, -1, LIBRARY_CONNECT, CALL_PENDING);
     return ok && ended && (!any || settle(rank, c->comm[channel], err));
 }
 
@@ -368,7 +383,9 @@ static bool connect_channels(const struct rank *rank, struct error *err)
                 ok = connect_channel(rank, i, err);
     ok = tell_why(c, err) && ok;
     pthread_mutex_unlock(&c->mutex);
-    return ok && g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
+    ok = ok && g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
+    note_call(rank, -1, LIBRARY_CONNECT, CALL_OVER);
+    return ok;
 }
 
 bool gpu_comm_open(struct rank *rank, struct error *err)
@@ -405,13 +422,18 @@ static bool call_library(const struct rank *rank, const struct instr *instr, con
     struct gpu_rank *g = rank->device_state;
     struct gpu_comm *c = g->comm;
     void *comm = moves->channel >= 0 ? c->comm[moves->channel] : NULL;
+    const int index = (int)(instr - rank->program->stages[rank->stage].instrs);
+    note_call(rank, index, LIBRARY_TRANSFER, CALL_MADE);
     if (!c->nccl.begin(c->nccl.self, err))
         return false;
     bool ok = true;
     for (int i = 0; ok && i < moves->call_count; i++)
         ok = c->nccl.call(c->nccl.self, comm, g->stream[instr->lane], &moves->calls[i], err);
     bool ended = c->nccl.end(c->nccl.self, err);
-    return ok && ended && settle(rank, comm, err);
+    note_call(rank, index, LIBRARY_TRANSFER, CALL_PENDING);
+    ok = ok && ended && settle(rank, comm, err);
+    note_call(rank, index, LIBRARY_TRANSFER, CALL_OVER);
+    return ok;
 }
 
 static bool run_calls(const struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
@@ -522,11 +544,13 @@ void gpu_comm_close(struct rank *rank)
     if (!c)
         return;
     stop_watching(c);
+    note_call(rank, -1, LIBRARY_LEAVE, CALL_MADE);
     for (int i = 0; i < c->channels.count && c->comm; i++)
         if (c->comm[i])
             c->nccl.leave(c->nccl.self, c->comm[i]);
     if (c->world)
         c->nccl.leave(c->nccl.self, c->world);
+    note_call(rank, -1, LIBRARY_LEAVE, CALL_OVER);
     for (int i = 0; i < g->instr_count && c->moves; i++)
         moves_free(&c->moves[i]);
     for (int lane = 0; lane < LANE_COUNT; lane++)

@@ -65,7 +65,8 @@ static inline __attribute__((always_inline)) void walk_on(struct walk *w, int64_
 {
     for (; rows > 0 && w->rows > 0; rows--, w->rows--, w->at += (uintptr_t)w->row_bytes)
         for (int64_t i = 0; i < w->width_bytes; i += CACHE_LINE * (int64_t)sizeof(real))
-            __builtin_prefetch((const void *)(w->at + (uintptr_t)i), write, 3);
+            write ? __builtin_prefetch((const void *)(w->at + (uintptr_t)i), 1, 3)
+                  : __builtin_prefetch((const void *)(w->at + (uintptr_t)i), 0, 3);
 }
 
 /* Rows of TILE_COLUMNS elements that pack_lines would copy as they are, some at a time. */

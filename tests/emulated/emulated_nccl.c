@@ -5,10 +5,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- calls that are broken ---- */
+/* Counts a call of the rank. can: the fates that it may have, a bit each. Returns whether its fate is at hand; a call
+ * that hangs comes back when all is released, and is refused then. */
+static bool is_broken(struct rank_table *table, const char *function, unsigned can)
+{
+    struct emulated_nccl *shared = table->shared;
+    pthread_mutex_lock(&shared->mutex);
+    bool broken = table->rank == shared->broken_rank && table->made++ >= shared->broken_call && !shared->broken &&
+                  (can >> shared->fate & 1);
+    if (broken)
+        shared->broken = function;
+    while (broken && shared->fate == CALL_HANGS && !shared->released)
+        pthread_cond_wait(&shared->changed, &shared->mutex);
+    pthread_mutex_unlock(&shared->mutex);
+    return broken;
+}
+enum {
+    AT_ONCE = 1 << CALL_REFUSED | 1 << CALL_HANGS,
+    AT_LENGTH = AT_ONCE | 1 << CALL_FAILS_LATER | 1 << CALL_STAYS,
+    ON_THE_DEVICE = AT_LENGTH | 1 << CALL_NEVER_ENDS
+};
+
+static bool refuses(const struct rank_table *table, bool broken, struct error *err)
+{
+    const struct emulated_nccl *shared = table->shared;
+    return broken && (shared->fate == CALL_REFUSED || shared->fate == CALL_HANGS) &&
+           !fail_kind(err, ERROR_ENVIRONMENT, "emulated NCCL: %s: invalid argument", shared->broken);
+}
+
+/* Under the mutex. */
+static void spoil(struct rank_table *table, struct handle *h, bool broken)
+{
+    h->failed = h->failed || (broken && table->shared->fate == CALL_FAILS_LATER);
+    h->stays = h->stays || (broken && table->shared->fate == CALL_STAYS);
+}
+
 /* ---- the table ---- */
 static bool make_id(void *self, unsigned char id[COMM_ID_BYTES], struct error *err)
 {
-    (void)err;
+    if (refuses(self, is_broken(self, "id", AT_ONCE), err))
+        return false;
     memset(id, 0, COMM_ID_BYTES);
     memcpy(id, &((struct rank_table *)self)->shared, sizeof(struct emulated_nccl *));
     return true;
@@ -47,6 +84,9 @@ static void *join(void *self, const unsigned char id[COMM_ID_BYTES], int rank, i
 {
     struct rank_table *table = self;
     struct emulated_nccl *shared = table->shared, *told;
+    const bool broken = is_broken(table, "join", AT_LENGTH);
+    if (refuses(table, broken, err))
+        return NULL;
     memcpy(&told, id, sizeof told);
     if (told != shared || count != shared->rank_count || rank != table->rank) {
         fail_kind(err, ERROR_ENVIRONMENT, "emulated NCCL: the id is not that of rank 0");
@@ -56,6 +96,7 @@ static void *join(void *self, const unsigned char id[COMM_ID_BYTES], int rank, i
     if (!shared->groups)
         group_new(shared, count, -1, 0);
     struct handle *h = handle_new(shared->groups, rank);
+    spoil(table, h, broken);
     shared->joined++;
     table->open++;
     pthread_mutex_unlock(&shared->mutex);
@@ -67,12 +108,16 @@ static bool split(void *self, void *comm, int colour, int key, void **out, struc
     struct rank_table *table = self;
     struct emulated_nccl *shared = table->shared;
     struct handle *world = comm;
+    const bool broken = is_broken(table, "split", AT_LENGTH);
+    if (refuses(table, broken, err))
+        return false;
     if (world->split_count == MOST_SPLITS)
         return fail_kind(err, ERROR_BUG, "emulated NCCL: too many splits");
     pthread_mutex_lock(&shared->mutex);
     shared->requests[world->split_count * shared->rank_count + table->rank] = (struct request){ colour, key };
     shared->asked[world->split_count]++;
     world->out = out;
+    spoil(table, world, broken);
     pthread_mutex_unlock(&shared->mutex);
     return true;
 }
@@ -135,9 +180,13 @@ static enum comm_state state(void *self, void *comm, struct error *err)
     struct rank_table *table = self;
     struct handle *h = comm;
     enum comm_state result = COMM_READY;
-    (void)err;
     pthread_mutex_lock(&table->shared->mutex);
-    if (h->group->split == -1 && table->shared->joined < table->shared->rank_count)
+    if (h->failed && h->was_busy &&
+        !fail_kind(err, ERROR_ENVIRONMENT, "emulated NCCL: %s: remote process exited", table->shared->broken))
+        result = COMM_FAILED;
+    else if (h->failed || h->stays)
+        result = COMM_BUSY;
+    else if (h->group->split == -1 && table->shared->joined < table->shared->rank_count)
         result = COMM_BUSY;
     else if (h->out && table->shared->asked[h->split_count] < table->shared->rank_count)
         result = COMM_BUSY;
@@ -187,7 +236,8 @@ static void lend(void *self, void *comm, void *memory, size_t bytes)
 static bool begin(void *self, struct error *err)
 {
     struct rank_table *table = self;
-    (void)err;
+    if (refuses(table, is_broken(table, "begin", AT_ONCE), err))
+        return false;
     pthread_mutex_lock(&table->shared->mutex);
     if (table->grouping)
         emulated_nccl_note(table->shared, "two threads of a rank called at once");
@@ -221,11 +271,13 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
     struct handle *h = comm;
     if (table->call_count == MOST_CALLS)
         return fail_kind(err, ERROR_BUG, "emulated NCCL: too many calls in a group");
-    if (table->rank == table->shared->broken_rank && table->made++ == table->shared->broken_call) {
+    const bool broken = is_broken(table, comm_kind_name(what->kind), AT_LENGTH);
+    if (refuses(table, broken, err)) {
         table->failed = true;
-        return fail_kind(err, ERROR_ENVIRONMENT, "emulated NCCL: %s: invalid argument", comm_kind_name(what->kind));
+        return false;
     }
     pthread_mutex_lock(&table->shared->mutex);
+    spoil(table, h, broken);
     if (!table->grouping || !pthread_equal(table->grouper, pthread_self()))
         emulated_nccl_note(table->shared, "two threads of a rank called at once");
     if ((what->kind != COMM_RECEIVE && !is_lent(h, what->from)) || (what->kind != COMM_SEND && !is_lent(h, what->to)))
@@ -240,6 +292,8 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
 static bool end(void *self, struct error *err)
 {
     struct rank_table *table = self;
+    const bool broken = is_broken(table, "end", table->call_count > 0 ? ON_THE_DEVICE : AT_ONCE);
+    table->failed = refuses(table, broken, err) || table->failed;
     pthread_mutex_lock(&table->shared->mutex);
     if (table->failed) {
         table->grouping = false;
@@ -256,11 +310,21 @@ static bool end(void *self, struct error *err)
     if (!batch || !(batch->calls = malloc(bytes + 1)))
         abort();
     batch->count = table->call_count;
+    batch->never_ends = broken && table->shared->fate == CALL_NEVER_ENDS;
     memcpy(batch->calls, table->calls, bytes);
-    for (int i = 0; i < batch->count; i++)
+    spoil(table, batch->calls[0].handle, broken);
+    bool runs = true;
+    for (int i = 0; i < batch->count; i++) {
         connect_peer(batch->calls[i].handle, &batch->calls[i].call);
+        runs = runs && !batch->calls[i].handle->failed && !batch->calls[i].handle->stays;
+    }
     table->grouping = false;
     pthread_mutex_unlock(&table->shared->mutex);
+    if (!runs) {
+        free(batch->calls);
+        free(batch);
+        return true;
+    }
     return gpu_emulated_call(batch->calls[0].stream, emulated_nccl_run, batch, err);
 }
 
@@ -276,6 +340,7 @@ static void leave(void *self, void *comm)
 {
     struct rank_table *table = self;
     struct handle *h = comm;
+    is_broken(table, "leave", 1 << CALL_HANGS);
     pthread_mutex_lock(&table->shared->mutex);
     h->group->left++;
     table->open--;
@@ -391,9 +456,22 @@ bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, const st
     return true;
 }
 
-void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call)
+void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call, enum call_fate fate)
 {
-    shared->broken_rank = rank, shared->broken_call = call;
+    shared->broken_rank = rank, shared->broken_call = call, shared->fate = fate;
+}
+
+const char *emulated_nccl_broken(const struct emulated_nccl *shared)
+{
+    return shared->broken;
+}
+
+void emulated_nccl_release(struct emulated_nccl *shared)
+{
+    pthread_mutex_lock(&shared->mutex);
+    shared->released = true;
+    pthread_cond_broadcast(&shared->changed);
+    pthread_mutex_unlock(&shared->mutex);
 }
 
 const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank)
@@ -406,5 +484,8 @@ const char *emulated_nccl_misuse(const struct emulated_nccl *shared)
     for (const struct group *group = shared->groups; group; group = group->next)
         if (group->left > 0 && group->left < group->count)
             return "a member left a communicator that others did not leave";
+    for (int r = 0; r < shared->rank_count; r++)
+        if (shared->ranks[r].open > 0)
+            return "a rank kept communicators";
     return shared->misuse[0] ? shared->misuse : NULL;
 }

@@ -13,13 +13,22 @@ struct gpu;
 bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, const struct gpu *gpu, int rank,
                         struct error *err);
 
-/* Before the run: the rank's call of this number, from 0, fails. */
-void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call);
+/* What becomes of a call: it is refused; it is taken, and its communicator says later that it has failed; it does not
+ * return; it returns and stays in progress; it is under way and does not end on the device. */
+enum call_fate { CALL_REFUSED, CALL_FAILS_LATER, CALL_HANGS, CALL_STAYS, CALL_NEVER_ENDS, CALL_FATE_COUNT };
+/* Before the run: of the functions of the library, all but state(), lend() and abort(), the rank's call of this number,
+ * from 0, or the first one after it that can, has this fate. */
+void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call, enum call_fate fate);
+/* The function that it was; NULL: there were not so many calls. */
+const char *emulated_nccl_broken(const struct emulated_nccl *shared);
+/* What hangs returns; from any thread. */
+void emulated_nccl_release(struct emulated_nccl *shared);
 
 /* The calls of a rank in the order in which they were begun, whatever the communicator: as text, "0 all-gather of 4;"
  * the number being that of the split that made the communicator. */
 const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank);
 /* After the run, what no library would bear: members that called different things, calls of one rank that interleaved,
- * memory that was not lent or that no other device could reach, members that left alone; NULL: none. */
+ * memory that was not lent or that no other device could reach, members that left alone, communicators that were kept;
+ * NULL: none. */
 const char *emulated_nccl_misuse(const struct emulated_nccl *shared);
 #endif

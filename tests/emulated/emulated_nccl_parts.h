@@ -44,6 +44,7 @@ struct handle { /* a rank's communicator */
     struct group *group;
     int place;
     bool aborted, was_busy;
+    bool failed, stays;            /* a call of it did, or stays in progress: nothing more runs on it */
     int64_t collectives;           /* queued so far */
     int64_t *sent, *received;      /* (count) by peer */
     bool called[COMM_RECEIVE + 1]; /* by kind of collective */
@@ -63,7 +64,10 @@ struct emulated_nccl {
     struct request *requests;     /* (split, rank) */
     int asked[MOST_SPLITS];       /* by how many ranks */
     struct rank_table *ranks;     /* (rank) */
-    int broken_rank, broken_call; /* -1: none; a call of this rank that fails, by its number */
+    int broken_rank, broken_call; /* -1: none; a call of this rank, by its number */
+    enum call_fate fate;          /* of it */
+    const char *broken;           /* the function that it was; NULL: it has not come yet */
+    bool released;                /* nothing hangs any more */
     char misuse[MISUSE_BYTES];
 };
 struct rank_table {
@@ -88,6 +92,7 @@ struct rank_table {
 /* One group of calls on one stream. */
 struct batch {
     int count;
+    bool never_ends; /* before it is aborted */
     struct queued *calls;
 };
 

@@ -169,6 +169,8 @@ void emulated_nccl_run(void *context)
     struct batch *batch = context;
     struct emulated_nccl *shared = batch->calls[0].handle->group->shared;
     pthread_mutex_lock(&shared->mutex);
+    while (batch->never_ends && !batch->calls[0].handle->aborted)
+        pthread_cond_wait(&shared->changed, &shared->mutex);
     for (int i = 0; i < batch->count; i++)
         if (batch->calls[i].call.kind == COMM_SEND && !batch->calls[i].handle->aborted)
             post(batch->calls[i].handle, &batch->calls[i]);
