@@ -28,9 +28,8 @@ static const struct estimate_arguments defaults = {
 static const struct option options[] = {
 #include "cli/given_options.def"
     TEXT_OPTION("from", AT(from), "TARGET",
-                "the operand is a launch of megatron-lm, megatron-bridge, torchtitan, deepspeed or accelerate-fsdp2, a "
-                "strategy of "
-                "galvatron or an execution of calculon: a file, or its arguments"),
+                "the operand is a launch of megatron-lm, megatron-bridge, torchtitan, deepspeed, accelerate-fsdp2 or "
+                "nnscaler, a strategy of galvatron or an execution of calculon: a file, or its arguments"),
     TEXT_OPTION("model", AT(model), "MODEL", "with --from: the model, where the launch does not describe it"),
     PRICE_OPTION(AT(prices)),
     OUTPUT_OPTION(AT(output), "the plan file"),

@@ -210,8 +210,9 @@ struct keeping {
     bool gates_inside;     /* gates multiply what experts' last product reads: what it makes is not read backward */
     int narrow_gradients;  /* enum narrow_gradients */
     /* Under bf16 for each element of a weight its gradient in 16 bit, beside the accumulator; under fp16 for each
-     * element of a shard of state the copies of gradients that a step makes. */
-    int64_t bf16_gradient_bytes, fp16_step_bytes;
+     * element of a shard of state the copies of gradients that a step makes; under bf16 for each element of state its
+     * gradient in 32 bit, which the optimizer keeps with or without ZeRO. */
+    int64_t bf16_gradient_bytes, fp16_step_bytes, bf16_state_gradient_bytes;
 };
 
 struct graph {

@@ -3,7 +3,8 @@ classes read them, without a GPU, and agree with what the files say. One package
 name; where none is, so is the test (77).
 
     python3 tests/targets_accept_torch.py [FOLDER]     FOLDER: of targets, tests/targets if absent
-CLEAVE_TARGETS_PYTHON: the interpreter that has the packages, for example that of a virtual environment."""
+CLEAVE_TARGETS_PYTHON: the interpreter that has the packages, for example that of a virtual environment.
+CLEAVE_NNSCALER: a checkout of nnScaler, which no registry has; its solver in C++, which it need not be built for, is none."""
 import importlib.metadata
 import importlib.util
 import json
@@ -15,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-RELEASES = {"torchtitan": "0.3.0", "deepspeed": "0.19.8", "accelerate": "1.15.0"}
+RELEASES = {"torchtitan": "0.3.0", "deepspeed": "0.19.8", "accelerate": "1.15.0", "nnscaler": "0.8"}
 
 
 def check(holds, *what):
@@ -171,6 +172,57 @@ def deepspeed(folder):
     trainer(folder, words[words.index("train.py") + 1 :])
 
 
+def nnscaler(folder):
+    """The YAML by the Trainer's own classes, and what autodist makes of it, up to its search."""
+    from unittest import mock
+
+    import yaml
+    from nnscaler import policies
+    from nnscaler.cli.trainer_args import TrainerArgs
+
+    shell = arguments_of(folder, "torchrun")
+    where, options = os.getcwd(), shell[shell.index("train.py") + 1 :]
+    sys.path.insert(0, str(folder))
+    sys.modules.pop("train", None)
+    os.chdir(folder)
+    with mock.patch.dict(os.environ, {"MODEL": "model"}):
+        given = TrainerArgs.from_cli(list(options))
+    os.chdir(where)
+    said = yaml.safe_load((folder / "train.yaml").read_text())
+    import train
+
+    config, stages = given.compute_config, said["model"]["args"].get("stage_blocks", [0])
+    check(given.update_freq == said["grad_accumulation_steps"], folder, "micro-batches", given.update_freq)
+    check(given.optimizer.clip_gnorm == said["optimizer"]["clip_gnorm"], folder, "clip_gnorm")
+    for hook in (given.hook.on_step_end, given.hook.on_train_end):
+        check(callable(getattr(train, hook.split(".")[1])), folder, hook)
+    with mock.patch.object(policies, "parallelize_graph", lambda graph, config: config):
+        with mock.patch("torch.cuda.mem_get_info", return_value=(0, 80 << 30)):
+            search = policies.pas_autodist(None, config)
+    check(search.pipeline_nstages == config.plan_ngpus == len(stages), folder, "stages", search.pipeline_nstages)
+    check(search.mesh_desc.ngpus == config.plan_ngpus and search.update_freq == given.update_freq, folder, "mesh")
+    check((search.zero_stage == 1) == config.use_zero, folder, "ZeRO")
+    ranks = set()
+    for rank in range(config.runtime_ngpus):
+        with mock.patch.dict(os.environ, {"RANK": str(rank), "WORLD_SIZE": str(config.runtime_ngpus)}):
+            train.number_ranks(config.plan_ngpus)
+            ranks.add(int(os.environ["RANK"]))
+            check(int(os.environ["RANK"]) % config.plan_ngpus == rank * config.plan_ngpus // config.runtime_ngpus, folder, rank)
+    check(ranks == set(range(config.runtime_ngpus)), folder, "ranks")
+    sys.path.pop(0)
+
+
+def of_checkout():
+    """The release of nnScaler that CLEAVE_NNSCALER names, which then can be imported."""
+    import types
+
+    root = Path(os.environ["CLEAVE_NNSCALER"])
+    sys.path.insert(0, str(root))
+    for absent in ("nnscaler.autodist.dp_solver", "matplotlib", "matplotlib.pyplot"):  # what it draws with
+        sys.modules[absent] = types.ModuleType(absent)
+    return re.search(r"'(.*)'", (root / "nnscaler" / "version.py").read_text()).group(1)
+
+
 def schedule(p, count, pieces):
     """Its schedule's own order of passes, where it makes one without devices."""
     from torch.distributed.pipelining.schedules import get_schedule_class
@@ -191,7 +243,7 @@ def main():
     for package, accepts in CHECKS.items():
         folders = sorted(f for f in (root / package).glob("*") if f.is_dir())
         try:
-            version = importlib.metadata.version(package)
+            version = of_checkout() if package == "nnscaler" else importlib.metadata.version(package)
             __import__(package)
         except Exception as error:
             print(f"{package}: skipped, it is not installed ({type(error).__name__})")
@@ -207,6 +259,6 @@ def main():
     sys.exit(0 if ran else 77)
 
 
-CHECKS = {"torchtitan": torchtitan, "accelerate": accelerate, "deepspeed": deepspeed}
+CHECKS = {"torchtitan": torchtitan, "accelerate": accelerate, "deepspeed": deepspeed, "nnscaler": nnscaler}
 if __name__ == "__main__":
     main()

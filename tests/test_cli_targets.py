@@ -27,7 +27,7 @@ def cleave(*words, cwd=None):
 
 
 LAUNCH = {"megatron-lm": "train.sh", "megatron-bridge": "recipe.py", "torchtitan": "cleave_recipe.py", "accelerate-fsdp2": "train.sh",
-          "deepspeed": "ds_config.json"}
+          "deepspeed": "ds_config.json", "nnscaler": "train.yaml"}
 JOBS = [("llama-3-8b", "2x8:h100-sxm", 64, 4096), ("llama-2-7b", "1x8:a100-sxm-80", 32, 2048), ("mixtral-8x7b", "8x8:h100-sxm", 128, 4096)]
 
 

@@ -272,7 +272,8 @@ START_TEST(gradients_copies_and_buffers_are_as_the_framework_has_them)
 END_TEST
 
 /* A step's copies take 6 bytes for each element of the shards of state under fp16, gradients in 16 bit 2 for each
- * element of a weight under bf16, without ZeRO nothing; nothing else moves. */
+ * element of a weight under bf16, without ZeRO nothing; nothing else moves. What belongs to states under bf16 does so
+ * without ZeRO, too. */
 START_TEST(copies_of_gradients_are_kept)
 {
     struct framework copies = framework_of(", \"fp16_step_bytes\": 6, \"bf16_gradient_bytes\": 2");
@@ -289,6 +290,19 @@ START_TEST(copies_of_gradients_are_kept)
         ck_assert_int_ge(more, expected);
         ck_assert_int_le(more, expected + (i < 2 ? slack : 0));
         ck_assert_int_eq(step_ns(&job, NULL), step_ns(&plain, NULL));
+        job_close(&plain);
+        job_close(&job);
+    }
+    struct framework wide = framework_of(", \"bf16_state_gradient_bytes\": 4");
+    for (int zero = 0; zero < 2; zero++) {
+        union fixed u = fixed_none();
+        u.stages = 1;
+        u.zero = zero;
+        struct job plain = job_of(NULL, NULL, u, DTYPE_BF16), job = job_of(NULL, &wide, u, DTYPE_BF16);
+        int64_t expected = 4 * graph_parameter_count(job.graph) / (zero ? ranks : 1);
+        int64_t more = job.program->stages[0].arena_bytes - plain.program->stages[0].arena_bytes;
+        ck_assert_int_ge(more, expected);
+        ck_assert_int_le(more, expected + job.program->buffer_count * 64);
         job_close(&plain);
         job_close(&job);
     }

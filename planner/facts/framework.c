@@ -89,6 +89,9 @@ static const struct json_field table[] = {
       .doc = "under fp16, copies of gradients that ZeRO's step makes for each element of a rank's shard of the "
              "optimizer's "
              "state; absent: none" },
+    { "bf16_state_gradient_bytes", FIELD_INT, AT(keeping.bf16_state_gradient_bytes), .min = 0, .max = 8,
+      .doc = "under bf16, kept for each element of a rank's share of the optimizer's state, its gradient; absent: "
+             "nothing" },
     { "loss_copies_logits", FIELD_BOOL, AT(keeping.loss_copies_logits),
       .doc = "forward the loss has a copy of the logits in fp32 beside what it keeps; absent: it has none" },
     { "loss_backward_copies", FIELD_INT, AT(keeping.loss_backward_copies), .min = 0, .max = 8,

@@ -86,9 +86,11 @@ int64_t layout_copy_bytes(const struct program *program, const struct buffer *bu
     enum dtype dtype = program->plan->dtype;
     int64_t each = buffer->kind == BUFFER_WEIGHT && dtype == DTYPE_BF16  ? keeping->bf16_gradient_bytes
                    : buffer->kind == BUFFER_STATE && dtype == DTYPE_FP16 ? keeping->fp16_step_bytes
+                   : buffer->kind == BUFFER_STATE && dtype == DTYPE_BF16 ? keeping->bf16_state_gradient_bytes
                                                                          : 0;
+    bool of_zero = !(buffer->kind == BUFFER_STATE && dtype == DTYPE_BF16);
     if (each == 0 || !buffer->persistent || buffer->host || program->graph->weights[buffer->id].frozen ||
-        zero_of_weight(program, buffer->id) == 0)
+        (of_zero && zero_of_weight(program, buffer->id) == 0))
         return 0;
     return buffer_holds(buffer) * each;
 }
