@@ -293,6 +293,17 @@ static bool ends(struct listing *l)
     return l->ended;
 }
 
+/* Of at least `micro` sequences the smallest micro-batch that divides a rank's share into no more than can be run; more
+ * than `last`: none does. */
+static int64_t next_micro(const struct making *m, int64_t micro, int64_t last)
+{
+    int64_t share = m->space->batch / m->value[CHOICE_DP];
+    for (int64_t count = min_i64(share / micro, PLAN_MAX_MICRO_BATCHES); count > 0; count--)
+        if (share % count == 0)
+            return share / count;
+    return last + 1;
+}
+
 /* Turns the wheel of the choice, and for each of its values those behind it. */
 static void turn(struct listing *l, enum space_choice choice)
 {
@@ -305,6 +316,8 @@ static void turn(struct listing *l, enum space_choice choice)
     struct looks looks = looks_of(l, choice);
     int64_t last = looks.list ? looks.list->count - 1 : looks.last;
     for (int64_t at = looks.list ? 0 : looks.first; at <= last && !l->ended; at++) {
+        if (choice == CHOICE_MICRO && !looks.list && (at = next_micro(&l->making, at, last)) > last)
+            break;
         int64_t value = looks.list ? looks.list->values[at] : at;
         if (looks.within && !allowed_has(looks.within, value))
             continue;
