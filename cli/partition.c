@@ -1,5 +1,6 @@
 #include "cli/inputs.h"
 #include "cli/partition_formats.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -173,14 +174,30 @@ static void print_answer(const struct cli *cli, const struct partition_format *f
             (long long)found->work, seconds);
 }
 
-/* Every plan is computed anew from its nodes; the search may not have believed in something else. */
-static bool check_answer(const struct partition_answer *answer, struct error *err)
+/* Every plan is computed anew from its nodes; the search may not have believed in something else, but for what its sums
+ * lose. Where that is more than nothing the answer is what the nodes say, with a bound that holds. */
+static bool check_answer(struct partition_answer *answer, const char *name, struct error *err)
 {
-    double value = answer->found->value;
-    if (!answer->found->feasible || fabs(answer->objective - value) <= 1e-9 * fabs(value))
+    static const double told_apart = 1e-9;
+    struct stage_plan *found = answer->found;
+    double rounding = (answer->terms + 8) * DBL_EPSILON, lost = rounding * answer->summed;
+    bool coarse = lost > told_apart * found->value;
+    if (!found->feasible)
         return true;
-    return fail_kind(err, ERROR_BUG, "partition: the search says %.17g, the plan's nodes say %.17g", value,
-                     answer->objective);
+    if (isinf(answer->objective) && rounding * answer->summed_bytes > told_apart * answer->room_bytes)
+        return fail(
+            err,
+            "%s: the bytes of nodes add up to %.3g, of which numbers of 64 bits do not tell %.3g apart, too few "
+            "for devices of %.3g",
+            name, answer->summed_bytes, rounding * answer->summed_bytes, answer->room_bytes);
+    if (!(fabs(answer->objective - found->value) <= told_apart * fabs(found->value) + lost))
+        return fail_kind(err, ERROR_BUG, "partition: the search says %.17g, the plan's nodes say %.17g", found->value,
+                         answer->objective);
+    if (coarse) {
+        found->bound = fmax(0, fmin(found->bound, answer->objective) - 2 * lost);
+        found->optimal = answer->objective - found->bound <= told_apart * found->bound;
+    }
+    return true;
 }
 
 static void report(const struct cli *cli, const struct partition_options *o, const struct partition_format *format,
@@ -211,7 +228,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct partition_answer answer;
     double start_s = cpu_s(), until_s = 0;
     if (format && make_request(&in, o, format, operands, operand_count, &until_s, &request, err) &&
-        format->solve(&request, &in.arena, &answer, err) && check_answer(&answer, err))
+        format->solve(&request, &in.arena, &answer, err) && check_answer(&answer, operands[0], err))
         report(cli, o, format, &request, &answer, cpu_s() - start_s, err);
     inputs_free(&in);
     return ERROR_NONE;

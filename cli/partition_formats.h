@@ -18,9 +18,13 @@ struct partition_request {
 };
 /* What a format makes of a request; everything in the arena. */
 struct partition_answer {
-    const struct stage_plan *found;
-    double objective; /* computed anew from the nodes of the plan; NAN or INFINITY: the plan is wrong, our bug */
-    const char *unit; /* of the objective */
+    struct stage_plan *found;
+    double objective; /* computed anew from the nodes of the plan; NAN: the plan is wrong, our bug; INFINITY: so it is,
+                         or what was summed up says nothing */
+    double summed; /* no less than any sum whose differences loads are made of, in the objective's unit; 0: none are */
+    double summed_bytes, room_bytes; /* the same of memory, and what a device has; 0: its sums are not checked */
+    int terms;                       /* of such a sum at most */
+    const char *unit;                /* of the objective */
     const void *plan, *graph;
 };
 struct partition_format {

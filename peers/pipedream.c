@@ -1,5 +1,6 @@
 #include "peers/pipedream.h"
 #include "peers/pipedream_cut.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -329,7 +330,8 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     p->start = below;
     p->known_end = above;
     stage_walk_stop_with(p->walk, NULL);
-    bool walked = walk_block(p, below, above + 1, *load_s * (choice + 1) * (1 + 1e-9), value, err);
+    double below_s = *load_s * (choice + 1) * (1 + 1e-9) + DBL_MIN; /* some blocks take no time */
+    bool walked = walk_block(p, below, above + 1, below_s, value, err);
     stage_walk_stop_with(p->walk, p->limits);
     p->known_end = -1;
     if (!walked)
