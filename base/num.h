@@ -23,6 +23,13 @@ static inline bool add_i64(int64_t *out, int64_t a, int64_t b)
     return true;
 }
 
+/* a b / c towards zero, of a product of up to 127 bits, c > 0; no more than `most` and no less than -most. */
+static inline int64_t mul_div_i64(int64_t a, int64_t b, int64_t c, int64_t most)
+{
+    __extension__ __int128 quotient = (__int128)a * b / c;
+    return quotient > most ? most : quotient < -most ? -most : (int64_t)quotient;
+}
+
 /* a >= 0, b > 0. round_up gives INT64_MAX where the next multiple does not fit. */
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {

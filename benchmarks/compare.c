@@ -97,7 +97,8 @@ static bool lower(struct compare_entry *e, const struct model *model, const stru
     const struct plan *plan = e->plan;
     return plan_graph(&e->graph, model, plan, err) && plan_check(plan, e->graph, err) &&
            lower_program(&e->program, e->graph, plan, err) && layout_program(e->program, err) &&
-           verify_program(e->program, err) && estimate_timeline(&e->estimate, &e->predicted, e->program, facts, err);
+           verify_program(e->program, err) && estimate_timeline(&e->estimate, &e->predicted, e->program, facts, err) &&
+           timeline_is_counted(e->estimate->prediction.step_ns, err);
 }
 
 /* What each stage holds when most lives. */

@@ -102,7 +102,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     (void)operand_count;
     if (!inputs_can_write(o->program, err) || !inputs_can_write(o->trace, err) ||
         !inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err) ||
-        !inputs_program(&program, in.plan_file->plan, in.graph, err) || !simulate(&timeline, &in.facts, program, err))
+        !inputs_program(&program, in.plan_file->plan, in.graph, err) || !simulate(&timeline, &in.facts, program, err) ||
+        !timeline_is_counted(timeline->step_ns, err))
         goto cleanup;
     if ((o->program && !write_program(cli, o->program, program, err)) ||
         (o->trace && !inputs_write_trace(cli, o->trace, program, timeline, err)))

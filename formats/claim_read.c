@@ -66,7 +66,8 @@ static const struct json_field claim_fields[] = {
       .doc = "That plan, as plan.decisions; absent where this plan is as short by the formula." },
     CLAIM(memory_bytes, FIELD_INT, .min = 1, .max = 9e15, .doc = "Bytes of a device that plans may use."),
     CLAIM(complete, FIELD_BOOL,
-          .doc = "Nothing is left or unseen. In older certificates: neither a time limit nor an interruption ended the "
+          .doc = "Nothing is left or unseen, and the proof gap is within what was asked for. In older certificates: "
+                 "neither a time limit nor an interruption ended the "
                  "search."),
     { .key = "coarse",
       .type = FIELD_BOOL,

@@ -22,6 +22,7 @@ struct busy {
     const struct price_table *table; /* that it was made for, */
     bool asynchronous, has_lines;    /* and how */
     int layers;
+    int64_t micro_batches, most_ns;
     struct least_price *least; /* (classes) by the table of all stages */
     int64_t most_weight_ns;
     struct busy_work lowest;  /* by that table */
@@ -57,7 +58,7 @@ static bool add_up(struct busy *b, const struct price_table *table, struct busy_
     if (!least || !out->sum[0] || !out->sum[1])
         return false;
     for (int c = 0; c < chain->class_count; c++)
-        least[c] = price_least(table, c);
+        least[c] = price_least(table, c, b->most_ns);
     for (int l = 0; l < b->layers; l++) {
         const struct least_price *of = &least[chain->class_of[l]];
         out->sum[0][l + 1] = out->sum[0][l] + of->forward_ns + of->input_ns;
@@ -192,12 +193,12 @@ static bool settle_branches(struct busy *b, const int64_t *begin, const int64_t 
     return true;
 }
 
-static int64_t most_weight_ns(const struct price_table *table)
+static int64_t most_weight_ns(const struct busy *b, const struct price_table *table)
 {
     int64_t most = 0;
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
         most = max_i64(most, table->prices[i].least_weight_ns);
-    return most;
+    return min_i64(most, b->most_ns);
 }
 
 static bool make_heads(struct busy *b)
@@ -224,9 +225,9 @@ static bool make_heads(struct busy *b)
     settle_head(b, &b->line[1], drain);
     b->line[2].weights = true;
     memcpy(b->line[2].head, b->lowest.sum[1], count * sizeof *b->line[2].head);
-    b->line[2].off_ns = most_weight_ns(b->p->table);
+    b->line[2].off_ns = most_weight_ns(b, b->p->table);
     for (int i = 0; i < b->work_count; i++)
-        b->line[2].off_ns = max_i64(b->line[2].off_ns, most_weight_ns(b->works[i].table));
+        b->line[2].off_ns = max_i64(b->line[2].off_ns, most_weight_ns(b, b->works[i].table));
     return true;
 }
 
@@ -338,13 +339,16 @@ static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
 static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
 {
     b->p = problem;
-    if (b->table == problem->table && b->asynchronous == problem->asynchronous && !problem->table->by_stage)
+    if (b->table == problem->table && b->asynchronous == problem->asynchronous &&
+        b->micro_batches == problem->micro_batches && !problem->table->by_stage)
         return true;
     arena_free(&b->arena);
     *b = (struct busy){ .p = problem,
                         .table = problem->table,
                         .asynchronous = problem->asynchronous,
-                        .layers = problem->chain->layer_count };
+                        .layers = problem->chain->layer_count,
+                        .micro_batches = problem->micro_batches,
+                        .most_ns = price_most_least_ns(problem->chain->layer_count, problem->micro_batches) };
     return list_works(b) || fail_memory(err);
 }
 

@@ -7,6 +7,7 @@ struct busy_check {
     const struct price_table *table;
     const struct orders *orders; /* NULL: layers in one order */
     int layers;
+    int64_t most_ns;                            /* that is counted of a kernel */
     int64_t micro_batches, bound_ns, weight_ns; /* the largest weight's gradient of any layer */
     bool in_turn; /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
     struct least_price *kernels; /* (layers) by the table of all stages */
@@ -20,7 +21,7 @@ static void sum_up(struct busy_check *b, const struct price_table *table)
 {
     for (int l = 0; l < b->layers; l++) {
         int class_index = b->chain->class_of[l];
-        struct least_price k = price_least(table, class_index);
+        struct least_price k = price_least(table, class_index, b->most_ns);
         b->sum[l + 1] = b->sum[l] + k.forward_ns + k.input_ns;
         b->weights[l + 1] = b->weights[l] + k.weight_ns;
     }
@@ -135,10 +136,11 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
     if (arena_failed(arena))
         return false;
     for (int l = 0; l < b->layers; l++)
-        b->kernels[l] = price_least(b->table, b->chain->class_of[l]);
+        b->kernels[l] = price_least(b->table, b->chain->class_of[l], b->most_ns);
     for (int k = 0; k < b->config->stages; k++)
         for (int i = 0; i < b->table->class_count * b->table->strategy_count; i++)
             b->weight_ns = max_i64(b->weight_ns, price_of_stage(b->table, k)->prices[i].least_weight_ns);
+    b->weight_ns = min_i64(b->weight_ns, b->most_ns);
     sum_up(b, b->table);
     for (int l = 0; l <= b->layers; l++)
         b->ahead[l] = b->sum[l] + b->weights[l];
@@ -154,6 +156,7 @@ bool busy_holds(bool *holds, const struct chain *chain, const struct orders *ord
                             .table = table,
                             .orders = orders,
                             .layers = chain->layer_count,
+                            .most_ns = price_most_least_ns(chain->layer_count, config->micro_batch_count),
                             .micro_batches = config->micro_batch_count,
                             .bound_ns = bound_ns };
     bool good = busy_open(&b, &arena) || fail_memory(err);

@@ -153,7 +153,7 @@ void estimate_fill_rates(struct estimate *estimate, const struct graph *graph, c
 
 int64_t estimate_stage_effort(int64_t instr_count)
 {
-    return instr_count + instr_count * instr_count / QUADRATIC;
+    return instr_count + mul_div_i64(instr_count, instr_count, QUADRATIC, INT64_C(1) << 48);
 }
 
 int64_t estimate_program_effort(const struct program *program)

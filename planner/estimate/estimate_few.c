@@ -10,6 +10,7 @@
 #include "planner/lower/lower.h"
 #include "planner/program/schedule.h"
 #include "planner/sim/period.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,7 @@ int estimate_settled_micro_batches(const struct plan *plan)
  */
 static void lengthen(struct prediction *p, int64_t more)
 {
+    more = min_i64(more, MAX_TIME_NS - p->step_ns);
     int64_t repeated = p->step_ns - p->breakdown_ns[TIME_OPTIMIZER] - p->breakdown_ns[TIME_BUBBLE], left = more;
     for (int i = 0; i < TIME_KIND_COUNT && repeated > 0; i++) {
         int64_t share = i == TIME_OPTIMIZER || i == TIME_BUBBLE
@@ -99,7 +101,7 @@ static int64_t longer_ns(const struct plan *plan, const struct prediction *few, 
 {
     if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
         return more_ns;
-    return (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns);
+    return (int64_t)fmin((double)more_ns * (double)few->step_ns / (double)few_ns, (double)MAX_TIME_NS);
 }
 
 static int64_t effort_with(const struct plan *plan, int64_t micro_batches)
@@ -133,7 +135,8 @@ static int64_t effort_of_few(const struct plan *plan, int64_t effort)
 /* What the step takes with so many periods more. */
 static void add_periods(struct prediction *p, const struct period *period, int64_t periods)
 {
-    p->step_ns += periods * period->ns;
+    periods = min_i64(periods, (MAX_TIME_NS - p->step_ns) / max_i64(period->ns, 1) + 1);
+    p->step_ns = min_i64(p->step_ns + periods * period->ns, MAX_TIME_NS);
     for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
         p->breakdown_ns[kind] += periods * period->breakdown_ns[kind];
 }
@@ -149,8 +152,10 @@ static bool is_periodic(const struct plan *plan)
 static bool is_near(const struct plan *plan, const struct timeline *timeline, const struct period *period,
                     int64_t periods)
 {
-    return is_periodic(plan) && llabs(period->step_slack_ns + periods * period->slack_ns) <=
-                                    (timeline->step_ns + periods * period->ns) / NEAR_SHARE;
+    int64_t slack_ns = mul_div_i64(period->slack_ns, periods, 1, MAX_TIME_NS),
+            further_ns = mul_div_i64(period->ns, periods, 1, MAX_TIME_NS);
+    return is_periodic(plan) &&
+           llabs(period->step_slack_ns + slack_ns) <= (timeline->step_ns + further_ns) / NEAR_SHARE;
 }
 
 /* The estimate of the whole plan by the program of a shorter one, which is changed; NULL where it proves nothing, and
@@ -236,7 +241,8 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     if (ok) {
         int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
-        lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
+        lengthen(&longer->prediction, mul_div_i64(per_period_ns, periods, 1, MAX_TIME_NS) +
+                                          mul_div_i64(per_period_ns, rest, period, MAX_TIME_NS));
         estimate_fill_rates(longer, graph, plan, facts);
         ok = estimate_settle(longer, model, plan, facts, err);
     }
@@ -294,7 +300,7 @@ static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct m
                          err))
         return false;
     double each = (double)(longer->prediction.step_ns - few->prediction.step_ns) / period;
-    *more_ns = max_i64(0, (int64_t)(each * (plan->micro_batch_count - count)));
+    *more_ns = (int64_t)fmax(0, fmin(each * (plan->micro_batch_count - count), (double)MAX_TIME_NS));
     few->effort += longer->effort;
     estimate_free(longer);
     return true;

@@ -137,6 +137,12 @@ void paced_apart_close(struct paced_apart *apart)
     apart->priced = false;
 }
 
+/* Of what so many micro-batches take. */
+static int64_t further_ns(const struct pace *pace, int64_t ns, int micro_batches)
+{
+    return mul_div_i64(ns, pace->further, micro_batches, MAX_TIME_NS);
+}
+
 bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena *arena, struct paced_apart *out,
                      struct error *err)
 {
@@ -154,7 +160,8 @@ bool pace_time_apart(struct pace *pace, const struct facts *facts, struct arena 
     if (!lower(&pace->longer, pace, pace_micro_batches(pace) + pace->period, err) ||
         !price_and_time(pace->longer.program, facts, arena, &out->longer, err))
         return false;
-    out->step_ns += (out->longer.step_ns - out->few.step_ns) * pace->further / pace->period;
+    out->step_ns =
+        min_i64(out->step_ns + further_ns(pace, out->longer.step_ns - out->few.step_ns, pace->period), MAX_TIME_NS);
     return true;
 }
 
@@ -191,13 +198,14 @@ bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_
         if (!pace->longer_laid_out || !price_and_time(pace->longer.program, facts, arena, &longer, err))
             return false;
     }
-    out->step_ns += (longer.step_ns - few.step_ns) * pace->further / pace->period +
-                    (out->step_ns - few.step_ns) * pace->further / pace_micro_batches(pace);
+    out->step_ns += further_ns(pace, longer.step_ns - few.step_ns, pace->period) +
+                    further_ns(pace, out->step_ns - few.step_ns, pace_micro_batches(pace));
+    out->step_ns = min_i64(out->step_ns, MAX_TIME_NS);
     for (int s = 0; s < out->stage_count; s++) {
         int64_t *ns = out->time_ns[s], left_ns = out->step_ns;
         for (int k = 0; k < TIME_KIND_COUNT; k++) {
             int64_t more_ns = longer.time_ns[s][k] - few.time_ns[s][k];
-            ns[k] = max_i64(0, ns[k] + more_ns * pace->further / pace->period);
+            ns[k] = max_i64(0, ns[k] + further_ns(pace, more_ns, pace->period));
             left_ns -= ns[k];
         }
         share_waits(ns, left_ns);

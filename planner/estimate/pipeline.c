@@ -336,6 +336,23 @@ static bool step_end(struct walking *w, const struct chain *chain, int64_t *out,
     return true;
 }
 
+/* Whether all that stages do, one after the other, might not fit 63 bits twice. */
+static bool is_beyond(const struct pipeline *p)
+{
+    double all = (double)p->table->norm_exchange_ns, times = p->micro_batches + p->further;
+    for (int copy = 0; copy < plan_copies(p->plan); copy++)
+        for (int l = 0; l < p->plan->layer_count; l++) {
+            const struct layer_price *x = p->price[copy][l];
+            double each = (double)x->forward_ns + (double)x->backward_ns + 2 * (double)x->reduce_ns +
+                          2 * ((double)x->gather_forward_ns + (double)x->gather_backward_ns);
+            all += times * each + (double)x->gather_once_ns + (double)x->reduce_last_ns + (double)x->reduce_tail_ns +
+                   (double)x->step_ns;
+        }
+    for (int i = 0; i < p->link_count; i++)
+        all += times * ((double)p->links[i].ns[0] + (double)p->links[i].ns[1]);
+    return all >= 0x1p61;
+}
+
 /* Steps that run into each other neither fill nor drain: the stage with the most to do sets the pace, be it work or
  * messages of one kind. */
 static int64_t steady_step_ns(const struct pipeline *p)
@@ -463,7 +480,9 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
     if (good && plan_copies(plan) > 1)
         good = pipeline_prices(&p.price[1], plan, chain, table, facts, 1, &arena, err);
     good = good && (pipeline_open(&p, chain, &arena) || fail_memory(err));
-    if (good && asynchronous) {
+    if (good && is_beyond(&p)) {
+        *out = MAX_TIME_NS;
+    } else if (good && asynchronous) {
         *out = steady_step_ns(&p);
     } else if (good && (good = pipeline_order_take(&order, shelf, &p, chain, err))) {
         struct walking w = { .p = &p, .order = order, .below_ns = below_ns };

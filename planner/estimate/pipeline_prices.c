@@ -1,6 +1,7 @@
 #include "planner/estimate/pipeline_prices.h"
 #include "base/num.h"
 #include "planner/cost/cost_group.h"
+#include <math.h>
 
 struct priced {
     const struct plan *plan;
@@ -76,7 +77,7 @@ static double lane_factor(const struct priced *p, int stage)
 
 static int64_t times(int64_t ns, double factor)
 {
-    return (int64_t)((double)ns * factor);
+    return (int64_t)fmin((double)ns * factor, (double)MAX_TIME_NS);
 }
 
 /* Of a layer that hands updated weights out mostly that is what its step takes. */

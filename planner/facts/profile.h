@@ -7,7 +7,8 @@
 #include "planner/facts/memory_parts.h"
 #include "planner/plan/dim.h"
 
-/* No single instruction takes a month: durations saturate here, and 2^10 of them still fit in 63 bits. */
+/* No single instruction takes a month, nor does a step: durations saturate here, 52 days, and 2^10 of them still fit in
+ * 63 bits. A step that takes so long is refused by name where it would be handed out (timeline_is_counted()). */
 #define MAX_TIME_NS (INT64_C(1) << 52)
 
 struct measurement {

@@ -112,9 +112,9 @@ struct certificate {
     int64_t simulated_bound_ns; /* no plan of the space is simulated shorter, whatever its schedule (busy_bound.h); 0:
                                    the search ended before all configurations were looked at */
     double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
-    bool complete; /* no configuration is left or unseen, and simulated_bound_ns is about those that the formula does
-                      not bound, too */
-    bool ended;    /* by time limit or cancellation, wherever it was */
+    bool complete;              /* no configuration is left or unseen, the proof is as close as it was asked for, and
+                                   simulated_bound_ns is about those that the formula does not bound, too */
+    bool ended;                 /* by time limit or cancellation, wherever it was */
     bool narrower_only; /* time was over before the configurations were listed, or (crowded) there are very many: all
                         this is about those with one mesh for each stage */
     bool crowded;

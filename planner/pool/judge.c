@@ -508,6 +508,12 @@ static bool settle_whole(const struct run *run, struct search_plan *plan)
     return good && settle(run, plan->plan, plan->estimate, run->err);
 }
 
+/* Times end at MAX_TIME_NS. */
+static bool step_is_counted(const struct search_plan *plan)
+{
+    return plan->estimate->prediction.step_ns < MAX_TIME_NS;
+}
+
 bool judge_settle(struct run *run)
 {
     struct search_plan *plans = run->result->plans;
@@ -521,6 +527,11 @@ bool judge_settle(struct run *run)
             plan[0] = plan[-1];
             plan[-1] = own;
         }
+    }
+    for (int last; (last = run->result->plan_count - 1) >= 0 && !step_is_counted(&plans[last]); run->beyond = true) {
+        plan_free(plans[last].plan);
+        estimate_free(plans[last].estimate);
+        run->result->plan_count--;
     }
     return true;
 }

@@ -164,9 +164,9 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
 
 /* ---- the table ---- */
 
-struct least_price price_least(const struct price_table *table, int class_index)
+struct least_price price_least(const struct price_table *table, int class_index, int64_t most_ns)
 {
-    struct least_price least = { INT64_MAX, INT64_MAX, INT64_MAX };
+    struct least_price least = { most_ns, most_ns, most_ns };
     for (int i = 0; i < table->strategy_count; i++) {
         const struct layer_price *own = price_at(table, class_index, i);
         least.forward_ns = min_i64(least.forward_ns, own->least_forward_ns);

@@ -84,8 +84,14 @@ struct price_table *price_copy_table(struct arena *arena, const struct price_tab
 /* *into becomes the least or the most of both, number by number; a copy, where there is none yet. false: out of memory.
  */
 bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
-/* Of each number the least of all strategies. */
-struct least_price price_least(const struct price_table *table, int class_index);
+/* Of each number the least of all strategies, and no more than most_ns. */
+struct least_price price_least(const struct price_table *table, int class_index, int64_t most_ns);
+/* Bounds by kernels count no more of one than so much: what all layers take in all micro-batches then fits 63 bits, as
+ * does what comes before each of as many stages. */
+static inline int64_t price_most_least_ns(int64_t layers, int64_t micro_batches)
+{
+    return (INT64_C(1) << 58) / layers / (layers + micro_batches);
+}
 /* The strategy that decides as the layer does, or -1. */
 int price_strategy(const struct price_table *table, const struct plan_layer *layer);
 

@@ -75,6 +75,8 @@ bool certificate_ranges_make(struct run *run)
     c->refused = counts[FATE_REFUSED];
     c->left = counts[FATE_LEFT];
     c->unseen = counts[FATE_UNSEEN];
-    c->complete = c->left + c->unseen == 0 && !run->unbounded_unseen;
+    c->complete = c->left + c->unseen == 0 && !run->unbounded_unseen &&
+                  (c->bound_ns == 0 ||
+                   c->best_ns - c->bound_ns <= partition_gap_ns(run->options->gap_ppm, c->best_ns) + 1); /* rounding */
     return true;
 }

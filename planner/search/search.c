@@ -167,9 +167,10 @@ static bool fill_certificate(struct run *run)
     if (!run->options->keep_all)
         drop_records(c);
     if (run->result->plan_count == 0 && run->beyond && !run->stopped) { /* not for want of time */
-        run->result->why = arena_strdup(
-            &run->result->arena, "no plan: steps take so long on this cluster that their times are beyond what is "
-                                 "counted; look at bandwidths and latencies, and at the batch");
+        run->result->why =
+            arena_strdup(&run->result->arena,
+                         "no plan: on this cluster a step takes 52 days or longer (2^52 ns), which is more than "
+                         "is counted; look at its bandwidths and latencies, and at the batch");
         return run->result->why || fail_memory(run->err);
     }
     if (run->result->plan_count == 0)

@@ -432,7 +432,7 @@ static bool solve_leaders(struct trial *t)
 static bool try_blindly(const struct trial *t)
 {
     struct run *run = t->run;
-    for (int i = 0; i < run->unbounded_count && i < TRIAL_BLIND && !run_stops(run); i++)
+    for (int i = 0; i < run->unbounded_count && i < TRIAL_BLIND && !run->beyond && !run_stops(run); i++)
         if (!try_config(t, run->unbounded_first + i, NULL))
             return false;
     return true;

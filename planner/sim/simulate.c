@@ -6,10 +6,10 @@
  * of the ranks.
  *
  * A SEND and its RECEIVE begin when both have come, and take both lanes for the cost: waiting before that is idle time.
- * The host issues the rank's list in its order, as long as it takes for each; nothing starts before that.
- * Whoever sends more than fits into what a transport buffers waits for who receives it. Collectives inside a
- * stage have one representative and begin at once. NORM_REDUCE begins on all stages when the last has come and takes
- * the longest of their costs. */
+ * The host issues the rank's list in its order, as long as it takes for each; nothing starts before that. Whoever sends
+ * more than fits into what a transport buffers waits for who receives it. Collectives inside a stage have one
+ * representative and begin at once. NORM_REDUCE begins on all stages when the last has come and takes the longest of
+ * their costs. A step of MAX_TIME_NS or more has ended there, without spans. */
 #include "planner/sim/simulate.h"
 #include "base/num.h"
 #include "planner/program/pairing.h"
@@ -19,8 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* WAITING: since start_ns, for partners; COMING: it starts or started at start_ns; KNOWN: when it ends is known, too.
- */
+/* WAITING: since start_ns, for partners; COMING: it starts or started at start_ns; KNOWN: so is when it ends. */
 enum state { STATE_NEW, STATE_WAITING, STATE_COMING, STATE_KNOWN };
 enum { NOTHING = -1 };
 
@@ -76,6 +75,7 @@ struct sim {
     int *heap, *heap_place, heap_count; /* ranks by next_ns */
     int64_t now_ns, end_ns;             /* end_ns: of what has one so far */
     uint64_t draws;
+    bool too_long; /* something begins or ends at MAX_TIME_NS or later */
     struct error *err;
 };
 
@@ -148,7 +148,8 @@ static int64_t wait_ns(const struct work *work, int64_t rate)
     if (work->speed == LINK_WHOLE)
         return ceil_div(max_i64(0, work->left), rate);
     wide left = (wide)work->left * LINK_WHOLE - work->part, each = (wide)rate * work->speed;
-    return left > 0 ? (int64_t)((left + each - 1) / each) : 0;
+    wide wait = (left + each - 1) / each;
+    return left <= 0 ? 0 : wait < MAX_TIME_NS ? (int64_t)wait : MAX_TIME_NS;
 }
 
 /* Brings all work up to now. Must run before the set of running instructions or a speed changes. */
@@ -237,16 +238,14 @@ static bool run(struct sim *sim, int stage, int index, int64_t start_ns, int64_t
     const struct instr *instr = &sim->program->stages[stage].instrs[index];
     const struct link_uses *uses = uses_of(sim, stage, instr);
     enum lane lane = instr->lane;
-    int64_t units, end, alone = lane_rate(rank, (int)lane, 0);
-    if (ns < 0 || !mul_i64(&units, ns, alone) || !add_i64(&end, start_ns, units)) {
-        char name[INSTR_NAME_BYTES];
-        return fail(sim->err, "simulate: %s: a duration of %lld ns does not fit in 63 bits",
-                    instr_name(name, sim->program, stage, index), (long long)ns);
-    }
+    int64_t alone = lane_rate(rank, (int)lane, 0), units = min_i64(ns, MAX_TIME_NS) * alone;
+    sim->too_long = sim->too_long || start_ns >= MAX_TIME_NS;
+    if (sim->too_long)
+        return false;
     bool shares = uses && uses->latency_ns < ns && fluid_shares(&sim->fluid, uses);
     rank->spans[index].start_ns = start_ns;
     if (!shares && !(rank->slowed >> lane & 1)) {
-        know_end(sim, stage, index, end);
+        know_end(sim, stage, index, start_ns + units);
         return true;
     }
     rank->busy[lane] = index;
@@ -473,10 +472,10 @@ static void share_links(struct sim *sim)
 /* All that begins and ends at the next moment; false: nothing more does. */
 static bool advance(struct sim *sim)
 {
-    int64_t next = sim->ranks[sim->heap[0]].next_ns;
-    if (next == INT64_MAX)
+    int64_t next = sim->now_ns = sim->ranks[sim->heap[0]].next_ns;
+    sim->too_long = next >= MAX_TIME_NS && next < INT64_MAX;
+    if (next >= MAX_TIME_NS)
         return false;
-    sim->now_ns = next;
     while (sim->ranks[sim->heap[0]].next_ns == next) {
         int stage = sim->heap[0];
         struct sim_rank *rank = &sim->ranks[stage];
@@ -514,9 +513,7 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
     if (!durations->pairing && !pairing_build(&own, program, err))
         return false;
     struct timeline *timeline = calloc(1, sizeof *timeline);
-    bool ok = timeline && sim_open(&sim, begin_ns, timeline);
-    if (!ok)
-        fail_memory(err);
+    bool ok = (timeline && sim_open(&sim, begin_ns, timeline)) || fail_memory(err);
     for (bool more = ok; more;) {
         ok = step_ready(&sim);
         if (ok && sim.ranks[sim.heap[0]].next_ns > sim.now_ns) /* else more begins at this very moment */
@@ -527,10 +524,13 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
     for (int s = 0; ok && s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++)
             done &= is_done(&sim, s, i);
-    ok = ok && (done || stall_fail(program, sim.pairing, is_done, &sim, err));
+    sim.too_long |= sim.end_ns >= MAX_TIME_NS;
+    for (int s = 0; sim.too_long && s < program->stage_count; s++)
+        timeline->ranks[s].span_count = 0;
+    ok = sim.too_long || (ok && (done || stall_fail(program, sim.pairing, is_done, &sim, err)));
     if (ok) {
         timeline->origin = TIMELINE_SIMULATED;
-        timeline->step_ns = sim.end_ns;
+        timeline->step_ns = sim.too_long ? MAX_TIME_NS : sim.end_ns;
         *out = timeline;
         timeline = NULL;
     }
@@ -550,7 +550,7 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
     int stages = program->stage_count, most = 2 * stages + 4;
     struct timeline *timeline = NULL;
     bool same = false;
-    for (int i = 0; i < most && !same; i++) {
+    for (int i = 0; i < most && !same && (!timeline || timeline->step_ns < MAX_TIME_NS); i++) {
         int64_t longest = 0;
         timeline_free(timeline);
         timeline = NULL;
@@ -570,7 +570,7 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
             }
             longest = max_i64(longest, end_ns[s] - begin_ns[s]);
         }
-        timeline->step_ns = longest;
+        timeline->step_ns = timeline->step_ns < MAX_TIME_NS ? longest : MAX_TIME_NS;
         int64_t first_ns = INT64_MAX;
         for (int s = 0; s < stages; s++)
             first_ns = min_i64(first_ns, end_ns[s]);
@@ -591,10 +591,9 @@ bool simulate_with(struct timeline **out, const struct durations *durations, con
     for (int s = 0; s < program->stage_count; s++)
         steady |= program_opening_count(&program->stages[s]) > 0;
     int64_t *moments = calloc(2 * (size_t)program->stage_count + 1, sizeof *moments);
-    bool ok = moments || fail_memory(err);
-    if (ok)
-        ok = steady ? simulate_steady(out, durations, program, moments, moments + program->stage_count, err)
-                    : simulate_step(out, durations, program, moments, err);
+    bool ok = !moments ? fail_memory(err)
+              : steady ? simulate_steady(out, durations, program, moments, moments + program->stage_count, err)
+                       : simulate_step(out, durations, program, moments, err);
     free(moments);
     return ok;
 }

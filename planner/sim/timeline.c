@@ -1,5 +1,6 @@
 #include "planner/sim/timeline.h"
 #include "base/num.h"
+#include "planner/facts/profile.h"
 #include <stdlib.h>
 
 const char *const time_kind_names[TIME_KIND_COUNT + 1] = {
@@ -28,6 +29,13 @@ void timeline_free(struct timeline *timeline)
         return;
     arena_free(&timeline->arena);
     free(timeline);
+}
+
+bool timeline_is_counted(int64_t step_ns, struct error *err)
+{
+    return step_ns < MAX_TIME_NS ||
+           fail(err, "a step takes 52 days or longer (2^52 ns), which is more than is counted; look at the cluster's "
+                     "bandwidths and latencies, and at the batch");
 }
 
 int timeline_last_rank(const struct timeline *timeline)

@@ -27,6 +27,8 @@ struct timeline {
     struct rank_timeline *ranks;
 };
 void timeline_free(struct timeline *timeline);
+/* False, with what to look at, of a step that takes MAX_TIME_NS or longer: that is the end of what is counted. */
+bool timeline_is_counted(int64_t step_ns, struct error *err);
 /* The index of the rank whose last span ends last; 0 when there are no spans. */
 int timeline_last_rank(const struct timeline *timeline);
 /* Where the step's time goes on one rank: categories sum to the step. Compute lane busy time by kind; exposed
