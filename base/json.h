@@ -116,6 +116,10 @@ void json_put_string(struct json_writer *w, const char *key, const char *value);
 void json_put_int(struct json_writer *w, const char *key, int64_t value);
 void json_put_double(struct json_writer *w, const char *key, double value);
 void json_put_bool(struct json_writer *w, const char *key, bool value);
+void json_put_ints(struct json_writer *w, const char *key, const int64_t *values, int count); /* an array */
+/* A member whose object, or array, is open now. */
+void json_begin_object_at(struct json_writer *w, const char *key);
+void json_begin_array_at(struct json_writer *w, const char *key);
 /* Begins the object of a file or report: its "format" and "version". */
 void json_begin_format(struct json_writer *w, const char *format, int version);
 /* Ends the document with a newline and hands out the bytes (caller frees with free()); NULL when

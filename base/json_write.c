@@ -144,6 +144,26 @@ void json_put_int(struct json_writer *w, const char *key, int64_t value)
     json_write_int(w, value);
 }
 
+void json_put_ints(struct json_writer *w, const char *key, const int64_t *values, int count)
+{
+    json_begin_array_at(w, key);
+    for (int i = 0; i < count; i++)
+        json_write_int(w, values[i]);
+    json_end_array(w);
+}
+
+void json_begin_object_at(struct json_writer *w, const char *key)
+{
+    json_write_key(w, key);
+    json_begin_object(w);
+}
+
+void json_begin_array_at(struct json_writer *w, const char *key)
+{
+    json_write_key(w, key);
+    json_begin_array(w);
+}
+
 void json_put_double(struct json_writer *w, const char *key, double value)
 {
     json_write_key(w, key);

@@ -1,5 +1,5 @@
 #include "planner/cost/cost.h"
-#include "planner/facts/profile_parts.h"
+#include "planner/facts/profile.h"
 #include "planner/lower/lower.h"
 #include "planner/lower/lower_parts.h"
 #include "planner/space/space.h"

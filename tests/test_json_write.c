@@ -34,6 +34,34 @@ static void write_sample(struct json_writer *w)
     json_end_object(w);
 }
 
+START_TEST(members_that_open_are_those_written_by_hand)
+{
+    struct json_writer ways[2] = { 0 };
+    const int64_t numbers[] = { 3, -1 };
+    char *text[2];
+    size_t length;
+    for (int way = 0; way < 2; way++)
+        json_begin_object(&ways[way]);
+    json_put_ints(&ways[0], "numbers", numbers, 2);
+    json_begin_object_at(&ways[0], "inner");
+    json_write_key(&ways[1], "numbers");
+    json_begin_array(&ways[1]);
+    json_write_int(&ways[1], 3);
+    json_write_int(&ways[1], -1);
+    json_end_array(&ways[1]);
+    json_write_key(&ways[1], "inner");
+    json_begin_object(&ways[1]);
+    for (int way = 0; way < 2; way++) {
+        json_end_object(&ways[way]);
+        json_end_object(&ways[way]);
+        text[way] = json_finish(&ways[way], &length);
+    }
+    ck_assert_str_eq(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+}
+END_TEST
+
 START_TEST(written_bytes_are_these)
 {
     struct json_writer w = { 0 };
@@ -255,6 +283,7 @@ END_TEST
 static Suite *write_suite(void)
 {
     Suite *suite = suite_create("json: writing");
+    CHECK_ADD(suite, members_that_open_are_those_written_by_hand);
     CHECK_ADD(suite, written_bytes_are_these);
     CHECK_ADD(suite, malformed_strings_are_mended_when_written);
     CHECK_ADD(suite, written_parsed_and_written_again_is_the_same);

@@ -163,20 +163,11 @@ static void write_surface(struct json_writer *w, const struct matmul_surface *su
     json_put_string(w, "dtype", dtype_names[surface->dtype]);
     json_put_string(w, "phase", product_phases[surface->phase]);
     for (int axis = 0; axis < SURFACE_AXES; axis++) {
-        json_write_key(w, axis_names[axis]);
-        json_begin_array(w);
-        for (int i = 0; i < surface->count[axis]; i++)
-            json_write_int(w, surface->size[axis][i]);
-        json_end_array(w);
+        json_put_ints(w, axis_names[axis], surface->size[axis], surface->count[axis]);
     }
-    json_write_key(w, "ns");
-    json_begin_array(w);
-    for (int i = 0; i < points; i++)
-        json_write_int(w, surface->ns[i]);
-    json_end_array(w);
+    json_put_ints(w, "ns", surface->ns, points);
     if (surface->spread) {
-        json_write_key(w, "spread");
-        json_begin_array(w);
+        json_begin_array_at(w, "spread");
         for (int i = 0; i < points; i++)
             json_write_double(w, surface->spread[i]);
         json_end_array(w);

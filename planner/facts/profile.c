@@ -1,7 +1,6 @@
 /* A profile in memory: order, checks, nearest shapes. */
 #include "planner/facts/profile.h"
 #include "base/num.h"
-#include "planner/facts/profile_parts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -81,6 +81,7 @@ bool profile_finish(struct profile *profile, struct error *err);
 struct json_field;
 /* The index-th field table of the profile format and its name; NULL past the last. */
 const char *profile_format(int index, const struct json_field **fields, size_t *count);
+struct profile *profile_new(void); /* empty, with factors of 1; NULL: out of memory */
 bool profile_read(struct profile **out, const char *name, const char *text, size_t length, struct error *err);
 char *profile_write(const struct profile *profile, size_t *length); /* deterministic; caller frees */
 void profile_free(struct profile *profile);                         /* accepts NULL */

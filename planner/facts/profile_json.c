@@ -1,18 +1,14 @@
 /* The profile's file. The tables are the format; writing follows the same keys in the same order. */
 #include "base/json.h"
-#include "planner/facts/profile_parts.h"
+#include "planner/facts/profile.h"
 #include <stddef.h>
 #include <string.h>
 
 /* What the tables fill; files hold 64-bit integers, the structs narrower ones. */
 struct profile_text {
+    struct profile profile;
     const char *format;
-    int64_t version, memory, memory_part[MEMORY_PART_COUNT], instruction_ns, reference_ns, reference_ranks;
-    const char *machine, *backend, *transport, *software, *created, *device;
-    int dtype;
-    double compute_factor, communication_factor, compute_factor_spread, communication_factor_spread;
-    int factors_origin, memory_origin;
-    const char *tuned_device;
+    int64_t version, reference_ranks;
     const struct json *compute, *linear, *curves, *tuned;
 };
 struct entry_text {
@@ -22,15 +18,13 @@ struct entry_text {
     int origin;
 };
 struct linear_text {
-    const char *work;
-    int64_t loaded;
     struct linear_entry entry;
+    int64_t loaded;
     int origin;
 };
 struct curve_text {
-    const char *op;
+    struct collective_curve curve;
     int64_t ranks, concurrent, level;
-    double latency_ns, bytes_per_s, error;
     const struct json *points;
 };
 struct point_text {
@@ -43,6 +37,7 @@ struct point_text {
 enum { PROFILE_VERSION = 1, SMALL_MAX = 1 << 30 };
 #define MEMORY_DEVICE "of these bytes"
 #define MEMORY_HOST "beside these bytes"
+#define PROFILE_AT(member) offsetof(struct profile_text, profile.member)
 #define NS_LIMITS .min = 0, .max = (double)MAX_TIME_NS
 
 static const struct json_field profile_table[] = {
@@ -50,39 +45,39 @@ static const struct json_field profile_table[] = {
       .doc = "\"" PROFILE_FORMAT "\"" },
     { "version", FIELD_INT, offsetof(struct profile_text, version), .required = true, .min = PROFILE_VERSION,
       .max = PROFILE_VERSION, .doc = "1" },
-    { "machine", FIELD_STRING, offsetof(struct profile_text, machine), .doc = "processor, cores, memory, kernel" },
-    { "backend", FIELD_STRING, offsetof(struct profile_text, backend), .doc = "\"cpu\" or \"cuda\"" },
-    { "transport", FIELD_STRING, offsetof(struct profile_text, transport),
-      .doc = "\"threads\", \"tcp\", \"mpi\" or \"nccl\"" },
-    { "software", FIELD_STRING, offsetof(struct profile_text, software), .doc = "versions of what was measured" },
-    { "created", FIELD_STRING, offsetof(struct profile_text, created), .doc = "when, in ISO 8601" },
-    { "device", FIELD_STRING, offsetof(struct profile_text, device),
+    { "machine", FIELD_STRING, PROFILE_AT(machine), .doc = "processor, cores, memory, kernel" },
+    { "backend", FIELD_STRING, PROFILE_AT(backend), .doc = "\"cpu\" or \"cuda\"" },
+    { "transport", FIELD_STRING, PROFILE_AT(transport), .doc = "\"threads\", \"tcp\", \"mpi\" or \"nccl\"" },
+    { "software", FIELD_STRING, PROFILE_AT(software), .doc = "versions of what was measured" },
+    { "created", FIELD_STRING, PROFILE_AT(created), .doc = "when, in ISO 8601" },
+    { "device", FIELD_STRING, PROFILE_AT(device),
       .doc = "name of the cluster's device type that it was measured on; needed where a cluster has several" },
-    { "dtype", FIELD_ENUM, offsetof(struct profile_text, dtype), .required = true, .names = dtype_names,
-      .doc = "of the computations" },
-    { "compute_under_communication", FIELD_DOUBLE, offsetof(struct profile_text, compute_factor), .min = 1, .max = 1e6,
+    { "dtype", FIELD_ENUM, PROFILE_AT(dtype), .required = true, .names = dtype_names, .doc = "of the computations" },
+    { "compute_under_communication", FIELD_DOUBLE, PROFILE_AT(compute_under_communication), .min = 1, .max = 1e6,
       .doc = "slow-down of compute while a collective runs beside it" },
-    { "communication_under_compute", FIELD_DOUBLE, offsetof(struct profile_text, communication_factor), .min = 1,
-      .max = 1e6, .doc = "slow-down of a collective while compute runs beside it" },
-    { "compute_under_communication_spread", FIELD_DOUBLE, offsetof(struct profile_text, compute_factor_spread),
-      .max = 1e6, .doc = "interquartile range of the first factor's samples over their median" },
-    { "communication_under_compute_spread", FIELD_DOUBLE, offsetof(struct profile_text, communication_factor_spread),
-      .max = 1e6, .doc = "the same of the second" },
-    { "factors_origin", FIELD_ENUM, offsetof(struct profile_text, factors_origin), .names = origin_names,
+    { "communication_under_compute", FIELD_DOUBLE, PROFILE_AT(communication_under_compute), .min = 1, .max = 1e6,
+      .doc = "slow-down of a collective while compute runs beside it" },
+    { "compute_under_communication_spread", FIELD_DOUBLE, PROFILE_AT(compute_under_communication_spread), .max = 1e6,
+      .doc = "interquartile range of the first factor's samples over their median" },
+    { "communication_under_compute_spread", FIELD_DOUBLE, PROFILE_AT(communication_under_compute_spread), .max = 1e6,
+      .doc = "the same of the second" },
+    { "factors_origin", FIELD_ENUM, PROFILE_AT(factors_origin), .names = origin_names,
       .doc = "how both factors came about; absent in older files" },
-    { "memory_outside_arena_bytes", FIELD_INT, offsetof(struct profile_text, memory), .min = 0, .max = 1e15,
+    { "memory_outside_arena_bytes", FIELD_INT, PROFILE_AT(memory_outside_arena_bytes), .min = 0, .max = 1e15,
       .doc = "context, libraries and transport buffers of one rank" },
 #define MEMORY_PART(id, key, place, text)                                                                              \
-    { key,      FIELD_INT,   offsetof(struct profile_text, memory_part[MEMORY_##id]),                                  \
-      .min = 0, .max = 1e15, .doc = MEMORY_##place " " text },
+    {                                                                                                                  \
+        key,      FIELD_INT,   PROFILE_AT(memory_part_bytes[MEMORY_##id]),                                             \
+        .min = 0, .max = 1e15, .doc = MEMORY_##place " " text                                                          \
+    },
 #include "planner/facts/memory_parts.def"
-    { "memory_origin", FIELD_ENUM, offsetof(struct profile_text, memory_origin), .names = origin_names,
+    { "memory_origin", FIELD_ENUM, PROFILE_AT(memory_origin), .names = origin_names,
       .doc = "how that number came about; absent in older files" },
-    { "instruction_ns", FIELD_INT, offsetof(struct profile_text, instruction_ns), NS_LIMITS,
+    { "instruction_ns", FIELD_INT, PROFILE_AT(instruction_ns), NS_LIMITS,
       .doc =
           "of the time of every computation and work in memory, what the events of a GPU take that time it; plans of "
           "one device, whose steps are not timed so, leave it out" },
-    { "reference_ns", FIELD_INT, offsetof(struct profile_text, reference_ns), NS_LIMITS,
+    { "reference_ns", FIELD_INT, PROFILE_AT(reference_ns), NS_LIMITS,
       .doc = "measured: speed of the processor meanwhile, one product of two 1024 x 1024 matrices on a core, mean of "
              "before and "
              "after; 0 or absent: not kept" },
@@ -93,7 +88,7 @@ static const struct json_field profile_table[] = {
     { "linear", FIELD_NODE, offsetof(struct profile_text, linear), .doc = "array: work that is linear in elements" },
     { "collectives", FIELD_NODE, offsetof(struct profile_text, curves),
       .doc = "array: curves of collectives and sends" },
-    { "tuned_device", FIELD_STRING, offsetof(struct profile_text, tuned_device),
+    { "tuned_device", FIELD_STRING, PROFILE_AT(tuned_device),
       .doc = "GPU on which the algorithms below were timed: another one does not take them" },
     { "tuned", FIELD_NODE, offsetof(struct profile_text, tuned),
       .doc = "array: the fastest algorithm of each shape of matrix product, in the library's numbers" },
@@ -109,7 +104,7 @@ static const struct json_field entry_table[] = {
       .doc = "how the number came about" },
 };
 static const struct json_field linear_table[] = {
-    { "work", FIELD_STRING, offsetof(struct linear_text, work), .required = true,
+    { "work", FIELD_STRING, offsetof(struct linear_text, entry.work), .required = true,
       .doc =
           "adamw (in place), adamw-apart (from one version of the weights to another), norm, load, zero, add or copy" },
     { "loaded", FIELD_INT, offsetof(struct linear_text, loaded), .required = true, .min = 1, .max = SMALL_MAX,
@@ -127,7 +122,7 @@ static const struct json_field linear_table[] = {
       .doc = "how the numbers came about" },
 };
 static const struct json_field curve_table[] = {
-    { "op", FIELD_STRING, offsetof(struct curve_text, op), .required = true,
+    { "op", FIELD_STRING, offsetof(struct curve_text, curve.op), .required = true,
       .doc = "all-reduce, all-gather, ..., send" },
     { "ranks", FIELD_INT, offsetof(struct curve_text, ranks), .required = true, .min = 2, .max = MAX_DEVICES,
       .doc = "group size" },
@@ -135,11 +130,11 @@ static const struct json_field curve_table[] = {
       .doc = "groups that communicated at once over the level's link" },
     { "level", FIELD_INT, offsetof(struct curve_text, level), .required = true, .min = 0, .max = MAX_LEVELS - 1,
       .doc = "level of the cluster that the group spans; 0: inside a node" },
-    { "latency_ns", FIELD_DOUBLE, offsetof(struct curve_text, latency_ns), NS_LIMITS,
+    { "latency_ns", FIELD_DOUBLE, offsetof(struct curve_text, curve.latency_ns), NS_LIMITS,
       .doc = "fit: time of an empty message" },
-    { "bytes_per_s", FIELD_DOUBLE, offsetof(struct curve_text, bytes_per_s), .min = 0, .max = 1e24,
+    { "bytes_per_s", FIELD_DOUBLE, offsetof(struct curve_text, curve.bytes_per_s), .min = 0, .max = 1e24,
       .doc = "fit: rate of a large one" },
-    { "error", FIELD_DOUBLE, offsetof(struct curve_text, error), .doc = "largest relative error of the fit" },
+    { "error", FIELD_DOUBLE, offsetof(struct curve_text, curve.error), .doc = "largest relative error of the fit" },
     { "points", FIELD_NODE, offsetof(struct curve_text, points), .doc = "array: what was measured" },
 };
 static const struct json_field point_table[] = {
@@ -197,7 +192,6 @@ static bool read_linear(struct profile *p, const struct json *array, struct erro
         if (t.entry.max_units < t.entry.min_units)
             return json_fail(json_member(value, "max_units"), err, "expected at least min_units (%lld), found %lld",
                              (long long)t.entry.min_units, (long long)t.entry.max_units);
-        t.entry.work = t.work;
         t.entry.loaded = (int)t.loaded;
         t.entry.origin = (enum origin)t.origin;
         p->linear[i] = t.entry;
@@ -229,53 +223,31 @@ static bool read_curves(struct profile *p, const struct json *array, struct erro
     if (!begin_array(array, &p->arena, sizeof *p->curves, &p->curves, &p->curve_count, err))
         return false;
     for (int i = 0; i < p->curve_count; i++) {
-        struct curve_text t = { 0 };
+        struct curve_text t = { .ranks = 0 };
         const struct json *value = json_at(array, i);
         if (!json_read_fields(value, curve_table, COUNT(curve_table), &t, &p->arena, err) ||
-            !read_points(&p->curves[i], &p->arena, t.points, err))
+            !read_points(&t.curve, &p->arena, t.points, err))
             return false;
-        if (p->curves[i].point_count == 0 && t.bytes_per_s <= 0)
+        if (t.curve.point_count == 0 && t.curve.bytes_per_s <= 0)
             return json_fail(value, err, "expected points or bytes_per_s above 0, found neither");
-        struct collective_curve *c = &p->curves[i];
-        c->op = t.op;
-        c->ranks = (int)t.ranks;
-        c->concurrent = (int)t.concurrent;
-        c->level = (int)t.level;
-        c->latency_ns = t.latency_ns;
-        c->bytes_per_s = t.bytes_per_s;
-        c->error = t.error;
+        t.curve.ranks = (int)t.ranks;
+        t.curve.concurrent = (int)t.concurrent;
+        t.curve.level = (int)t.level;
+        p->curves[i] = t.curve;
     }
     return true;
 }
 
 static bool read_root(struct profile *p, const struct json *root, struct error *err)
 {
-    struct profile_text t = { .compute_factor = 1,
-                              .communication_factor = 1,
-                              .factors_origin = PROFILE_UNSAID,
-                              .memory_origin = PROFILE_UNSAID };
+    struct profile_text t = { .profile = *p };
+    t.profile.factors_origin = t.profile.memory_origin = PROFILE_UNSAID;
     if (!json_check_format(root, PROFILE_FORMAT, err) ||
         !json_read_fields(root, profile_table, COUNT(profile_table), &t, &p->arena, err))
         return false;
-    p->machine = t.machine;
-    p->backend = t.backend;
-    p->transport = t.transport;
-    p->software = t.software;
-    p->created = t.created;
-    p->device = t.device;
-    p->dtype = (enum dtype)t.dtype;
-    p->compute_under_communication = t.compute_factor;
-    p->communication_under_compute = t.communication_factor;
-    p->compute_under_communication_spread = t.compute_factor_spread;
-    p->communication_under_compute_spread = t.communication_factor_spread;
-    p->factors_origin = t.factors_origin;
-    p->memory_outside_arena_bytes = t.memory;
-    memcpy(p->memory_part_bytes, t.memory_part, sizeof p->memory_part_bytes);
-    p->memory_origin = t.memory_origin;
-    p->instruction_ns = t.instruction_ns;
-    p->reference_ns = t.reference_ns;
+    t.profile.arena = p->arena; /* where its strings are */
+    *p = t.profile;
     p->reference_ranks = (int)t.reference_ranks;
-    p->tuned_device = t.tuned_device;
     return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err) &&
            gpu_choices_from_json(&p->tuned, &p->arena, t.tuned, err);
 }
@@ -322,8 +294,7 @@ static void put_curve(struct json_writer *w, const struct collective_curve *c)
     json_put_double(w, "latency_ns", c->latency_ns);
     json_put_double(w, "bytes_per_s", c->bytes_per_s);
     json_put_double(w, "error", c->error);
-    json_write_key(w, "points");
-    json_begin_array(w);
+    json_begin_array_at(w, "points");
     for (int i = 0; i < c->point_count; i++) {
         json_begin_object(w);
         json_put_int(w, "bytes", c->points[i].bytes);
@@ -395,8 +366,7 @@ char *profile_write(const struct profile *p, size_t *length)
 {
     struct json_writer w = { 0 };
     put_header(&w, p);
-    json_write_key(&w, "compute");
-    json_begin_array(&w);
+    json_begin_array_at(&w, "compute");
     for (int i = 0; i < p->compute_count; i++) {
         json_begin_object(&w);
         json_put_string(&w, "work", p->compute[i].work);
@@ -405,8 +375,7 @@ char *profile_write(const struct profile *p, size_t *length)
         json_end_object(&w);
     }
     json_end_array(&w);
-    json_write_key(&w, "linear");
-    json_begin_array(&w);
+    json_begin_array_at(&w, "linear");
     for (int i = 0; i < p->linear_count; i++) {
         json_begin_object(&w);
         json_put_string(&w, "work", p->linear[i].work);
@@ -420,8 +389,7 @@ char *profile_write(const struct profile *p, size_t *length)
         json_end_object(&w);
     }
     json_end_array(&w);
-    json_write_key(&w, "collectives");
-    json_begin_array(&w);
+    json_begin_array_at(&w, "collectives");
     for (int i = 0; i < p->curve_count; i++)
         put_curve(&w, &p->curves[i]);
     json_end_array(&w);

@@ -1,5 +1,5 @@
 /* Two profiles into one: the newer entry of each key wins. */
-#include "planner/facts/profile_parts.h"
+#include "planner/facts/profile.h"
 #include <string.h>
 
 static const char *copy_text(struct arena *arena, const char *text, bool *ok)

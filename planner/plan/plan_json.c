@@ -18,8 +18,7 @@ static void append_range(struct text *out, struct layer_range range)
 /* Replicas that take turns are one entry. */
 static void write_stages(struct json_writer *w, const struct plan *plan)
 {
-    json_write_key(w, "stages");
-    json_begin_array(w);
+    json_begin_array_at(w, "stages");
     for (int s = 0; s < plan->stage_count; s += plan_stage_turns(plan, s)) {
         const struct plan_stage *stage = &plan->stages[s];
         json_begin_object(w);
@@ -28,8 +27,7 @@ static void write_stages(struct json_writer *w, const struct plan *plan)
             append_range(&ranges, plan_stage_chunk(plan, s, c));
         json_put_string(w, "layers", ranges.data);
         text_free(&ranges);
-        json_write_key(w, "atoms");
-        json_begin_array(w);
+        json_begin_array_at(w, "atoms");
         for (int i = 0; i < plan->atom_count; i++)
             json_write_int(w, stage->atom[i]);
         json_end_array(w);
@@ -45,8 +43,7 @@ static void write_stages(struct json_writer *w, const struct plan *plan)
 /* Equal consecutive layers are one entry: the file says what was decided, not how long the model is. */
 static void write_layers(struct json_writer *w, const struct plan *plan)
 {
-    json_write_key(w, "layers");
-    json_begin_array(w);
+    json_begin_array_at(w, "layers");
     for (int first = 0, count; first < plan->layer_count; first += count) {
         const struct plan_layer *layer = &plan->layers[first];
         for (count = 1; first + count < plan->layer_count && plan_layer_equal(layer, &plan->layers[first + count]);)
@@ -56,8 +53,7 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
         append_range(&range, (struct layer_range){ first, count });
         json_put_string(w, "layers", range.data);
         text_free(&range);
-        json_write_key(w, "dims");
-        json_begin_array(w);
+        json_begin_array_at(w, "dims");
         for (int i = 0; i < plan->atom_count; i++)
             json_write_string(w, dimensions[layer->dim[i]]->name);
         json_end_array(w);
@@ -130,11 +126,7 @@ static void write_available(struct json_writer *w, const struct prediction *p)
     json_put_int(w, "available_bytes", least);
     if (least == most)
         return;
-    json_write_key(w, "stage_available_bytes");
-    json_begin_array(w);
-    for (int s = 0; s < p->stage_count; s++)
-        json_write_int(w, p->available_bytes[s]);
-    json_end_array(w);
+    json_put_ints(w, "stage_available_bytes", p->available_bytes, p->stage_count);
 }
 
 /* Where something is kept there. */
@@ -142,11 +134,7 @@ static void write_host(struct json_writer *w, const struct prediction *p)
 {
     if (!p->host_bytes)
         return;
-    json_write_key(w, "host_bytes");
-    json_begin_array(w);
-    for (int s = 0; s < p->stage_count; s++)
-        json_write_int(w, p->host_bytes[s]);
-    json_end_array(w);
+    json_put_ints(w, "host_bytes", p->host_bytes, p->stage_count);
     if (p->host_available_bytes < INT64_MAX)
         json_put_int(w, "host_available_bytes", p->host_available_bytes);
 }
@@ -157,8 +145,7 @@ static void write_memory(struct json_writer *w, const struct prediction *p)
     if (!p->memory_bytes)
         return;
     json_put_int(w, "fullest_stage", p->fullest_stage);
-    json_write_key(w, "fullest_stage_bytes");
-    json_begin_object(w);
+    json_begin_object_at(w, "fullest_stage_bytes");
     for (int i = 0; i < p->memory_count; i++)
         json_put_int(w, p->memory_names[i], p->memory_bytes[i]);
     json_end_object(w);
@@ -168,8 +155,7 @@ static void write_accuracy(struct json_writer *w, const struct prediction *p)
 {
     if (!p->accuracy.words)
         return;
-    json_write_key(w, "accuracy");
-    json_begin_object(w);
+    json_begin_object_at(w, "accuracy");
     json_put_string(w, "words", p->accuracy.words);
     json_put_int(w, "runs", p->accuracy.runs);
     if (p->accuracy.runs > 0) {
@@ -182,29 +168,22 @@ static void write_accuracy(struct json_writer *w, const struct prediction *p)
 
 static void write_predicted(struct json_writer *w, const struct prediction *p)
 {
-    json_write_key(w, "predicted");
-    json_begin_object(w);
+    json_begin_object_at(w, "predicted");
     write_seconds(w, "step_s", p->step_ns);
     json_put_double(w, "tokens_per_s_per_device", p->tokens_per_s_per_device);
     json_put_double(w, "mfu", p->mfu);
     json_put_bool(w, "fits", p->fits);
-    json_write_key(w, "peak_bytes");
-    json_begin_array(w);
-    for (int s = 0; s < p->stage_count; s++)
-        json_write_int(w, p->peak_bytes[s]);
-    json_end_array(w);
+    json_put_ints(w, "peak_bytes", p->peak_bytes, p->stage_count);
     write_available(w, p);
     write_host(w, p);
     write_memory(w, p);
     if (p->micro_batches_simulated > 0)
         json_put_int(w, "micro_batches_simulated", p->micro_batches_simulated);
-    json_write_key(w, "breakdown_s");
-    json_begin_object(w);
+    json_begin_object_at(w, "breakdown_s");
     for (int i = 0; i < p->breakdown_count; i++)
         write_seconds(w, p->breakdown_names[i], p->breakdown_ns[i]);
     json_end_object(w);
-    json_write_key(w, "durations");
-    json_begin_object(w);
+    json_begin_object_at(w, "durations");
     json_put_bool(w, "analytic", p->analytic);
     json_put_bool(w, "measured", p->measured);
     json_put_bool(w, "extrapolated", p->extrapolated);
@@ -236,8 +215,7 @@ static void write_origin(struct json_writer *w, const char *key, const struct pl
 
 static void write_context(struct json_writer *w, const struct plan_context *context, const struct json *read)
 {
-    json_write_key(w, "context");
-    json_begin_object(w);
+    json_begin_object_at(w, "context");
     write_origin(w, "model", &context->model);
     write_origin(w, "cluster", &context->cluster);
     write_origin(w, "profile", &context->profile);

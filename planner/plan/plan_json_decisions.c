@@ -25,10 +25,11 @@ struct decision_fields {
     const char *schedule, *order;
     const struct json *stages, *layers;
 };
-#define DECISION(name, type_, ...)                                                                                     \
+#define MEMBER(of, name, type_, ...)                                                                                   \
     {                                                                                                                  \
-        .key = #name, .type = type_, .offset = offsetof(struct decision_fields, name), __VA_ARGS__                     \
+        .key = #name, .type = type_, .offset = offsetof(struct of, name), __VA_ARGS__                                  \
     }
+#define DECISION(...) MEMBER(decision_fields, __VA_ARGS__)
 static const struct json_field decision_fields[] = {
     DECISION(batch, FIELD_INT, .required = true, .min = 1, .doc = "Sequences of one step over all ranks."),
     DECISION(sequence, FIELD_INT, .required = true, .min = 1, .doc = "Tokens per sequence."),
@@ -79,101 +80,49 @@ static const struct json_field decision_fields[] = {
 };
 
 struct run_fields {
-    const char *layers, *replicate, *excepted;
+    const char *layers, *replicate, *recompute_except;
     const struct json *atoms, *dims;
     int64_t zero, slices, first_rank, turns;
     int recompute, offload;
     bool reshard;
 };
+#define RUN(...) MEMBER(run_fields, __VA_ARGS__)
 static const struct json_field stage_fields[] = {
-    { .key = "layers",
-      .type = FIELD_STRING,
-      .offset = offsetof(struct run_fields, layers),
-      .required = true,
-      .doc = "\"0-11\" or \"12\"; with interleave one range per chunk, as \"0-1,4-5\"." },
-    { .key = "atoms",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct run_fields, atoms),
-      .required = true,
-      .doc = "Sizes of the mesh atoms, the last one innermost (neighbouring ranks). A larger dp atom than the "
-             "neighbouring stages': each rank takes its slice of every micro-batch." },
-    { .key = "turns",
-      .type = FIELD_INT,
-      .offset = offsetof(struct run_fields, turns),
-      .min = 1,
-      .max = MAX_FILE_TURNS,
-      .doc = "Replicas of the mesh that take whole micro-batches in turn." },
-    { .key = "first_rank",
-      .type = FIELD_INT,
-      .offset = offsetof(struct run_fields, first_rank),
-      .min = 0,
-      .max = MAX_FILE_RANKS,
-      .doc = "Device of the cluster on which its ranks begin; when absent, behind those of the stage before." },
+    RUN(layers, FIELD_STRING, .required = true,
+        .doc = "\"0-11\" or \"12\"; with interleave one range per chunk, as \"0-1,4-5\"."),
+    RUN(atoms, FIELD_NODE, .required = true,
+        .doc = "Sizes of the mesh atoms, the last one innermost (neighbouring ranks). A larger dp atom than the "
+               "neighbouring stages': each rank takes its slice of every micro-batch."),
+    RUN(turns, FIELD_INT, .min = 1, .max = MAX_FILE_TURNS,
+        .doc = "Replicas of the mesh that take whole micro-batches in turn."),
+    RUN(first_rank, FIELD_INT, .min = 0, .max = MAX_FILE_RANKS,
+        .doc = "Device of the cluster on which its ranks begin; when absent, behind those of the stage before."),
 };
 static const struct json_field layer_fields[] = {
-    { .key = "layers",
-      .type = FIELD_STRING,
-      .offset = offsetof(struct run_fields, layers),
-      .required = true,
-      .doc = "\"0-11\" or \"12\"." },
-    { .key = "dims",
-      .type = FIELD_NODE,
-      .offset = offsetof(struct run_fields, dims),
-      .required = true,
-      .doc = "Parallel dimension of each mesh atom." },
-    { .key = "zero",
-      .type = FIELD_INT,
-      .offset = offsetof(struct run_fields, zero),
-      .min = 0,
-      .max = 3,
-      .doc = "ZeRO stage 0 to 3." },
-    { .key = "recompute",
-      .type = FIELD_ENUM,
-      .offset = offsetof(struct run_fields, recompute),
-      .names = recompute_names,
-      .doc = "What backward computes again." },
-    { .key = "recompute_except",
-      .type = FIELD_STRING,
-      .offset = offsetof(struct run_fields, excepted),
-      .doc = "Operators of the layer that are kept where recompute forgets what the layer makes, and computed again "
-             "where it keeps that, as \"q+k+v\"; those that it has not got are passed over. none when absent." },
-    { .key = "offload",
-      .type = FIELD_ENUM,
-      .offset = offsetof(struct run_fields, offload),
-      .names = offload_names,
-      .doc = "What lies in host memory while nobody reads it; none when absent." },
-    { .key = "reshard",
-      .type = FIELD_BOOL,
-      .offset = offsetof(struct run_fields, reshard),
-      .doc = "Whether what ZeRO-3 gathered is given up after each pass of the layer; false: after its last pass of the "
-             "step (FSDP: reshard_after_forward). true when absent." },
-    { .key = "replicate",
-      .type = FIELD_STRING,
-      .offset = offsetof(struct run_fields, replicate),
-      .doc = "Operators of the layer whose weights are not sharded whatever zero says, as \"q+k+v\"; those that it has "
-             "not got are passed over. none when absent." },
-    { .key = "slices",
-      .type = FIELD_INT,
-      .offset = offsetof(struct run_fields, slices),
-      .min = 1,
-      .max = INT16_MAX,
-      .doc = "Rounds in which the layer's sliceable operators run." },
+    RUN(layers, FIELD_STRING, .required = true, .doc = "\"0-11\" or \"12\"."),
+    RUN(dims, FIELD_NODE, .required = true, .doc = "Parallel dimension of each mesh atom."),
+    RUN(zero, FIELD_INT, .min = 0, .max = 3, .doc = "ZeRO stage 0 to 3."),
+    RUN(recompute, FIELD_ENUM, .names = recompute_names, .doc = "What backward computes again."),
+    RUN(recompute_except, FIELD_STRING,
+        .doc = "Operators of the layer that are kept where recompute forgets what the layer makes, and computed again "
+               "where it keeps that, as \"q+k+v\"; those that it has not got are passed over. none when absent."),
+    RUN(offload, FIELD_ENUM, .names = offload_names,
+        .doc = "What lies in host memory while nobody reads it; none when absent."),
+    RUN(reshard, FIELD_BOOL,
+        .doc =
+            "Whether what ZeRO-3 gathered is given up after each pass of the layer; false: after its last pass of the "
+            "step (FSDP: reshard_after_forward). true when absent."),
+    RUN(replicate, FIELD_STRING,
+        .doc =
+            "Operators of the layer whose weights are not sharded whatever zero says, as \"q+k+v\"; those that it has "
+            "not got are passed over. none when absent."),
+    RUN(slices, FIELD_INT, .min = 1, .max = INT16_MAX, .doc = "Rounds in which the layer's sliceable operators run."),
 };
 /* Strings of the file while it is read; the plan keeps none. */
 struct reading {
     struct arena arena;
     struct plan *plan;
 };
-
-static bool read_digits(const char **at, int *out)
-{
-    int value = 0;
-    const char *start = *at;
-    for (; **at >= '0' && **at <= '9' && *at - start < 8; ++*at)
-        value = value * 10 + (**at - '0');
-    *out = value;
-    return *at > start && value < MAX_FILE_LAYERS;
-}
 
 /* "FIRST-LAST" or "LAYER" up to the end or a separator, which must begin at *next; sets the count and moves *next
  * behind it. */
@@ -182,12 +131,7 @@ static bool read_range(const struct json *object, const char *text, char separat
 {
     int first = 0, last = 0;
     const char *at = text;
-    bool good = read_digits(&at, &first);
-    last = first;
-    if (good && *at == '-') {
-        at++;
-        good = read_digits(&at, &last);
-    }
+    bool good = plan_read_range(&at, &first, &last) && last < MAX_FILE_LAYERS;
     const struct json *where = json_member(object, "layers");
     if (!good || (*at && *at != separator) || last < first)
         return json_fail(where, err, "expected a layer or a range of layers such as \"0-11\", found \"%s\"", text);
@@ -385,7 +329,7 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
         layer.slices = (int)run.slices;
         uint64_t replicate = 0;
         if (!read_operators(&replicate, at, "replicate", run.replicate, OPERATORS_ALL, err) ||
-            !read_operators(&layer.excepted, at, "recompute_except", run.excepted, OPERATORS_EVERY, err))
+            !read_operators(&layer.excepted, at, "recompute_except", run.recompute_except, OPERATORS_EVERY, err))
             return false;
         layer.replicate = (uint32_t)replicate;
         for (int l = first; l < next; l++)

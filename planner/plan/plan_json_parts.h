@@ -11,6 +11,8 @@
 void plan_json_put(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
                    const struct json *file, const struct plan_context *context);
 bool plan_need_array(const struct json *value, int min, int max, const char *what, struct error *err);
+/* "FIRST-LAST" or "LAYER", ascending; *at moves behind it. Numbers that are too large stay so. */
+bool plan_read_range(const char **at, int *first, int *last);
 /* As plan_format(), of the decisions alone. */
 const char *plan_decision_format(int index, const struct json_field **fields, size_t *count);
 #endif

@@ -1,5 +1,5 @@
 /* The order of a plan's layers, where it is not the file's. */
-#include "planner/plan/plan_json.h"
+#include "planner/plan/plan_json_parts.h"
 #include <string.h>
 
 bool plan_set_order(struct plan *plan, const int *order)
@@ -48,8 +48,7 @@ void plan_order_text(struct text *out, const struct plan *plan)
     }
 }
 
-/* "FIRST-LAST" or "LAYER", and the comma behind it if more follows. Numbers that are too large stay so. */
-static bool read_layers(const char **at, int *first, int *last)
+bool plan_read_range(const char **at, int *first, int *last)
 {
     enum { TOO_MANY = 100000000 };
     int *numbers[] = { first, last };
@@ -64,9 +63,7 @@ static bool read_layers(const char **at, int *first, int *last)
             break;
         ++*at;
     }
-    if (**at == ',')
-        return *++*at != '\0' && *last >= *first;
-    return **at == '\0' && *last >= *first;
+    return *last >= *first;
 }
 
 bool plan_order_read(const struct json *where, const char *text, struct plan *plan, struct error *err)
@@ -76,7 +73,7 @@ bool plan_order_read(const struct json *where, const char *text, struct plan *pl
     if (!order || !seen)
         return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d layers", plan->layer_count);
     for (const char *at = text; *at;) {
-        if (!read_layers(&at, &first, &last))
+        if (!plan_read_range(&at, &first, &last) || (*at && (*at++ != ',' || !*at)))
             return json_fail(where, err, "expected ranges of layers such as \"0-3,8-11,4-7\", found \"%s\"", text);
         for (int layer = first; layer <= last; layer++) {
             if (layer >= plan->layer_count || seen[layer])

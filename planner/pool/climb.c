@@ -17,33 +17,6 @@ static bool take_better(struct candidate *c, struct candidate *moved)
     return better;
 }
 
-/* Moves of one kind, numbered from 0 on. */
-struct move_kind {
-    int (*count)(const struct run *run, const struct candidate *c);
-    bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
-    bool again; /* one that helped may help once more */
-};
-
-static int count_steps(const struct run *run, const struct candidate *c)
-{
-    return cut_move_steps(&run->configs[c->config]);
-}
-
-static int count_jumps(const struct run *run, const struct candidate *c)
-{
-    (void)run;
-    return cut_move_jumps(c->plan);
-}
-
-static int count_strategies(const struct run *run, const struct candidate *c)
-{
-    return strategy_move_count(&run->configs[c->config]);
-}
-
-static const struct move_kind by_steps = { count_steps, moves_make_step, true },
-                              by_jumps = { count_jumps, moves_make_jump, false },
-                              by_strategies = { count_strategies, moves_make_strategy, false };
-
 /* So many moves from the one at `at` on, in a circle of `all`; ranked together. A move that leads nowhere has no plan.
  */
 static bool try_moves(struct run *run, const struct candidate *c, const struct move_kind *kind, int at, int all,
@@ -100,21 +73,6 @@ static bool descend(struct run *run, struct candidate *c, const struct move_kind
     return true;
 }
 
-static bool move_cuts(struct run *run, struct candidate *c, int kept, int64_t *visits)
-{
-    return descend(run, c, &by_steps, kept, visits);
-}
-
-static bool move_far(struct run *run, struct candidate *c, int kept, int64_t *visits)
-{
-    return descend(run, c, &by_jumps, kept, visits) && descend(run, c, &by_steps, kept, visits);
-}
-
-static bool move_strategies(struct run *run, struct candidate *c, int kept, int64_t *visits)
-{
-    return descend(run, c, &by_strategies, kept, visits);
-}
-
 static bool may_change(const struct run *run, const struct candidate *c)
 {
     (void)run;
@@ -129,17 +87,16 @@ static bool may_move(const struct run *run, const struct candidate *c)
                                         !config_is_bounded(&run->configs[c->config]));
 }
 
-/* A better place for a cut may lie behind worse ones. */
 static bool may_jump(const struct run *run, const struct candidate *c)
 {
-    return run_is_small(run) && run_has_other_cuts(run) && may_move(run, c);
+    return moves_by_jumps.count(run, c) > 0 && may_move(run, c);
 }
 
 /* ---- leaders ---- */
 struct climb {
     bool (*may)(const struct run *run, const struct candidate *c);
-    /* Improves *c, which has a plan of its own; `kept` as in rank_is_new(). *visits: so many are left. */
-    bool (*improve)(struct run *run, struct candidate *c, int kept, int64_t *visits);
+    const struct move_kind *kind;
+    bool then_steps; /* by these afterwards */
 };
 
 bool climb_leads_alike(const struct run *run, int config, int other)
@@ -189,7 +146,8 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
         if (!c.plan)
             return fail_memory(run->err);
         int64_t given = min_i64(left, CLIMB_EACH), visits = given;
-        if (!climb->improve(run, &c, kept, &visits)) {
+        if (!descend(run, &c, climb->kind, kept, &visits) ||
+            (climb->then_steps && !descend(run, &c, &moves_by_steps, kept, &visits))) {
             plan_free(c.plan);
             return false;
         }
@@ -208,9 +166,9 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
 
 bool climb_from(struct run *run, int first_config)
 {
-    static const struct climb climbs[] = { { may_change, move_strategies },
-                                           { may_move, move_cuts },
-                                           { may_jump, move_far } };
+    static const struct climb climbs[] = { { may_change, &moves_by_strategies, false },
+                                           { may_move, &moves_by_steps, false },
+                                           { may_jump, &moves_by_jumps, true } };
     for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
         if (!improve_leaders(run, first_config, &climbs[i]))
             return false;

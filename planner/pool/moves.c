@@ -113,13 +113,26 @@ bool moves_cuts(struct run *run, const struct candidate *from, const struct cut_
     return copy(run, from, out) && finish(run, shift_cuts(&run->configs[from->config], out->plan, move), kept, out);
 }
 
-bool moves_make_step(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+static int count_steps(const struct run *run, const struct candidate *c)
+{
+    return cut_move_steps(&run->configs[c->config]);
+}
+
+static bool make_step(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
 {
     struct cut_move move = cut_move_step(&run->configs[from->config], index);
     return moves_cuts(run, from, &move, kept, out);
 }
 
-bool moves_make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+const struct move_kind moves_by_steps = { count_steps, make_step, true };
+
+/* A better place for a cut may lie behind worse ones. */
+static int count_jumps(const struct run *run, const struct candidate *c)
+{
+    return run_is_small(run) && run_has_other_cuts(run) && c->plan->stage_count > 1 ? cut_move_jumps(c->plan) : 0;
+}
+
+static bool make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
 {
     struct cut_move move = cut_move_jump(&run->configs[from->config], from->plan, index);
     if (move.by < -1 || move.by > 1)
@@ -128,6 +141,8 @@ bool moves_make_jump(struct run *run, const struct candidate *from, int index, i
     out->plan = NULL;
     return true;
 }
+
+const struct move_kind moves_by_jumps = { count_jumps, make_jump, false };
 
 /* ---- orders ---- */
 
@@ -243,11 +258,18 @@ static bool set_strategies(const struct candidate *c, const struct config *confi
     return changed;
 }
 
-bool moves_make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
+static int count_strategies(const struct run *run, const struct candidate *c)
+{
+    return strategy_move_count(&run->configs[c->config]);
+}
+
+static bool make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out)
 {
     struct strategy_move move = strategy_move_at(index);
     return copy(run, from, out) && finish(run, set_strategies(out, &run->configs[from->config], &move), kept, out);
 }
+
+const struct move_kind moves_by_strategies = { count_strategies, make_strategy, false };
 
 /* ---- configurations ---- */
 

@@ -27,10 +27,14 @@ struct strategy_move {
 };
 int strategy_move_count(const struct config *config);
 struct strategy_move strategy_move_at(int index);
-/* As moves_cuts(): the step of that number, the jump of more than one layer, or the strategy move. */
-bool moves_make_step(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
-bool moves_make_jump(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
-bool moves_make_strategy(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+/* Moves of one kind, by number: steps, jumps of more than one layer where a model is small and cuts differ, strategy
+ * moves. make: as moves_cuts(). */
+struct move_kind {
+    int (*count)(const struct run *run, const struct candidate *c);
+    bool (*make)(struct run *run, const struct candidate *from, int index, int kept, struct candidate *out);
+    bool again; /* one that helped may help once more */
+};
+extern const struct move_kind moves_by_steps, moves_by_jumps, moves_by_strategies;
 /* The candidate's cuts with another configuration of as many pieces and all its strategies. */
 bool moves_config(struct run *run, const struct candidate *from, int config, int kept, struct candidate *out);
 #endif

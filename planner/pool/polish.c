@@ -37,59 +37,6 @@ struct round {
     int kept, near_count;
     struct ordered *near; /* (near_count) configurations, by index */
 };
-/* Neighbours of one kind, by number. */
-struct neighbours {
-    int (*count)(const struct run *run, const struct round *round);
-    bool (*make)(struct run *run, const struct round *round, int index, struct candidate *out);
-};
-
-static int step_count(const struct run *run, const struct round *round)
-{
-    return cut_move_steps(&run->configs[round->from->config]);
-}
-
-static bool move_step(struct run *run, const struct round *round, int index, struct candidate *out)
-{
-    return moves_make_step(run, round->from, index, round->kept, out);
-}
-
-static int jump_count(const struct run *run, const struct round *round)
-{
-    bool may = run_is_small(run) && run_has_other_cuts(run) && round->from->plan->stage_count > 1;
-    return may ? cut_move_jumps(round->from->plan) : 0;
-}
-
-static bool move_jump(struct run *run, const struct round *round, int index, struct candidate *out)
-{
-    return moves_make_jump(run, round->from, index, round->kept, out);
-}
-
-static int strategy_count(const struct run *run, const struct round *round)
-{
-    return strategy_move_count(&run->configs[round->from->config]);
-}
-
-static bool move_strategies(struct run *run, const struct round *round, int index, struct candidate *out)
-{
-    return moves_make_strategy(run, round->from, index, round->kept, out);
-}
-
-static int near_count(const struct run *run, const struct round *round)
-{
-    (void)run;
-    return round->near_count;
-}
-
-static bool move_config(struct run *run, const struct round *round, int index, struct candidate *out)
-{
-    return moves_config(run, round->from, round->near[index].index, round->kept, out);
-}
-
-static const struct neighbours kinds[] = { { step_count, move_step },
-                                           { jump_count, move_jump },
-                                           { strategy_count, move_strategies },
-                                           { near_count, move_config } };
-
 static int compare_busy(const void *left, const void *right)
 {
     const struct ordered *a = left, *b = right;
@@ -122,32 +69,29 @@ static bool list_near(struct run *run, struct round *round)
     return true;
 }
 
-/* The walk may look at one more. */
-static bool may_visit(struct round *round)
-{
-    const struct plan *plan = round->from->plan;
-    round->visits_left -= (int64_t)plan->micro_batch_count * plan->layer_count;
-    return round->visits_left >= 0;
-}
-
-/* The next few of a kind, from *at on, that have plans; not ranked. *at: -1 when there are no more. */
-static bool make_next(struct run *run, struct round *round, const struct neighbours *kind, int *at,
+/* The next few neighbours by moves of a kind, NULL: under near configurations, from *at on, that have plans and that
+ * the walk may look at; not ranked. *at: -1 when there are no more. */
+static bool make_next(struct run *run, struct round *round, const struct move_kind *kind, int *at,
                       struct candidate *made, int *count)
 {
-    int all = kind->count(run, round), most = run_at_once(run);
-    for (*count = 0; *at < all && *count < most && may_visit(round); ++*at) {
-        if (!kind->make(run, round, *at, &made[*count])) {
+    const struct candidate *from = round->from;
+    int all = kind ? kind->count(run, from) : round->near_count, most = run_at_once(run);
+    int64_t visits = (int64_t)from->plan->micro_batch_count * from->plan->layer_count;
+    for (*count = 0; *at < all && *count < most && (round->visits_left -= visits) >= 0; ++*at) {
+        struct candidate *next = &made[*count];
+        if (!(kind ? kind->make(run, from, *at, round->kept, next)
+                   : moves_config(run, from, round->near[*at].index, round->kept, next))) {
             while (--*count >= 0)
                 plan_free(made[*count].plan);
             return false;
         }
-        *count += made[*count].plan != NULL;
+        *count += next->plan != NULL;
     }
     *at = *count < most ? -1 : *at;
     return true;
 }
 
-static bool look_around(struct run *run, struct round *round, const struct neighbours *kind)
+static bool look_around(struct run *run, struct round *round, const struct move_kind *kind)
 {
     for (int at = 0, count; at >= 0 && !run_stops(run);) {
         struct candidate made[RUN_MOST_AT_ONCE];
@@ -220,10 +164,11 @@ static bool find_neighbours(struct run *run, const struct candidate *like, bool 
                            .kept = before };
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
+    const struct move_kind *const kinds[] = { &moves_by_steps, &moves_by_jumps, &moves_by_strategies, NULL };
     bool good = list_near(run, &round);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && good; i++) {
         round.visits_left = POLISH_VISITS;
-        good = look_around(run, &round, &kinds[i]);
+        good = look_around(run, &round, kinds[i]);
     }
     free(round.near);
     *found = round.kept > before;

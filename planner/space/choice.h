@@ -35,6 +35,12 @@ enum space_choice {
 #define OF_PLAN_LAYOUT(...)
 #define OF_PLAN_STAGE(...)
 #define OF_PLAN_LAYER(...)
+/* Likewise of LAYER. */
+#define OF_LAYER_PLAN(...)
+#define OF_LAYER_MESH(...)
+#define OF_LAYER_LAYOUT(...)
+#define OF_LAYER_STAGE(...)
+#define OF_LAYER_LAYER(...) __VA_ARGS__
 enum choice_scope { SCOPE_PLAN, SCOPE_MESH, SCOPE_LAYOUT, SCOPE_STAGE, SCOPE_LAYER };
 enum choice_kind { KIND_NUMBER, KIND_BYTES, KIND_FLAG, KIND_TRUTH, KIND_NAME, KIND_OPERATORS };
 enum { CHOICE_OPEN = -1 }; /* usual: what the other choices leave */

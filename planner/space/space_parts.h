@@ -5,7 +5,6 @@
 
 /* ---- space_rules.c: what a layer decides, by choices of scope LAYER ---- */
 
-int64_t rules_layer_value(const struct plan_layer *layer, enum space_choice choice);
 void rules_layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value);
 /* Whether its value makes a difference: what is not sharded is not gathered. sharded: there are ranks over which ZeRO
  * could shard. */

@@ -81,49 +81,22 @@ static bool degrees_allowed(const struct space *space, int layer, struct mesh me
            (tensor == 1 || rule_allows(space, layer, CHOICE_SP, mesh_sequence_parallel(&mesh)));
 }
 
-int64_t rules_layer_value(const struct plan_layer *layer, enum space_choice choice)
+static int64_t layer_value(const struct plan_layer *layer, enum space_choice choice)
 {
     switch ((int)choice) {
-    case CHOICE_ZERO:
-        return layer->zero;
-    case CHOICE_RECOMPUTE:
-        return layer->recompute;
-    case CHOICE_EXCEPT:
-        return (int64_t)layer->excepted;
-    case CHOICE_OFFLOAD:
-        return layer->offload;
-    case CHOICE_RESHARD:
-        return layer->reshard;
-    case CHOICE_REPLICATE:
-        return layer->replicate;
+#define CHOICE(id, member, name, scope, ...) OF_LAYER_##scope(case CHOICE_##id : return (int64_t)layer->member;)
+#include "planner/space/choices.def"
+#undef CHOICE
     }
-    return layer->slices;
+    return 0;
 }
 
 void rules_layer_set(struct plan_layer *layer, enum space_choice choice, int64_t value)
 {
-    switch ((int)choice) {
-    case CHOICE_ZERO:
-        layer->zero = (int8_t)value;
-        break;
-    case CHOICE_RECOMPUTE:
-        layer->recompute = (int8_t)value;
-        break;
-    case CHOICE_EXCEPT:
-        layer->excepted = (uint64_t)value;
-        break;
-    case CHOICE_OFFLOAD:
-        layer->offload = (int8_t)value;
-        break;
-    case CHOICE_RESHARD:
-        layer->reshard = (int8_t)value;
-        break;
-    case CHOICE_REPLICATE:
-        layer->replicate = (uint32_t)value;
-        break;
-    case CHOICE_SLICES:
-        layer->slices = (int)value;
-    }
+#define CHOICE(id, member, name, scope, ...)                                                                           \
+    OF_LAYER_##scope(if (choice == CHOICE_##id) layer->member = (__typeof__(layer->member))value;)
+#include "planner/space/choices.def"
+#undef CHOICE
 }
 
 bool rules_choice_matters(const struct plan_layer *layer, enum space_choice choice, bool sharded)
@@ -148,7 +121,7 @@ bool space_layer_allows(const struct space *space, int layer, const struct mesh 
     for (int c = LISTED_CHOICES; good && c < CHOICE_COUNT; c++)
         good = !rules_choice_matters(choice, (enum space_choice)c, sharded) ||
                allowed_has(space_layer_allowed(space, layer, (enum space_choice)c),
-                           rules_layer_value(choice, (enum space_choice)c));
+                           layer_value(choice, (enum space_choice)c));
     return good && degrees_allowed(space, layer, *mesh, choice);
 }
 
