@@ -131,6 +131,13 @@ static bool treats(void *self, const struct space *space)
     return target_treats(k->target, space, &k->context);
 }
 
+static void narrows(void *self, struct space *space)
+{
+    const struct keeper *k = self;
+    if (k->target->narrow)
+        k->target->narrow(space);
+}
+
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
                 const struct target *target, const struct search_options *options, struct error *err)
 {
@@ -139,7 +146,7 @@ bool aim_search(struct search_result **out, struct uniform_choice *choice, struc
     if (!graph_take(&graph, in->model, options->space.batch, options->space.sequence, 1, err))
         return false;
     keeper.context.graph = graph;
-    const struct uniform_demand demand = { .self = &keeper, .treats = treats, .keeps = keeps };
+    const struct uniform_demand demand = { .self = &keeper, .treats = treats, .narrows = narrows, .keeps = keeps };
     bool found = search_uniform(out, choice, in->model, &in->facts, options, &demand, err);
     graph_free(graph);
     if (found)
@@ -168,6 +175,11 @@ static void say_try(FILE *out, const struct uniform_try *tried, const struct uni
     }
 }
 
+static int64_t try_ns(const struct uniform_try *tried)
+{
+    return tried->step_ns ? tried->step_ns : tried->formula_ns;
+}
+
 /* The treatments that come next. Of those that are left out by a bound or by memory no time is known. */
 static void say_tries(const struct cli *cli, const struct target *target, const struct uniform_choice *choice)
 {
@@ -181,20 +193,21 @@ static void say_tries(const struct cli *cli, const struct target *target, const 
         const struct uniform_try *next = NULL;
         for (int i = 0; i < choice->try_count; i++) {
             const struct uniform_try *tried = &choice->tries[i];
-            if (tried->step_ns > last_ns && (!next || tried->step_ns < next->step_ns))
+            if (try_ns(tried) > last_ns && (!next || try_ns(tried) < try_ns(next)))
                 next = tried;
         }
         if (!next)
             break;
         fprintf(cli->out, "%s\n ", shown == 0 ? ", next are" : "");
         say_try(cli->out, next, best);
-        fprintf(cli->out, ": %s", text_duration_ns(number, next->step_ns));
-        last_ns = next->step_ns;
+        fprintf(cli->out, ": %s%s", text_duration_ns(number, try_ns(next)), next->step_ns ? "" : " by the formula");
+        last_ns = try_ns(next);
     }
     fprintf(cli->out, "\n");
 }
 
-/* The optimum of the space without the target's limits, under the same framework's prices. */
+/* A glance at the space without the target's limits, under the same framework's prices: what fits there first, or what
+ * the closed form says. */
 static bool say_cost(const struct cli *cli, struct inputs *in, const struct search_options *options, int64_t step_ns,
                      struct error *err)
 {
@@ -206,19 +219,23 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
     space_set_bucket_bytes(&usual, space_bucket_bytes(&options->space));
     free_of.space = usual;
     free_of.top = 1;
-    free_of.no_advice = true;
+    free_of.no_advice = free_of.thrifty = free_of.paced = free_of.any_plan = true;
+    free_of.skip |= 1u << PART_FAMILIES | 1u << PART_CLIMB;
+    free_of.worth_ns = free_of.below_ns = step_ns;
     space_as_run(&free_of.space, in);
     in->model->whole_blocks = false;
     bool good = search_run(&result, in->model, &in->facts, &free_of, err);
     in->model->whole_blocks = true;
-    if (good && result->feasible) {
-        int64_t free_ns = result->plans[0].estimate->prediction.step_ns;
-        if (free_ns < step_ns)
-            fprintf(cli->out, "its limits cost %.1f %%: without them %s\n",
-                    100 * ((double)step_ns / (double)free_ns - 1), text_duration_ns(number, free_ns));
-        else
-            fprintf(cli->out, "its limits cost nothing: without them no shorter plan was found\n");
-    }
+    int64_t free_ns = good && result->feasible ? result->plans[0].estimate->prediction.step_ns : step_ns;
+    int64_t bound_ns = good ? result->certificate.bound_ns : 0;
+    if (good && free_ns < step_ns)
+        fprintf(cli->out, "its limits cost %.1f %% or more: without them %s\n",
+                100 * ((double)step_ns / (double)free_ns - 1), text_duration_ns(number, free_ns));
+    else if (good && bound_ns > 0 && bound_ns < step_ns)
+        fprintf(cli->out, "its limits cost %.1f %% at most: without them none is shorter than %s by the formula\n",
+                100 * ((double)step_ns / (double)bound_ns - 1), text_duration_ns(number, bound_ns));
+    else if (good)
+        fprintf(cli->out, "its limits cost nothing: without them no plan is shorter by the formula\n");
     search_result_free(result);
     return good;
 }

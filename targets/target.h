@@ -83,6 +83,8 @@ struct target {
     /* Narrows the space to values of choices that some launch has: degrees, schedules, dimensions; ZeRO and
      * recomputation to all that it knows, of which a plan then has one for all layers. */
     void (*allow)(struct space *space, const struct graph *graph);
+    /* Of a space with one ZeRO stage and one way to recompute: to what goes with them. NULL: all does. */
+    void (*narrow)(struct space *space);
     /* Adds the files; the launch keeps all rules. False: out of memory. */
     bool (*write)(struct launch_files *out, const struct launch *launch, const struct launch_context *context);
     /* Reads what users have: a command line, a script that holds one, or a configuration. In the arena but for the

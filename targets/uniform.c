@@ -1,6 +1,8 @@
 #include "targets/uniform.h"
+#include "base/num.h"
 #include "planner/estimate/pace_shelf.h"
 #include "planner/price/shelf.h"
+#include <stdlib.h>
 
 enum { SOME_PLANS = 8 }; /* of a combination, of which one shall keep the demand */
 
@@ -14,6 +16,14 @@ static struct allowed values_of(const struct space *space, enum space_choice cho
     return values;
 }
 
+/* One value of each choice of layers. */
+struct combination {
+    int number;
+    int tried;          /* its place in the choice's list; -1: it has none yet */
+    int thrift;         /* what is kept of activations and held of weights falls with it */
+    int64_t formula_ns; /* of its best plan by the closed form; 0: none that fits, or none that is of use */
+};
+
 /* The combination with that number; false: there are no more. */
 static bool combine(const struct space *space, int number, struct space *out)
 {
@@ -24,6 +34,16 @@ static bool combine(const struct space *space, int number, struct space *out)
         number /= values.count;
     }
     return number == 0;
+}
+
+/* What is computed again goes before what is in shards; what is kept on the host is not counted. */
+static int thrift_of(const struct space *space)
+{
+    uint64_t set = (uint64_t)space->excepted.values[0];
+    int excepted = count_bits((uint32_t)set) + count_bits((uint32_t)(set >> 32));
+    bool kept = space->recompute.values[0] == RECOMPUTE_NONE;
+    return 8 * (kept ? excepted : 64 - excepted) + 2 * (int)space->zero.values[0] +
+           (space->offload.values[0] == OFFLOAD_NONE);
 }
 
 static int first_kept(const struct search_result *result, const struct uniform_demand *demand)
@@ -56,6 +76,11 @@ static bool is_nearer(const struct search_result *a, const struct search_result 
     return !b || (!a->why && (b->why || search_missing_bytes(a) < search_missing_bytes(b)));
 }
 
+enum effort {
+    EFFORT_FORMULA, /* what the closed form finds, which nobody judges */
+    EFFORT_GLANCE,  /* which tells whether it may be the shortest */
+    EFFORT_WHOLE
+};
 struct uniform_trial {
     const struct model *model;
     const struct facts *facts;
@@ -63,15 +88,27 @@ struct uniform_trial {
     const struct uniform_demand *demand;
     bool advises; /* what is nearest of all combinations is looked for, and what would fit */
     int64_t start_ns;
+    int64_t best_ns; /* of the shortest plan so far; 0: none */
     struct price_shelf prices;
     struct pace_shelf paces;
     struct search_result *whole; /* of the best combination, where a glance did not do; NULL: it did */
     int whole_kept;
+    struct search_result *nearest; /* of those with nothing that fits the one that lacks least */
 };
 
-/* One combination. light: a glance, which tells whether it may be the shortest; worth_ns: no longer one is of use then.
- * *out NULL: nothing can have it, or no time is left. *kept: the first plan that keeps the demand, -1 none. */
-static bool try_one(struct uniform_trial *t, const struct space *space, bool light, int64_t worth_ns, int top,
+/* The closed form says up to one part in so many more than the simulation (of 1f1b with 64 stages, whose messages it
+ * all counts); what sharded weights wait for it does not see, and says less. */
+enum { DOUBT_SHARE = 20 };
+
+/* What the closed form finds longer cannot be the shortest plan; 0: there is none yet. */
+static int64_t below_ns(const struct uniform_trial *t)
+{
+    return t->best_ns + t->best_ns / DOUBT_SHARE;
+}
+
+/* One combination. *out NULL: nothing can have it, or no time is left. *kept: the first plan that keeps the demand, -1
+ * none. */
+static bool try_one(struct uniform_trial *t, const struct space *space, enum effort effort, int top,
                     struct search_result **out, int *kept, struct error *err)
 {
     enum { LIGHT_RANKED = 16 };
@@ -83,17 +120,20 @@ static bool try_one(struct uniform_trial *t, const struct space *space, bool lig
     own.prices = &t->prices;
     own.paces = &t->paces;
     own.rates = 1;
-    own.paced = light; /* what is said of the plan in the end is laid out whole */
+    own.paced = effort != EFFORT_WHOLE; /* what is said of the plan in the end is laid out whole */
     own.top = top;
     own.no_advice = !t->advises;
     own.time_limit_ns = t->options->time_limit_ns > 0 ? search_time_left(t->options, t->start_ns) : 0;
     if (t->options->time_limit_ns > 0 && own.time_limit_ns == 0)
         return true;
-    if (light) {
+    if (effort != EFFORT_WHOLE) {
         own.skip |= 1u << PART_FAMILIES | 1u << PART_CLIMB;
         own.rank_count = LIGHT_RANKED;
         own.any_plan = true;
-        own.worth_ns = worth_ns;
+        own.worth_ns = t->best_ns;
+        own.below_ns = below_ns(t);
+        own.unjudged = effort == EFFORT_FORMULA;
+        own.thrifty = own.unjudged || t->best_ns > 0;
     }
     if (!search_run(out, t->model, t->facts, &own, &why)) {
         if (why.kind == ERROR_INPUT || (why.kind == ERROR_ENVIRONMENT && t->options->time_limit_ns > 0))
@@ -105,51 +145,123 @@ static bool try_one(struct uniform_trial *t, const struct space *space, bool lig
     return true;
 }
 
-/* A glance at each combination; the shortest plan's is the choice's best. *nearest: of those with nothing that fits the
- * one that lacks least, the caller's. */
-static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice, struct search_result **nearest,
-                          struct error *err)
+/* Which combinations there are, the thriftiest first; how many. */
+static int list_combinations(const struct uniform_trial *t, struct combination *list)
 {
     struct space space;
-    int64_t best_ns = 0;
-    bool good = true;
-    for (int number = 0; good && choice->try_count < UNIFORM_TRIES && combine(&t->options->space, number, &space);
-         number++) {
-        struct search_result *result = NULL;
-        int kept;
+    int count = 0;
+    for (int number = 0; count < UNIFORM_TRIES && combine(&t->options->space, number, &space); number++) {
         if (space_layers_idle(&space) || (t->demand->treats && !t->demand->treats(t->demand->self, &space)))
             continue;
-        good = try_one(t, &space, true, best_ns, 1, &result, &kept, err);
-        bool whole = good && result && result->feasible && kept < 0; /* what others of the combination may keep */
-        if (whole) {
-            search_result_free(result);
-            good = try_one(t, &space, false, 0, SOME_PLANS, &result, &kept, err);
-        }
-        if (!good || !result)
-            continue;
-        struct uniform_try *tried = &choice->tries[choice->try_count++];
-        for (int c = LISTED_CHOICES; c < CHOICE_COUNT; c++)
-            tried->value[c - LISTED_CHOICES] = space.range[c].values[0];
-        if (kept >= 0)
-            tried->step_ns = result->plans[kept].estimate->prediction.step_ns;
-        if (kept >= 0 && (best_ns == 0 || tried->step_ns < best_ns)) {
-            best_ns = tried->step_ns;
-            choice->best = choice->try_count - 1;
-            choice->space = space;
-            search_result_free(t->whole);
-            t->whole = whole ? result : NULL;
-            t->whole_kept = kept;
-            if (whole)
-                continue;
-        }
-        if (choice->best < 0 && !result->feasible && is_nearer(result, *nearest)) {
-            choice->space = space;
-            search_result_free(*nearest);
-            *nearest = result;
-        } else {
-            search_result_free(result);
-        }
+        struct combination own = { .number = number, .tried = -1, .thrift = thrift_of(&space) };
+        int place = count++;
+        for (; place > 0 && list[place - 1].thrift < own.thrift; place--)
+            list[place] = list[place - 1];
+        list[place] = own;
     }
+    return count;
+}
+
+/* Its space, in which the demand may allow less of other choices. */
+static void space_of(const struct uniform_trial *t, const struct combination *combination, struct space *out)
+{
+    combine(&t->options->space, combination->number, out);
+    if (t->demand->narrows)
+        t->demand->narrows(t->demand->self, out);
+}
+
+/* Its place in the choice's list. */
+static struct uniform_try *enter(struct uniform_choice *choice, struct combination *combination,
+                                 const struct space *space)
+{
+    if (combination->tried < 0) {
+        combination->tried = choice->try_count++;
+        for (int c = LISTED_CHOICES; c < CHOICE_COUNT; c++)
+            choice->tries[combination->tried].value[c - LISTED_CHOICES] = space->range[c].values[0];
+    }
+    return &choice->tries[combination->tried];
+}
+
+/* A glance at the combination; the shortest plan's is the choice's best. */
+static bool glance(struct uniform_trial *t, struct combination *combination, struct uniform_choice *choice,
+                   struct error *err)
+{
+    struct space space;
+    struct search_result *result = NULL;
+    int kept;
+    space_of(t, combination, &space);
+    bool good = try_one(t, &space, EFFORT_GLANCE, 1, &result, &kept, err);
+    bool whole = good && result && result->feasible && kept < 0; /* what others of the combination may keep */
+    if (whole) {
+        search_result_free(result);
+        good = try_one(t, &space, EFFORT_WHOLE, SOME_PLANS, &result, &kept, err);
+    }
+    if (!good || !result)
+        return good;
+    struct uniform_try *tried = enter(choice, combination, &space);
+    if (kept >= 0)
+        tried->step_ns = result->plans[kept].estimate->prediction.step_ns;
+    if (kept >= 0 && (t->best_ns == 0 || tried->step_ns < t->best_ns)) {
+        t->best_ns = tried->step_ns;
+        choice->best = combination->tried;
+        choice->space = space;
+        search_result_free(t->whole);
+        t->whole = whole ? result : NULL;
+        t->whole_kept = kept;
+        result = whole ? NULL : result;
+    }
+    if (result && choice->best < 0 && !result->feasible && is_nearer(result, t->nearest)) {
+        choice->space = space;
+        search_result_free(t->nearest);
+        t->nearest = result;
+        result = NULL;
+    }
+    search_result_free(result);
+    return true;
+}
+
+/* What its closed form says. */
+static bool weigh(struct uniform_trial *t, struct combination *combination, struct uniform_choice *choice,
+                  struct error *err)
+{
+    struct space space;
+    struct search_result *result = NULL;
+    int kept;
+    space_of(t, combination, &space);
+    bool good = try_one(t, &space, EFFORT_FORMULA, 1, &result, &kept, err);
+    if (good && result) {
+        combination->formula_ns = result->certificate.best_ns;
+        enter(choice, combination, &space)->formula_ns = combination->formula_ns;
+    }
+    search_result_free(result);
+    return good;
+}
+
+static int compare_formulas(const void *a, const void *b)
+{
+    const struct combination *x = a, *y = b;
+    if (x->formula_ns != y->formula_ns)
+        return x->formula_ns < y->formula_ns ? -1 : 1;
+    return x->number - y->number;
+}
+
+/* The thriftiest that has a plan says what others have to be below by the closed form; of these, the shortest by it
+ * first, each is looked at that may be the shortest after all. */
+static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice, struct error *err)
+{
+    struct combination list[UNIFORM_TRIES];
+    int count = list_combinations(t, list), first = 0, kept = 0;
+    bool good = true;
+    while (good && first < count && choice->best < 0)
+        good = glance(t, &list[first++], choice, err);
+    for (int i = first; i < count && good; i++) {
+        good = weigh(t, &list[i], choice, err);
+        if (list[i].formula_ns > 0)
+            list[first + kept++] = list[i];
+    }
+    qsort(&list[first], (size_t)kept, sizeof *list, compare_formulas);
+    for (int i = first; i < first + kept && good && list[i].formula_ns < below_ns(t); i++)
+        good = glance(t, &list[i], choice, err);
     return good;
 }
 
@@ -158,41 +270,43 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
                     const struct uniform_demand *demand, struct error *err)
 {
     struct uniform_trial t = { .model = model, .facts = facts, .options = options, .demand = demand };
-    struct search_result *nearest = NULL, *whole = NULL;
+    struct search_result *whole = NULL;
     int kept = -1;
     t.start_ns = options->calls.now_ns ? options->calls.now_ns(options->calls.self) : 0;
     *choice = (struct uniform_choice){ .best = -1, .space = options->space };
     *out = NULL;
     price_shelf_open(&t.prices);
     pace_shelf_open(&t.paces);
-    bool good = glance_at_all(&t, choice, &nearest, err);
+    bool good = glance_at_all(&t, choice, err);
     if (good && t.whole && options->top <= t.whole->plan_count - t.whole_kept) {
         whole = t.whole;
         kept = t.whole_kept;
         t.whole = NULL;
     }
     /* The shortest plan may break the demand, and so may several; that of the glance keeps it. */
+    t.best_ns = 0;
     for (int effort = 0; good && choice->best >= 0 && kept < 0 && effort < 3; effort++) {
         search_result_free(whole);
-        good = try_one(&t, &choice->space, effort == 2, 0, effort == 1 ? SOME_PLANS : options->top, &whole, &kept, err);
+        good = try_one(&t, &choice->space, effort == 2 ? EFFORT_GLANCE : EFFORT_WHOLE,
+                       effort == 1 ? SOME_PLANS : options->top, &whole, &kept, err);
     }
     if (good && kept >= 0) {
         drop_plans(whole, kept);
         choice->tries[choice->best].step_ns = whole->plans[0].estimate->prediction.step_ns;
         *out = whole;
-    } else if (good && nearest) {
+    } else if (good && t.nearest) {
         search_result_free(whole);
         whole = NULL;
-        t.advises = !options->no_advice && !nearest->why;
-        good = !t.advises || try_one(&t, &options->space, false, 0, 1, &whole, &kept, err);
-        *out = whole && !whole->feasible ? whole : good ? nearest : NULL;
+        t.advises = !options->no_advice && !t.nearest->why;
+        good = !t.advises || try_one(&t, &options->space, EFFORT_WHOLE, 1, &whole, &kept, err);
+        *out = whole && !whole->feasible ? whole : good ? t.nearest : NULL;
     } else if (good) {
         good = fail_kind(err, ERROR_INFEASIBLE, "no plan was found that can be told to what shall run it");
     }
     if (*out != whole)
         search_result_free(whole);
-    if (*out != nearest)
-        search_result_free(nearest);
+    if (*out != t.nearest)
+        search_result_free(t.nearest);
     search_result_free(t.whole);
     pace_shelf_close(&t.paces);
     price_shelf_close(&t.prices);

@@ -7,7 +7,8 @@ enum { UNIFORM_TRIES = 48 };
 /* One value of each choice of layers. */
 struct uniform_try {
     int64_t value[CHOICE_COUNT - LISTED_CHOICES];
-    int64_t step_ns; /* of its best plan; 0: nothing fits, or nothing that is shorter than what came before */
+    int64_t step_ns;    /* of its best plan; 0: nothing fits, or nothing that is shorter than what came before */
+    int64_t formula_ns; /* with step_ns 0, by the closed form; 0: nothing that is not much longer than the best */
 };
 struct uniform_choice {
     int try_count, best; /* best: -1, nothing fits with any of them */
@@ -18,14 +19,16 @@ struct uniform_choice {
 struct uniform_demand {
     void *self;
     bool (*treats)(void *self,
-                   const struct space *space); /* whether layers may be treated so: one value of each choice */
+                   const struct space *space);        /* whether layers may be treated so: one value of each choice */
+    void (*narrows)(void *self, struct space *space); /* to what may go with such layers */
     /* Of several plans the best that keeps it is the first, and others are left out. */
     bool (*keeps)(void *self, const struct plan *plan);
 };
 /**
- * Searches the space once for each combination of the choices of layers that it allows, all layers alike: each by a
- * glance, the best of these once more with all that a search does. *out is that search's result, whose certificate is
- * about its own combination, and the caller's. A time limit is for all searches together. Fails as search_run().
+ * Searches the space once for each combination of the choices of layers that it allows, all layers alike: each by the
+ * closed form, what may be the shortest by a glance, the best of these once more with all that a search does. *out is
+ * that search's result, whose certificate is about its own combination, and the caller's. A time limit is for all
+ * searches together. Fails as search_run().
  */
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
                     const struct facts *facts, const struct search_options *options,

@@ -56,6 +56,8 @@ struct search_options {
     bool thrifty;     /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
     bool any_plan;    /* the first that fits will do: of what is ranked, the best */
     int64_t worth_ns; /* with any_plan: nor is a longer step of use, and the first that is no shorter ends it; 0: any */
+    int64_t below_ns; /* with any_plan: what the closed form finds longer is of no use; 0: any is */
+    bool unjudged;    /* with any_plan: nothing is simulated; certificate.best_ns is what the closed form finds, or 0 */
     const struct plan *rival; /* with worth_ns: a plan that takes so long; where the walk tells that one of its shape is
                                  hardly shorter, that is not simulated. May be NULL */
     const struct config

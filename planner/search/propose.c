@@ -542,6 +542,10 @@ static bool open_proof(struct run *run)
         return false;
     if (run->stopped && run->early.plan)
         return true;
+    if (run->options->below_ns > 0) { /* there is a plan, elsewhere */
+        raise_bounds(run, run->queue);
+        return true;
+    }
     return run_is_small(run) ? scout_small(run, run->queue) : scout_large(run, run->queue);
 }
 

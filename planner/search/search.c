@@ -65,16 +65,23 @@ static bool end_proof(struct run *run)
 /* Bound, solve, rank, judge, improve: the same order of work whatever time there is, which only says where it ends. */
 static bool propose_and_judge(struct run *run)
 {
-    run->best_ns = INT64_MAX;
+    run->best_ns = run->options->below_ns > 0 ? run->options->below_ns : INT64_MAX;
     if (!run_pass(run, PART_BOUNDS, first_bounds_open) || !opening_find(run) ||
         !run_pass(run, PART_BOUNDS, first_bounds_all) || !run_pass(run, PART_PROOF, propose_first) ||
         !run_pass(run, PART_FAMILIES, families_solve))
         return false;
+    if (run->options->unjudged || (!run->best_table && run->options->below_ns > 0)) {
+        run->result->certificate.best_ns = run->best_table ? run->best_ns : 0;
+        return true;
+    }
     /* ranked by the walk, which sees what the formula does not; then what leads is improved by it */
     if (run->candidate_count > 0 && !early_ends(run) &&
         (!run_pass(run, PART_RANKING, rank_candidates) || !run_pass(run, PART_CLIMB, climb_all) ||
-         (run->options->leader_count == 0 && (!run_pass(run, PART_JUDGE, judge_candidates) || !judge_scouts(run)))))
+         (run->options->leader_count == 0 &&
+          (!run_pass(run, PART_JUDGE, judge_candidates) || (run->options->below_ns == 0 && !judge_scouts(run))))))
         return false;
+    if (run->options->below_ns > 0 && run->result->plan_count == 0)
+        return true;
     if (!run_has_any(run) && (!unbounded_list(run) || !unbounded_bound(run) || !improve(run)))
         return false;
     if (!end_proof(run) || !unbounded_enter(run))
@@ -177,8 +184,8 @@ static bool fill_certificate(struct run *run)
         return true;
     const struct search_plan *first = &run->result->plans[0];
     bool unbounded = run->unbounded_count > 0 && !config_is_bounded(&first->config), known = run->best_ns < INT64_MAX;
-    bool solved = unbounded ? known : run->best_ns <= first->formula_ns; /* else a second look found a shorter one
-                                                                         within the gap */
+    /* else a second look found a shorter one within the gap */
+    bool solved = run->best_table && (unbounded ? known : run->best_ns <= first->formula_ns);
     c->best_ns = solved ? run->best_ns : first->formula_ns;
     const struct config *best = solved ? &run->configs[run->best_config] : listed_config(run, &first->config);
     c->best = arena_strdup(&run->result->arena, config_name(name, best));

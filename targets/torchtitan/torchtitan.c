@@ -298,6 +298,13 @@ static void allow(struct space *space, const struct graph *graph)
     space->replicate = allowed_only(0);
 }
 
+/* As the rules zero and hsdp have it. */
+static void narrow(struct space *space)
+{
+    if (space->zero.values[0] == 0 && (space->context.count == 0 || allowed_has(&space->context, 1)))
+        space->context = allowed_only(1);
+}
+
 extern const struct target target_torchtitan;
 const struct target target_torchtitan = {
     .name = "torchtitan",
@@ -307,6 +314,7 @@ const struct target target_torchtitan = {
     .doc = "PyTorch's own trainer: FSDP2, tensor, context, expert and pipeline parallelism; a recipe in Python",
     .rules = rules,
     .allow = allow,
+    .narrow = narrow,
     .write = titan_write,
     .read = titan_read,
 };
