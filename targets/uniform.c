@@ -120,7 +120,8 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
     own.prices = &t->prices;
     own.paces = &t->paces;
     own.rates = 1;
-    own.paced = effort != EFFORT_WHOLE; /* what is said of the plan in the end is laid out whole */
+    own.paced = true; /* as whoever reads the launch prices it, but for uneven pipelines, too */
+    own.told = effort == EFFORT_WHOLE;
     own.top = top;
     own.no_advice = !t->advises;
     own.time_limit_ns = t->options->time_limit_ns > 0 ? search_time_left(t->options, t->start_ns) : 0;

@@ -23,9 +23,7 @@ static void shortened_free(struct shortened *s)
     *s = (struct shortened){ 0 };
 }
 
-/* In full pipelines one micro-batch is like the other. Where passes come in a longer pattern, of chunks, split backward
- * passes and copies that drift, waits for bytes do, too: more micro-batches are looked at, both times laid out. */
-static bool is_uneven(const struct plan *plan)
+bool pace_is_uneven(const struct plan *plan)
 {
     return plan->chunk_count > 1 || plan_copies(plan) > 1 || schedules[plan->schedule]->splits;
 }
@@ -34,9 +32,9 @@ static bool is_uneven(const struct plan *plan)
 bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err)
 {
     int all = plan->micro_batch_count, unit = estimate_micro_batch_unit(plan);
-    int settled = estimate_settled_micro_batches(plan), few = is_uneven(plan) ? 2 * settled : settled;
-    int period = (int)(is_uneven(plan) ? 3 * settled : round_up(ceil_div(few, 8), unit));
-    *out = (struct pace){ .model = model, .plan = plan, .uneven = is_uneven(plan) };
+    int settled = estimate_settled_micro_batches(plan), few = pace_is_uneven(plan) ? 2 * settled : settled;
+    int period = (int)(pace_is_uneven(plan) ? 3 * settled : round_up(ceil_div(few, 8), unit));
+    *out = (struct pace){ .model = model, .plan = plan, .uneven = pace_is_uneven(plan) };
     if (!schedules[plan->schedule]->asynchronous && estimate_shortens(plan) && 2 * few + period < all) {
         out->further = all - few;
         out->period = period;

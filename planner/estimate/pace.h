@@ -38,6 +38,9 @@ struct paced_apart {
     struct durations durations; /* of few's instructions under these facts, which its layout does not change */
 };
 void paced_apart_close(struct paced_apart *apart);
+/* In full pipelines one micro-batch is like the other. Where passes come in a longer pattern, of chunks, split backward
+ * passes and copies that drift, waits for bytes do, too: more micro-batches are looked at, both times laid out. */
+bool pace_is_uneven(const struct plan *plan);
 /* Lowers the program that is laid out, others when they are needed. plan: plan_check()ed. The caller closes it, on
  * failure too. */
 bool pace_open(struct pace *out, const struct model *model, const struct plan *plan, struct error *err);

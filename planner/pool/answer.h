@@ -49,6 +49,7 @@ struct search_options {
     int rank_count;        /* plans ranked by the pipeline; 0: 128 */
     int64_t proof_work;    /* knapsacks and passes of the proof before plans are judged; 0: 12,000 */
     bool paced;            /* steps of few micro-batches are continued by simulation, not by the walk */
+    bool told; /* with paced: what is soon simulated whole is, in the end, and uneven pipelines are judged as without */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
                               and where there is no plan yet one is looked for among what plainly fits */

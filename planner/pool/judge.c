@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "planner/estimate/effort.h"
 #include "planner/cost/cost.h"
+#include "planner/estimate/pace.h"
 #include "planner/pool/pool_parts.h"
 #include "planner/program/schedule.h"
 #include <string.h>
@@ -12,8 +13,9 @@ bool judge_plan(const struct run *run, const struct plan *plan, const struct pri
                 struct estimate **out, struct error *err)
 {
     struct graph *graph = NULL;
+    bool paced = run->options->paced && !(run->options->told && pace_is_uneven(plan));
     bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
-                (run->options->paced ? estimate_plan_paced(out, run->options->paces, run->bench.model, graph, plan,
+                (paced ? estimate_plan_paced(out, run->options->paces, run->bench.model, graph, plan,
                                                            run->bench.facts, worth_ns, err)
                                      : estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain,
                                                             table, run->bench.facts, worth_ns, err));
@@ -519,7 +521,7 @@ bool judge_settle(struct run *run)
     struct search_plan *plans = run->result->plans;
     for (int i = 0; i < run->result->plan_count; i++) {
         struct search_plan *plan = &plans[i];
-        bool ended = run_stops(run) || run->options->paced;
+        bool ended = run_stops(run) || (run->options->paced && !run->options->told);
         if (!(ended ? settle(run, plan->plan, plan->estimate, run->err) : settle_whole(run, plan)))
             return false;
         for (struct search_plan own = *plan;

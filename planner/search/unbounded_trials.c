@@ -467,6 +467,8 @@ bool unbounded_try(struct run *run)
     } else {
         end_turns(run);
         t.below_ns = run_best_step_ns(run);
+        if (run->options->told && run->result->plan_count > 0) /* solutions are limited by what the walk says */
+            t.below_ns = max_i64(t.below_ns, run->result->plans[0].ranked_ns);
         if (run->result->plan_count > 0)
             find_leaders(run, &t);
     }
