@@ -416,6 +416,38 @@ START_TEST(instructions_cost_what_their_collectives_cost)
 }
 END_TEST
 
+/* Where each two devices of a node have links of their own, fewer of them have fewer: rings of all eight use all seven
+ * links, two devices one. A pair of MI300X reaches about 48 GB/s (AMD, Understanding RCCL Bandwidth and xGMI
+ * Performance, 2025), all-reduces of 1 GiB over so many V100 of a DGX-1 took this long (VIA-Research/vTrain,
+ * trace/v100). */
+START_TEST(a_mesh_has_a_link_for_each_two)
+{
+    static const struct {
+        int ranks;
+        double measured_ns;
+    } sweep[] = { { 2, 47610e3 }, { 3, 31714e3 }, { 8, 13969e3 } };
+    struct cluster *amd = cluster_open("1x8:mi300x"), *dgx = cluster_open("1x8:v100-sxm2-16");
+    struct facts on_amd = { .cluster = amd }, on_dgx = { .cluster = dgx };
+    const struct device_type *device = &amd->types[0].device;
+    double bytes = 1 << 30, link = device->link_bytes_per_s * device->link_efficiency;
+    for (int n = 2; n <= 8; n++) {
+        double ns = 2 * (n - 1.0) / n * bytes / (link * (n - 1) / 7) * 1e9 + 2 * (n - 1) * device->link_latency_ns;
+        ck_assert_int_eq(cost_collective(&on_amd, OP_ALL_REDUCE, 1 << 30, n, 0, 1, 1).ns,
+                         llround(ns) + device->collective_launch_ns);
+        double exchange = (n - 1.0) / n * bytes / (link * (n - 1) / 7) * 1e9 + (n - 1) * device->link_latency_ns;
+        ck_assert_int_eq(cost_collective(&on_amd, OP_ALL_TO_ALL, 1 << 30, n, 0, 1, 1).ns,
+                         llround(exchange) + device->collective_launch_ns);
+    }
+    double message = (double)cost_message(&on_amd, 1 << 30, 0, 1, 1, 1).ns;
+    ck_assert_double_eq_tol(bytes / message, 48, 0.1);
+    for (size_t i = 0; i < sizeof sweep / sizeof *sweep; i++)
+        ck_assert_double_eq_tol((double)cost_collective(&on_dgx, OP_ALL_REDUCE, 1 << 30, sweep[i].ranks, 0, 1, 1).ns,
+                                sweep[i].measured_ns, 0.2 * sweep[i].measured_ns);
+    cluster_free(amd);
+    cluster_free(dgx);
+}
+END_TEST
+
 /* ---- whole programs ---- */
 
 static void work_of(const struct program *program, int stage, const struct instr *instr, char work[WORK_NAME_BYTES])
@@ -513,6 +545,7 @@ static Suite *cost_suite(void)
     tcase_add_test(tcase, memory_ops_are_bytes_over_bandwidth);
     tcase_add_test(tcase, linear_entries_price_memory_ops);
     tcase_add_test(tcase, instructions_cost_what_their_collectives_cost);
+    tcase_add_test(tcase, a_mesh_has_a_link_for_each_two);
     tcase_add_loop_test(tcase, programs_are_priced_in_full, 0, STRATEGY_COUNT);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -84,6 +84,14 @@ static double talkers(const struct group *group, const struct group_part *part, 
     return part->concurrent * (op_info[op].traffic == TRAFFIC_MESSAGE ? inside / part->ranks : inside);
 }
 
+/* Of its links, the share that a device has to so many others of its node: where each two devices have links of their
+ * own instead of a switch, those to devices outside of the group are no way. */
+static double mesh_share(const struct cluster *cluster, const struct group_part *part, int level, double others)
+{
+    int64_t devices = cluster->types[part->type].device.link_mesh_devices;
+    return level == 0 && devices > 1 ? fmin(1, fmax(1, others) / (double)(devices - 1)) : 1;
+}
+
 /* Bytes per second at which a ring passes a level. Every member of a unit brings its own link to it, and rings use them
  * side by side; a shared link is divided among the groups, a shared bus among all members of all groups. */
 static double ring_rate(const struct cluster *cluster, const struct group *group, const struct group_part *part,
@@ -92,7 +100,8 @@ static double ring_rate(const struct cluster *cluster, const struct group *group
     const struct link_level *link = link_at(cluster, part, level);
     if (link->shared)
         return cost_link_bytes_per_s(link) / talkers(group, part, level, OP_ALL_GATHER);
-    return cost_link_bytes_per_s(link) * (level > 0 ? members_below(part, level) : 1);
+    return cost_link_bytes_per_s(link) *
+           (level > 0 ? members_below(part, level) : mesh_share(cluster, part, level, members_inside(part, level) - 1));
 }
 
 static double bus_rate(const struct cluster *cluster, const struct group *group)
@@ -185,7 +194,8 @@ static double exchange_level_ns(const struct cluster *cluster, double wire_bytes
 {
     const struct link_level *link = link_at(cluster, part, level);
     double share = exchange_share(group, part, level);
-    double rate = cost_link_bytes_per_s(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1);
+    double rate = cost_link_bytes_per_s(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1) *
+                  mesh_share(cluster, part, level, members_inside(part, level) - 1);
     return wire_bytes * share / rate * 1e9;
 }
 
@@ -214,7 +224,8 @@ static double shift_level_ns(const struct cluster *cluster, double wire_bytes, c
                              const struct group_part *part, int level, enum op op)
 {
     const struct link_level *link = link_at(cluster, part, level);
-    return wire_bytes / cost_link_bytes_per_s(link) * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
+    double rate = cost_link_bytes_per_s(link) * mesh_share(cluster, part, level, 1);
+    return wire_bytes / rate * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
 }
 
 /* All senders of the part at once, in a ring to their neighbours; OP_SEND: one message instead. */

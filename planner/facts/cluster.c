@@ -68,7 +68,7 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
         hash = hash_i64(hash, integers[i]);
     /* What came to devices later has a say where it is given, so that plans for others stay as they are. */
     const double later[] = { d->matmul_flops_per_s[DTYPE_NVFP4], d->fp8_matmul_efficiency, d->nvfp4_matmul_efficiency,
-                             d->link_pass_bytes_per_s };
+                             d->link_pass_bytes_per_s, (double)d->link_mesh_devices };
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         if (later[i] > 0)
             hash = hash_double(hash_i64(hash, (int64_t)i), later[i]);

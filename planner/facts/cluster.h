@@ -45,6 +45,7 @@ struct device_type {
     int64_t nic_latency_ns;                 /* per device and direction, between nodes */
     double link_efficiency, nic_efficiency; /* of the rates above that large collectives reach */
     double link_pass_bytes_per_s;           /* see cost_collective.c; 0: passes take no time of their own */
+    int64_t link_mesh_devices;              /* of a node that are linked each to each; 0: by a switch */
     bool link_shared, nic_shared;           /* see struct link_level */
     double host_bytes_per_s;                /* to and from host memory, per device and direction; 0: unknown */
     int64_t host_latency_ns;                /* of one such copy */

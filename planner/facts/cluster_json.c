@@ -65,6 +65,9 @@ static const struct json_field device_table[] = {
     { "link_pass_bytes_per_s", FIELD_DOUBLE, DEVICE_AT(link_pass_bytes_per_s), RATE,
       .doc = "at which what collectives move inside a node passes each device's memory, beside its links; absent: that "
              "takes no time of its own" },
+    { "link_mesh_devices", FIELD_INT, DEVICE_AT(link_mesh_devices), .min = 0, .max = MAX_DEVICES,
+      .doc = "of a node that have links each to each instead of a switch, so that a group of fewer uses fewer of them; "
+             "0: a switch" },
     { "link_latency_ns", FIELD_INT, DEVICE_AT(link_latency_ns), .required = true, STEP_NS,
       .doc = "of one step inside a node" },
     { "link_shared", FIELD_BOOL, DEVICE_AT(link_shared),
