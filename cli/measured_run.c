@@ -79,7 +79,8 @@ static const struct json_field run_columns[] = {
     AMOUNT("tokens_per_s_per_gpu", RUN(tokens_per_s_per_gpu), "says it where step_time_s does not"),
     AMOUNT("peak_mem_gib", RUN(peak_mem_gib), "memory of the fullest GPU"),
     TEXT("mem_kind", RUN(mem_kind),
-         "OOM: the run ended for want of memory; words with nvidia-smi: with context and libraries"),
+         "OOM: the run ended for want of memory; words with nvidia-smi: with context and libraries; GB as "
+         "printed: likewise, of the first stage"),
     TEXT("cuda_graph", RUN(cuda_graph), "full_iteration: a graph is the whole step; none:... and others: it is not"),
     TEXT("complete", RUN(complete), "yes or near: the step's error counts; no: too much had to be assumed (yes)"),
     TEXT("quality", RUN(quality), "begins with check or BAD: the row is skipped"),

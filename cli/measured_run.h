@@ -19,6 +19,7 @@ struct measured_run {
 };
 
 #define MEASURED_ON_LAST_RANK "allocated on the last rank" /* a mem_kind */
+#define MEASURED_SOMEWHERE "GB as printed"                 /* likewise, of a device that nobody calls the fullest */
 
 /* The index-th table of columns that rows may have, and its name; NULL past the last. For `cleave schema`. */
 const char *measured_format(int index, const struct json_field **fields, size_t *count);
