@@ -75,11 +75,6 @@ bool fail_kind(struct error *err, enum error_kind kind, const char *format, ...)
     return false;
 }
 
-bool fail_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-}
-
 static atomic_bool short_of_memory;
 
 void memory_fell_short(void)
@@ -90,6 +85,12 @@ void memory_fell_short(void)
 bool memory_has_fallen_short(void)
 {
     return atomic_load(&short_of_memory);
+}
+
+bool fail_memory(struct error *err)
+{
+    memory_fell_short();
+    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
 }
 
 bool error_within(struct error *err, const char *format, ...)

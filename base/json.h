@@ -15,13 +15,14 @@
 struct json_doc;
 struct json; /* one value inside a document; borrowed from it */
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
-enum { JSON_MAX_DEPTH = 512 };
+enum { JSON_MAX_DEPTH = 512, JSON_MOST_TIMES = 20, JSON_SHORT_BYTES = 1 << 20 };
 
 /* name appears in messages ("gpt.json"). Text after the value is an error. Messages read
  * "name:line:column: path: expected ..., found ..."; lines and columns count from 1, columns in
  * characters. The document copies what it needs. Refused: text that is not the grammar of RFC 8259,
  * malformed UTF-8, lone surrogates, a byte order mark, duplicate keys (after escapes are undone),
- * numbers beyond a double, nesting beyond JSON_MAX_DEPTH, texts of 2 GiB. */
+ * numbers beyond a double, nesting beyond JSON_MAX_DEPTH, texts of 2 GiB, and above JSON_SHORT_BYTES those that would
+ * take more than JSON_MOST_TIMES their bytes of memory. */
 bool json_parse(struct json_doc **out, const char *name, const char *text, size_t length, struct error *err);
 void json_free(struct json_doc *doc); /* accepts NULL */
 const struct json *json_root(const struct json_doc *doc);

@@ -201,20 +201,35 @@ static bool sort_members(struct json_doc *doc, struct json *object, struct error
     return second ? fail_duplicate(first, second, err) : true;
 }
 
+/* Before there is a tree: many small values in a long text would take a hundred times its bytes. */
+static bool check_tree_bytes(const struct json_doc *doc, size_t tree_bytes, struct error *err)
+{
+    enum { COPIES = 3 }; /* the caller's text, the document's, cJSON's */
+    size_t most = (size_t)(JSON_MOST_TIMES - COPIES) * doc->length;
+    return doc->length <= JSON_SHORT_BYTES || tree_bytes <= most ||
+           fail(err,
+                "%s: expected values that take at most %d times the bytes of the text, as texts above %d MiB have to "
+                "(15 bytes for each value will do), found %zu values in %zu bytes",
+                doc->name, JSON_MOST_TIMES, JSON_SHORT_BYTES >> 20, doc->node_count, doc->length);
+}
+
 static bool fill_doc(struct json_doc *doc, const char *name, const char *text, size_t length, struct error *err)
 {
     struct json_fault fault;
+    size_t tree_bytes;
     doc->name = arena_strdup(&doc->arena, name);
     doc->text = arena_strndup(&doc->arena, text, length);
     doc->length = length;
     if (!doc->name || !doc->text)
         return no_memory(name, err);
-    if (!json_scan(doc->text, length, NULL, &doc->node_count, &fault))
+    if (!json_scan(doc->text, length, NULL, &doc->node_count, &tree_bytes, &fault))
         return fail_fault(doc, &fault, err);
+    if (!check_tree_bytes(doc, tree_bytes, err))
+        return false;
     doc->nodes = arena_alloc(&doc->arena, doc->node_count, sizeof *doc->nodes);
     if (!doc->nodes)
         return no_memory(name, err);
-    if (!json_scan(doc->text, length, doc->nodes, &doc->node_count, &fault))
+    if (!json_scan(doc->text, length, doc->nodes, &doc->node_count, &tree_bytes, &fault))
         return fail_fault(doc, &fault, err);
     if (!build_tree(doc))
         return no_memory(name, err);

@@ -5,7 +5,7 @@
 struct scan {
     const char *text, *at, *end;
     struct json *nodes; /* NULL: count only */
-    size_t count;
+    size_t count, tree_bytes;
     struct {
         size_t node;
         bool is_object;
@@ -156,9 +156,29 @@ static bool scan_key(struct scan *s)
 
 /* ---- values ---- */
 
+/* What the heap takes for one of cJSON's pieces, by its usual grain. */
+static size_t heap_bytes(size_t bytes)
+{
+    enum { GRAIN = 16, LEAST = 32 };
+    size_t whole = (bytes + sizeof(size_t) + GRAIN - 1) / GRAIN * GRAIN;
+    return whole < LEAST ? LEAST : whole;
+}
+
+/* Of a node and its twin, and of their places in what holds them. */
+static size_t node_bytes(const struct scan *s, enum json_type type, const char *begin)
+{
+    size_t bytes = sizeof(struct json) + sizeof(struct json *) + heap_bytes(sizeof(cJSON));
+    if (type == JSON_STRING)
+        bytes += heap_bytes((size_t)(s->at - begin));
+    if (s->depth > 0 && s->open[s->depth - 1].is_object)
+        bytes += sizeof(struct json *) + heap_bytes(s->key_length + 1);
+    return bytes;
+}
+
 static void add_node(struct scan *s, enum json_type type, const char *begin, bool has_zero)
 {
     size_t index = s->count++;
+    s->tree_bytes += node_bytes(s, type, begin);
     if (!s->nodes)
         return;
     struct json *node = &s->nodes[index];
@@ -313,7 +333,8 @@ static bool scan_next(struct scan *s, bool *complete)
     return true;
 }
 
-bool json_scan(const char *text, size_t length, struct json *nodes, size_t *node_count, struct json_fault *fault)
+bool json_scan(const char *text, size_t length, struct json *nodes, size_t *node_count, size_t *tree_bytes,
+               struct json_fault *fault)
 {
     struct scan s = { .text = text, .at = text, .end = text + length, .nodes = nodes, .fault = fault };
     if (length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
@@ -330,5 +351,6 @@ bool json_scan(const char *text, size_t length, struct json *nodes, size_t *node
     if (s.at < s.end)
         return refuse(&s, "the end of the text after the value");
     *node_count = s.count;
+    *tree_bytes = s.tree_bytes;
     return true;
 }

@@ -35,9 +35,10 @@ struct json_fault {
     const char *expected;
 };
 
-/* Walks the text once by the grammar of RFC 8259 and counts its values. nodes may be NULL (count
- * only) or have room for all. */
-bool json_scan(const char *text, size_t length, struct json *nodes, size_t *node_count, struct json_fault *fault);
+/* Walks the text once by the grammar of RFC 8259 and counts its values, and the bytes of nodes and twins that they
+ * take. nodes may be NULL (count only) or have room for all. */
+bool json_scan(const char *text, size_t length, struct json *nodes, size_t *node_count, size_t *tree_bytes,
+               struct json_fault *fault);
 
 /* The character of a string literal at at, its escape undone; returns the place after it, or NULL
  * with *expected set. */

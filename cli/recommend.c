@@ -184,6 +184,8 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
             o->verdict = VERDICT_NO_PLAN;
             return true;
         }
+        if (memory_has_fallen_short())
+            return fail_memory(err);
         q->over = why.kind == ERROR_ENVIRONMENT; /* the clock, or Ctrl-C */
         o->verdict = VERDICT_UNTRIED;
         return q->over || leave_out(q, o, &why, err);

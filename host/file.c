@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,17 @@ static bool bytes_grow(struct bytes *bytes, size_t want)
     return true;
 }
 
+/* A pipe may be open at its other end and stay empty for ever. At standard input somebody may be typing. */
+static bool wait_for_bytes(int file, const char *path, struct error *err)
+{
+    struct pollfd poll_of = { .fd = file, .events = POLLIN };
+    return poll(&poll_of, 1, file == STDIN_FILENO ? -1 : 1000 * FILE_SILENCE_S) != 0 ||
+           fail_kind(err, ERROR_INPUT,
+                     "%s: nothing came through this pipe for %d s: let its writer finish a file first, or pass it "
+                     "through standard input, \"-\"",
+                     path, FILE_SILENCE_S);
+}
+
 static bool read_all(int file, const char *path, size_t expected, int64_t max_bytes, struct bytes *bytes,
                      struct error *err)
 {
@@ -60,6 +72,11 @@ static bool read_all(int file, const char *path, size_t expected, int64_t max_by
         ssize_t got = read(file, bytes->data + bytes->length, bytes->capacity - bytes->length - 1);
         if (got < 0 && errno == EINTR)
             continue;
+        if (got < 0 && errno == EAGAIN) {
+            if (!wait_for_bytes(file, path, err))
+                return false;
+            continue;
+        }
         if (got < 0)
             return fail_system(err, "read it", path, errno, "");
         bytes->length += (size_t)got;
@@ -99,8 +116,6 @@ bool file_read_limited(char **data, size_t *length, const char *path, int64_t ma
     const char *name = standard ? "standard input" : path;
     /* to open a named pipe that nobody writes would wait for ever */
     int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file >= 0 && !standard)
-        fcntl(file, F_SETFL, 0);
     if (file < 0)
         return fail_kind(err, ERROR_INPUT, "%s: cannot read it: %s%s", path, strerror(errno), read_hint(errno));
     struct bytes bytes = { 0 };
