@@ -15,7 +15,7 @@ static bool is_open, died; /* died: of what it did in a process apart */
 static int reserved;
 static void *(*take_buffer)(int of); /* not part of any interface, but what every build of 0.2 and 0.3 calls itself */
 static void (*give_buffer)(void *buffer);
-enum { TRIAL_S = 5, ALL_CALLERS = 0 };
+enum { LOAD_TRIAL_S = 5, BUFFER_TRIAL_S = 2, ALL_CALLERS = 0 };
 
 static void *load(void)
 {
@@ -51,11 +51,11 @@ static bool take(void *library)
 
 /* Whether it ends well, and answers false, when it is done in another process. Where memory is short OpenBLAS does not
  * fail: loaded, it dies; asked for a product, it asks for its buffer again and again. */
-static bool ends_well(void (*body)(void *context, int index, void *answer), void *context)
+static bool ends_well(double limit_s, void (*body)(void *context, int index, void *answer), void *context)
 {
     bool answer = true;
     enum apart_end end = APART_DIED;
-    return apart_for(1, TRIAL_S, 1, body, context, &answer, sizeof answer, &end, NULL) && end == APART_ANSWERED &&
+    return apart_for(1, limit_s, 1, body, context, &answer, sizeof answer, &end, NULL) && end == APART_ANSWERED &&
            !answer;
 }
 
@@ -71,7 +71,7 @@ static void open_once(void)
     bool avx2, avx512;
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("OMP_NUM_THREADS", "1", 0);
-    died = !ends_well(try_to_load, NULL);
+    died = !ends_well(LOAD_TRIAL_S, try_to_load, NULL);
     void *library = died ? NULL : load();
     is_open = take(library);
     blas_core_extensions(&avx2, &avx512);
@@ -109,7 +109,7 @@ bool blas_reserve(int callers, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s", blas_absence());
     if (!is_open || count <= reserved || !take_buffer || !give_buffer)
         return true;
-    if (!ends_well(take_buffers, &count))
+    if (!ends_well(BUFFER_TRIAL_S, take_buffers, &count))
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory: OpenBLAS needs a buffer for each of %d ranks", count);
     take_buffers(&count, 0, NULL);
     reserved = count;

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Requests for memory that fail, of every verb: a few of those that benchmarks/run_reliability tries all of. And what readers take.
 usage: test_cli_memory.py CLEAVE SOURCE_ROOT LIBRARY (tests/short_memory.c)"""
+import os
+import subprocess
 import sys
 
 import short_memory
-from calls import ALL, CLEAVE, ROOT, check, main
+from calls import ALL, CLEAVE, ROOT, check, main, run
+
+MOST_KIB = 400 << 10  # of addresses: the program and its libraries have 200 MiB of them
 
 SLOW = {"compare", "profile", "validate", "calibrate", "explain", "recommend"}
 FEW = {"plan", "check", "run", "run --checkpoint", "export", "diff", "--version"}
@@ -20,4 +24,35 @@ def tried(folder):
         check(f"{name}: {failed}", count > 0 and not failed)
 
 
-main(tried)
+def readers(folder):
+    """What is refused without being read, and in how little memory."""
+    sparse, pipe, dense = folder / "sparse.json", folder / "pipe", folder / "dense.json"
+    with open(sparse, "wb") as file:
+        file.truncate(1 << 40)
+    dense.write_text("[" + "1," * (2 << 20) + "1]")
+    os.mkfifo(pipe)
+    for path, said in ((sparse, "expected at most 268435456 bytes, found 1099511627776"), ("/dev/zero", "expected at most 67108864 bytes, found more"),
+                       (pipe, "found the end of the text"), (dense, "expected values that take at most 20 times the bytes")):
+        for verb in ("show", "check", "import", "validate") if ALL and path != dense else ("show",):
+            with subprocess.Popen(["sh", "-c", f'ulimit -v {MOST_KIB}; exec "$@"', "sh", CLEAVE, verb, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as process:
+                errors = process.communicate(timeout=60)[1]
+                check(f"{verb} {path}: refused: {errors}", process.returncode == 2 and (said in errors or path == pipe))
+    if ALL:
+        writer = os.open(pipe, os.O_RDWR)
+        result = run("show", pipe)
+        os.close(writer)
+        check(f"a silent writer: {result.stderr}", result.returncode == 2 and "nothing came through this pipe for 10 s" in result.stderr)
+
+
+def blas(folder):
+    """Where there are no addresses for OpenBLAS's buffers a run says so; OpenBLAS itself would ask for them for ever."""
+    plan = folder / "blas.json"
+    run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
+    for kib in (100 << 10, 200 << 10, 300 << 10) if ALL else (200 << 10,):
+        result = subprocess.run(["sh", "-c", f'ulimit -v {kib}; exec "$@"', "sh", CLEAVE, "run", plan, "--steps", "1"], capture_output=True, text=True, timeout=60,
+                                check=False)
+        check(f"ulimit -v {kib}: {result}", result.returncode == 0 or (result.returncode == 1 and "memory" in result.stderr))
+
+
+main(tried, readers, blas)

@@ -257,6 +257,42 @@ START_TEST(nesting_up_to_the_limit)
 }
 END_TEST
 
+/* An array of ones, each with so many blanks before it. */
+static struct text ones(size_t bytes, int blanks)
+{
+    struct text text = { 0 };
+    text_add(&text, "[1");
+    while (text.length < bytes)
+        text_printf(&text, ",%*s1", blanks, "");
+    text_add(&text, "]");
+    return text;
+}
+
+/* A value takes more than a hundred bytes of memory and may be two of the text. Short texts may be dense. */
+START_TEST(long_texts_are_not_read_into_twenty_times_their_bytes)
+{
+    struct text dense = ones(JSON_SHORT_BYTES + 1, 0), sparse = ones(JSON_SHORT_BYTES + 1, 13),
+                small = ones(JSON_SHORT_BYTES - 2, 0);
+    char expected[512];
+    snprintf(expected, sizeof expected,
+             "FILE: expected values that take at most 20 times the bytes of the text, as texts above 1 MiB have to (15 "
+             "bytes for each value will do), found %zu values in %zu bytes",
+             dense.length / 2 + 1, dense.length);
+    refuse(dense.data, dense.length, expected);
+    for (int i = 0; i < 2; i++) {
+        const struct text *text = i ? &small : &sparse;
+        struct json_doc *doc = NULL;
+        ck_assert(json_parse(&doc, "FILE", text->data, text->length, NULL));
+        size_t bytes = arena_bytes(&doc->arena) + doc->node_count * sizeof(cJSON);
+        ck_assert(i || bytes < (JSON_MOST_TIMES - 2) * text->length);
+        json_free(doc);
+    }
+    text_free(&dense);
+    text_free(&sparse);
+    text_free(&small);
+}
+END_TEST
+
 START_TEST(the_text_need_not_be_terminated)
 {
     struct json_doc *doc = NULL;
@@ -324,6 +360,7 @@ static Suite *accept_suite(void)
     CHECK_ADD(suite, every_case_of_the_suite);
     CHECK_ADD(suite, every_hostile_file_is_refused_with_its_message);
     CHECK_ADD(suite, nesting_up_to_the_limit);
+    CHECK_ADD(suite, long_texts_are_not_read_into_twenty_times_their_bytes);
     CHECK_ADD(suite, the_text_need_not_be_terminated);
     return suite;
 }
