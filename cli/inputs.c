@@ -366,11 +366,35 @@ bool inputs_reserve(struct inputs *in, const char *text, struct error *err)
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 
-/* A name that stands in the plan file (under the key of its context), or that was given in its place. */
+/* Whether a path, or one of several with commas between, leads out of the folder where it is read. */
+static bool leads_out(const char *path)
+{
+    bool out = path[0] == '/' || strstr(path, ",/");
+    for (const char *at = path; !out && (at = strstr(at, "..")); at += 2)
+        out = (at == path || strchr("/,", at[-1])) && strchr("/,", at[2]);
+    return out;
+}
+
+/* Whether both lie in one folder, or the first deeper. */
+static bool is_beside(const char *path, const char *plan)
+{
+    char *own = realpath(path, NULL), *other = realpath(plan, NULL), *slash = other ? strrchr(other, '/') : NULL;
+    bool beside = own && slash && strncmp(own, other, (size_t)(slash - other) + 1) == 0;
+    free(own);
+    free(other);
+    return beside;
+}
+
+/* A name that stands in the plan file (under the key of its context), or that was given in its place. What a stranger's
+ * plan finds elsewhere is not quoted. */
 static bool fail_source(const struct inputs *in, const char *path, const char *given, const char *key,
-                        struct error *err)
+                        const char *source, struct error *err)
 {
     const struct json *at = json_member(json_root(in->plan_file->document), "context");
+    if (!given && err->kind == ERROR_INPUT && leads_out(source) && !is_beside(source, path)) {
+        *err = (struct error){ 0 };
+        fail(err, "%s is not in the plan's folder, and it cannot be taken: read it by itself to see why", source);
+    }
     return given ? error_within(err, "%s", path) : json_error_within(json_member(at, key), err);
 }
 
@@ -386,25 +410,6 @@ bool inputs_names_plan(struct inputs *in, const char *path)
     return is_plan;
 }
 
-/* Whether a path leads out of the folder where it is read. */
-static bool leads_out(const char *path)
-{
-    bool out = path[0] == '/';
-    for (const char *at = path; !out && (at = strstr(at, "..")); at += 2)
-        out = (at == path || at[-1] == '/') && (at[2] == '/' || at[2] == 0);
-    return out;
-}
-
-/* Whether both lie in one folder, or the first deeper. */
-static bool is_beside(const char *path, const char *plan)
-{
-    char *own = realpath(path, NULL), *other = realpath(plan, NULL), *slash = other ? strrchr(other, '/') : NULL;
-    bool beside = own && slash && strncmp(own, other, (size_t)(slash - other) + 1) == 0;
-    free(own);
-    free(other);
-    return beside;
-}
-
 /* The model given, else the plan's own description, else what the file names: a stranger's plan must not make this
  * read, and quote in its messages, what lies elsewhere. */
 static bool plan_model(struct inputs *in, const char *path, const char *given, struct error *err)
@@ -417,7 +422,7 @@ static bool plan_model(struct inputs *in, const char *path, const char *given, s
              strcmp(own->source, "-") ? own->source : "MODEL");
     else if (inputs_model(in, given ? given : own->source, err))
         return true;
-    return fail_source(in, path, given, "model", err);
+    return fail_source(in, path, given, "model", "", err);
 }
 
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
@@ -438,14 +443,14 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     if (!plan_model(in, path, model, err))
         return false;
     if (!inputs_cluster(in, cluster ? cluster : own_cluster, err))
-        return fail_source(in, path, cluster, "cluster", err);
+        return fail_source(in, path, cluster, "cluster", own_cluster, err);
     if (!inputs_profiles(in, profiles, err))
         return error_within(err, "%s", path);
     if (!in->context.profile.source && context->profile.source &&
         !inputs_profiles_named(in, context->profile.source, err))
-        return fail_source(in, path, NULL, "profile", err);
+        return fail_source(in, path, NULL, "profile", context->profile.source, err);
     if (context->framework.source && !inputs_framework(in, context->framework.source, err))
-        return fail_source(in, path, NULL, "framework", err);
+        return fail_source(in, path, NULL, "framework", context->framework.source, err);
     if (!inputs_correct(in, err))
         return error_within(err, "%s", path);
     struct plan_context now = in->context;
@@ -457,7 +462,7 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     if (!plan_context_check(context, at, &now, err))
         return false;
     if (context->reserve && !inputs_reserve(in, context->reserve, err))
-        return fail_source(in, path, NULL, "reserve", err);
+        return fail_source(in, path, NULL, "reserve", "", err);
     return check_decisions(in, err);
 }
 

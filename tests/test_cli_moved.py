@@ -42,6 +42,12 @@ def moved(folder):
                        lambda p: (p["context"]["model"].pop("description"), p["context"]["model"].update(source=source)), "give --model")
         check("no message quotes a foreign file", "secret words" not in result.stderr, result)
     expect("the model by hand", 0, "2 devices", "show", "other.json", "--model", "tiny-gpt", cwd=away)
+    for key in ("cluster", "profile", "framework"):
+        for source in ("../secret.json", str(folder / "secret.json")) + ((f"other.json,{folder}/secret.json",) if key == "profile" else ()):
+            result = wrong(f"a plan whose {key} is {source}",
+                           lambda p: p["context"].update({key: {"source": source, "name": "x", "hash": "0123456789abcdef"}}),
+                           rf"context\.{key}: \S+ is not in the plan's folder, and it cannot be taken")
+            check(f"no message quotes a foreign {key}", "secret" not in result.stderr.replace("secret.json", ""), result)
     old = json.loads(text)
     del old["context"]["model"]["description"], old["decisions"]["micro_batch_size"]
     old["context"]["model"]["source"] = "tiny-gpt"
