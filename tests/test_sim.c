@@ -110,6 +110,31 @@ START_TEST(one_micro_batch_is_a_chain)
 }
 END_TEST
 
+/* The closed form up to MAX_TIME_NS, and that itself beyond, however far beyond and in whatever pieces. */
+START_TEST(times_end_where_counting_does)
+{
+    enum { MICROS = 900 };
+    static const int64_t each[] = { 1, 1000000, MAX_TIME_NS / 2 / (MICROS + 2), MAX_TIME_NS / MICROS, MAX_TIME_NS };
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        double exact = (MICROS + 1.0) * 2 * (double)each[i];
+        int64_t want = exact < (double)MAX_TIME_NS ? (MICROS + 1) * 2 * each[i] : MAX_TIME_NS;
+        struct times times = { .forward = each[i], .input = each[i] };
+        ck_assert_int_eq(step_of("1f1b", 2, MICROS, times), want);
+        times = (struct times){ each[i], each[i], each[i], each[i], each[i], 0 }; /* in all more than 2^63 at last */
+        ck_assert_int_ge(step_of("1f1b", 2, MICROS, times), want);
+        ck_assert_int_le(step_of("1f1b", 2, MICROS, times), MAX_TIME_NS);
+        struct hand *h = hand_pipeline("1f1b", 2, 50);
+        struct timeline *slowed = run_ordered(h->program, &times, 1.7, 1.3, 0);
+        ck_assert(slowed->step_ns > 0 && slowed->step_ns <= MAX_TIME_NS);
+        ck_assert_int_eq(slowed->ranks[0].span_count > 0, slowed->step_ns < MAX_TIME_NS);
+        timeline_free(slowed);
+        hand_free(h);
+    }
+    struct error err = { 0 };
+    ck_assert(timeline_is_counted(MAX_TIME_NS - 1, &err) && !timeline_is_counted(MAX_TIME_NS, &err));
+}
+END_TEST
+
 /* A twin: every span begins at the earliest moment that its lane, its waits and its partner allow. Relaxed until
  * nothing moves. */
 static int64_t twin_ready(const struct program *p, int64_t **finish, int s, int i)
@@ -488,6 +513,7 @@ static Suite *sim_suite(void)
     Suite *suite = suite_create("sim");
     CHECK_ADD(suite, pipelines_match_the_closed_form);
     CHECK_ADD(suite, one_micro_batch_is_a_chain);
+    CHECK_ADD(suite, times_end_where_counting_does);
     CHECK_ADD(suite, asynchronous_steps_last_as_long_as_the_busiest_stage);
     CHECK_ADD(suite, agrees_with_relaxation);
     CHECK_ADD(suite, the_order_of_ranks_does_not_matter);
