@@ -34,6 +34,8 @@ def counted(what, cases, holds):
         why, result = holds(*case)
         check(f"{what}: {case}: {why}", why is None, result)
         passed += why is None
+        if why is not None:
+            print(f"failed: {case}: {why}", flush=True)
     print(f"trials: {what}: {len(cases)} {passed}", flush=True)
 
 
@@ -52,7 +54,7 @@ def plan_holds(folder):
         path.unlink(missing_ok=True)
         result = run("plan", model, "--cluster", cluster, "--batch", batch, "--gap", GAP, "--time-limit", 4, "-o", path, *more)
         why = wrong(result, (0, 1, 2, 3))
-        if result.returncode == 1 and "--time-limit" not in result.stderr:
+        if result.returncode == 1 and not re.search("time.limit", result.stderr):
             why = "ends with 1"
         if result.returncode != 0 or why:
             return why, result

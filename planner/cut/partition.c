@@ -21,7 +21,8 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->levels[i].period_ns);
     return max_i64(s->span.from_ns + s->span.rest_ns,
-                   (p->micro_batch_count - 1) * (ceil_div(sum, p->stage_count) + period) - stage_slack_ns(s));
+                   mul_div_i64(p->micro_batch_count - 1, ceil_div(sum, p->stage_count) + period, 1, NOTHING_FITS) -
+                       stage_slack_ns(s));
 }
 
 int64_t partition_gap_ns(int64_t gap_ppm, int64_t step_ns)

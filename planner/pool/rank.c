@@ -155,7 +155,7 @@ bool rank_formula(struct run *run, const struct candidate *c, int64_t capacity_b
     struct arena scratch = { 0 };
     bool good = !config_shares_devices(config) || share_devices(run, &scratch, config, capacity_bytes, &problem);
     if (good)
-        *step_ns = partition_evaluate(&problem, &c->solution);
+        *step_ns = partition_is_beyond(&problem) ? INT64_MAX : partition_evaluate(&problem, &c->solution);
     arena_free(&scratch);
     return good;
 }
