@@ -87,7 +87,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         memory_account_print(&in, &estimate->prediction, true);
         if (prices.count > 0)
             spending_print(cli, &spending, print_unit(in.graph));
-        remarks_print(cli->out, in.model, in.graph, plan);
+        if (!remarks_print(cli->out, &in, plan, &estimate->prediction, err))
+            goto cleanup;
         if (!inputs_soon_verified(plan))
             inputs_say_unverified(cli, a->output);
         if (a->from && !from_say(cli, &from, &in, estimate, err))

@@ -279,7 +279,8 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction, in->graph);
     memory_account_print(in, &best->estimate->prediction, false);
-    remarks_print(cli->out, in->model, in->graph, best->plan);
+    if (!remarks_print(cli->out, in, best->plan, &best->estimate->prediction, err))
+        return false;
     widening_print(cli->out, &answer->widening, true);
     if (answer->prices->count > 0) {
         struct spending spending = spending_of_answer(answer);

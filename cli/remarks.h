@@ -2,8 +2,11 @@
 #ifndef CLEAVE_CLI_REMARKS_H
 #define CLEAVE_CLI_REMARKS_H
 #include "cli/inputs.h"
+#include "planner/estimate/estimate.h"
 
-/* A line for each: key and value heads that several tensor ranks hold alike, stages without any repeated block. graph:
- * the plan's. */
-void remarks_print(FILE *out, const struct model *model, const struct graph *graph, const struct plan *plan);
+/* A line for each: key and value heads that several tensor ranks hold alike, cards that are fuller than the slack of
+ * the framework's allocator, stages without any repeated block, stages less even than they could be. in->graph: the
+ * plan's. False: out of memory. */
+bool remarks_print(FILE *out, const struct inputs *in, const struct plan *plan, const struct prediction *prediction,
+                   struct error *err);
 #endif

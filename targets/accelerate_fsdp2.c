@@ -396,6 +396,9 @@ const struct target target_accelerate_fsdp2 = {
     .short_name = "accelerate",
     .framework = "accelerate-fsdp2",
     .release = "accelerate 1.15.0",
+    .slack = .065,
+    .slack_source = "docs/accuracy.md: published peaks of 12 runs of torchtitan, whose FSDP2 it is, were that much "
+                    "above predictions in the median",
     .doc = "Hugging Face accelerate with FSDP2 and the Trainer: hybrid shards, tensor and context parallelism",
     .rules = rules,
     .allow = allow,

@@ -538,6 +538,9 @@ const struct target target_megatron_bridge = {
     .short_name = "bridge",
     .framework = "megatron-core",
     .release = "Megatron-Bridge 0.7",
+    .slack = .051,
+    .slack_source =
+        "docs/accuracy.md: published peaks of 67 runs of Megatron were that much above predictions in the median",
     .doc = "Megatron-Bridge: a recipe in Python, with torchrun and sbatch scripts",
     .rules = megatron_bridge_rules,
     .allow = megatron_allow,

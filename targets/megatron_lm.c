@@ -216,6 +216,9 @@ const struct target target_megatron_lm = {
     .short_name = "megatron",
     .framework = "megatron-lm-te",
     .release = "Megatron-Core 0.19",
+    .slack = .051,
+    .slack_source =
+        "docs/accuracy.md: published peaks of 67 runs of Megatron were that much above predictions in the median",
     .doc = "Megatron-LM's pretrain_gpt.py: its command line, torchrun and sbatch scripts",
     .rules = megatron_rules,
     .allow = megatron_allow,

@@ -44,6 +44,14 @@ const struct target *launch_source_find(const char *name)
     return target ? target : find(launch_sources, name);
 }
 
+const struct target *target_of_framework(const char *framework)
+{
+    for (int i = 0; targets[i]; i++)
+        if (strcmp(targets[i]->framework, framework) == 0)
+            return targets[i];
+    return NULL;
+}
+
 const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
                                              const struct launch_context *context)
 {

@@ -78,6 +78,9 @@ struct target {
     const char *name, *short_name; /* "megatron-lm", "megatron" */
     const char *framework;         /* whose facts price it where nobody says otherwise */
     const char *release;           /* "Megatron-Core 0.19" */
+    /* What its allocator takes beside what is in use, of that; and who says so. Plans that leave less are marked. */
+    double slack;
+    const char *slack_source;
     const char *doc;
     const struct target_rule *rules; /* the last has no name */
     /* Narrows the space to values of choices that some launch has: degrees, schedules, dimensions; ZeRO and
@@ -94,9 +97,10 @@ struct target {
 };
 extern const struct target *const targets[]; /* NULL-terminated */
 /* What others' tools decided, which is read and neither searched for nor written: these have no allow and no write. */
-extern const struct target *const launch_sources[];        /* NULL-terminated */
-const struct target *launch_source_find(const char *name); /* a target, or one of them; NULL */
-const struct target *target_find(const char *name);        /* by name or short name; NULL */
+extern const struct target *const launch_sources[];              /* NULL-terminated */
+const struct target *launch_source_find(const char *name);       /* a target, or one of them; NULL */
+const struct target *target_find(const char *name);              /* by name or short name; NULL */
+const struct target *target_of_framework(const char *framework); /* the first that it prices; NULL */
 /* The first rule that the launch breaks; NULL: it keeps them all. */
 const struct target_rule *target_broken_rule(const struct target *target, const struct launch *launch,
                                              const struct launch_context *context);

@@ -161,6 +161,15 @@ def remarks(_folder):
     check("as many ranks as heads", "note: " not in result.stdout, result)
     expect("a stage without blocks", 0, "note: stage 3 has no block of the model", "estimate", "gpt2", "--batch", 4, "--micro-batch", 1, "--cluster", "1x4:h100-sxm",
            "--pp", 4, "--stages", "Et*4|t*4|t*4|L")
+    uneven = ["estimate", "gpt2", "--batch", 4, "--micro-batch", 1, "--cluster", "1x4:h100-sxm", "--pp", 4, "--stages"]
+    expect("uneven stages", 0, "note: stages are uneven: stage 1 has 5 blocks, 3 more than stage 2", *uneven, "Et*3|t*5|t*2|t*2L")
+    check("even stages", "note: " not in run(*uneven, "Et*3|t*3|t*3|t*3L").stdout, uneven)
+    full = ["estimate", "llama-2-7b", "--batch", 8, "--micro-batch", 1, "--zero", 1, "--cluster", "1x8:h100-sxm", "--framework"]
+    result = run(*full, "megatron-core")
+    left = float(result.stdout.split("together")[1].split()[0])  # of GiB in use, 5.1 % are its allocator's
+    for room, marked in ((1.04 * left, True), (1.07 * left, False)):
+        result = run(*full, "megatron-core", "--reserve", f"{80 - room:.2f}GiB")
+        check(f"room of {room}", ("fuller than the slack of megatron-bridge's allocator" in result.stdout) == marked, result)
 
 
 main(several, differs, certificates, remarks)

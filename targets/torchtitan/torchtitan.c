@@ -311,6 +311,9 @@ const struct target target_torchtitan = {
     .short_name = "titan",
     .framework = "torchtitan-compile",
     .release = "torchtitan 0.3.0",
+    .slack = .065,
+    .slack_source =
+        "docs/accuracy.md: published peaks of 12 runs of torchtitan were that much above predictions in the median",
     .doc = "PyTorch's own trainer: FSDP2, tensor, context, expert and pipeline parallelism; a recipe in Python",
     .rules = rules,
     .allow = allow,
