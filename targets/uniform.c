@@ -19,7 +19,9 @@ static struct allowed values_of(const struct space *space, enum space_choice cho
 /* One value of each choice of layers. */
 struct combination {
     int number;
-    int tried;          /* its place in the choice's list; -1: it has none yet */
+    int tried;   /* its place in the choice's list; -1: it has none yet */
+    bool shards; /* weights: what these wait for the closed form does not see */
+    bool glanced;
     int thrift;         /* what is kept of activations and held of weights falls with it */
     int64_t formula_ns; /* of its best plan by the closed form; 0: none that fits, or none that is of use */
 };
@@ -88,7 +90,8 @@ struct uniform_trial {
     const struct uniform_demand *demand;
     bool advises; /* what is nearest of all combinations is looked for, and what would fit */
     int64_t start_ns;
-    int64_t best_ns; /* of the shortest plan so far; 0: none */
+    int64_t best_ns;    /* of the shortest plan so far; 0: none */
+    int64_t formula_ns; /* the least by the closed form of what shards no weights; 0: none, or that misled */
     struct price_shelf prices;
     struct pace_shelf paces;
     struct search_result *whole; /* of the best combination, where a glance did not do; NULL: it did */
@@ -96,14 +99,24 @@ struct uniform_trial {
     struct search_result *nearest; /* of those with nothing that fits the one that lacks least */
 };
 
-/* The closed form says up to one part in so many more than the simulation (of 1f1b with 64 stages, whose messages it
- * all counts); what sharded weights wait for it does not see, and says less. */
-enum { DOUBT_SHARE = 20 };
+/* The closed form says up to one part in DOUBT_SHARE more than the simulation (of 1f1b with 64 stages, whose messages
+ * it all counts), not always as much, and of what shards weights less. */
+enum { DOUBT_SHARE = 20, ALIKE_SHARE = 16 };
 
-/* What the closed form finds longer cannot be the shortest plan; 0: there is none yet. */
+static int64_t below_best_ns(const struct uniform_trial *t)
+{
+    return t->best_ns > 0 ? t->best_ns + t->best_ns / DOUBT_SHARE : INT64_MAX;
+}
+
+static int64_t below_formula_ns(const struct uniform_trial *t)
+{
+    return t->formula_ns > 0 ? t->formula_ns + t->formula_ns / ALIKE_SHARE : INT64_MAX;
+}
+
+/* What the closed form finds longer cannot be the shortest plan; INT64_MAX: nobody knows. */
 static int64_t below_ns(const struct uniform_trial *t)
 {
-    return t->best_ns + t->best_ns / DOUBT_SHARE;
+    return min_i64(below_best_ns(t), below_formula_ns(t));
 }
 
 /* One combination. *out NULL: nothing can have it, or no time is left. *kept: the first plan that keeps the demand, -1
@@ -132,9 +145,9 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
         own.rank_count = LIGHT_RANKED;
         own.any_plan = true;
         own.worth_ns = t->best_ns;
-        own.below_ns = below_ns(t);
+        own.below_ns = below_ns(t) < INT64_MAX ? below_ns(t) : 0;
         own.unjudged = effort == EFFORT_FORMULA;
-        own.thrifty = own.unjudged || t->best_ns > 0;
+        own.thrifty = own.unjudged || own.below_ns > 0;
     }
     if (!search_run(out, t->model, t->facts, &own, &why)) {
         if (why.kind == ERROR_INPUT || (why.kind == ERROR_ENVIRONMENT && t->options->time_limit_ns > 0))
@@ -154,7 +167,9 @@ static int list_combinations(const struct uniform_trial *t, struct combination *
     for (int number = 0; count < UNIFORM_TRIES && combine(&t->options->space, number, &space); number++) {
         if (space_layers_idle(&space) || (t->demand->treats && !t->demand->treats(t->demand->self, &space)))
             continue;
-        struct combination own = { .number = number, .tried = -1, .thrift = thrift_of(&space) };
+        struct combination own = {
+            .number = number, .tried = -1, .shards = space.zero.values[0] >= 3, .thrift = thrift_of(&space)
+        };
         int place = count++;
         for (; place > 0 && list[place - 1].thrift < own.thrift; place--)
             list[place] = list[place - 1];
@@ -190,6 +205,7 @@ static bool glance(struct uniform_trial *t, struct combination *combination, str
     struct space space;
     struct search_result *result = NULL;
     int kept;
+    combination->glanced = true;
     space_of(t, combination, &space);
     bool good = try_one(t, &space, EFFORT_GLANCE, 1, &result, &kept, err);
     bool whole = good && result && result->feasible && kept < 0; /* what others of the combination may keep */
@@ -233,37 +249,72 @@ static bool weigh(struct uniform_trial *t, struct combination *combination, stru
     if (good && result) {
         combination->formula_ns = result->certificate.best_ns;
         enter(choice, combination, &space)->formula_ns = combination->formula_ns;
+        if (!combination->shards && combination->formula_ns > 0 &&
+            (t->formula_ns == 0 || combination->formula_ns < t->formula_ns))
+            t->formula_ns = combination->formula_ns;
     }
     search_result_free(result);
     return good;
 }
 
+/* What shards weights comes last, and what has no plan by the closed form behind it. */
 static int compare_formulas(const void *a, const void *b)
 {
     const struct combination *x = a, *y = b;
+    if ((x->formula_ns == 0) != (y->formula_ns == 0))
+        return x->formula_ns == 0 ? 1 : -1;
+    if (x->shards != y->shards)
+        return x->shards ? 1 : -1;
     if (x->formula_ns != y->formula_ns)
         return x->formula_ns < y->formula_ns ? -1 : 1;
     return x->number - y->number;
 }
 
-/* The thriftiest that has a plan says what others have to be below by the closed form; of these, the shortest by it
- * first, each is looked at that may be the shortest after all. */
+/* One that was looked at differs in how long gathered weights are kept alone, and is shorter by the closed form, which
+ * is off alike for both. */
+static bool has_better_like(const struct combination *list, int count, const struct combination *one,
+                            const struct uniform_choice *choice)
+{
+    for (int i = 0; i < count; i++) {
+        bool like = list[i].glanced && one->shards && list[i].formula_ns > 0 &&
+                    list[i].formula_ns + list[i].formula_ns / DOUBT_SHARE <= one->formula_ns;
+        for (int c = LISTED_CHOICES; c < CHOICE_COUNT && like; c++)
+            like = c == CHOICE_RESHARD || choice->tries[list[i].tried].value[c - LISTED_CHOICES] ==
+                                              choice->tries[one->tried].value[c - LISTED_CHOICES];
+        if (like)
+            return true;
+    }
+    return false;
+}
+
+/* Weighs what was not, and glances in the order of the closed form at each that may be the shortest after all. blindly:
+ * until a plan is found, at all in their own order. */
+static bool look(struct uniform_trial *t, struct combination *list, int count, bool blindly,
+                 struct uniform_choice *choice, struct error *err)
+{
+    bool good = true;
+    for (int i = 0; i < count && good; i++)
+        if (!list[i].glanced && list[i].formula_ns == 0)
+            good = blindly && choice->best < 0 ? glance(t, &list[i], choice, err) : weigh(t, &list[i], choice, err);
+    qsort(list, (size_t)count, sizeof *list, compare_formulas);
+    for (int i = 0; i < count && good; i++)
+        if (!list[i].glanced && list[i].formula_ns > 0 && list[i].formula_ns < below_ns(t) &&
+            !has_better_like(list, count, &list[i], choice))
+            good = glance(t, &list[i], choice, err);
+    return good;
+}
+
+/* What the closed form says of the others is what each has to be below; where no plan keeps its promise, the shortest
+ * plan alone is. */
 static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice, struct error *err)
 {
     struct combination list[UNIFORM_TRIES];
-    int count = list_combinations(t, list), first = 0, kept = 0;
-    bool good = true;
-    while (good && first < count && choice->best < 0)
-        good = glance(t, &list[first++], choice, err);
-    for (int i = first; i < count && good; i++) {
-        good = weigh(t, &list[i], choice, err);
-        if (list[i].formula_ns > 0)
-            list[first + kept++] = list[i];
-    }
-    qsort(&list[first], (size_t)kept, sizeof *list, compare_formulas);
-    for (int i = first; i < first + kept && good && list[i].formula_ns < below_ns(t); i++)
-        good = glance(t, &list[i], choice, err);
-    return good;
+    int count = list_combinations(t, list);
+    if (!look(t, list, count, false, choice, err))
+        return false;
+    bool kept = choice->best >= 0 && below_best_ns(t) <= below_formula_ns(t);
+    t->formula_ns = 0;
+    return kept || look(t, list, count, true, choice, err);
 }
 
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
