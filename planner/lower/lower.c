@@ -1,18 +1,8 @@
 /* From a plan to one instruction list per stage: walks the schedule's order layer by layer. */
 #include "planner/lower/lower.h"
-#include "planner/lower/lower_arrivals.h"
-#include "planner/lower/lower_backward.h"
 #include "planner/lower/lower_emit.h"
-#include "planner/lower/lower_offload.h"
-#include "planner/lower/lower_overlap.h"
-#include "planner/lower/lower_repeat.h"
-#include "planner/lower/lower_steady.h"
-#include "planner/lower/lower_step.h"
-#include "planner/lower/lower_times.h"
 #include "planner/lower/lower_values.h"
-#include "planner/lower/lower_walk.h"
 #include "planner/lower/lower_weights.h"
-#include "planner/lower/waits.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,18 +20,12 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
     ++*count;
 }
 
-/* The backward pass starts at the loss; a model without one is pulled at every output that nobody reads. */
-static bool pulled(const struct lowering *l, int value)
-{
-    if (value == l->graph->loss_value)
-        return true;
-    return l->graph->loss_value < 0 && l->known.reader_head[value] < 0 && l->graph->values[value].differentiable;
-}
-
-/* Crossings to stage -1 are seeded here. */
+/* The backward pass starts at the loss; a model without one is pulled at every output that nobody reads. Crossings to
+ * stage -1 are seeded here. */
 static void leaving_value(struct lowering *l, int value, int chunk)
 {
-    if (pulled(l, value)) {
+    int loss = l->graph->loss_value;
+    if (value == loss || (loss < 0 && l->known.reader_head[value] < 0 && l->graph->values[value].differentiable)) {
         add_crossing(l->crossings.leaving, &l->crossings.leaving_count, value, -1, chunk);
         return;
     }
@@ -324,7 +308,6 @@ static void link_slots(int *head, int *next, int segment, const struct operand *
     }
 }
 
-/* An arena gives a valid pointer for nothing, so only memory can fail here. */
 static bool open_lowering(struct lowering *l)
 {
     struct arena *a = &l->scratch;
@@ -351,11 +334,7 @@ static bool open_lowering(struct lowering *l)
     l->weights.list = arena_alloc(a, weights, sizeof(int));
     l->crossings.entering = arena_alloc(a, slots, sizeof *l->crossings.entering);
     l->crossings.leaving = arena_alloc(a, slots, sizeof *l->crossings.leaving);
-    bool ok = program->stages && program->assignments && l->known.recipes && l->known.recomputed &&
-              l->known.reader_head && l->known.reader_next && l->known.use_head && l->known.use_next &&
-              l->known.use_count && l->made.version_head[0] && l->made.version_head[1] && l->weights.of &&
-              l->weights.list && l->crossings.entering && l->crossings.leaving;
-    if (!ok)
+    if (arena_failed(a) || arena_failed(&program->arena))
         return lower_memory(l);
     memset(l->made.version_head[0], -1, versions * sizeof *l->made.version_head[0]);
     memset(l->made.version_head[1], -1, versions * sizeof *l->made.version_head[1]);

@@ -6,9 +6,7 @@
  * an ideal run of the schedule (clock.h) sends them, each before the action during which it is sent. Then the messages
  * in the order of that clock, ties by sender, are one order in which all can happen: before each of them all that its
  * two ends wait for has happened, since that ended earlier. */
-#include "planner/lower/lower_arrivals.h"
 #include "planner/lower/lower_emit.h"
-#include "planner/lower/lower_steady.h"
 #include "planner/lower/lower_values.h"
 #include <stdlib.h>
 

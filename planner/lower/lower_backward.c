@@ -1,9 +1,7 @@
 /* Backward passes of one segment. */
-#include "planner/lower/lower_backward.h"
 #include "planner/lower/convert.h"
 #include "planner/lower/lower_emit.h"
 #include "planner/lower/lower_values.h"
-#include "planner/lower/lower_walk.h"
 #include "planner/lower/lower_weights.h"
 #include <string.h>
 

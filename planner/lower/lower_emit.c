@@ -2,8 +2,6 @@
 #include "planner/lower/lower_emit.h"
 #include "base/num.h"
 #include "planner/lower/convert.h"
-#include "planner/lower/lower_steady.h"
-#include "planner/lower/lower_times.h"
 #include "planner/program/geometry.h"
 #include "planner/program/loss_walk.h"
 #include <limits.h>

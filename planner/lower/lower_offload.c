@@ -7,7 +7,6 @@
  *
  * The optimizer's state lives on the host; each update has it fetched ahead and returned behind (Ren et al. 2021,
  * ZeRO-Offload, but the update itself runs on the device). */
-#include "planner/lower/lower_offload.h"
 #include "planner/layout/lives.h"
 #include "planner/lower/lower_emit.h"
 #include "planner/program/access.h"
@@ -165,7 +164,7 @@ void offload_activations(struct lowering *l)
     t.border = arena_alloc(&l->scratch, instrs, sizeof *t.border);
     t.leaving = arena_alloc(&l->scratch, instrs, sizeof *t.leaving);
     t.coming = arena_alloc(&l->scratch, instrs, sizeof *t.coming);
-    if (!t.trip || !t.visit_of || !t.border || !t.leaving || !t.coming) {
+    if (arena_failed(&l->scratch)) {
         lower_memory(l);
         return;
     }

@@ -7,7 +7,6 @@
  * it is for the backward pass and behind them if it is of the forward pass. A pass is not paired with the backward pass
  * of its own micro-batch, which reads what it makes; schedules that leave one more in flight than they need have
  * others. */
-#include "planner/lower/lower_overlap.h"
 #include "planner/lower/lower_emit.h"
 #include "planner/program/clock.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Inside lowering: what lower*.c share; what each of them does for the others stands in a header of its name. Stages
+/* Inside lowering: what lower*.c share, and what each of them does for the others where no header has its name. Stages
  * are lowered one after another; everything is made on demand, so what communicates, what is computed again and what
  * stays alive follow from who asks for which version. */
 #ifndef CLEAVE_LOWER_LOWER_PARTS_H
@@ -211,4 +211,82 @@ static inline const struct assignment *assignment_of(const struct lowering *l, i
 {
     return &l->program->assignments[segment];
 }
+
+/* ---- when receives are posted (lower_arrivals.c) ---- */
+/* The stage that runs the layer for the copy at hand; of replicas that take turns the first. */
+int lower_stage_at_hand(const struct lowering *l, int layer);
+/* Of a stage's replicas that take turns, the one that has the micro-batch. */
+int lower_peer_of(const struct lowering *l, int stage, int micro);
+bool lower_list_arrivals(struct lowering *l);
+/* The receives that are due before the stage's action of that number. */
+void lower_post_arrivals(struct lowering *l, int action);
+/* The buffer into which an entering value, or the gradient of a leaving one, was or is now received; not live yet. */
+int lower_arrived(struct lowering *l, bool gradient, int index, int micro);
+
+/* ---- the common order of messages where values skip stages (lower_times.c) ---- */
+/* Finds out whether messages have to be ordered, and how. */
+bool lower_times(struct lowering *l);
+/* Place of the action of a stage that reads a message of the kind. */
+int message_place(const struct lowering *l, enum message_kind kind, int stage, int micro);
+
+/* ---- passes that are copied from one that found the same (lower_repeat.c) ---- */
+bool repeat_open(struct lowering *l); /* once the stage's weights are there; false: memory is short */
+/* The inside of a pass, all its layers: copied from one that found the same; false: it is to be lowered, and noted from
+ * repeat_note() to repeat_end(). */
+bool repeat_pass(struct lowering *l, const struct action *action);
+void repeat_note(struct lowering *l, const struct action *action);
+void repeat_end(struct lowering *l, const struct action *action);
+
+/* ---- asynchronous schedules (lower_steady.c) ---- */
+/* Turns to the action: its part of the step, its version of the weights. The part ahead makes its values anew, in the
+ * buffers that the opening made. */
+void steady_begin(struct lowering *l, const struct action *action);
+/* Behind the opening, and behind the whole list: receives what the next forward pass reads, so that no message crosses
+ * the border of a step. */
+void steady_receive(struct lowering *l, enum step_part part);
+/* The buffer that was so received; -1: it is to be received now. */
+int steady_received(const struct lowering *l, int index, int micro);
+/* The opening's buffer instead of a new one, its description renewed; -1: none. Notes those that the opening makes. */
+int steady_reuse(struct lowering *l, const struct buffer *buffer);
+void steady_note(struct lowering *l, int buffer);
+/* Micro-batches of the next step have numbers of their own in messages. */
+int steady_number(const struct lowering *l, int micro);
+
+/* ---- backward passes of segments (lower_backward.c) ---- */
+/* All gradient versions of a value into its base version; -1 when there is none. */
+int lower_settle(struct lowering *l, int value, const struct site *site);
+bool lower_has_input_phase(const struct lowering *l, int segment);
+bool lower_has_weight_phase(const struct lowering *l, int segment);
+void backward_segment(struct lowering *l, int segment, int micro, bool input, bool weight);
+
+/* ---- the loss in chunks (lower_walk.c) ---- */
+/* Whether the segment is run chunk by chunk, by the backward action. */
+bool lower_is_walked(const struct lowering *l, int segment);
+void lower_find_walk(struct lowering *l); /* once assignments are there */
+/* All chunks of the loss for a micro-batch, while the layer of the product is visited. */
+void walk_loss(struct lowering *l, int micro);
+
+/* ---- buckets, and the update at the end of a step (lower_step.c) ---- */
+/* Queues a transfer that may be fused with others of its kind; at 0 bucket_bytes it is emitted at once. */
+void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
+                const struct site *site, int source, int destination);
+void bucket_flush(struct lowering *l, bool step); /* all that wait; without step those of this layer's passes alone */
+/* The update of all weights; micro: of the micro-batch, -1 of the step. */
+void lower_step(struct lowering *l, int micro);
+
+/* ---- what lies in the host's memory between uses (lower_offload.c) ---- */
+/* Behind the walk: what backward reads much later of the stage's values goes to the host's arena and comes back. */
+void offload_activations(struct lowering *l);
+/* The optimizer's state of a part comes from the host; returns the buffer that holds it, -1: it stays on the device. */
+int lower_fetch_state(struct lowering *l, int number, int micro);
+void lower_return_state(struct lowering *l, int number, int fetched, int micro);
+
+/* ---- passes that take turns (lower_overlap.c) ---- */
+/* Where the framework does so (struct keeping), reorders the stage's list, once all passes are in it, so that the
+ * computations of one pass hide the exchanges of the other. */
+void overlap_experts(struct lowering *l);
+
+/* ---- which instructions of other lanes each one waits for (waits.c) ---- */
+/* Of the finished list of the stage at hand. */
+bool waits_find(struct lowering *l);
 #endif

@@ -3,7 +3,6 @@
  * segments touch, and how far the gradients of the stage's weights are. Another pass that finds the same copies its
  * instructions; what it found differently, like the first micro-batch that defines a gradient or the last that reduces
  * it, is lowered. What opens and closes a pass, messages above all, is not part of it. */
-#include "planner/lower/lower_repeat.h"
 #include "planner/lower/lower_emit.h"
 #include <string.h>
 

@@ -5,8 +5,6 @@
  * opening leaves behind is what each step leaves to the next, in the same buffers. Versions of weights are neighbouring
  * buffers: an update reads the newest and writes over the oldest, and between steps the executor renumbers them, so
  * nothing is copied. */
-#include "planner/lower/lower_steady.h"
-#include "planner/lower/lower_arrivals.h"
 #include "planner/lower/lower_emit.h"
 #include <string.h>
 

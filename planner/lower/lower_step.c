@@ -1,7 +1,5 @@
 /* Buckets, and the step: sums over stages, the norm, the update. */
-#include "planner/lower/lower_step.h"
 #include "planner/lower/lower_emit.h"
-#include "planner/lower/lower_offload.h"
 #include "planner/lower/lower_weights.h"
 #include <string.h>
 

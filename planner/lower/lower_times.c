@@ -8,7 +8,6 @@
  * sender's first action that comes later. Every stage's list then ascends in one common order, and whatever waits, for
  * its partner, its lane or the bytes of an earlier buffer, waits for something before it: the first unfinished
  * instruction can always run. */
-#include "planner/lower/lower_times.h"
 #include "planner/lower/lower_emit.h"
 
 struct clock_walk {
@@ -111,14 +110,13 @@ static bool walk_open(struct clock_walk *w)
     w->count = arena_alloc(a, stages, sizeof *w->count);
     w->next = arena_alloc(a, stages, sizeof *w->next);
     w->free_at = arena_alloc(a, stages, sizeof *w->free_at);
-    bool ok = w->actions && w->count && w->next && w->free_at;
     for (int i = 0; i < 2; i++) {
         w->ends[i] = arena_alloc(a, all, sizeof *w->ends[i]);
         l->messages.place[i] = arena_alloc(a, all, sizeof *l->messages.place[i]);
-        ok = ok && w->ends[i] && l->messages.place[i];
-        for (size_t k = 0; ok && k < all; k++)
+        for (size_t k = 0; w->ends[i] && k < all; k++)
             w->ends[i][k] = -1;
     }
+    bool ok = !arena_failed(a);
     for (int stage = 0; ok && stage < w->stages; stage++)
         ok = (w->actions[stage] = clock_actions(l->plan, stage, &w->count[stage], a)) != NULL;
     return ok || lower_memory(l);

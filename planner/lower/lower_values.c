@@ -1,9 +1,7 @@
 /* Forward values, made on demand. */
 #include "planner/lower/lower_values.h"
 #include "planner/lower/convert.h"
-#include "planner/lower/lower_backward.h"
 #include "planner/lower/lower_emit.h"
-#include "planner/lower/lower_walk.h"
 #include "planner/lower/lower_weights.h"
 #include <string.h>
 
@@ -70,7 +68,8 @@ struct layout_pair lower_sent_layouts(const struct lowering *l, int value)
     return pair;
 }
 
-bool value_leaves(const struct lowering *l, int value)
+/* True when the value is read outside its layer. */
+static bool value_leaves(const struct lowering *l, int value)
 {
     int producer = l->graph->values[value].producer;
     int layer = producer < 0 ? -1 : l->graph->segments[producer].layer;
@@ -338,14 +337,6 @@ static int first_again(const struct lowering *l, int layer, bool found)
     return -1;
 }
 
-/* Whether what the segment makes is at hand. */
-static bool lives(const struct lowering *l, int segment, int micro)
-{
-    int value = l->graph->segments[segment].out[0].id;
-    struct layout base = lower_base_layouts(l, value).forward;
-    return lower_find_version(l, false, value, micro, &base) >= 0;
-}
-
 void lower_forward_again(struct lowering *l, int layer, int micro)
 {
     const struct graph_layer *layers = l->graph->layers;
@@ -358,7 +349,11 @@ void lower_forward_again(struct lowering *l, int layer, int micro)
     for (; first <= layer && !l->failed; first++) {
         struct site site = { .phase = PHASE_FORWARD, .layer = first, .micro = micro, .again = true };
         int probe = first_again(l, first, true), end = layers[first].first_segment + layers[first].segment_count;
-        if (probe >= 0 && !lives(l, probe, micro)) /* else with a later layer of the block */
+        if (probe < 0)
+            continue;
+        int value = l->graph->segments[probe].out[0].id;
+        struct layout base = lower_base_layouts(l, value).forward;
+        if (lower_find_version(l, false, value, micro, &base) < 0) /* else it came with a later layer of the block */
             for (int segment = layers[first].first_segment; segment < end; segment++)
                 if (!is_excepted(l, segment) && l->known.recomputed[segment] != RECOMPUTED_NEVER)
                     lower_forward_segment(l, segment, &site);

@@ -10,8 +10,6 @@ int lower_chunk_of(const struct lowering *l, int segment);
 struct layout_pair lower_base_layouts(const struct lowering *l, int value);
 /* The layouts in which it crosses to other stages: sums are complete. */
 struct layout_pair lower_sent_layouts(const struct lowering *l, int value);
-/* True when the value is read outside its layer. */
-bool value_leaves(const struct lowering *l, int value);
 /* The live buffer of a version, made if need be: loaded, converted, or computed. */
 int lower_materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site);
 void lower_forward_segment(struct lowering *l, int segment, const struct site *site);

@@ -1,6 +1,4 @@
 /* The loss in chunks of tokens: what loss_walk.h says, as instructions. */
-#include "planner/lower/lower_walk.h"
-#include "planner/lower/lower_backward.h"
 #include "planner/lower/lower_emit.h"
 #include "planner/lower/lower_values.h"
 #include "planner/program/loss_walk.h"

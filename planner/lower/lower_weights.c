@@ -17,11 +17,8 @@
  * (FSDP). */
 #include "planner/lower/lower_weights.h"
 #include "planner/lower/convert.h"
-#include "planner/lower/lower_backward.h"
 #include "planner/lower/lower_emit.h"
-#include "planner/lower/lower_step.h"
 #include "planner/lower/lower_values.h"
-#include "planner/lower/lower_walk.h"
 #include <string.h>
 
 static const struct layout_pair *use_layouts(const struct lowering *l, int weight)

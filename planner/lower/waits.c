@@ -1,7 +1,6 @@
 /* Waits between lanes: true dependences, and the two kinds that writing over something makes. Within a lane order is
  * program order. What an instruction has reached through earlier waits, its own or those of what it waited for, is not
  * waited for again. */
-#include "planner/lower/waits.h"
 #include "planner/lower/lower_emit.h"
 #include "planner/program/access.h"
 #include <string.h>
