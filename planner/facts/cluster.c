@@ -96,7 +96,7 @@ uint64_t cluster_type_hash(const struct cluster *cluster, int type)
 }
 
 /* Everything that decides a duration or a fit; names of the cluster and its levels, and sources, do not. */
-uint64_t cluster_hash(const struct cluster *cluster)
+static uint64_t cluster_hash(const struct cluster *cluster)
 {
     uint64_t hash = HASH_START;
     for (int t = 0; t < cluster->type_count; t++)
@@ -180,48 +180,44 @@ static bool copy_types(struct cluster *scaled, const struct cluster *cluster, bo
     return true;
 }
 
+/* The groups have `times` as many devices. */
+static bool copy_cluster(struct cluster **out, const struct cluster *cluster, bool network, int times,
+                         struct error *err)
+{
+    struct cluster *copy = calloc(1, sizeof *copy);
+    if (copy) {
+        *copy = *cluster;
+        copy->arena = (struct arena){ 0 };
+    }
+    if (!copy || !copy_types(copy, cluster, network)) {
+        cluster_free(copy);
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
+    }
+    for (int g = 0; g < copy->group_count; g++)
+        copy->groups[g].device_count *= times;
+    cluster_number(copy);
+    copy->hash = cluster_hash(copy);
+    *out = copy;
+    return true;
+}
+
 bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int times, struct error *err)
 {
     if (cluster->device_count > MAX_DEVICES / times)
         return fail(err, "%s: expected at most %d devices in all, found %d times %d", cluster->name, (int)MAX_DEVICES,
                     times, cluster->device_count);
-    struct cluster *scaled = calloc(1, sizeof *scaled);
-    if (!scaled)
-        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
-    *scaled = *cluster;
-    scaled->arena = (struct arena){ 0 };
-    if (!copy_types(scaled, cluster, cluster->level_count == 1)) {
-        cluster_free(scaled);
-        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
-    }
-    for (int g = 0; g < scaled->group_count; g++)
-        scaled->groups[g].device_count *= times;
-    cluster_number(scaled);
-    scaled->hash = cluster_hash(scaled);
-    *out = scaled;
-    return true;
+    return copy_cluster(out, cluster, cluster->level_count == 1, times, err);
 }
 
 bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int type, struct error *err)
 {
     int unit = cluster->level_count > 1 ? cluster_unit(cluster, type, cluster->level_count - 2) : 1;
     struct node_group group = { .device_count = (int)ceil_div(cluster->device_count, unit) * unit };
-    struct cluster only = *cluster, *alone = calloc(1, sizeof *alone);
-    if (!alone)
-        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
+    struct cluster only = *cluster;
     only.types = &cluster->types[type];
     only.groups = &group;
     only.type_count = only.group_count = 1;
-    only.arena = (struct arena){ 0 };
-    *alone = only;
-    if (!copy_types(alone, &only, false)) {
-        cluster_free(alone);
-        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
-    }
-    cluster_number(alone);
-    alone->hash = cluster_hash(alone);
-    *out = alone;
-    return true;
+    return copy_cluster(out, &only, false, 1, err);
 }
 
 static bool check_device(const struct device_type *device, enum dtype dtype, struct error *err)

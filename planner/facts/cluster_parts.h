@@ -17,7 +17,6 @@ bool device_type_read_value(struct device_type *out, struct arena *arena, const 
  * by the network `between`, beyond each group's own; else their outermost levels are one network. */
 bool cluster_build(struct cluster *cluster, const struct group_text *groups, int count, bool apart, struct error *err);
 uint64_t cluster_hash_type(uint64_t hash, const struct node_type *type, int level_count);
-uint64_t cluster_hash(const struct cluster *cluster);
 /* Fill all but the hash of a cluster that has its name already. */
 bool cluster_read_json(struct cluster *cluster, const char *name, const char *text, size_t length,
                        const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);

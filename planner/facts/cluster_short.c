@@ -182,38 +182,23 @@ static bool scan_number(struct scan *scan, const struct option_facts *facts, dou
 
 static void apply_option(struct group_text *group, enum short_option option, double value, bool percent)
 {
+    struct device_type *device = &group->device;
     struct link_level *inner = &group->level[0], *outer = &group->level[group->level_count - 1];
-    switch (option) {
-    case OPTION_INTER:
-        outer->bytes_per_s = value;
-        break;
-    case OPTION_INTRA:
-        inner->bytes_per_s = value;
-        break;
-    case OPTION_LATENCY:
-        outer->latency_ns = llround(value * 1e9);
-        break;
-    case OPTION_INTRA_LATENCY:
-        inner->latency_ns = llround(value * 1e9);
-        break;
-    case OPTION_MEMORY:
-        group->device.memory_bytes = llround(value);
-        break;
-    case OPTION_RESERVE:
-        group->device.reserve_bytes = llround(percent ? value / 100 * (double)group->device.memory_bytes : value);
-        break;
-    case OPTION_HOST:
-        group->device.host_bytes_per_s = value;
-        break;
-    case OPTION_HOST_LATENCY:
-        group->device.host_latency_ns = llround(value * 1e9);
-        break;
-    case OPTION_HOST_MEMORY:
-        group->device.host_memory_bytes = llround(value);
-        break;
-    case OPTION_COUNT:
-        break;
-    }
+    double *const rates[OPTION_COUNT] = { [OPTION_INTER] = &outer->bytes_per_s,
+                                          [OPTION_INTRA] = &inner->bytes_per_s,
+                                          [OPTION_HOST] = &device->host_bytes_per_s };
+    int64_t *const latencies[OPTION_COUNT] = { [OPTION_LATENCY] = &outer->latency_ns,
+                                               [OPTION_INTRA_LATENCY] = &inner->latency_ns,
+                                               [OPTION_HOST_LATENCY] = &device->host_latency_ns };
+    int64_t *const bytes[OPTION_COUNT] = { [OPTION_MEMORY] = &device->memory_bytes,
+                                           [OPTION_RESERVE] = &device->reserve_bytes,
+                                           [OPTION_HOST_MEMORY] = &device->host_memory_bytes };
+    if (rates[option])
+        *rates[option] = value;
+    else if (latencies[option])
+        *latencies[option] = llround(value * 1e9);
+    else
+        *bytes[option] = llround(percent ? value / 100 * (double)device->memory_bytes : value);
 }
 
 static enum short_option find_option(const char *word)

@@ -18,10 +18,7 @@ int64_t memory_rest_bytes(const struct memory_outside *outside)
 static void add_part(struct text *out, const char *before, const char *what, int64_t bytes)
 {
     char number[TEXT_NUMBER_BYTES];
-    text_add(out, before);
-    text_add(out, what);
-    text_add(out, " ");
-    text_add(out, text_bytes(number, bytes));
+    text_printf(out, "%s%s %s", before, what, text_bytes(number, bytes));
 }
 
 void memory_describe(struct text *out, const struct memory_outside *outside)

@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_formula(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-    if (x->solution.step_ns != y->solution.step_ns)
-        return x->solution.step_ns < y->solution.step_ns ? -1 : 1;
-    return x->config - y->config;
-}
-
 /* Copies of the best candidates by the formula, with plans of their own and ranks. */
 static bool look(struct run *run, const struct candidate *candidates, int all, struct candidate *looks, int *count)
 {
@@ -23,7 +15,7 @@ static bool look(struct run *run, const struct candidate *candidates, int all, s
     if (!sorted)
         return fail_memory(run->err);
     memcpy(sorted, candidates, (size_t)all * sizeof *sorted);
-    qsort(sorted, (size_t)all, sizeof *sorted, compare_formula);
+    qsort(sorted, (size_t)all, sizeof *sorted, rank_compare_formula);
     bool good = true;
     for (int i = 0; i < all && *count < EARLY_LOOKS && good; i++) {
         looks[*count] = sorted[i];

@@ -6,6 +6,8 @@
 /* rank.c: turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May
  * be called again when there are more. */
 bool rank_candidates(struct run *run);
+/* For qsort(): by the formula, then by configuration. */
+int rank_compare_formula(const void *a, const void *b);
 /* Ranks the candidates from `first` on, too, beside those that are ranked. No more is known of one that takes below_ns
  * or longer. */
 bool rank_more(struct run *run, int first, int64_t below_ns);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_formula(const void *a, const void *b)
+int rank_compare_formula(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     if (x->solution.step_ns != y->solution.step_ns)
@@ -24,7 +24,7 @@ static int compare_place(const void *a, const void *b)
     bool first_x = x->place < FAMILY_RANKED, first_y = y->place < FAMILY_RANKED;
     if (first_x != first_y)
         return first_x ? -1 : 1;
-    return compare_formula(a, b);
+    return rank_compare_formula(a, b);
 }
 
 static int compare_ranked(const void *a, const void *b)
@@ -32,7 +32,7 @@ static int compare_ranked(const void *a, const void *b)
     const struct candidate *x = a, *y = b;
     if (x->ranked_ns != y->ranked_ns)
         return x->ranked_ns < y->ranked_ns ? -1 : 1;
-    return compare_formula(a, b);
+    return rank_compare_formula(a, b);
 }
 
 void rank_sort(struct run *run, int kept)
@@ -251,7 +251,7 @@ static bool walk_ranked(struct run *run, int count)
 bool rank_candidates(struct run *run)
 {
     int wanted = run->options->rank_count > 0 ? run->options->rank_count : RANKED, kept = 0;
-    qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
+    qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, rank_compare_formula);
     for (int i = 0; i < run->candidate_count; i++) {
         int place = 0;
         for (int k = i - 1; k >= 0 && place == 0; k--)
