@@ -184,8 +184,8 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
             o->verdict = VERDICT_NO_PLAN;
             return true;
         }
-        if (memory_has_fallen_short())
-            return fail_memory(err);
+        if (why.kind == ERROR_ENVIRONMENT && strstr(why.message, "out of memory"))
+            return fail_kind(err, why.kind, "%s", why.message);
         q->over = why.kind == ERROR_ENVIRONMENT; /* the clock, or Ctrl-C */
         o->verdict = VERDICT_UNTRIED;
         return q->over || leave_out(q, o, &why, err);
