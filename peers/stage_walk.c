@@ -109,7 +109,7 @@ const struct ends *stage_walk_ends(struct stage_walk *walk, int ideal)
     struct ends *ends = &walk->ends[ideal];
     if (ends->fits >= 0)
         return ends;
-    *ends = (struct ends){ model->axis_limit[0], INT_MAX, INT_MAX };
+    *ends = (struct ends){ model->axis_limit[0], model->axis_limit[0] + 1, model->axis_limit[0] + 1 };
     for (int c = 0; c < model->choice_count; c++) {
         int use = model->choices[c].use[0];
         if (potentials[c].entry < walk->limit && use < ends->begins)

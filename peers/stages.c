@@ -337,16 +337,21 @@ static bool solve(struct sweep *sweep, const struct dag *dag)
     const struct stage_limits *limits = sweep->limits;
     struct ideals ideals = { 0 };
     int64_t work = limits->work ? min_i64(limits->work, INT64_MAX / 2) : STAGE_WORK;
-    bool ok = ideals_build(&ideals, dag, limits->ideals ? limits->ideals : STAGE_IDEALS, sweep->err);
-    bool exact = ideals.complete, large = !exact || ideals.count > LARGE_IDEALS;
-    bool wide = large || ideals.count > 2 * (dag->node_count + 1);
+    int64_t most_ideals = limits->ideals ? limits->ideals : STAGE_IDEALS;
+    bool ok = ideals_build(&ideals, dag, min_i64(most_ideals, LARGE_IDEALS), sweep->err);
+    bool large = !ideals.complete, wide = large || ideals.count > 2 * (dag->node_count + 1);
     int most = large && !sweep->model->inner_work ? NARROW_IDEALS : 0;
-    int64_t widest = exact ? ideals.count / WIDEST_SHARE : limits->ideals ? limits->ideals : STAGE_IDEALS;
     int window = 0;
     sweep->plan->value = INFINITY;
     sweep->plan->bound = sweep->model->bound * (1 + sweep->more_weight);
     if (ok && wide)
         ok = solve_narrow(sweep, dag, dag->order, most, work / NARROW_SHARE, &window);
+    if (ok && large && most_ideals > LARGE_IDEALS && !is_late(limits)) { /* to list them all takes a while */
+        ideals_free(&ideals);
+        ok = ideals_build(&ideals, dag, most_ideals, sweep->err);
+    }
+    bool exact = ideals.complete;
+    int64_t widest = exact ? ideals.count / WIDEST_SHARE : most_ideals;
     if (ok && large)
         ok = improve(sweep, dag, widest, exact ? work / NARROW_SHARE : work);
     if (ok && exact && !(sweep->plan->feasible && is_late(limits)))

@@ -101,8 +101,10 @@ def estimates(_folder):
              ("2x1:cpu@inter=1", 2 ** 20, "--schedule", "pipedream", "--pp", 2)]
     chance = random.Random(8)
     for _ in range(DRAWN):
-        cases.append((chance.choice(SHAPES[:3]).format(chance.choice(RATES), chance.choice(RATES), 1), chance.choice((8, 4096, 2 ** 20)), "--pp", 2,
-                      "--schedule", chance.choice(("1f1b", "gpipe", "zb-h1", "pipedream", "interleaved")), "--zero", chance.choice((0, 3))))
+        schedule = chance.choice(("1f1b", "gpipe", "zb-h1", "pipedream", "interleaved"))
+        batch = chance.choice((8, 1024, 2 ** 20 if schedule == "1f1b" else 1024))  # others hold them all, or are laid out whole
+        cases.append((chance.choice(SHAPES[:3]).format(chance.choice(RATES), chance.choice(RATES), 1), batch, "--pp", 2, "--schedule", schedule, "--zero",
+                      chance.choice((0, 3))))
     counted("estimates of steps of up to a million micro-batches on such links", cases[:1] if SMALL else cases, holds)
 
 
