@@ -207,8 +207,16 @@ static bool read_text(struct nccl_reading *reading, const char *text, size_t len
 
 /* ---- JSON ---- */
 
+static bool expect_array(const struct json *at, struct error *err)
+{
+    return json_type(at) == JSON_ARRAY ||
+           json_fail(at, err, "expected an array, found %s", json_type_name(json_type(at)));
+}
+
 static bool read_devices(struct nccl_reading *reading, const struct json *devices, struct error *err)
 {
+    if (!expect_array(devices, err))
+        return false;
     for (int i = 0; i < json_count(devices); i++) {
         const struct json *at = json_at(devices, i), *value;
         const char *host;
@@ -250,7 +258,8 @@ static bool read_json(struct nccl_reading *reading, const char *text, size_t len
         return false;
     const struct json *root = json_root(doc);
     bool ok = json_require(root, "config", &config, err) && json_require(config, "devices", &devices, err) &&
-              read_devices(reading, devices, err) && json_require(root, "results", &results, err);
+              read_devices(reading, devices, err) && json_require(root, "results", &results, err) &&
+              expect_array(results, err);
     for (int i = 0; ok && i < json_count(results); i++)
         ok = read_result(reading, json_at(results, i), err);
     json_free(doc);

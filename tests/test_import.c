@@ -328,6 +328,12 @@ static const struct {
     { NEOX(",\"hidden_act\":@\"Si lu\""), "hidden_act: expected the name of an activation such as \"gelu\"" },
     { NEOX(",\"rotary_pct\":@0.2"), "rotary_pct: rotary positions turn pairs: expected an even part of 16" },
     { "{\"model_type\":@3}", "model_type: " },
+    { "{\"model_type\":\"nemotron-nas\",\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+      "\"vocab_size\":256,\"block_configs\":@null}",
+      "block_configs: expected a value, found null" },
+    { "{\"model_type\":\"kimi_linear\",\"hidden_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+      "\"vocab_size\":256,\"intermediate_size\":96,\"kv_lora_rank\":@null}",
+      "kv_lora_rank: expected a value, found null" },
     { "@" GPT2(), "expected the key \"n_head\"" },
     { GPT2(",\"n_head\":@null"), "n_head: " },
     { GPT2(",\"n_head\":@0"), "n_head: " },

@@ -119,7 +119,7 @@ static bool fill_latent(struct hf_reader *r, struct latent_attention_layer *a)
     memcpy(a, layer_kind_find("latent_attention")->defaults, sizeof *a);
     for (int i = 0; i < 3; i++)
         if (!*(const int64_t *)(const void *)((const char *)f + widths[i]) &&
-            !json_require(r->root, hf_name_of(r, widths[i]), &at, r->err))
+            !hf_require(r->root, hf_name_of(r, widths[i]), &at, r->err))
             return false;
     if (f->turned_dim % 2)
         return json_fail(hf_place_of(r, HF_FACT(turned_dim)), r->err,
@@ -159,7 +159,7 @@ static bool check_experts(struct hf_reader *r)
 {
     const struct hf_facts *f = &r->facts;
     const struct json *at;
-    if (!f->choices && !json_require(r->root, hf_name_of(r, HF_FACT(choices)), &at, r->err))
+    if (!f->choices && !hf_require(r->root, hf_name_of(r, HF_FACT(choices)), &at, r->err))
         return false;
     if (f->experts > MOE_MAX_EXPERTS)
         return json_fail(hf_place_of(r, HF_FACT(experts)), r->err, "expected at most %d experts, found %lld",

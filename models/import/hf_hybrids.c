@@ -59,7 +59,7 @@ static bool block_of_search(struct hf_reader *r, const struct json *at, struct h
 static bool blocks_of_search(struct hf_reader *r)
 {
     const struct json *list;
-    if (!json_require(r->root, "block_configs", &list, r->err) ||
+    if (!hf_require(r->root, "block_configs", &list, r->err) ||
         !hf_get_list(r, "block_configs", r->facts.blocks, &list))
         return false;
     for (int64_t i = 0; i < r->facts.blocks; i++)

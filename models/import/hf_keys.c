@@ -9,6 +9,12 @@ const struct json *hf_given(const struct json *root, const char *key)
     return value && json_type(value) != JSON_NULL ? value : NULL;
 }
 
+bool hf_require(const struct json *root, const char *key, const struct json **out, struct error *err)
+{
+    return json_require(root, key, out, err) &&
+           (json_type(*out) != JSON_NULL || json_fail(*out, err, "expected a value, found null"));
+}
+
 bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err)
 {
     const struct json *value = hf_given(root, key);

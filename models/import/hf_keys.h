@@ -8,6 +8,8 @@
 enum { HF_REQUIRED = -1 };
 /* NULL when the key is absent or null: configs write null for "the default". */
 const struct json *hf_given(const struct json *root, const char *key);
+/* That the key is given. */
+bool hf_require(const struct json *root, const char *key, const struct json **out, struct error *err);
 /* fallback HF_REQUIRED: the key must be there. */
 bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err);
 /* Reads the same where 0 is allowed. */

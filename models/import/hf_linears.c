@@ -93,7 +93,7 @@ static bool read_kimi(struct hf_reader *r)
                 !hf_get_size(box, "num_heads", f->key_heads, &f->key_heads, r->err) ||
                 !hf_get_size(box, "short_conv_kernel_size", f->conv, &f->conv, r->err)))
         return false;
-    return f->kv_rank || (json_require(r->root, "kv_lora_rank", &at, r->err) && false);
+    return f->kv_rank || (hf_require(r->root, "kv_lora_rank", &at, r->err) && false);
 }
 
 /* Whether attention is full: by words, or by the box's numbers. */

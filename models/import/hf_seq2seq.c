@@ -28,7 +28,7 @@ static bool read_t5(struct hf_reader *r)
     if (!read_t5_activation(r))
         return false;
     if (!f->decoder_blocks && !hf_given(r->root, "num_layers") &&
-        !json_require(r->root, "num_decoder_layers", &at, r->err))
+        !hf_require(r->root, "num_decoder_layers", &at, r->err))
         return false;
     if (!f->decoder_blocks)
         f->decoder_blocks = f->blocks;

@@ -440,7 +440,7 @@ static bool blocks_of_nemotron_h(struct hf_reader *r)
     if (!hf_fill_mlp(r, &dense.mlp) || !get_words(r, &words) || !fill_state(r, 2, &state) ||
         (at && !json_string(at, &pattern, r->err)))
         return false;
-    if (!pattern && !words && !json_require(r->root, "hybrid_override_pattern", &at, r->err))
+    if (!pattern && !words && !hf_require(r->root, "hybrid_override_pattern", &at, r->err))
         return false;
     if (pattern && (int64_t)strlen(pattern) != r->facts.blocks)
         return json_fail(at, r->err, "expected as many letters as %s (%lld), found %zu", hf_name_of(r, HF_FACT(blocks)),
