@@ -4,15 +4,18 @@
  *     fuzz_json [--seconds N] [--seed N] [--runs N] [--own NAME] FILE-OR-FOLDER...
  *
  * First every file as it is, then mutants, half of them of files whose names begin with NAME, the target's own format:
- * few of another format's get beyond their first bytes. That until --seconds (default 10) have passed or --runs mutants
- * were tried; --runs alone sets no time limit, so that the same seed and runs repeat exactly. A crash is the target's
- * own; the input that was running is left in ./crash-input when the target aborts or a sanitizer ends the process. */
+ * few of another format's get beyond their first bytes. A file x.pack holds many inputs, each after a line with its
+ * length (benchmarks/run_fuzz writes such); they count as the target's own. That until --seconds (default 10) have
+ * passed or --runs mutants were tried; --runs alone sets no time limit, so that the same seed and runs repeat exactly.
+ * A crash is the target's own; the input that was running is left in ./crash-input when the target aborts or a
+ * sanitizer ends the process. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/num.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +117,12 @@ static void corpus_add(struct fuzzer *f, uint8_t *bytes, size_t size)
     f->corpus[f->count++] = (struct input){ bytes, size };
 }
 
+static void own_add(struct fuzzer *f)
+{
+    f->own_at = must_have(realloc(f->own_at, (f->own_count + 1) * sizeof *f->own_at));
+    f->own_at[f->own_count++] = f->count;
+}
+
 static void read_file(struct fuzzer *f, const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -125,11 +134,33 @@ static void read_file(struct fuzzer *f, const char *path)
     size_t size = fread(bytes, 1, LARGEST_INPUT, file);
     fclose(file);
     const char *slash = strrchr(path, '/');
-    if (f->own && strncmp(slash ? slash + 1 : path, f->own, strlen(f->own)) == 0) {
-        f->own_at = must_have(realloc(f->own_at, (f->own_count + 1) * sizeof *f->own_at));
-        f->own_at[f->own_count++] = f->count;
-    }
+    if (f->own && strncmp(slash ? slash + 1 : path, f->own, strlen(f->own)) == 0)
+        own_add(f);
     corpus_add(f, bytes, size);
+}
+
+static bool is_pack(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 5 && strcmp(path + length - 5, ".pack") == 0;
+}
+
+static void read_pack(struct fuzzer *f, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    size_t size;
+    while (file && fscanf(file, "%zu", &size) == 1 && fgetc(file) == '\n') {
+        uint8_t *bytes = must_have(size <= LARGEST_INPUT ? malloc(size + 1) : NULL);
+        if (fread(bytes, 1, size, file) != size)
+            break;
+        own_add(f);
+        corpus_add(f, bytes, size);
+    }
+    if (!file || !feof(file)) {
+        fprintf(stderr, "%s: no pack\n", path);
+        exit(2);
+    }
+    fclose(file);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -326,7 +357,8 @@ static int read_option(int argc, char **argv, int *i, const char *name, uint64_t
     return 1;
 }
 
-/* CLEAVE_FUZZ_SECONDS where it is set, whatever the command line says: whoever runs many targets has less time for each.
+/* CLEAVE_FUZZ_SECONDS where it is set, whatever the command line says: whoever runs many targets has less time for
+ * each.
  */
 static double seconds_of(uint64_t asked)
 {
@@ -346,7 +378,7 @@ int main(int argc, char **argv)
             f.own = argv[++i];
             continue;
         }
-        read_path(&f, argv[i]);
+        is_pack(argv[i]) ? read_pack(&f, argv[i]) : read_path(&f, argv[i]);
     }
     if (f.count == 0)
         corpus_add(&f, must_have(calloc(1, 1)), 0);
