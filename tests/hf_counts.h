@@ -551,6 +551,26 @@ static const struct {
       "y_value_heads\":8,\"num_local_experts\":8,\"output_router_logits\":false,\"rms_norm_eps\":1e-05,\"rope_theta\":1000000.0,\"router_au"
       "x_loss_coef\":0.02,\"sliding_window\":null,\"tie_word_embeddings\":false,\"vocab_size\":32000}",
       46702792704 },
+    { "{\"architectures\":[\"WhisperForConditionalGeneration\"],\"model_type\":\"whisper\",\"num_mel_bins\":128,\"d_model\":1280,\"enco"
+      "der_layers\":32,\"decoder_layers\":32,\"encoder_attention_heads\":20,\"decoder_attention_heads\":20,\"encoder_ffn_dim\":5120,\"d"
+      "ecoder_ffn_dim\":5120,\"vocab_size\":51866,\"max_source_positions\":1500,\"max_target_positions\":448}",
+      1543490560 },
+    { "{\"architectures\":[\"WhisperForConditionalGeneration\"],\"model_type\":\"whisper\",\"d_model\":384,\"encoder_layers\":4,\"decod"
+      "er_layers\":4,\"encoder_attention_heads\":6,\"decoder_attention_heads\":6,\"encoder_ffn_dim\":1536,\"decoder_ffn_dim\":1536,\"vo"
+      "cab_size\":51865,\"max_source_positions\":1500,\"max_target_positions\":448}",
+      37760640 },
+    { "{\"architectures\":[\"DebertaV2ForMaskedLM\"],\"model_type\":\"deberta-v2\",\"attention_probs_dropout_prob\":0.1,\"hidden_act\":"
+      "\"gelu\",\"hidden_dropout_prob\":0.1,\"hidden_size\":768,\"initializer_range\":0.02,\"intermediate_size\":3072,\"max_position_em"
+      "beddings\":512,\"relative_attention\":true,\"position_buckets\":256,\"norm_rel_ebd\":\"layer_norm\",\"share_att_key\":true,\"pos"
+      "_att_type\":\"p2c|c2p\",\"layer_norm_eps\":1e-07,\"max_relative_positions\":-1,\"position_biased_input\":false,\"num_attention_h"
+      "eads\":12,\"num_hidden_layers\":12,\"type_vocab_size\":0,\"vocab_size\":128100}",
+      184551780 },
+    { "{\"architectures\":[\"DebertaV2ForSequenceClassification\"],\"model_type\":\"deberta-v2\",\"attention_probs_dropout_prob\":0.1,"
+      "\"hidden_act\":\"gelu\",\"hidden_dropout_prob\":0.1,\"hidden_size\":768,\"initializer_range\":0.02,\"intermediate_size\":3072,\""
+      "max_position_embeddings\":512,\"relative_attention\":true,\"position_buckets\":256,\"norm_rel_ebd\":\"layer_norm\",\"share_att_k"
+      "ey\":true,\"pos_att_type\":\"p2c|c2p\",\"layer_norm_eps\":1e-07,\"max_relative_positions\":-1,\"position_biased_input\":false,\""
+      "num_attention_heads\":12,\"num_hidden_layers\":12,\"type_vocab_size\":0,\"vocab_size\":128100}",
+      184423682 },
 };
 /* clang-format on */
 #endif

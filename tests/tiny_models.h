@@ -155,7 +155,8 @@
 #define TINY_VIT                                                                                                       \
     TINY_IMAGES("vit", "12", "\"hidden\": 32, ")                                                                       \
     "{\"kind\": \"patches\", \"patch\": 4}, {\"repeat\": 2, \"layers\": ["                                             \
-    "{\"kind\": \"attention\", \"heads\": 4, \"causal\": false, \"qkv_bias\": true, \"output_bias\": true, "           \
+    "{\"kind\": \"attention\", \"heads\": 4, \"causal\": false, \"qkv_bias\": true, \"bare_keys\": true, "             \
+    "\"output_bias\": true, "                                                                                          \
     "\"norm\": \"layer_norm\"}, "                                                                                      \
     "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu_erf\", \"bias\": true, \"norm\": \"layer_norm\"}]}, "   \
     "{\"kind\": \"pool\", \"pool\": \"first\"}, "                                                                      \

@@ -154,7 +154,7 @@ static const char *lacking(const char *type)
         { " rwkv rwkv5 rwkv6 rwkv7 ", "RWKV's time mixing" },
         { " recurrent_gemma ", "a gated linear recurrence" },
         { " gemma3n gemma3n_text ", "embeddings of each layer and alternating updates" },
-        { " deberta deberta-v2 ", "attention with disentangled positions" },
+        { " deberta ", "attention with disentangled positions, each block with matrices of its own for them" },
         { " xlnet longformer big_bird reformer ", "its form of attention" },
         { " wav2vec2 hubert wavlm swin swinv2 convnext convnextv2 beit dinov2 dinov3_vit ",
           "a front or blocks of sound or images other than ViT's" },

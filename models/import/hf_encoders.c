@@ -123,6 +123,53 @@ FAMILY(distilbert) = {
     .facts = { BERT_FACTS },
 };
 
+/* He et al. 2021: scores by relative position, whose table goes through the blocks' own matrices of queries and keys.
+ */
+static bool read_deberta(struct hf_reader *r)
+{
+    struct hf_facts *f = &r->facts;
+    const struct json *norm = hf_given(r->root, "norm_rel_ebd"), *filter = hf_given(r->root, "conv_kernel_size");
+    const char *over = "none";
+    bool relative, biased, shared;
+    int64_t buckets = 0, distance = 0, taps = 0;
+    if (!hf_get_bool(r->root, "relative_attention", false, &relative, r->err) ||
+        !hf_get_bool(r->root, "position_biased_input", true, &biased, r->err) ||
+        !hf_get_bool(r->root, "share_att_key", false, &shared, r->err) || (norm && !json_string(norm, &over, r->err)) ||
+        (filter && !json_int(filter, 0, 1 << 16, &taps, r->err)))
+        return false;
+    const struct json *rows = hf_given(r->root, "position_buckets"), *far = hf_given(r->root, "max_relative_positions");
+    if ((rows && !json_int(rows, -1, 1 << 20, &buckets, r->err)) ||
+        (far && !json_int(far, -1, 1 << 20, &distance, r->err)))
+        return false;
+    if (taps > 0)
+        return json_fail(filter, r->err,
+                         "a convolution beside the first block cannot be planned: no kind of layer is that");
+    if (!relative)
+        return biased || json_fail(r->root, r->err, "expected position_biased_input or relative_attention");
+    if (!shared)
+        return json_fail(
+            r->root, r->err,
+            "positions with matrices of their own in each block cannot be planned: expected share_att_key");
+    int64_t table = 2 * (buckets > 0 ? buckets : distance > 0 ? distance : f->positions);
+    table += strstr(over, "layer_norm") ? 2 : 0;
+    if (!biased && table < f->positions)
+        return json_fail(rows ? rows : r->root, r->err,
+                         "expected at least half as many position_buckets as %s (%lld): less cannot be planned",
+                         hf_name_of(r, HF_FACT(positions)), (long long)f->positions);
+    f->position_offset = biased ? table : table - f->positions;
+    hf_note(r,
+            "its table of relative positions with its norm is planned as a table of as many weights that is added to "
+            "tokens; the scores that it makes, two further products in each block, are left out");
+    return true;
+}
+FAMILY(deberta_v2) = {
+    .type = "deberta-v2",
+    .class_name = "DebertaV2ForMaskedLM",
+    .names = bert_names,
+    .facts = { BERT_FACTS },
+    .read = read_deberta,
+};
+
 /* Warner et al. 2024: pre-norm, rotary positions, gated network, windows in two blocks of three. */
 static const struct hf_name modernbert_names[] = { HF_NAME("attention_bias", FLAG, qkv_bias),
                                                    HF_NAME("attention_bias", FLAG, output_bias),
@@ -159,5 +206,6 @@ FAMILY(modernbert) = {
     .blocks = bare_first_block,
 };
 
-const struct hf_family *const hf_encoders[] = { &bert,         &electra, &rembert,    &nomic_bert, &roformer, &roberta,
-                                                &prelayernorm, &mpnet,   &distilbert, &modernbert, NULL };
+const struct hf_family *const hf_encoders[] = { &bert,       &electra,    &rembert,      &nomic_bert,
+                                                &roformer,   &roberta,    &prelayernorm, &mpnet,
+                                                &distilbert, &deberta_v2, &modernbert,   NULL };

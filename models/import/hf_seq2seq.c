@@ -42,7 +42,7 @@ static bool read_t5(struct hf_reader *r)
     return true;
 }
 
-/* Two convolutions of three frames each, as a network of as many weights. */
+/* Two convolutions of three frames each, as a network of as many weights, whose biases are a norm's. */
 static bool add_front(struct hf_reader *r, struct model *model)
 {
     const struct hf_facts *f = &r->facts;
@@ -50,7 +50,7 @@ static bool add_front(struct hf_reader *r, struct model *model)
     front.head.name = "front";
     front.inner = (3 * (f->mel_bins + f->hidden) + 1) / 2;
     front.bias = front.residual = false;
-    front.norm = NORM_NONE;
+    front.norm = NORM_LAYER;
     return hf_add(r, model, "mlp", &front);
 }
 
@@ -85,6 +85,7 @@ static void fill_cross(const struct hf_reader *r, const struct attention_layer *
     cross->head_dim = attention->head_dim;
     cross->score_scale = attention->score_scale;
     cross->qkv_bias = attention->qkv_bias;
+    cross->bare_keys = attention->bare_keys;
     cross->output_bias = attention->output_bias;
     cross->post_norm = attention->post_norm;
     cross->norm = attention->norm;
@@ -251,9 +252,14 @@ static bool read_whisper(struct hf_reader *r)
                          hf_name_of(r, HF_FACT(positions)), (long long)f->positions, (long long)f->source_positions);
     hf_note(r,
             "its two convolutions over time are planned as a network of as many weights, and its encoder with as many "
-            "positions as its decoder; keys have biases here (%lld weights that the file's model has not)",
-            (long long)(f->hidden * (f->blocks + 2 * (f->decoder_blocks ? f->decoder_blocks : f->blocks))));
+            "positions as its decoder");
     return read_bart(r);
+}
+static bool blocks_of_whisper(struct hf_reader *r)
+{
+    for (int64_t i = 0; i < r->facts.blocks; i++)
+        r->blocks[i].attention.bare_keys = true;
+    return true;
 }
 FAMILY(whisper) = {
     .type = "whisper",
@@ -262,6 +268,7 @@ FAMILY(whisper) = {
     .facts = { BART_FACTS, .embedding_norm = false, .place = HF_LEARNED, .positions = 448, .source_positions = 1500,
                .mel_bins = 80 },
     .read = read_whisper,
+    .blocks = blocks_of_whisper,
     .add = add_both,
 };
 

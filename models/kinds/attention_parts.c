@@ -9,7 +9,7 @@ const char *const attention_matrix_names[] = { "q_proj", "k_proj", "v_proj", "o_
 static int project(struct graph_builder *builder, const char *name, enum attention_matrix which,
                    const struct attention_layer *f, int x)
 {
-    bool kv = which == MATRIX_K || which == MATRIX_V, bias = f->qkv_bias;
+    bool kv = which == MATRIX_K || which == MATRIX_V, bias = f->qkv_bias && !(f->bare_keys && which == MATRIX_K);
     char bias_name[16];
     const char *value_dims = kv ? "btmd" : "btnd", *weight_dims = kv ? "hmd" : "hnd", *bias_dims = kv ? "md" : "nd";
     snprintf(bias_name, sizeof bias_name, "%s_bias", name);

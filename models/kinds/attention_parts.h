@@ -22,6 +22,8 @@ extern const char *const attention_matrix_names[];
 #define ATTENTION_BIAS_FIELDS \
     {.key = "qkv_bias", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, qkv_bias), \
      .doc = "Biases after the query, key and value matrices; false if absent."}, \
+    {.key = "bare_keys", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, bare_keys), \
+     .doc = "None after the key matrix (Whisper); false if absent."}, \
     {.key = "output_bias", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, output_bias), \
      .doc = "Bias after the output matrix; false if absent."}
 

@@ -49,7 +49,7 @@ struct attention_layer {
     struct layer_head head;
     struct lora lora;
     int64_t heads, kv_heads, head_dim, sliding_window;
-    bool causal, qkv_bias, output_bias, post_norm, residual, stored_scores, sinks, alibi, output_gate;
+    bool causal, qkv_bias, bare_keys, output_bias, post_norm, residual, stored_scores, sinks, alibi, output_gate;
     double rope_base, rope_factor, rope_low, rope_high, score_scale, score_cap;
     int64_t rope_dim, rope_original;
     const char *relative_table;
