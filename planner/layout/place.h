@@ -32,7 +32,7 @@ bool place_items(struct place_item *items, int count, const struct place_things 
 /* Looks of a search for offsets with which a plan is told, and of one that only compares plans: `explain` of 70 billion
  * parameters took 7.5 s of processor with 15 million and 9.7 with the former; its stages have 0.3 % more bytes. With 5
  * million in place of 15 it takes 0.95 of that, and of its 62 lines three say 1 to 15 ms more. */
-enum { PLACE_LOOKS = 100000000, PLACE_FEW_LOOKS = 5000000 };
+enum { PLACE_LOOKS = 100000000, PLACE_FEW_LOOKS = 10000000 };
 /* With how many bytes the search for offsets is content where so many live at once. */
 int64_t place_good_bytes(int64_t live_bytes);
 /* The most bytes that live at once: no assignment is lower. */
