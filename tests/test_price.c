@@ -352,34 +352,6 @@ START_TEST(layouts_keep_what_prices_promise)
 }
 END_TEST
 
-/* Where blocks are computed again the logits are much of what is saved: beside a block's backward pass, where they are
- * gone, they were up to an eighth too much. */
-START_TEST(logits_are_gone_when_blocks_go_backward)
-{
-    struct world w = world_open("gpt2", "2x4:a100-sxm-80", 64);
-    struct error err = { 0 };
-    int compared = 0;
-    w.space.stages = (struct allowed){ 1, { 1 } };
-    w.space.micro = (struct allowed){ 2, { 4, 8 } };
-    w.space.recompute = (struct allowed){ 1, { RECOMPUTE_BLOCK } };
-    world_start(&w);
-    for (int i = 0; i < w.config_count; i++) {
-        const struct price_table *table = NULL;
-        if (config_data(&w.configs[i]) != 8 || w.configs[i].prefetch != 1)
-            continue;
-        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err) && table, "%s", err.message);
-        for (int s = 0; s < table->strategy_count; s++) {
-            double share = (double)promised_bytes(&w.bench, table, s) /
-                           (double)stage_arena_bytes(&w, &w.configs[i], &table->strategies[s]);
-            ck_assert_msg(share > 0.98 && share < 1.02, "promised %.3f of the arena", share);
-            compared++;
-        }
-    }
-    ck_assert_int_gt(compared, 3);
-    world_close(&w);
-}
-END_TEST
-
 static Suite *price_suite(void)
 {
     Suite *suite = suite_create("price");
@@ -392,7 +364,6 @@ static Suite *price_suite(void)
     suite_add_tcase(suite, tcase);
     CHECK_ADD(suite, bounds_have_kernels_of_their_own);
     CHECK_ADD(suite, kept_weights_are_gathered_once);
-    CHECK_ADD(suite, logits_are_gone_when_blocks_go_backward);
     return suite;
 }
 
