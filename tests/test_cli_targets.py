@@ -130,6 +130,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         others_tools(pathlib.Path(folder))
     check("most are launched", made >= 4 * len(jobs), made)
+    if share <= 5:  # logits that were held all the way back would keep it out
+        code, _, err = cleave("plan", "llama-3-70b", "--cluster", "8x8:h100-sxm", "--batch", 512, "--seq", 8192, "--target", "accelerate-fsdp2",
+                              "--fix", "micro-batch=2,cp=1,tp=1")
+        check("what a launch has room for is planned", code == 0, err)
     code, _, err = cleave("plan", "llama-3-8b", "--cluster", "1x8:h100-sxm", "--batch", 8, "--target", "megatrn")
     check("a target's name", code == 2 and "megatron-lm" in err, err)
     with tempfile.TemporaryDirectory() as folder:
