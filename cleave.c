@@ -1,5 +1,6 @@
 /* The embedding interface over the planner. */
 #include "cleave.h"
+#include "formats/plan_json.h"
 #include "models/model.h"
 #include "planner/search/search.h"
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "planner/facts/cluster.h"
 #include "planner/layout/contents.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 #include "planner/sim/timeline.h"
 
 enum { REPORT_MAX_PLANS = 32, REPORT_MAX_STEPS = 4096 };

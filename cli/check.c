@@ -4,6 +4,7 @@
 #include "cli/program_options.h"
 #include "cli/progress.h"
 #include "formats/claim_read.h"
+#include "formats/predicted_check.h"
 #include "host/heap.h"
 #include "planner/explain/explain.h"
 #include <string.h>
@@ -103,6 +104,7 @@ static bool check_file(const struct cli *cli, const struct check_arguments *a, s
     if (!claim_read(claim, certificate, &space, err))
         return false;
     claim->predicted = in->plan_file->predicted;
+    claim->predicted_holds = predicted_holds;
     progress_begin(&progress, cli, "check");
     bool checked =
         check_certificate(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress, &progress, err);

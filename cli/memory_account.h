@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CLI_MEMORY_ACCOUNT_H
 #define CLEAVE_CLI_MEMORY_ACCOUNT_H
 #include "cli/inputs.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 
 /* A line for each kind, or the largest kinds on one line. */
 void memory_account_print(const struct inputs *in, const struct prediction *prediction, bool whole);

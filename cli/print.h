@@ -3,7 +3,7 @@
 #define CLEAVE_CLI_PRINT_H
 #include "cli/verb.h"
 #include "planner/facts/cluster.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 
 /* "pp 2, tp 2, dp 4, ZeRO 0-3, 8 micro-batches, 1f1b": one line, into out; degrees as the first stage's middle layer
  * has them. */

@@ -1,5 +1,5 @@
 #include "formats/certificate_write.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 #include "planner/search/narrower.h"
 #include "planner/space/choice.h"
 #include <stdlib.h>

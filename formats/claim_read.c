@@ -1,5 +1,5 @@
 #include "formats/claim_read.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 #include "planner/space/choice.h"
 #include <errno.h>
 #include <math.h>

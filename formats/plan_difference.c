@@ -1,6 +1,6 @@
 #include "formats/plan_difference.h"
 #include "base/json.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 #include "planner/space/choice.h"
 #include <stdio.h>
 #include <stdlib.h>

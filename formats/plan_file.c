@@ -1,6 +1,6 @@
 /* Around the decisions (planner/plan/plan_json_decisions.c). */
 #include "formats/plan_file.h"
-#include "planner/plan/plan_json_parts.h"
+#include "formats/plan_json_parts.h"
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>

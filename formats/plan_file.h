@@ -1,7 +1,7 @@
 /* A plan file as a whole: read, written again, and held against what it is used with. */
 #ifndef CLEAVE_FORMATS_PLAN_FILE_H
 #define CLEAVE_FORMATS_PLAN_FILE_H
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 
 struct plan_file {
     struct arena arena;

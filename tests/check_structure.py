@@ -127,7 +127,7 @@ MOST_PARTS = 40
 TOLD_OF = {
     "planner/cost/cost_group.h": 2, "planner/cut/chain.h": 2, "planner/cut/partition.h": 5, "planner/explain/explain_conflict.h": 2,
     "planner/explain/explain_facts.h": 2, "planner/facts/cluster.h": 5, "planner/facts/profile.h": 4, "planner/layout/place_work.h": 3,
-    "planner/plan/plan_json.h": 3, "planner/sim/simulate.h": 2, "planner/tables/workbench.h": 2,
+    "planner/sim/simulate.h": 2, "planner/tables/workbench.h": 2,
 }
 
 

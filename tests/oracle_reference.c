@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/comm_threads.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 #include "planner/program/geometry.h"
 #include "planner/estimate/estimate.h"
 #include "tests/tcp_ends.h"

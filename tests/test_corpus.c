@@ -7,7 +7,7 @@
 #include "formats/claim_read.h"
 #include "host/file.h"
 #include "planner/check/check.h"
-#include "planner/plan/plan_json.h"
+#include "formats/plan_json.h"
 #include "planner/tables/certificate_hash.h"
 #include "tests/check.h"
 #include "tests/fuzz/claim_world.h"

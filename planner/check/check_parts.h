@@ -35,9 +35,6 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
                    struct cut_problem *out);
 /* The formula's best plan exists: the plan itself, or the one that the certificate shows, or one that is found. */
 bool check_best(struct checker *c, const struct model *model);
-/* The file predicts what is found, where it is known (struct claim); ERROR_GATE with the first number that differs. */
-struct prediction;
-bool check_predicted(struct checker *c, const struct plan *plan, const struct prediction *prediction);
 /* The plan's value by the formula is what the certificate says; *step_ns: its simulated step. */
 bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns);
 #endif

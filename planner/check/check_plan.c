@@ -135,7 +135,8 @@ static bool simulate_plan(struct checker *c, const struct model *model, const st
                fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: the plan does not fit into the devices' memory");
     }
-    good = good && check_predicted(c, plan, &estimate->prediction);
+    good = good && (!c->claim->predicted ||
+                    c->claim->predicted_holds(c->claim->predicted, plan, &estimate->prediction, c->err));
     estimate_free(estimate);
     graph_free(graph);
     return good;

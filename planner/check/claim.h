@@ -26,6 +26,8 @@ struct claim {
     double bound_s, simulated_bound_s, formula_s;
     bool complete, coarse;
     const struct json *predicted; /* of the plan's file, borrowed: is held against a new simulation; NULL: is not */
+    bool (*predicted_holds)(const struct json *predicted, const struct plan *plan, const struct prediction *prediction,
+                            struct error *err); /* beside it; ERROR_GATE where it does not */
     const char *best, *space_hash, *prices_hash, *digest;
     struct plan *best_plan; /* owned; NULL: the file shows none */
     int config_count;

@@ -9,7 +9,7 @@
  * Tested by tests/test_estimate.c (short against whole), test_walk.c (walk against simulation), test_period.c. */
 #ifndef CLEAVE_ESTIMATE_ESTIMATE_H
 #define CLEAVE_ESTIMATE_ESTIMATE_H
-#include "planner/plan/plan_json.h"
+#include "planner/plan/prediction.h"
 #include "planner/sim/simulate.h"
 
 struct estimate {

@@ -1,5 +1,5 @@
 /* Reading decisions: form and ranges here, the model's demands in plan_check(). */
-#include "planner/plan/plan_json_parts.h"
+#include "formats/plan_json_parts.h"
 #include "planner/program/schedule.h"
 #include <stddef.h>
 #include <string.h>
@@ -124,6 +124,25 @@ struct reading {
     struct plan *plan;
 };
 
+/* "FIRST-LAST" or "LAYER", ascending; *at moves behind it. Numbers that are too large stay so. */
+static bool scan_range(const char **at, int *first, int *last)
+{
+    enum { TOO_MANY = 100000000 };
+    int *numbers[] = { first, last };
+    for (int i = 0; i < 2; i++) {
+        int value = 0;
+        if (**at < '0' || **at > '9')
+            return false;
+        for (; **at >= '0' && **at <= '9'; ++*at)
+            value = value < TOO_MANY ? value * 10 + (**at - '0') : value;
+        *numbers[i] = *last = value;
+        if (i > 0 || **at != '-')
+            break;
+        ++*at;
+    }
+    return *last >= *first;
+}
+
 /* "FIRST-LAST" or "LAYER" up to the end or a separator, which must begin at *next; sets the count and moves *next
  * behind it. */
 static bool read_range(const struct json *object, const char *text, char separator, int *next, int *count,
@@ -131,7 +150,7 @@ static bool read_range(const struct json *object, const char *text, char separat
 {
     int first = 0, last = 0;
     const char *at = text;
-    bool good = plan_read_range(&at, &first, &last) && last < MAX_FILE_LAYERS;
+    bool good = scan_range(&at, &first, &last) && last < MAX_FILE_LAYERS;
     const struct json *where = json_member(object, "layers");
     if (!good || (*at && *at != separator) || last < first)
         return json_fail(where, err, "expected a layer or a range of layers such as \"0-11\", found \"%s\"", text);
@@ -336,6 +355,28 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
             plan->layers[l] = layer;
     }
     return true;
+}
+
+bool plan_order_read(const struct json *where, const char *text, struct plan *plan, struct error *err)
+{
+    int *order = arena_alloc(&plan->arena, (size_t)plan->layer_count, sizeof *order), place = 0, first = 0, last = 0;
+    bool *seen = arena_alloc(&plan->arena, (size_t)plan->layer_count, sizeof *seen);
+    if (!order || !seen)
+        return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d layers", plan->layer_count);
+    for (const char *at = text; *at;) {
+        if (!scan_range(&at, &first, &last) || (*at && (*at++ != ',' || !*at)))
+            return json_fail(where, err, "expected ranges of layers such as \"0-3,8-11,4-7\", found \"%s\"", text);
+        for (int layer = first; layer <= last; layer++) {
+            if (layer >= plan->layer_count || seen[layer])
+                return json_fail(where, err, "expected each of the layers 0 to %d once, found layer %d%s",
+                                 plan->layer_count - 1, layer, layer < plan->layer_count ? " twice" : "");
+            seen[layer] = true;
+            order[place++] = layer;
+        }
+    }
+    if (place < plan->layer_count)
+        return json_fail(where, err, "expected each of the %d layers once, found %d of them", plan->layer_count, place);
+    return plan_set_order(plan, order) || fail_memory(err);
 }
 
 static bool read_schedule(const struct json *decisions, const char *name, int *out, struct error *err)

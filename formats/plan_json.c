@@ -1,5 +1,5 @@
 /* Writing the plan file; reading it as a whole: formats/plan_file.c. */
-#include "planner/plan/plan_json_parts.h"
+#include "formats/plan_json_parts.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include <inttypes.h>
@@ -71,6 +71,18 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
         json_end_object(w);
     }
     json_end_array(w);
+}
+
+void plan_order_text(struct text *out, const struct plan *plan)
+{
+    for (int p = 0, count; plan->order && p < plan->layer_count; p += count) {
+        int first = plan->order[p];
+        for (count = 1; p + count < plan->layer_count && plan->order[p + count] == first + count;)
+            count++;
+        text_printf(out, "%s%d", p > 0 ? "," : "", first);
+        if (count > 1)
+            text_printf(out, "-%d", first + count - 1);
+    }
 }
 
 /* read: the decisions that the plan was read from, or NULL. */

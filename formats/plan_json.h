@@ -1,10 +1,11 @@
 /* The plan file: {"format": "cleave-plan", "version": 1, "decisions", "predicted", "context"}. Decisions, predictions
  * and context stand apart, so that equal decisions give equal bytes whatever was predicted. Deterministic. */
-#ifndef CLEAVE_PLAN_PLAN_JSON_H
-#define CLEAVE_PLAN_PLAN_JSON_H
+#ifndef CLEAVE_FORMATS_PLAN_JSON_H
+#define CLEAVE_FORMATS_PLAN_JSON_H
 #include "base/json.h"
 #include "base/text.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/prediction.h"
 
 #define PLAN_FORMAT "cleave-plan"
 enum { PLAN_FORMAT_VERSION = 1 };
@@ -22,33 +23,6 @@ struct plan_context {
     struct plan_origin framework;                        /* source NULL: cleave itself */
     const char *reserve; /* memory of each device that was to stay free, as --reserve has it; NULL: the devices' own */
     const char *cleave;  /* version that wrote the file */
-};
-
-/* What was predicted, as the file shows it. Names and values of the breakdown come from the simulator's categories. */
-struct prediction {
-    int64_t step_ns;
-    double tokens_per_s_per_device, mfu;
-    bool fits; /* every stage's peak is within the usable memory of its devices and of their hosts */
-    int stage_count;
-    int64_t *peak_bytes;          /* (stage_count) of one rank, everything included */
-    int64_t *available_bytes;     /* (stage_count) usable per device */
-    int64_t *host_bytes;          /* (stage_count) that one rank keeps in host memory; NULL: none does */
-    int64_t host_available_bytes; /* the least of all stages; INT64_MAX: not known */
-    int fullest_stage;            /* that has least memory left; and what its bytes are when most live, by kind, which
-                                     sums to its peak: (memory_count); NULL: nobody asked */
-    int memory_count;
-    const char *const *memory_names;
-    int64_t *memory_bytes;
-    int micro_batches_simulated; /* the others go on at their pace; 0: all were */
-    int breakdown_count;
-    const char *const *breakdown_names;
-    int64_t *breakdown_ns;                 /* (breakdown_count) sums to step_ns, of the rank that ends last */
-    bool analytic, measured, extrapolated; /* where durations came from: any of each */
-    struct {
-        const char *words; /* what is known of how far off such predictions are; NULL: nobody asked */
-        int64_t runs;      /* that were measured; 0: none, and no numbers. Errors: predicted / measured - 1 */
-        double median, low, high;
-    } accuracy;
 };
 
 /* Writes the members of the file's object, without its braces, so that a verb can add its own beside them. Borrowed. */

@@ -1,7 +1,7 @@
 /* What readers and writers of the plan file share. */
-#ifndef CLEAVE_PLAN_PLAN_JSON_PARTS_H
-#define CLEAVE_PLAN_PLAN_JSON_PARTS_H
-#include "planner/plan/plan_json.h"
+#ifndef CLEAVE_FORMATS_PLAN_JSON_PARTS_H
+#define CLEAVE_FORMATS_PLAN_JSON_PARTS_H
+#include "formats/plan_json.h"
 
 #define READ_FIELDS(value, table, out, arena, err)                                                                     \
     json_read_fields(value, table, sizeof table / sizeof *table, out, arena, err)
@@ -11,8 +11,6 @@
 void plan_json_put(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
                    const struct json *file, const struct plan_context *context);
 bool plan_need_array(const struct json *value, int min, int max, const char *what, struct error *err);
-/* "FIRST-LAST" or "LAYER", ascending; *at moves behind it. Numbers that are too large stay so. */
-bool plan_read_range(const char **at, int *first, int *last);
 /* As plan_format(), of the decisions alone. */
 const char *plan_decision_format(int index, const struct json_field **fields, size_t *count);
 #endif

@@ -1,7 +1,6 @@
 /* What a plan file predicts beside what is found when the plan is simulated anew. */
-#include "planner/check/check_parts.h"
-#include "base/json.h"
-#include "planner/plan/plan_json.h"
+#include "formats/predicted_check.h"
+#include "formats/plan_json.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,16 +47,15 @@ static bool same_tree(const struct json *file, const struct json *found, struct 
     return true;
 }
 
-bool check_predicted(struct checker *c, const struct plan *plan, const struct prediction *prediction)
+bool predicted_holds(const struct json *file, const struct plan *plan, const struct prediction *prediction,
+                     struct error *err)
 {
     size_t length;
     struct json_doc *doc = NULL;
-    if (!c->claim->predicted)
-        return true;
     char *text = plan_json_write(plan, prediction, NULL, &length);
-    bool good = text ? json_parse(&doc, "prediction", text, length, c->err) : fail_memory(c->err);
-    if (good && !same_tree(c->claim->predicted, json_member(json_root(doc), "predicted"), c->err)) {
-        c->err->kind = ERROR_GATE;
+    bool good = text ? json_parse(&doc, "prediction", text, length, err) : fail_memory(err);
+    if (good && !same_tree(file, json_member(json_root(doc), "predicted"), err)) {
+        err->kind = ERROR_GATE;
         good = false;
     }
     json_free(doc);
