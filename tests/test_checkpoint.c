@@ -79,6 +79,7 @@ START_TEST(a_resumed_run_is_bitwise_the_same)
         world_close(&straight), world_close(&first), world_close(&second);
         remove_any(folder);
     }
+    printf("trials: resumed by the same plan: %d\n", CHOICES); /* benchmarks/run_reliability counts these */
 }
 END_TEST
 
@@ -88,6 +89,7 @@ START_TEST(another_plan_reads_its_pieces)
 {
     struct world single;
     const int every = small_share() ? 3 : share_stride() > 1 ? 2 : 1;
+    int trials = 0;
     world_open(&single, tiny_models[_i]);
     must_run(&single, &choices[0], STEPS, NULL, NULL, 0);
     for (int from = 0; from < 3; from++) {
@@ -96,7 +98,7 @@ START_TEST(another_plan_reads_its_pieces)
         folder_make(folder);
         world_open(&written, tiny_models[_i]);
         must_run(&written, &choices[from], SAVED, folder, NULL, 0);
-        for (int to = small_share() ? from : from % every; to < CHOICES; to += every) {
+        for (int to = small_share() ? from : from % every; to < CHOICES; to += every, trials++) {
             struct tiny_choice choice = choices[to];
             struct world read;
             world_open(&read, tiny_models[_i]);
@@ -110,6 +112,7 @@ START_TEST(another_plan_reads_its_pieces)
         world_close(&written);
         remove_any(folder);
     }
+    printf("trials: resumed by another plan: %d\n", trials);
     world_close(&single);
 }
 END_TEST
