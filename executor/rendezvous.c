@@ -429,7 +429,8 @@ bool rendezvous_open(struct rendezvous **out, const struct meeting *meeting, voi
         .meeting = *meeting, .fd = -1, .wake = wake_new(), .on_abort = on_abort, .context = context
     };
     r->abort_at_ns = INT64_MAX;
-    r->silence_ns = meeting->timeout_s > 0 ? (int64_t)(meeting->timeout_s * 1e9) : INT64_MAX;
+    /* Before anyone misses progress, which would say less: who is not heard of makes none. */
+    r->silence_ns = meeting->timeout_s > 0 ? (int64_t)(meeting->timeout_s * 0.75e9) : INT64_MAX;
     snprintf(r->who, sizeof r->who, "rank 0 at %s port %d", meeting->host, meeting->port);
     start_locks(r);
     r->lines = calloc((size_t)meeting->rank_count, sizeof *r->lines);

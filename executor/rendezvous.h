@@ -18,7 +18,7 @@ struct meeting {
     char host_name[STATUS_HOST_BYTES]; /* of this process, for messages and for the check of where ranks are */
     char file[MEETING_PATH_BYTES];     /* on rank 0: what tells the others where (meeting_file.h), removed when the
                                           rendezvous is closed; empty: none */
-    double timeout_s;                  /* for meeting, and of silence until a process counts as lost; 0: for ever */
+    double timeout_s; /* for meeting, and three quarters of it of silence until a process counts as lost; 0: for ever */
 };
 struct rendezvous;
 /**
