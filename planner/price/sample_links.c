@@ -6,19 +6,38 @@
 #include "planner/cost/cost_links.h"
 #include "planner/price/sample_parts.h"
 
-enum { MOST_LANE_LINKS = 16 };
+enum { MOST_LANE_LINKS = 16, MOST_KNOWN = 16 };
 
 struct lane_links {
     struct link_use use[MOST_LANE_LINKS]; /* busy: at most */
     int count;
 };
 
-/* What collectives use with the whole latency, which may be more than they last. */
-static struct link_uses uses_of(const struct facts *facts, const struct sample *s, const struct instr *instr)
+/* What collectives use, whatever their bytes: found once for each kind and group. */
+struct known_uses {
+    const struct facts *facts;
+    int count;
+    struct {
+        enum op op;
+        unsigned atoms;
+        struct link_uses uses; /* with the whole latency, which may be more than a transfer lasts */
+    } of[MOST_KNOWN];
+};
+
+static struct link_uses uses_of(struct known_uses *known, const struct sample *s, const struct instr *instr)
 {
-    struct link_uses uses = cost_links(facts, s->program, 0, instr);
-    if (op_info[instr->op].collective)
-        uses.latency_ns = cost_latency_ns(facts, s->program, 0, instr);
+    int i = 0;
+    while (i < known->count && (known->of[i].op != instr->op || known->of[i].atoms != instr->atoms))
+        i++;
+    if (i < known->count)
+        return known->of[i].uses;
+    struct link_uses uses = cost_links(known->facts, s->program, 0, instr);
+    if (!op_info[instr->op].collective || i == MOST_KNOWN)
+        return uses;
+    uses.latency_ns = cost_latency_ns(known->facts, s->program, 0, instr);
+    known->of[known->count].op = instr->op;
+    known->of[known->count].atoms = instr->atoms;
+    known->of[known->count++].uses = uses;
     return uses;
 }
 
@@ -56,11 +75,12 @@ void sample_price_links(struct sample *s, const struct facts *facts)
 {
     const struct stage_program *list = &s->program->stages[0];
     struct lane_links links = { .count = 0 };
+    struct known_uses known = { .facts = facts };
     for (int k = 0; k < s->list_count; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];
         if (instr->lane != LANE_DP || instr->phase == PHASE_STEP)
             continue;
-        struct link_uses uses = uses_of(facts, s, instr);
+        struct link_uses uses = uses_of(&known, s, instr);
         for (int i = 0; i < uses.count; i++) {
             struct link_use *same = find_link(&links, uses.use[i].link);
             if (same)
@@ -73,7 +93,7 @@ void sample_price_links(struct sample *s, const struct facts *facts)
         const struct instr *instr = &list->instrs[s->listed[k]];
         if (!instr_serves_layer(instr) || instr->phase == PHASE_STEP)
             continue;
-        struct link_uses uses = uses_of(facts, s, instr);
+        struct link_uses uses = uses_of(&known, s, instr);
         add_loss(sample_pass_of(s, instr), &links, &uses, s->duration[s->listed[k]]);
     }
     for (int l = 0; l < s->graph->layer_count; l++) {

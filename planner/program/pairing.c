@@ -81,6 +81,12 @@ static bool check_same_pairs(const struct program *program, const struct end *se
     return true;
 }
 
+static void join(struct pairing *pairing, const struct end *a, const struct end *b)
+{
+    pairing->partner[a->stage][a->index] = b->index;
+    pairing->partner[b->stage][b->index] = a->index;
+}
+
 /* Sorted, so that of ends that do not pair the same is told whatever the order of the stages. */
 static bool join_sorted(struct pairing *pairing, const struct program *program, struct end *ends, int count,
                         struct error *err)
@@ -100,10 +106,46 @@ static bool join_sorted(struct pairing *pairing, const struct program *program, 
                              a->receives ? "send" : "receive", a->tag, a->receives ? "to" : "from", a->stage);
         if (!check_same_pairs(program, a, b, err))
             return false;
-        pairing->partner[a->stage][a->index] = b->index;
-        pairing->partner[b->stage][b->index] = a->index;
+        join(pairing, a, b);
     }
     return true;
+}
+
+/* Lowering numbers its transfers from 0 on, each with a tag of its own: then they meet in a table. False where some do
+ * not; first: (count) by tag 1 + the end that came first, all 0. */
+static bool join_by_tag(struct pairing *pairing, const struct program *program, const struct end *ends, int count,
+                        int *first)
+{
+    int joined = 0;
+    for (int i = 0; i < count; i++) {
+        const struct end *end = &ends[i];
+        if (end->tag < 0 || end->tag >= count)
+            return false;
+        int *met = &first[end->tag];
+        if (*met == 0) {
+            *met = i + 1;
+            continue;
+        }
+        const struct end *other = *met > 0 ? &ends[*met - 1] : NULL;
+        if (!other || other->from != end->from || other->to != end->to || other->receives == end->receives ||
+            !check_same_pairs(program, end->receives ? other : end, end->receives ? end : other, NULL))
+            return false;
+        join(pairing, other, end);
+        joined += 2;
+        *met = -1;
+    }
+    return joined == count;
+}
+
+static bool join_ends(struct pairing *pairing, const struct program *program, struct end *ends, int count,
+                      struct error *err)
+{
+    int *first = calloc((size_t)count + 1, sizeof *first);
+    if (!first)
+        return fail_memory(err);
+    bool joined = join_by_tag(pairing, program, ends, count, first);
+    free(first);
+    return joined || join_sorted(pairing, program, ends, count, err);
 }
 
 static bool number_norms(struct pairing *pairing, const struct program *program, struct error *err)
@@ -151,7 +193,7 @@ bool pairing_build(struct pairing *out, const struct program *program, struct er
     bool ok = ends && pairing_alloc(&pairing, program);
     if (!ok)
         fail_memory(err);
-    ok = ok && join_sorted(&pairing, program, ends, count, err) && number_norms(&pairing, program, err);
+    ok = ok && join_ends(&pairing, program, ends, count, err) && number_norms(&pairing, program, err);
     free(ends);
     if (!ok)
         arena_free(&pairing.arena);
