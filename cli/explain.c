@@ -313,7 +313,7 @@ static void print_regret(void *self, int amount)
 
 static bool explain_noise(struct explaining *g, struct error *err)
 {
-    static const double amounts[MAX_NOISES] = { 0.05, 0.1, 0.2 };
+    static const double amounts[MAX_NOISES] = { 0.05, 0.2 }; /* what lies between is between */
     asks(g, "robustness");
     if (!explain_regrets(&g->explainer, g->x.plan, amounts, MAX_NOISES, (int)g->a->draws, (uint64_t)g->a->seed,
                          g->x.regrets, print_regret, g, err))

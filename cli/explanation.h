@@ -4,7 +4,7 @@
 #include "cli/inputs.h"
 #include "planner/explain/explain_conflict.h"
 
-enum { MAX_NOISES = 3, MAX_VERSUS = MAX_LIST };
+enum { MAX_NOISES = 2, MAX_VERSUS = MAX_LIST };
 enum explain_part { PART_VERSUS, PART_ALTERNATIVES, PART_WHAT_IF, PART_ROBUSTNESS, PART_COUNT };
 extern const char *const explain_parts[PART_COUNT + 1]; /* explain_text.c */
 
