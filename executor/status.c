@@ -392,21 +392,22 @@ static void describe_rank(const struct status *status, const struct program *pro
         text_printf(out, " (layer %s)", program->graph->layers[instr->layer].name);
 }
 
+static const char *const seen_of[] = {
+    [ACCUSED_WAITS] = ", longest without progress",    [ACCUSED_PENDING] = ", a call that stays in progress",
+    [ACCUSED_CALLS] = ", a call that does not return", [ACCUSED_WORKS] = ", which does not end",
+    [ACCUSED_STOPPED] = ", its process is stopped",    [ACCUSED_GONE] = ""
+};
+
 /* Returns who is to blame, or else who failed, and describes what was seen of it; -1: nobody. */
 static int describe_first(const struct status *status, const struct program *program, struct text *out)
 {
-    static const char *const seen[] = {
-        [ACCUSED_WAITS] = ", longest without progress",    [ACCUSED_PENDING] = ", a call that stays in progress",
-        [ACCUSED_CALLS] = ", a call that does not return", [ACCUSED_WORKS] = ", which does not end",
-        [ACCUSED_STOPPED] = ", its process is stopped",    [ACCUSED_GONE] = ""
-    };
     enum accusation accusation;
     int accused = accused_rank(status, &accusation), first = accused >= 0 ? accused : status_failed_rank(status);
     if (first < 0 || first >= status->rank_count || !is_here(status, first))
         return -1;
     describe_rank(status, program, first, accused >= 0 && accusation == ACCUSED_WORKS, out);
     if (accused >= 0)
-        text_printf(out, "%s", seen[accusation]);
+        text_printf(out, "%s", seen_of[accusation]);
     return first;
 }
 
@@ -423,6 +424,8 @@ void status_describe(const struct status *status, const struct program *program,
             }
             text_printf(out, "%s", shown++ > 0 ? "; " : "");
             describe_rank(status, program, r, false, out);
+            if (call_state_of(status, r) == CALL_PENDING) /* of several one may wait for another's */
+                text_printf(out, "%s", seen_of[ACCUSED_PENDING]);
         }
     if (more > 0)
         text_printf(out, "; and %d more", more);

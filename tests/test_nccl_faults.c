@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { RANKS = 4, STEPS = 2, TIMEOUT_S = 2, WORKERS = 12, TRIES = 4, SHARE_STRIDE = 149 };
 
@@ -98,18 +99,22 @@ static bool run_once(struct trial *trial, struct error *err)
     return ok;
 }
 
-/* Who must be named, and how. */
+/* Who must be named, and how. Of calls that stay in progress all are named, since NCCL connects ranks as they come: who
+ * waits for the broken one may have waited longer. */
 static bool is_told(const struct sweep *sweep, int rank, const char *function, const char *message)
 {
     char who[64], what[64];
     const bool says = sweep->fate == CALL_REFUSED || sweep->fate == CALL_FAILS_LATER;
-    const bool first = says || sweep->fate != CALL_NEVER_ENDS;
+    const bool first = says || sweep->fate == CALL_HANGS;
     snprintf(who, sizeof who, says ? "rank %d: " : "rank %d (stage %d): step", rank,
              plan_stage_of_rank(sweep->program->plan, rank));
     snprintf(what, sizeof what, "emulated NCCL: %s: ", function);
     const char *found = strstr(message, who), *any = strstr(message, "rank ");
     if (any && strncmp(any, "rank made", 9) == 0)
         any = strstr(any + 1, "rank ");
+    const char *seen = found && sweep->fate == CALL_STAYS ? strstr(found, fates[sweep->fate].seen) : NULL;
+    if (sweep->fate == CALL_STAYS && (!seen || memchr(found, ';', (size_t)(seen - found))))
+        return false; /* it is said of another */
     return found && (!first || found == any) && strstr(message, fates[sweep->fate].seen) &&
            (!says || strstr(message, what));
 }
