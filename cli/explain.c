@@ -25,7 +25,7 @@ static const struct option options[] = {
     LIST_OPTION("part", AT(parts), "NAME",
                 "only this part beside the items: versus, alternatives, what-if or "
                 "robustness; may be repeated (all)"),
-    INT_OPTION("draws", AT(draws), "N", 1, 1000, "draws of noise for each amount, 5, 10 and 20 % (6)"),
+    INT_OPTION("draws", AT(draws), "N", 1, 1000, "draws of noise for each amount, 5 and 20 % (6)"),
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of the noise (1)"),
     FLAG_OPTION("json", AT(json), "one JSON object (cleave schema explanation)"),
     TEXT_OPTION("model", AT(model), "MODEL", "the plan's model, if it is no longer where the plan file says"),

@@ -92,6 +92,10 @@ def certificates_of_kinds(folder):
     expect("show of what was widened", 0, "nothing fitted without offload", "show", away)
     expect("explain seeks others where it was found", 0, r"tp=2: .*offloaded", "explain", away, "--part", "versus", "--versus", "tp=2")
     expect("check of what is offloaded", 0, "the certificate holds", "check", away)
+    meshed = folder / "meshed.json"  # two devices that are linked each to each have less of their links than ranks of two nodes
+    expect("a plan of linked devices", 0, "no plan of the space is shorter", "plan", "llama-3-8b", "--cluster", "2x8:mi300x@inter=400e9", "--batch", 64, "--seq", 4096,
+           "--space", "order=data-inside,tp=2,pp=1,zero=0:1", "--gap", 0, "-o", meshed)
+    expect("check of linked devices", 0, "the certificate holds", "check", meshed)
     unbound = folder / "unbound.json"
     expect("no proof where the formula bounds nothing", 0, r"no proof: the formula does not bound this space.*\n *none is simulated shorter", "plan",
            "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--fix", "tp=1,micro-batch=1", "--schedule", "zb-v", "-o", unbound)

@@ -88,7 +88,8 @@ static double talkers(const struct group *group, const struct group_part *part, 
  * own instead of a switch, those to devices outside of the group are no way. */
 static double mesh_share(const struct cluster *cluster, const struct group_part *part, int level, double others)
 {
-    int64_t devices = cluster->types[part->type].device.link_mesh_devices;
+    const struct node_type *type = &cluster->types[part->type];
+    int64_t devices = min_i64(type->device.link_mesh_devices, type->levels[0].fanout);
     return level == 0 && devices > 1 ? fmin(1, fmax(1, others) / (double)(devices - 1)) : 1;
 }
 

@@ -192,7 +192,8 @@ bool pace_time(struct pace *pace, const struct facts *facts, const struct paced_
     struct paced_step few = apart->few, longer = apart->longer;
     if (pace->uneven) {
         few = *out;
-        pace->longer_laid_out = pace->longer_laid_out || layout_program(pace->longer.program, err);
+        if (!pace->longer_laid_out) /* several threads may read what one has laid out */
+            pace->longer_laid_out = layout_program(pace->longer.program, err);
         if (!pace->longer_laid_out || !price_and_time(pace->longer.program, facts, arena, &longer, err))
             return false;
     }

@@ -238,8 +238,8 @@ static bool run(struct sim *sim, int stage, int index, int64_t start_ns, int64_t
     const struct instr *instr = &sim->program->stages[stage].instrs[index];
     const struct link_uses *uses = uses_of(sim, stage, instr);
     enum lane lane = instr->lane;
-    int64_t alone = lane_rate(rank, (int)lane, 0), units = min_i64(ns, MAX_TIME_NS) * alone;
-    sim->too_long = sim->too_long || start_ns >= MAX_TIME_NS;
+    int64_t alone = lane_rate(rank, (int)lane, 0), units = 0;
+    sim->too_long = sim->too_long || start_ns >= MAX_TIME_NS || !mul_i64(&units, min_i64(ns, MAX_TIME_NS), alone);
     if (sim->too_long)
         return false;
     bool shares = uses && uses->latency_ns < ns && fluid_shares(&sim->fluid, uses);

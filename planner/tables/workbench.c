@@ -187,7 +187,11 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
     key.prefetch = 1; /* the compute path depends neither on it, nor on buckets or the number of data-parallel ranks */
     key.bucket_bytes = space_bucket_bytes(bench->space);
     key.bound_only = true;
-    for (int i = 0; i < key.mesh.atom_count; i++)
+    /* But where links are each between two devices, groups whose ranks are further apart may have more of them. */
+    bool meshed = false;
+    for (int t = 0; t < bench->facts->cluster->type_count; t++)
+        meshed = meshed || bench->facts->cluster->types[t].device.link_mesh_devices > 0;
+    for (int i = 0; i < key.mesh.atom_count && !meshed; i++)
         if (dimension_deals_batch(dimensions[key.mesh.dim[i]]) && key.mesh.size[i] > 2)
             key.mesh.size[i] = 2;
     return mesh_shards(&key.mesh) > 1 ? key : price_key_alone(&key);
