@@ -231,7 +231,9 @@ static bool say_cost(const struct cli *cli, struct inputs *in, const struct sear
     if (good && free_ns < step_ns)
         fprintf(cli->out, "its limits cost %.1f %% or more: without them %s\n",
                 100 * ((double)step_ns / (double)free_ns - 1), text_duration_ns(number, free_ns));
-    else if (good && bound_ns > 0 && bound_ns < step_ns)
+    else if (good && (result->certificate.ended || bound_ns <= 0))
+        fprintf(cli->out, "what its limits cost is not known: the look at plans without them was cut short\n");
+    else if (good && bound_ns < step_ns)
         fprintf(cli->out, "its limits cost %.1f %% at most: without them none is shorter than %s by the formula\n",
                 100 * ((double)step_ns / (double)bound_ns - 1), text_duration_ns(number, bound_ns));
     else if (good)

@@ -366,23 +366,20 @@ bool inputs_reserve(struct inputs *in, const char *text, struct error *err)
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 
-/* Whether a path, or one of several with commas between, leads out of the folder where it is read. */
-static bool leads_out(const char *path)
+/* Whether the path, or one of several with commas between, is a file that lies neither beside the plan nor deeper. */
+static bool is_elsewhere(const char *paths, const char *plan)
 {
-    bool out = path[0] == '/' || strstr(path, ",/");
-    for (const char *at = path; !out && (at = strstr(at, "..")); at += 2)
-        out = (at == path || strchr("/,", at[-1])) && strchr("/,", at[2]);
-    return out;
-}
-
-/* Whether both lie in one folder, or the first deeper. */
-static bool is_beside(const char *path, const char *plan)
-{
-    char *own = realpath(path, NULL), *other = realpath(plan, NULL), *slash = other ? strrchr(other, '/') : NULL;
-    bool beside = own && slash && strncmp(own, other, (size_t)(slash - other) + 1) == 0;
-    free(own);
+    char *copy = strdup(paths), *other = realpath(plan, NULL), *slash = other ? strrchr(other, '/') : NULL,
+         *rest = copy;
+    bool elsewhere = !copy;
+    for (char *path; !elsewhere && (path = strsep(&rest, ","));) {
+        char *own = realpath(path, NULL);
+        elsewhere = own && !(slash && strncmp(own, other, (size_t)(slash - other) + 1) == 0);
+        free(own);
+    }
+    free(copy);
     free(other);
-    return beside;
+    return elsewhere;
 }
 
 /* A name that stands in the plan file (under the key of its context), or that was given in its place. What a stranger's
@@ -391,7 +388,7 @@ static bool fail_source(const struct inputs *in, const char *path, const char *g
                         const char *source, struct error *err)
 {
     const struct json *at = json_member(json_root(in->plan_file->document), "context");
-    if (!given && err->kind == ERROR_INPUT && leads_out(source) && !is_beside(source, path)) {
+    if (!given && err->kind == ERROR_INPUT && is_elsewhere(source, path)) {
         *err = (struct error){ 0 };
         fail(err, "%s is not in the plan's folder, and it cannot be taken: read it by itself to see why", source);
     }
@@ -417,7 +414,7 @@ static bool plan_model(struct inputs *in, const char *path, const char *given, s
     const struct plan_origin *own = &in->plan_file->context.model;
     if (!given && own->description)
         return model_read_value(&in->model, own->description, err) && keep_model(in, own->source, err);
-    if (!given && (!strcmp(own->source, "-") || (leads_out(own->source) && !is_beside(own->source, path))))
+    if (!given && (!strcmp(own->source, "-") || is_elsewhere(own->source, path)))
         fail(err, "the plan does not describe its model, and names one that is not in its folder: give --model %s",
              strcmp(own->source, "-") ? own->source : "MODEL");
     else if (inputs_model(in, given ? given : own->source, err))

@@ -30,15 +30,7 @@ struct rank_status {              /* whole cache lines */
     char padding_too[16];
 };
 /* What was seen of the rank that is to blame. */
-enum accusation {
-    ACCUSED_WAITS,
-    ACCUSED_PENDING,
-    ACCUSED_CALLS,
-    ACCUSED_WORKS,
-    ACCUSED_STOPPED,
-    ACCUSED_GONE,
-    ACCUSATION_COUNT
-};
+enum accusation { ACCUSED_WAITS, ACCUSED_CALLS, ACCUSED_WORKS, ACCUSED_STOPPED, ACCUSED_GONE, ACCUSATION_COUNT };
 struct page {
     atomic_int failed;  /* rank + 1; 0: none */
     atomic_int accused; /* (rank + 1) * ACCUSATION_COUNT + accusation; 0: nobody */
@@ -318,13 +310,13 @@ static enum call_state call_state_of(const struct status *status, int rank)
 
 static enum accusation accusation_of(const struct status *status, int rank)
 {
-    static const enum accusation of_call[] = {
-        [CALL_OVER] = ACCUSED_WAITS, [CALL_MADE] = ACCUSED_CALLS, [CALL_PENDING] = ACCUSED_PENDING
-    };
+    const bool calls = call_state_of(status, rank) == CALL_MADE &&
+                       atomic_load(&status->page->ranks[rank].call) / CALL_STATE_COUNT != LIBRARY_LEAVE;
     return is_stopped(status, rank)                            ? ACCUSED_STOPPED
            : is_dead(status, rank)                             ? ACCUSED_GONE
            : atomic_load(&status->page->ranks[rank].works) > 0 ? ACCUSED_WORKS
-                                                               : of_call[call_state_of(status, rank)];
+           : calls                                             ? ACCUSED_CALLS
+                                                               : ACCUSED_WAITS;
 }
 
 /* The rank of which most is seen; of equals the one that made progress longest ago. -1: no rank is there. */
@@ -392,11 +384,18 @@ static void describe_rank(const struct status *status, const struct program *pro
         text_printf(out, " (layer %s)", program->graph->layers[instr->layer].name);
 }
 
-static const char *const seen_of[] = {
-    [ACCUSED_WAITS] = ", longest without progress",    [ACCUSED_PENDING] = ", a call that stays in progress",
-    [ACCUSED_CALLS] = ", a call that does not return", [ACCUSED_WORKS] = ", which does not end",
-    [ACCUSED_STOPPED] = ", its process is stopped",    [ACCUSED_GONE] = ""
-};
+static const char *const seen_of[] = { [ACCUSED_WAITS] = ", longest without progress",
+                                       [ACCUSED_CALLS] = ", a call that does not return",
+                                       [ACCUSED_WORKS] = ", which does not end",
+                                       [ACCUSED_STOPPED] = ", its process is stopped",
+                                       [ACCUSED_GONE] = "" };
+
+/* NCCL connects ranks as they come: who has such a call waits for others, or it is the broken one. */
+static void describe_pending(const struct status *status, int rank, struct text *out)
+{
+    if (call_state_of(status, rank) == CALL_PENDING)
+        text_printf(out, ", a call that stays in progress");
+}
 
 /* Returns who is to blame, or else who failed, and describes what was seen of it; -1: nobody. */
 static int describe_first(const struct status *status, const struct program *program, struct text *out)
@@ -408,6 +407,7 @@ static int describe_first(const struct status *status, const struct program *pro
     describe_rank(status, program, first, accused >= 0 && accusation == ACCUSED_WORKS, out);
     if (accused >= 0)
         text_printf(out, "%s", seen_of[accusation]);
+    describe_pending(status, first, out);
     return first;
 }
 
@@ -424,8 +424,7 @@ void status_describe(const struct status *status, const struct program *program,
             }
             text_printf(out, "%s", shown++ > 0 ? "; " : "");
             describe_rank(status, program, r, false, out);
-            if (call_state_of(status, r) == CALL_PENDING) /* of several one may wait for another's */
-                text_printf(out, "%s", seen_of[ACCUSED_PENDING]);
+            describe_pending(status, r, out);
         }
     if (more > 0)
         text_printf(out, "; and %d more", more);

@@ -65,7 +65,7 @@ void status_set_failed(struct status *status, int rank);
 int status_failed_rank(const struct status *status); /* -1: none */
 /* Names the rank that is to blame, before anything is done about it; the first word stands, for all processes. rank -1:
  * one whose process is gone; or stopped; or that is in an instruction, or a library's call, that waits for no others;
- * or whose call stays in progress; else, and among equals, the one that made progress longest ago; nobody where a rank
+ * else, and among equals, the one that made progress longest ago; nobody where a rank
  * has failed, which says why itself. */
 void status_accuse(struct status *status, int rank);
 bool status_has_accused(const struct status *status);

@@ -194,7 +194,7 @@ static bool read_stages(struct launch_read *out, int64_t plan, struct settings *
     if (launch->pipeline > 1 && (bubble <= 0 || bubble >= 1))
         return fail(err, "%s: max_pipeline_bubble_ratio %g: expected more than 0 and less than 1", settings->name,
                     bubble);
-    if (launch->pipeline > 1 && (double)launch->pipeline > bubble / (1 - bubble) * (double)calls + 1)
+    if (launch->pipeline > 1 && calls > 0 && (double)launch->pipeline > bubble / (1 - bubble) * (double)calls + 1)
         return fail(err,
                     "%s: max_pipeline_bubble_ratio %g leaves %lld micro-batches at most %lld stages, and "
                     "pipeline_nstages is %lld",
@@ -403,9 +403,12 @@ static bool read(struct launch_read *out, struct arena *arena, const char *name,
     const char *dot = strrchr(name, '.');
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
     bool options = !yaml && (length == 0 || (dot && strcmp(dot, ".sh") == 0));
-    for (size_t i = 0; i + 2 < length && !options && !yaml; i++)
-        options =
-            text[i] == '-' && text[i + 1] == '-' && text[i + 2] != '-' && (i == 0 || strchr(" \n\t", text[i - 1]));
+    bool comment = false;
+    for (size_t i = 0; i + 2 < length && !options && !yaml; i++) {
+        comment = text[i] == '#' || (comment && text[i] != '\n');
+        options = !comment && text[i] == '-' && text[i + 1] == '-' && text[i + 2] != '-' &&
+                  (i == 0 || strchr(" \n\t", text[i - 1]));
+    }
     *out = (struct launch_read){ .launch = launch_plain };
     launch->clip_norm = 0;
     if (!(options ? settings_read_flags(&settings, text, length, err)

@@ -16,7 +16,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RANKS = 4, STEPS = 2, TIMEOUT_S = 2, WORKERS = 12, TRIES = 4, SHARE_STRIDE = 149 };
+enum {
+    RANKS = 4,
+    STEPS = 2,
+    TIMEOUT_S = 2,
+    WORKERS = 12,
+    TRIES = 4,
+    USUAL_STRIDE = 37,
+    SHARE_STRIDE = 149
+}; /* one more than a multiple of the ranks, which so take turns */
 
 static const struct tiny_choice choice = {
     .dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1
@@ -191,9 +199,9 @@ START_TEST(a_broken_call_ends_the_run)
     plan->dtype = DTYPE_FP32;
     struct program *program = tiny_lower(graph, plan, &error);
     ck_assert_msg(program && plan->rank_count == RANKS, "%s", error.message);
-    struct sweep sweep = { .graph = graph, .program = program, .fate = (enum call_fate)_i, .stride = 1 };
-    const char *stride = getenv("CLEAVE_TEST_NCCL_STRIDE");
-    if (stride || share_stride() > 1) /* 1 more than a multiple of the ranks, which so take turns */
+    struct sweep sweep = { .graph = graph, .program = program, .fate = (enum call_fate)_i, .stride = USUAL_STRIDE };
+    const char *stride = getenv("CLEAVE_TEST_NCCL_STRIDE"); /* 1: every call, for minutes */
+    if (stride || share_stride() > 1)
         sweep.stride = stride ? RANKS * (atoi(stride) / RANKS) + 1 : SHARE_STRIDE, sweep.first = 5 * _i;
     pthread_mutex_init(&sweep.mutex, NULL);
     const int before = thread_count();

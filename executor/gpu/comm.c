@@ -424,8 +424,10 @@ static bool call_library(const struct rank *rank, const struct instr *instr, con
     void *comm = moves->channel >= 0 ? c->comm[moves->channel] : NULL;
     const int index = (int)(instr - rank->program->stages[rank->stage].instrs);
     note_call(rank, index, LIBRARY_TRANSFER, CALL_MADE);
-    if (!c->nccl.begin(c->nccl.self, err))
+    if (!c->nccl.begin(c->nccl.self, err)) {
+        note_call(rank, index, LIBRARY_TRANSFER, CALL_OVER);
         return false;
+    }
     bool ok = true;
     for (int i = 0; ok && i < moves->call_count; i++)
         ok = c->nccl.call(c->nccl.self, comm, g->stream[instr->lane], &moves->calls[i], err);
