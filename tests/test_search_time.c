@@ -90,6 +90,21 @@ START_TEST(time_ends_without_a_plan)
 }
 END_TEST
 
+/* Where steps are longer than is counted memory is not what is missing: nobody lowers a million micro-batches to look
+ * for it, which took minutes. */
+START_TEST(steps_of_months_are_not_lowered)
+{
+    struct world world = world_open("2x2:toy@inter=1,intra=1", 80000000000, 3);
+    struct search_options options = options_of(1000000);
+    struct search_result *result = run_search(&world, &options);
+    ck_assert(!result->feasible && result->why);
+    ck_assert_msg(strstr(result->why, "52 days"), "%s", result->why);
+    ck_assert(!result->nearest.plan);
+    search_result_free(result);
+    world_close(&world);
+}
+END_TEST
+
 /* Listing the space is part of the time: where it ends there, the narrower part is searched, which the result says. */
 START_TEST(time_ends_while_the_space_is_listed)
 {
@@ -203,6 +218,7 @@ static Suite *search_time_suite(void)
     CHECK_ADD(suite, time_ends_anywhere);
     CHECK_ADD(suite, time_ends_with_few_micro_batches);
     CHECK_ADD(suite, time_ends_without_a_plan);
+    CHECK_ADD(suite, steps_of_months_are_not_lowered);
     CHECK_ADD(suite, time_ends_while_the_space_is_listed);
     CHECK_ADD(suite, large_spaces_are_no_worse_than_small_ones);
     CHECK_ADD(suite, first_bounds_choose_the_plan);

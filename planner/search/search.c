@@ -289,7 +289,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     run->result->feasible = run->result->plan_count > 0;
     if (!near_list(run) || !fill_certificate(run) || !certificate_ranges_make(run))
         return false;
-    if (run->result->feasible || run->options->no_advice)
+    if (run->result->feasible || run->options->no_advice || run->result->why) /* then memory is not what is missing */
         return true;
     return nearest_find(run) && (!run->result->nearest.plan ||
                                  advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
