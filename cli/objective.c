@@ -85,7 +85,7 @@ static bool look_at(struct looking *l, struct candidate *c, bool nearest_only, b
     if (!candidate_search(c, seconds, &cause)) {
         if (cause.kind == ERROR_INFEASIBLE) /* a target's rules leave nothing */
             return note_try(l, c, err);
-        l->o->ended = cause.kind == ERROR_ENVIRONMENT && l->o->found;
+        l->o->ended = search_was_ended(&cause) && l->o->found;
         return l->o->ended || fail_kind(err, cause.kind, "%s", cause.message);
     }
     l->o->ended = l->o->ended || c->result->certificate.ended;

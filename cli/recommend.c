@@ -184,9 +184,7 @@ static bool search_offer(struct asking *q, struct candidate *c, struct offer *o,
             o->verdict = VERDICT_NO_PLAN;
             return true;
         }
-        if (why.kind == ERROR_ENVIRONMENT && strstr(why.message, "out of memory"))
-            return fail_kind(err, why.kind, "%s", why.message);
-        q->over = why.kind == ERROR_ENVIRONMENT; /* the clock, or Ctrl-C */
+        q->over = search_was_ended(&why);
         o->verdict = VERDICT_UNTRIED;
         return q->over || leave_out(q, o, &why, err);
     }

@@ -59,7 +59,8 @@ class Calls:
         self.calls = {
             "plan": (*tiny, "-o", "out.json"),
             "plan, pipelines and trees": ("plan", "tiny-towers", "--cluster", "2x2:cpu", "--batch", 8, "--dtype", "fp32", "-o", "out.json"),
-            "plan --target": (*aimed, "--target", "megatron-lm", "-o", "out.json"),
+            "plan --target": (*aimed, "--target", "megatron-lm", "--time-limit", 60, "-o", "out.json"),
+            "plan --objective": (*aimed, "--objective", "cost", "--price", "h100-sxm=2", "--time-limit", 60, "-o", "out.json"),
             "estimate": ("estimate", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64),
             "estimate --from": ("estimate", "--from", "megatron-lm", corpus / "megatron_one_node.sh", "--cluster", "1x8:h100-sxm"),
             "recommend": ("recommend", "gpt2", "--among", "1x1:h100-sxm,1x2:h100-sxm", "--batch", 4, "--seq", 512, "--tokens", "1e9", "--target-time", "30d", "--jobs", 1),

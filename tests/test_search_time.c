@@ -86,7 +86,17 @@ START_TEST(time_ends_without_a_plan)
     ck_assert(!search_run(&result, world.model, &world.facts, &options, &err));
     ck_assert_int_eq(err.kind, ERROR_ENVIRONMENT);
     ck_assert_msg(strstr(err.message, "--time-limit") != NULL, "%s", err.message);
+    ck_assert(search_was_ended(&err));
     world_close(&world);
+}
+END_TEST
+
+/* Whoever goes on when time is over does not so for want of memory. */
+START_TEST(want_of_memory_is_no_end_of_time)
+{
+    struct error err = { 0 };
+    fail_kind(&err, ERROR_ENVIRONMENT, "out of memory while lowering a plan");
+    ck_assert(!search_was_ended(&err));
 }
 END_TEST
 
@@ -218,6 +228,7 @@ static Suite *search_time_suite(void)
     CHECK_ADD(suite, time_ends_anywhere);
     CHECK_ADD(suite, time_ends_with_few_micro_batches);
     CHECK_ADD(suite, time_ends_without_a_plan);
+    CHECK_ADD(suite, want_of_memory_is_no_end_of_time);
     CHECK_ADD(suite, steps_of_months_are_not_lowered);
     CHECK_ADD(suite, time_ends_while_the_space_is_listed);
     CHECK_ADD(suite, large_spaces_are_no_worse_than_small_ones);

@@ -295,6 +295,11 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
                                  advice_find(run->result, model, facts, run->options, run->start_ns, run->err));
 }
 
+bool search_was_ended(const struct error *why)
+{
+    return why->kind == ERROR_ENVIRONMENT && !strstr(why->message, "memory");
+}
+
 int64_t search_time_left(const struct search_options *options, int64_t start_ns)
 {
     const struct search_calls *calls = &options->calls;

@@ -23,6 +23,9 @@
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
                 const struct search_options *options, struct error *err);
 void search_result_free(struct search_result *result); /* accepts NULL */
+/* Whether a search failed because its time was over, or because it was cancelled, not for want of memory, which is an
+ * error of the environment, too. */
+bool search_was_ended(const struct error *why);
 /* What the options leave of the time of a search that began at start_ns by their clock: 0, it is over, by the clock or
  * by cancellation; INT64_MAX: there is no limit. */
 int64_t search_time_left(const struct search_options *options, int64_t start_ns);

@@ -114,7 +114,7 @@ static bool search_again(struct widener *w, struct widening *widening, uint32_t 
                fail_kind(err, ERROR_ENVIRONMENT,
                          "plan: time was over before a wider space was searched; give it a larger --time-limit");
     if (!search(self, own, &result, &why))
-        return why.kind == ERROR_INFEASIBLE || (has_plan && why.kind == ERROR_ENVIRONMENT && !has_time(w, own)) ||
+        return why.kind == ERROR_INFEASIBLE || (has_plan && search_was_ended(&why) && !has_time(w, own)) ||
                fail_kind(err, why.kind, "%s", why.message);
     if (*out && !result->feasible && ((*out)->feasible || (result->why && (*out)->why))) { /* that has more to say */
         search_result_free(result);
