@@ -165,6 +165,8 @@ static bool open_ends(struct transport_set *set, int index, int rank_count, cons
                       struct error *err)
 {
     int here = transport_starts[index] == START_THREADS ? rank_count : 1;
+    if (!blas_reserve(here, err)) /* before the transport has threads */
+        return false;
     set->transports = calloc((size_t)here, sizeof *set->transports);
     if (!set->transports)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", here);

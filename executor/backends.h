@@ -27,7 +27,8 @@ struct transport_set {
 const struct device *device_find(const char *name, struct error *err);
 /**
  * Opens this process's ends of a transport by name. rank_count: of the plan; a transport that finds another number of
- * processes fails. The caller closes the set.
+ * processes fails, and so does one whose ranks OpenBLAS has no memory for, where device_find() opened that. The caller
+ * closes the set. Only from a process of one thread.
  */
 bool transports_open(struct transport_set *out, const char *name, int rank_count,
                      const struct transport_options *options, struct error *err);

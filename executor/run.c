@@ -8,7 +8,6 @@
 #include "executor/device.h"
 #include "executor/hf_export.h"
 #include "executor/run_parts.h"
-#include "host/blas.h"
 #include "host/clock.h"
 #include "planner/program/machine.h"
 #include <stdlib.h>
@@ -399,8 +398,7 @@ static void run_threads(struct run *run)
 bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports,
                  int local_count, const struct run_options *options, struct error *err)
 {
-    if (!check_run(program, transports, options, err) ||
-        (options->device == &device_cpu && !blas_reserve(local_count, err)))
+    if (!check_run(program, transports, options, err))
         return false;
     struct run_summary summary = { 0 };
     struct run run = { .program = program, .options = *options, .local_count = local_count, .summary = &summary };

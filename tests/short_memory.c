@@ -5,7 +5,11 @@
  * CLEAVE_SHORT_MEMORY   n, or n+: that one, or all from there on. 0: none.
  * CLEAVE_SHORT_RANK     a process whose environment has this RANK alone, "none": one without a rank. Without it every
  * process. CLEAVE_SHORT_SITES    a file, to which at the end a line is added for each chain of callers: its first
- * request, its last, how many. */
+ * request, its last, how many.
+ *
+ * Says so, too, when a process forks that has other threads: what they hold at that time nobody gives back in the
+ * child.
+ */
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS /* else mmap() is the other one already */
 #include <dlfcn.h>
@@ -13,6 +17,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -142,6 +148,14 @@ static void write_sites(void)
     close(file);
 }
 
+static void before_fork(void)
+{
+    enum { LINKS_OF_NONE = 2 };
+    struct stat threads;
+    if (stat("/proc/self/task", &threads) == 0 && threads.st_nlink > LINKS_OF_NONE + 1)
+        dprintf(STDERR_FILENO, "forks beside %d threads\n", (int)threads.st_nlink - LINKS_OF_NONE - 1);
+}
+
 static bool is_meant(void)
 {
     const char *wanted = getenv("CLEAVE_SHORT_RANK"), *rank = getenv("RANK");
@@ -163,6 +177,7 @@ static int counted(int argc, char **argv, char **environment)
         keeps_sites = getenv("CLEAVE_SHORT_SITES") != NULL;
         backtrace(&caller, 1); /* its first call loads a library */
         atexit(write_sites);
+        pthread_atfork(before_fork, NULL, NULL);
         counts = true;
     }
     return program(argc, argv, environment);

@@ -144,6 +144,8 @@ class Short:
         """What is wrong with a try, or None."""
         if code is None:
             return "does not end"
+        if "forks beside" in said:
+            return "forks beside threads"
         if code not in (0, 1):
             return f"exit {code}"
         for file, data in files.items():
