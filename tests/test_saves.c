@@ -1,16 +1,18 @@
-/* Checkpoints against what happens to disks and processes: killed at every call of the system that a save makes, any
- * bit flipped, two runs in one folder, links planted, other runs' checkpoints. Nothing is lost, and nothing that is not
- * whole trains. */
+/* Checkpoints against what happens to disks and processes: killed at every call of the system that a save makes, no
+ * room on the disk at any of them, any bit flipped, two runs in one folder, links planted, other runs' checkpoints.
+ * Nothing is lost, and nothing that is not whole trains. */
 #define _GNU_SOURCE
 #include "tests/saved_runs.h"
 #include "host/crc32c.h"
 #include "host/file.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 
 static const struct tiny_choice one = { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 };
@@ -45,7 +47,7 @@ static void say_trials(const char *what, int trials)
     printf("trials: %s: %d\n", what, trials);
 }
 
-/* ---- killed at every call of a save ---- */
+/* ---- killed, or without room, at every call of a save ---- */
 /* A call that no program makes: the child says by it that a save is about to begin, or is over. */
 #define MARK "\x01 cleave: a save"
 
@@ -55,7 +57,7 @@ static void mark(void *context, const struct run_step *step)
     syscall(SYS_faccessat, AT_FDCWD, MARK, F_OK);
 }
 
-enum { SCENARIOS = 5 };
+enum { SCENARIOS = 5, MOST_FAILING = 64 };
 struct scenario {
     const struct tiny_choice *choice;
     int64_t before, steps, every; /* steps of a run that was here before, 0: none; of the one that is killed */
@@ -99,11 +101,41 @@ static bool is_mark(pid_t thread, const struct __ptrace_syscall_info *info)
            strcmp(text, MARK) == 0;
 }
 
-/* Lets the child run until its kill_at-th call of files after the first mark and kills it there. Returns how many such
- * calls it made; below kill_at: it ended before. */
-static int run_until(pid_t child, int kill_at)
+/* What befalls the child at a call of files: it is killed, or the disk is full, for that call or from it on. */
+enum fault { KILLED, FULL_ONCE, FULL_ON };
+
+/* Whether the call is one that needs room. */
+static bool needs_room(const struct __ptrace_syscall_info *info)
 {
-    int result, calls = 0;
+    static const long calls[] = { SYS_write,    SYS_fsync,     SYS_fdatasync, SYS_mkdirat,
+                                  SYS_renameat, SYS_renameat2, SYS_ftruncate, SYS_pwrite64 };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (calls[i] == (long)info->entry.nr)
+            return true;
+    return info->entry.nr == SYS_openat && (info->entry.args[2] & O_CREAT);
+}
+
+/* At the entry of a call: that it is none; at its exit: that there was no room. */
+static void fail_call(pid_t thread, bool at_exit)
+{
+#ifdef __x86_64__
+    struct user_regs_struct registers;
+    ck_assert_int_eq(ptrace(PTRACE_GETREGS, thread, 0L, &registers), 0);
+    if (at_exit)
+        registers.rax = (unsigned long long)-ENOSPC;
+    else
+        registers.orig_rax = (unsigned long long)-1;
+    ck_assert_int_eq(ptrace(PTRACE_SETREGS, thread, 0L, &registers), 0);
+#else
+    (void)thread, (void)at_exit;
+#endif
+}
+
+/* Lets the child run until its at-th call of files, or call that needs room, after the first mark, where the fault
+ * befalls it. Returns how many such calls it made; below `at`: it ended before. *result: as waitpid() says it. */
+static int run_until(pid_t child, int at, enum fault fault, int *result_out)
+{
+    int result, calls = 0, failing[MOST_FAILING] = { 0 }; /* threads whose calls return next */
     bool marked = false;
     ck_assert(waitpid(child, &result, 0) == child && WIFSTOPPED(result));
     ck_assert_int_eq(
@@ -116,15 +148,26 @@ static int run_until(pid_t child, int kill_at)
             continue;
         }
         struct __ptrace_syscall_info info = { 0 };
-        if (WSTOPSIG(result) == (SIGTRAP | 0x80) && ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) > 0 &&
-            info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+        bool call =
+            WSTOPSIG(result) == (SIGTRAP | 0x80) && ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) > 0;
+        if (call && info.op == PTRACE_SYSCALL_INFO_ENTRY) {
             marked = marked || is_mark(thread, &info);
-            if (marked && is_of_files((long)info.entry.nr) && ++calls == kill_at)
+            bool counts = marked && (fault == KILLED ? is_of_files((long)info.entry.nr) : needs_room(&info));
+            calls += counts;
+            if (counts && calls == at && fault == KILLED)
                 kill(child, SIGKILL);
+            else if (counts && fault != KILLED && (calls == at || (calls > at && fault == FULL_ON))) {
+                fail_call(thread, false);
+                failing[thread % MOST_FAILING] = thread;
+            }
+        } else if (call && info.op == PTRACE_SYSCALL_INFO_EXIT && failing[thread % MOST_FAILING] == thread) {
+            fail_call(thread, true);
+            failing[thread % MOST_FAILING] = 0;
         }
         bool ours = WSTOPSIG(result) == (SIGTRAP | 0x80) || WSTOPSIG(result) == SIGTRAP || WSTOPSIG(result) == SIGSTOP;
         ptrace(PTRACE_SYSCALL, thread, 0L, ours ? 0L : (long)WSTOPSIG(result));
     }
+    *result_out = result;
     return calls;
 }
 
@@ -163,10 +206,14 @@ static void check_kept(const struct scenario *s, const char *folder, struct worl
 }
 
 /* Returns whether there was such a call. */
-static bool kill_once(const struct scenario *s, int kill_at, struct world *after)
+static bool strike_once(const struct scenario *s, int at, enum fault fault, struct world *after)
 {
-    char folder[PATH_BYTES], what[256];
+    static const char *const words[] = { "killed at call", "no room at call", "no room from call" };
+    char folder[PATH_BYTES], what[256], save[PATH_BYTES];
+    struct error error = { 0 };
+    struct manifest manifest;
     struct world w;
+    int result;
     folder_make(folder);
     world_open(&w, tiny_models[0]);
     if (s->before > 0)
@@ -174,27 +221,52 @@ static bool kill_once(const struct scenario *s, int kill_at, struct world *after
     pid_t child = fork();
     if (child == 0)
         be_killed(&w, s, folder);
-    bool killed = run_until(child, kill_at) >= kill_at;
-    snprintf(what, sizeof what, "%s: killed at call %d", s->name, kill_at);
+    bool struck = run_until(child, at, fault, &result) >= at;
+    snprintf(what, sizeof what, "%s: %s %d", s->name, words[fault], at);
+    if (fault != KILLED) { /* it ends by itself, and well only if all is saved */
+        ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) <= 1, "%s: ended with %d", what, result);
+        if (WEXITSTATUS(result) == 0) {
+            newest_save(folder, save);
+            ck_assert_msg(manifest_read(&manifest, save, &error), "%s: %s", what, error.message);
+            ck_assert_msg(manifest.label.step == s->steps, "%s: step %d", what, (int)manifest.label.step);
+            manifest_free(&manifest);
+        }
+    }
     check_kept(s, folder, after, what);
     world_close(&w);
     remove_any(folder);
-    return killed;
+    return struck;
+}
+
+/* At every so many-th call. */
+static void strike_all(const struct scenario *s, int at, int stride, enum fault fault, const char *what)
+{
+    struct world after[STEPS + 1];
+    int trials = 1;
+    weights_after(after, s->choice);
+    for (; strike_once(s, at, fault, after); trials++)
+        at += stride;
+    say_trials(what, trials);
+    for (int64_t steps = 1; steps <= STEPS; steps++)
+        world_close(&after[steps]);
 }
 
 START_TEST(a_save_killed_anywhere_loses_nothing)
 {
-    const struct scenario *s = &scenarios[_i];
-    struct world after[STEPS + 1];
-    weights_after(after, s->choice);
-    int stride = share_stride() > 1 ? 29 : 1, kill_at = 1 + _i % stride, trials = 1;
-    for (; kill_once(s, kill_at, after); trials++)
-        kill_at += stride;
-    say_trials(s->name, trials);
-    for (int64_t steps = 1; steps <= STEPS; steps++)
-        world_close(&after[steps]);
+    int stride = share_stride() > 1 ? 29 : 1;
+    strike_all(&scenarios[_i], 1 + _i % stride, stride, KILLED, scenarios[_i].name);
 }
 END_TEST
+
+#ifdef __x86_64__
+START_TEST(a_full_disk_loses_nothing)
+{
+    int stride = share_stride() > 1 ? 53 : 1;
+    strike_all(&scenarios[_i % SCENARIOS], 1 + 7 * _i % stride, stride, _i < SCENARIOS ? FULL_ONCE : FULL_ON,
+               "a full disk");
+}
+END_TEST
+#endif
 
 /* ---- any bit ---- */
 struct bytes {
@@ -504,6 +576,9 @@ static Suite *saves_suite(void)
     Suite *suite = suite_create("saves");
     CHECK_ADD(suite, checksums_are_castagnolis);
     CHECK_ADD_LOOP(suite, a_save_killed_anywhere_loses_nothing, SCENARIOS);
+#ifdef __x86_64__
+    CHECK_ADD_LOOP(suite, a_full_disk_loses_nothing, 2 * SCENARIOS);
+#endif
     CHECK_ADD(suite, a_flipped_bit_is_refused);
     CHECK_ADD(suite, what_is_wrong_is_named);
     CHECK_ADD(suite, two_runs_do_not_share_a_folder);
