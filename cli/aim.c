@@ -66,13 +66,18 @@ bool aim_restrict(struct space *space, struct inputs *in, const struct target *t
     return good;
 }
 
-struct launch_context aim_context(const struct inputs *in)
+static struct launch_context context_on(const struct inputs *in, const struct cluster *cluster)
 {
     return (struct launch_context){ .model = in->model,
                                     .graph = in->graph,
-                                    .devices_per_node = cluster_node_size(in->cluster),
-                                    .device_count = in->cluster->device_count,
-                                    .device_name = in->cluster->types[0].device.name };
+                                    .devices_per_node = cluster_node_size(cluster),
+                                    .device_count = cluster->device_count,
+                                    .device_name = cluster->types[0].device.name };
+}
+
+struct launch_context aim_context(const struct inputs *in)
+{
+    return context_on(in, in->cluster);
 }
 
 bool aim_predicted(struct launch_context *context, struct inputs *in, struct error *err)
@@ -103,8 +108,9 @@ bool aim_launch(struct launch *out, struct inputs *in, const struct target *targ
 }
 
 struct keeper {
-    struct inputs *in;
+    const struct model *model;
     const struct target *target;
+    struct arena arena; /* of launches */
     struct launch_context context;
     struct error why; /* of the first plan that the target could not be told */
 };
@@ -115,12 +121,12 @@ static bool keeps(void *self, const struct plan *plan)
     struct keeper *k = self;
     struct graph *graph = NULL;
     struct launch launch;
-    if (!plan_graph(&graph, k->in->model, plan, NULL))
+    if (!plan_graph(&graph, k->model, plan, NULL))
         return false;
     struct launch_context context = k->context;
     context.graph = graph;
-    bool good = launch_of_plan(&launch, &k->in->arena, plan, graph, &k->why) &&
-                keeps_rules(k->target, &launch, &context, &k->why);
+    bool good =
+        launch_of_plan(&launch, &k->arena, plan, graph, &k->why) && keeps_rules(k->target, &launch, &context, &k->why);
     graph_free(graph);
     return good;
 }
@@ -138,22 +144,80 @@ static void narrows(void *self, struct space *space)
         k->target->narrow(space);
 }
 
-bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
-                const struct target *target, const struct search_options *options, struct error *err)
+/* Of further plans, and of those that were simulated on the way, it leaves what the target can be told. */
+static void drop_others(struct search_result *result, struct keeper *keeper)
 {
-    struct keeper keeper = { .in = in, .target = target, .context = aim_context(in) };
+    int kept = 0, kept_plans = result->plan_count > 0; /* the best is told */
+    for (int i = kept_plans; i < result->plan_count; i++)
+        if (keeps(keeper, result->plans[i].plan)) {
+            result->plans[kept_plans++] = result->plans[i];
+        } else {
+            plan_free(result->plans[i].plan);
+            estimate_free(result->plans[i].estimate);
+        }
+    result->plan_count = kept_plans;
+    for (int i = 0; i < result->simulated_count; i++)
+        if (keeps(keeper, result->simulated[i].plan))
+            result->simulated[kept++] = result->simulated[i];
+        else
+            plan_free(result->simulated[i].plan);
+    result->simulated_count = kept;
+}
+
+/* *untold: of the first plan that fits and that the target could not be told. */
+static bool search_under(struct search_result **out, struct uniform_choice *choice, const struct aim *aim,
+                         const struct facts *facts, const struct search_options *options, struct error *untold,
+                         struct error *err)
+{
+    struct keeper keeper = { .model = aim->in->model,
+                             .target = aim->target,
+                             .context = context_on(aim->in, facts->cluster) };
     struct graph *graph = NULL; /* which operators its blocks have */
-    if (!graph_take(&graph, in->model, options->space.batch, options->space.sequence, 1, err))
+    if (!graph_take(&graph, keeper.model, options->space.batch, options->space.sequence, 1, err))
         return false;
     keeper.context.graph = graph;
     const struct uniform_demand demand = { .self = &keeper, .treats = treats, .narrows = narrows, .keeps = keeps };
-    bool found = search_uniform(out, choice, in->model, &in->facts, options, &demand, err);
-    graph_free(graph);
+    bool found = search_uniform(out, choice, keeper.model, facts, options, &demand, err);
+    *untold = keeper.why;
     if (found)
+        drop_others(*out, &keeper);
+    graph_free(graph);
+    arena_free(&keeper.arena);
+    return found;
+}
+
+bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
+                const struct target *target, const struct search_options *options, struct error *err)
+{
+    struct aim aim = { .in = in, .target = target };
+    struct error untold = { 0 };
+    if (search_under(out, choice, &aim, &in->facts, options, &untold, err))
         return true;
-    if (err->kind == ERROR_INFEASIBLE && *keeper.why.message)
-        error_within(err, "%s", keeper.why.message);
+    if (err->kind == ERROR_INFEASIBLE && *untold.message)
+        error_within(err, "%s", untold.message);
     return false;
+}
+
+enum { FURTHER_RATES = 2 }; /* the explainer's own facts have the number before it */
+
+bool aim_explain(void *self, struct search_result **out, const struct facts *facts,
+                 const struct search_options *options, struct error *err)
+{
+    struct aim *aim = self;
+    struct uniform_choice choice;
+    struct error why = { 0 }, untold = { 0 };
+    struct search_options own = *options;
+    if (own.prices && !own.rates) /* those of its tries are of one number */
+        own.rates = FURTHER_RATES + (uint64_t)atomic_fetch_add(&aim->asked, 1);
+    bool found = search_under(out, &choice, aim, facts, &own, &untold, &why);
+    if (found && ((*out)->feasible || !*untold.message))
+        return true;
+    /* What fits cannot be told: an answer, as that degrees do not divide. */
+    bool told_none = found || why.kind == ERROR_INFEASIBLE;
+    search_result_free(*out);
+    *out = NULL;
+    return fail_kind(err, told_none ? ERROR_INPUT : why.kind, "%s",
+                     told_none && *untold.message ? untold.message : why.message);
 }
 
 /* What the try has other than the best one: " recompute block, reshard false". */

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLI_AIM_H
 #define CLEAVE_CLI_AIM_H
 #include "cli/space_options.h"
+#include <stdatomic.h>
 #include "targets/uniform.h"
 #include "targets/target.h"
 
@@ -18,6 +19,14 @@ bool aim_launch(struct launch *out, struct inputs *in, const struct target *targ
                 struct error *err);
 /* Whether the launch keeps the target's rules; a failure says which it breaks. */
 bool aim_check(const struct inputs *in, const struct target *target, const struct launch *launch, struct error *err);
+/* struct explainer's search, of plans that the target can be told. self: struct aim, which stays. */
+struct aim {
+    struct inputs *in; /* its model's blocks are whole */
+    const struct target *target;
+    atomic_int asked; /* of how many further facts */
+};
+bool aim_explain(void *self, struct search_result **out, const struct facts *facts,
+                 const struct search_options *options, struct error *err);
 /* search_run() for a target: in its space, of plans that it can be told. */
 bool aim_search(struct search_result **out, struct uniform_choice *choice, struct inputs *in,
                 const struct target *target, const struct search_options *options, struct error *err);

@@ -1,5 +1,6 @@
 /* Why this plan and not another; or, where nothing fits, why not, and what would do. */
 #include "cli/explanation.h"
+#include "cli/aim.h"
 #include "cli/progress.h"
 #include "cli/space_options.h"
 #include "cli/widening.h"
@@ -31,12 +32,16 @@ static const struct option options[] = {
     TEXT_OPTION("model", AT(model), "MODEL", "the plan's model, if it is no longer where the plan file says"),
     JOB_OPTIONS(struct explain_arguments, space),
     SEARCH_OPTIONS(struct explain_arguments, space),
+    TEXT_OPTION("target", AT(space.target), "TARGET",
+                "other plans are such that its release can be told; none: of a plan that was made for one, any"),
 };
 
 struct explaining {
     const struct cli *cli;
     const struct explain_arguments *a;
+    struct space_options space; /* the arguments', whose target names one or is NULL */
     struct inputs in;
+    struct aim aim; /* with a target */
     struct explainer explainer;
     struct explanation x;
     struct progress progress;
@@ -103,6 +108,32 @@ static bool is_no_plan(struct explaining *g, const char *path, struct error *err
                 path, (long long)o->batch);
 }
 
+/* A plan that was made for a target is explained among those that the target can be told, unless the user asks for any.
+ */
+static bool take_target(struct explaining *g, const char *path, struct error *err)
+{
+    const char *own = g->in.plan_file->context.target, *asked = g->a->space.target;
+    if (asked && g->space.target && (!own || strcmp(asked, own) != 0))
+        return fail(err,
+                    "--target %s: %s is a plan that was made for %s%s; --target belongs to a model, or is none: any "
+                    "other plan",
+                    asked, path, own ? "" : "no target", own ? own : "");
+    g->space.target = asked ? g->space.target : own;
+    return true;
+}
+
+/* Adds what is not there yet; whether there was such. Of a choice that is free everything is there. */
+static bool add_values(struct allowed *into, const struct allowed *more)
+{
+    bool added = false;
+    for (int i = 0; into->count > 0 && i < more->count && into->count < SPACE_VALUES; i++)
+        if (!allowed_has(into, more->values[i])) {
+            into->values[into->count++] = more->values[i];
+            added = true;
+        }
+    return added;
+}
+
 /* Other plans than one of a widened space are sought where it was found, too, unless the user says otherwise. */
 static void take_widened(const struct explaining *g, struct space *space)
 {
@@ -110,10 +141,13 @@ static void take_widened(const struct explaining *g, struct space *space)
     uint32_t widened = widening_read(file->search);
     struct claim claim = { 0 };
     struct error why = { 0 };
-    if (widened && file->certificate && claim_read(&claim, file->certificate, space, &why))
-        for (int choice = 0; choice < CHOICE_COUNT; choice++)
-            if (widened >> choice & 1)
-                space->range[choice] = claim.space.range[choice];
+    if (!file->certificate || !claim_read(&claim, file->certificate, space, &why))
+        widened = 0;
+    for (int choice = 0; choice < CHOICE_COUNT; choice++)
+        if (widened >> choice & 1 && g->x.target && choice >= LISTED_CHOICES) /* the plan's own alone is claimed */
+            add_values(&space->range[choice], &claim.space.range[choice]);
+        else if (widened >> choice & 1)
+            space->range[choice] = claim.space.range[choice];
     claim_free(&claim);
 }
 
@@ -136,6 +170,10 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
         return false;
     *plan = g->in.plan_file->plan;
     *space = explain_space(*plan);
+    if (!take_target(g, path, err) ||
+        (g->space.target && !aim_target(&g->x.target, "--target", g->space.target, err)) ||
+        (g->x.target && !aim_restrict(space, &g->in, g->x.target, err)))
+        return false;
     take_widened(g, space);
     if (!space_apply(&g->in, space, o, err))
         return false;
@@ -157,18 +195,6 @@ static struct allowed values_of(const struct space *space, enum space_choice cho
             values.values[values.count++] = i;
     }
     return values;
-}
-
-/* Adds what is not there yet; whether there was such. Of a choice that is free everything is there. */
-static bool add_values(struct allowed *into, const struct allowed *more)
-{
-    bool added = false;
-    for (int i = 0; into->count > 0 && i < more->count && into->count < SPACE_VALUES; i++)
-        if (!allowed_has(into, more->values[i])) {
-            into->values[into->count++] = more->values[i];
-            added = true;
-        }
-    return added;
 }
 
 /* As --space takes them: choices for which the plan's own space has values that the default one has not, with those of
@@ -226,12 +252,18 @@ static void note_missing(const struct explaining *g, const struct space *space)
 {
     const struct plan_file *file = g->in.plan_file;
     struct space fixed = explain_space(file->plan);
+    struct space sought = *space;
     struct claim claim = { 0 };
     struct text text = { 0 };
     struct error why = { 0 };
     if (file->certificate && claim_read(&claim, file->certificate, &fixed, &why)) {
-        list_missing(&text, &claim.space, space);
-        note_narrower(g, &claim.space, space);
+        if (g->x.target) /* the claim is of one way to treat blocks, and of what goes with it */
+            memcpy(&sought.range[LISTED_CHOICES], &claim.space.range[LISTED_CHOICES],
+                   (CHOICE_COUNT - LISTED_CHOICES) * sizeof *sought.range);
+        if (g->x.target && g->x.target->narrow)
+            g->x.target->narrow(&sought);
+        list_missing(&text, &claim.space, &sought);
+        note_narrower(g, &claim.space, &sought);
     }
     if (text.length > 0)
         fprintf(g->cli->talk,
@@ -360,10 +392,12 @@ static bool explain_nothing(struct explaining *g, struct error *err)
     return fail_kind(err, ERROR_INFEASIBLE, "nothing fits");
 }
 
-static bool search_plain(void *self, struct search_options *search, struct search_result **out, struct error *err)
+static bool search_as_asked(void *self, struct search_options *search, struct search_result **out, struct error *err)
 {
     struct explaining *g = self;
-    return search_run(out, g->in.model, &g->in.facts, search, err);
+    struct uniform_choice choice;
+    return g->x.target ? aim_search(out, &choice, &g->in, g->x.target, search, err)
+                       : search_run(out, g->in.model, &g->in.facts, search, err);
 }
 
 /* Nothing fits in the usual space: the plan of a wider one, as `cleave plan` takes it; what excludes each other there
@@ -378,8 +412,8 @@ static bool find_widened(struct explaining *g, struct solution *found, struct er
     usual.no_advice = true;
     usual.calls.progress = NULL;
     usual.time_limit_ns = usual.time_limit_ns > 0 ? search_time_left(&usual, e->start_ns) : 0;
-    if (!widening_widest(&widest, &g->in, &usual.space, &g->a->space, err) ||
-        !search_widened(&result, &widening, g->in.model, &g->in.facts, &usual, &widest, search_plain, g, err))
+    if (!widening_widest(&widest, &g->in, &usual.space, &g->space, err) ||
+        !search_widened(&result, &widening, g->in.model, &g->in.facts, &usual, &widest, search_as_asked, g, err))
         return false;
     bool good = true, fits = result->feasible;
     if (fits) {
@@ -408,16 +442,19 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                struct error *err)
 {
     const struct explain_arguments *a = given;
-    struct explaining g = { .cli = cli, .a = a, .in = { .cli = cli } };
+    struct explaining g = { .cli = cli, .a = a, .space = a->space, .in = { .cli = cli } };
     struct space space;
     struct solution found = { 0 };
     const struct plan *plan = NULL;
     (void)operand_count;
     heap_expect_much();
+    if (a->space.target && strcmp(a->space.target, "none") == 0)
+        g.space.target = NULL;
     if (!choose_parts(a, g.x.asked, err) || !is_no_plan(&g, operands[0], err) ||
-        !(a->space.batch ? space_inputs(&g.in, &space, operands[0], &a->space, err)
+        !(a->space.batch ? space_inputs(&g.in, &space, operands[0], &g.space, err)
                          : read_plan(&g, operands[0], &space, &plan, err)))
         goto cleanup;
+    g.x.target = g.space.target ? target_find(g.space.target) : NULL;
     if (!check_versus(&a->versus, &space, err))
         goto cleanup;
     struct search_options o = space_search_options(&a->space, &space);
@@ -425,6 +462,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     o.calls.progress = show_asked;
     o.calls.watcher = &g;
     explainer_open(&g.explainer, g.in.model, &g.in.facts, &o);
+    g.aim.in = &g.in;
+    g.aim.target = g.x.target;
+    g.explainer.search = g.x.target ? aim_explain : NULL;
+    g.explainer.searcher = &g.aim;
     if (plan)
         note_missing(&g, &space);
     if (!plan && find_plan(&g, &found, err))

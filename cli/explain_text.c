@@ -2,6 +2,7 @@
 #include "cli/explanation.h"
 #include "cli/print.h"
 #include "planner/program/schedule.h"
+#include "targets/target.h"
 #include <string.h>
 
 const char *const explain_parts[PART_COUNT + 1] = {
@@ -263,6 +264,9 @@ void explanation_print_items(const struct cli *cli, const struct explanation *x)
     print_time(cli, &x->account);
     print_memory(cli, &x->account);
     print_room(cli, x);
+    if (x->target)
+        fprintf(cli->out, "\nother plans are those that %s (%s) can be told; any others: --target none\n",
+                x->target->name, x->target->release);
 }
 
 void explanation_print_end(const struct cli *cli, const struct explanation *x)

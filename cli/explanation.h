@@ -8,7 +8,9 @@ enum { MAX_NOISES = 2, MAX_VERSUS = MAX_LIST };
 enum explain_part { PART_VERSUS, PART_ALTERNATIVES, PART_WHAT_IF, PART_ROBUSTNESS, PART_COUNT };
 extern const char *const explain_parts[PART_COUNT + 1]; /* explain_text.c */
 
+struct target;
 struct explanation {
+    const struct target *target; /* other plans are such that it can be told; NULL: any */
     const struct explained *plan;
     struct account account;
     struct choice choice;

@@ -78,6 +78,7 @@ struct answer {
     const struct prices *prices;
     const struct objective *objective;
     const struct target *target; /* NULL: none; else what it was asked */
+    struct aim aim;              /* with one */
     struct uniform_choice choice;
     struct widening widening; /* of the space, where nothing fitted in the usual one */
     struct certificate certificate;
@@ -462,6 +463,10 @@ static bool find(struct answer *answer, struct search_options *o, struct search_
     answer->certificate = (*out)->certificate;
     answer->space = answer->target ? &answer->choice.space : &answer->widening.space;
     answer->explainer.options.space = o->space = answer->widening.space;
+    answer->aim.in = in;
+    answer->aim.target = answer->target;
+    answer->explainer.search = answer->target ? aim_explain : NULL;
+    answer->explainer.searcher = &answer->aim;
     return true;
 }
 

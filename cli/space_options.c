@@ -300,6 +300,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     space_usual_bucket(out, in);
     if (target && !aim_restrict(out, in, target, err))
         return false;
+    in->context.target = target ? target->name : NULL;
     if (!space_apply(in, out, o, err))
         return false;
     space_as_run(out, in);

@@ -94,7 +94,7 @@ static bool read_origin(const struct json *at, struct arena *arena, struct plan_
 
 struct context_fields {
     const struct json *model, *cluster, *profile, *framework, *options;
-    const char *reserve, *cleave;
+    const char *target, *reserve, *cleave;
 };
 #define CONTEXT(name, doc_)                                                                                            \
     {                                                                                                                  \
@@ -105,6 +105,10 @@ static const struct json_field context_fields[] = {
     CONTEXT(cluster, "Cluster the plan was made for."),
     CONTEXT(profile, "Profile the plan was made with, or null."),
     CONTEXT(framework, "Framework that is to run the plan; absent: cleave itself."),
+    { .key = "target",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct context_fields, target),
+      .doc = "Target whose release can be told the plan, as --target has it; absent: it was made for none." },
     CONTEXT(options, "Options of the search, or null."),
     { .key = "reserve",
       .type = FIELD_STRING,
@@ -125,6 +129,7 @@ static bool read_context(const struct json *at, struct plan_file *file, struct e
     if (!READ_FIELDS(at, context_fields, &in, &file->arena, err))
         return false;
     context->cleave = in.cleave;
+    context->target = in.target;
     context->reserve = in.reserve;
     return read_origin(in.model, &file->arena, &context->model, err) &&
            read_origin(in.cluster, &file->arena, &context->cluster, err) &&

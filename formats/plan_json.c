@@ -233,6 +233,8 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     write_origin(w, "profile", &context->profile);
     if (context->framework.source)
         write_origin(w, "framework", &context->framework);
+    if (context->target)
+        json_put_string(w, "target", context->target);
     write_origin(w, "options", &context->options);
     if (context->reserve)
         json_put_string(w, "reserve", context->reserve);

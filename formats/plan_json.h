@@ -21,6 +21,7 @@ struct plan_origin {
 struct plan_context {
     struct plan_origin model, cluster, profile, options; /* options.source: the text of the options */
     struct plan_origin framework;                        /* source NULL: cleave itself */
+    const char *target;                                  /* whose release was to be told the plan; NULL: nobody's */
     const char *reserve; /* memory of each device that was to stay free, as --reserve has it; NULL: the devices' own */
     const char *cleave;  /* version that wrote the file */
 };

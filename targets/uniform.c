@@ -90,7 +90,7 @@ struct uniform_trial {
     const struct uniform_demand *demand;
     bool advises; /* what is nearest of all combinations is looked for, and what would fit */
     int64_t start_ns;
-    int64_t best_ns;    /* of the shortest plan so far; 0: none */
+    int64_t best_ns;    /* of the shortest plan so far, or what it has to be below; 0: none */
     int64_t formula_ns; /* the least by the closed form of what shards no weights; 0: none, or that misled */
     struct price_shelf prices;
     struct pace_shelf paces;
@@ -130,11 +130,14 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
     *out = NULL;
     *kept = -1;
     own.space = *space;
-    own.prices = &t->prices;
-    own.paces = &t->paces;
-    own.rates = 1;
+    if (!own.rates) { /* else the caller keeps them, for this search and others */
+        own.prices = &t->prices;
+        own.rates = 1;
+    }
+    if (!own.paces)
+        own.paces = &t->paces;
     own.paced = true; /* as whoever reads the launch prices it, but for uneven pipelines, too */
-    own.told = effort == EFFORT_WHOLE;
+    own.told = effort == EFFORT_WHOLE && !t->options->paced; /* who asks for that is told less */
     own.top = top;
     own.no_advice = !t->advises;
     own.time_limit_ns = t->options->time_limit_ns > 0 ? search_time_left(t->options, t->start_ns) : 0;
@@ -145,6 +148,7 @@ static bool try_one(struct uniform_trial *t, const struct space *space, enum eff
         own.rank_count = LIGHT_RANKED;
         own.any_plan = true;
         own.worth_ns = t->best_ns;
+        own.rival = own.worth_ns == t->options->worth_ns ? own.rival : NULL;
         own.below_ns = below_ns(t) < INT64_MAX ? below_ns(t) : 0;
         own.unjudged = effort == EFFORT_FORMULA;
         own.thrifty = own.unjudged || own.below_ns > 0;
@@ -223,9 +227,10 @@ static bool glance(struct uniform_trial *t, struct combination *combination, str
         choice->best = combination->tried;
         choice->space = space;
         search_result_free(t->whole);
-        t->whole = whole ? result : NULL;
+        bool does = whole || t->options->any_plan; /* where any will do, that of a glance does */
+        t->whole = does ? result : NULL;
         t->whole_kept = kept;
-        result = whole ? NULL : result;
+        result = does ? NULL : result;
     }
     if (result && choice->best < 0 && !result->feasible && is_nearer(result, t->nearest)) {
         choice->space = space;
@@ -313,8 +318,9 @@ static bool glance_at_all(struct uniform_trial *t, struct uniform_choice *choice
     if (!look(t, list, count, false, choice, err))
         return false;
     bool kept = choice->best >= 0 && below_best_ns(t) <= below_formula_ns(t);
+    bool asked = t->options->worth_ns == 0 || choice->best >= 0; /* else nothing is as short as it should be */
     t->formula_ns = 0;
-    return kept || look(t, list, count, true, choice, err);
+    return kept || !asked || look(t, list, count, true, choice, err);
 }
 
 bool search_uniform(struct search_result **out, struct uniform_choice *choice, const struct model *model,
@@ -327,6 +333,7 @@ bool search_uniform(struct search_result **out, struct uniform_choice *choice, c
     t.start_ns = options->calls.now_ns ? options->calls.now_ns(options->calls.self) : 0;
     *choice = (struct uniform_choice){ .best = -1, .space = options->space };
     *out = NULL;
+    t.best_ns = options->worth_ns;
     price_shelf_open(&t.prices);
     pace_shelf_open(&t.paces);
     bool good = glance_at_all(&t, choice, err);

@@ -60,9 +60,39 @@ def round_trip(folder, target, model, cluster, batch, sequence):
     check(f"{job}: price", abs(a - b) <= 0.01 * a, (a, b))
     if model == JOBS[1][0]:
         fed_back(launch, model, a)
+    if model == JOBS[1][0] and target in SCHEDULES:
+        explained(plan, target, model, cluster, batch, sequence)
     if target == "megatron-lm":
         compared(plan, f"{target}={launch / LAUNCH[target]}", b)
     return 1
+
+
+SCHEDULES = {"megatron-lm": {"1f1b", "interleaved"}, "deepspeed": {"1f1b"}, "accelerate-fsdp2": {"1f1b"}}
+
+
+def explained(plan, target, model, cluster, batch, sequence):
+    """Other plans than one for a target are those that it can be told: it plans them by itself when their degrees are named."""
+    code, out, err = cleave("explain", plan, "--part", "alternatives", "--json")
+    told = json.loads(out) if code == 0 else {}
+    check(f"{target}: explain", code == 0 and told["target"] == target and "note: " not in err, (code, err))
+    others = [a["plan"] for a in told.get("alternatives", []) if a["kind"] and a.get("plan")]
+    check(f"{target}: other plans", others, out)
+    for other in others:
+        line = other["line"]
+        check(f"{target}: all blocks are treated alike", sum(count > 0 for count in other["zero"]) == 1, line)
+        check(f"{target}: its schedules", other["pp"] == 1 or other["schedule"] in SCHEDULES[target], line)
+    for line, other in list({other["line"]: other for other in others}.items())[:2]:
+        degrees = ",".join(f"{key}={other[name]}" for key, name in (("pp", "pp"), ("tp", "tp"), ("cp", "cp"), ("micro-batch", "micro_batch")))
+        zero = next(stage for stage, count in enumerate(other["zero"]) if count)
+        code, _, err = cleave("plan", model, "--cluster", cluster, "--batch", batch, "--seq", sequence, "--target", target, "--fix", degrees,
+                              "--fix", f"zero={zero},schedule={other['schedule']}")
+        check(f"{target}: {line}", code == 0, err)
+    code, out, _ = cleave("explain", plan, "--part", "versus", "--versus", "schedule=zb-v,pp=2" if target == "megatron-lm" else "schedule=gpipe,pp=2")
+    check(f"{target}: what it cannot be told has no plan", code == 0 and "impossible: " in out and "can be told; any others: --target none" in out, out)
+    code, out, err = cleave("explain", plan, "--part", "versus", "--target", "none")
+    check(f"{target}: of any", code == 0 and "can be told" not in out, (code, err))
+    code, _, err = cleave("explain", plan, "--target", "nnscaler")
+    check(f"{target}: another's", code == 2 and f"made for {target}" in err, err)
 
 
 def fed_back(folder, model, step_s):

@@ -10,6 +10,7 @@ static struct plan_context full_context(void)
     return (struct plan_context){ .model = { "zoo/small.json", "small", 0x123456789abcdef0u, NULL },
                                   .cluster = { "1x8:cpu", "1x8:cpu", 7, NULL },
                                   .options = { "--batch 8", NULL, 9, NULL },
+                                  .target = "megatron-lm",
                                   .cleave = "0.1.0" };
 }
 
@@ -44,6 +45,7 @@ START_TEST(file_round_trip)
     ck_assert_str_eq(file->context.model.source, "zoo/small.json");
     ck_assert(file->context.model.hash == context.model.hash);
     ck_assert_ptr_null(file->context.profile.source);
+    ck_assert_str_eq(file->context.target, "megatron-lm");
     char *again = plan_json_write(file->plan, &prediction, &file->context, &again_length);
     ck_assert_uint_eq(length, again_length);
     ck_assert_int_eq(memcmp(text, again, length), 0);

@@ -295,7 +295,9 @@ static void run_query(void *context, int index)
         options.calls.parallel_for = NULL;
     options.calls.spent_ns = NULL;
     query->asked = true;
-    if (!search_run(&query->result, all->e->model, query->facts, &options, &query->error))
+    const struct explainer *e = all->e;
+    if (!(e->search ? e->search(e->searcher, &query->result, query->facts, &options, &query->error)
+                    : search_run(&query->result, e->model, query->facts, &options, &query->error)))
         query->result = NULL;
 }
 

@@ -33,6 +33,11 @@ struct known_plan {
 };
 struct explainer {
     struct arena arena;
+    /* Who looks in its stead, of plans that shall be more than the space says; NULL: search_run(). Several threads call
+     * it at once. */
+    bool (*search)(void *self, struct search_result **out, const struct facts *facts,
+                   const struct search_options *options, struct error *err);
+    void *searcher; /* its self */
     const struct model *model;
     const struct facts *facts;
     struct search_options options; /* space, clock, cancellation; the time limit is of everything together */
@@ -88,8 +93,8 @@ struct query {
     struct search_result *result; /* NULL: `error` says why */
     struct error error;
 };
-/* Of so many searches threads take one after the other before answers are told: with 6 two threads took 0.70 of the time
- * of one to explain a 70B plan, since one waited for the other; with 18 they take 0.60. */
+/* Of so many searches threads take one after the other before answers are told: with 6 two threads took 0.70 of the
+ * time of one to explain a 70B plan, since one waited for the other; with 18 they take 0.60. */
 enum { MOST_QUERIES = 18 };
 /* Told what explainer_solve() says of the query at the index. Fails as it does. */
 typedef bool answer_function(void *self, int index, const struct solution *solution, struct error *err);
