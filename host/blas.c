@@ -15,7 +15,7 @@ static bool is_open, died; /* died: of what it did in a process apart */
 static int reserved;
 static void *(*take_buffer)(int of); /* not part of any interface, but what every build of 0.2 and 0.3 calls itself */
 static void (*give_buffer)(void *buffer);
-enum { LOAD_TRIAL_S = 5, BUFFER_TRIAL_S = 2, ALL_CALLERS = 0 };
+enum { LOAD_TRIAL_S = 60, BUFFER_TRIAL_S = 5, ALL_CALLERS = 0 }; /* far more than a loaded machine needs */
 
 static void *load(void)
 {
@@ -50,13 +50,15 @@ static bool take(void *library)
 }
 
 /* Whether it ends well, and answers false, when it is done in another process. Where memory is short OpenBLAS does not
- * fail: loaded, it dies; asked for a product, it asks for its buffer again and again. */
+ * fail: loaded, it dies; asked for a product, it asks for its buffer again and again. Where no process can be started
+ * nothing is known against it. */
 static bool ends_well(double limit_s, void (*body)(void *context, int index, void *answer), void *context)
 {
     bool answer = true;
     enum apart_end end = APART_DIED;
-    return apart_for(1, limit_s, 1, body, context, &answer, sizeof answer, &end, NULL) && end == APART_ANSWERED &&
-           !answer;
+    struct error none = { 0 };
+    return !apart_for(1, limit_s, 1, body, context, &answer, sizeof answer, &end, &none) ||
+           (end == APART_ANSWERED && !answer);
 }
 
 static void try_to_load(void *context, int index, void *answer)
@@ -105,6 +107,7 @@ static void take_buffers(void *callers, int index, void *answer)
 bool blas_reserve(int callers, struct error *err)
 {
     int count = callers < BLAS_MOST_CALLERS ? callers : BLAS_MOST_CALLERS;
+    blas_open();
     if (died)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s", blas_absence());
     if (!is_open || count <= reserved || !take_buffer || !give_buffer)

@@ -52,9 +52,10 @@ def blas(folder):
     """Where there are no addresses for OpenBLAS's buffers a run says so; OpenBLAS itself would ask for them for ever."""
     plan = folder / "blas.json"
     run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
-    for kib in (100 << 10, 200 << 10, 300 << 10) if ALL else (200 << 10,):
-        result = subprocess.run(["sh", "-c", f'ulimit -v {kib}; exec "$@"', "sh", CLEAVE, "run", plan, "--steps", "1"], capture_output=True, text=True, timeout=60,
-                                check=False)
+    runs = [(kib, ["run", plan, "--steps", "1"]) for kib in ((100 << 10, 200 << 10, 300 << 10) if ALL else (200 << 10,))]
+    runs += [(180 << 10, ["profile", "tiny-gpt", "--seq", "16", "--batch", "4", "--time-limit", "1", "-o", folder / "blas-profile.json"])] if ALL else []
+    for kib, verb in runs:
+        result = subprocess.run(["sh", "-c", f'ulimit -v {kib}; exec "$@"', "sh", CLEAVE, *verb], capture_output=True, text=True, timeout=120, check=False)
         check(f"ulimit -v {kib}: {result}", result.returncode == 0 or (result.returncode == 1 and "memory" in result.stderr))
 
 
