@@ -27,7 +27,7 @@ static const struct json_field explanation_fields[] = {
     TEXT("format", "\"cleave-explanation\"."),
     WHOLE("version", "1."),
     NODE("plan", "The plan explained: explanation.plan."),
-    TEXT("target", "What all other plans can be told, as --target has it; absent: they need not be."),
+    TEXT("target", "What all other plans can be told, as --target has it; null: they need not be."),
     NUMBER("step_s", "Simulated step, all micro-batches."),
     { .key = "fits", .type = FIELD_BOOL, .doc = "Whether every stage fits." },
     WHOLE("last_stage", "The stage that ends last: its times are the step's."),
@@ -389,8 +389,7 @@ bool explanation_write(const struct cli *cli, const struct explanation *x, struc
     json_begin_format(&w, "cleave-explanation", 1);
     json_write_key(&w, "plan");
     write_choice(&w, x->plan->plan, x->plan->graph);
-    if (x->target)
-        json_put_string(&w, "target", x->target->name);
+    json_put_string(&w, "target", x->target ? x->target->name : NULL);
     json_put_double(&w, "step_s", seconds(x->account.step_ns));
     json_put_bool(&w, "fits", x->account.fits);
     json_put_int(&w, "last_stage", x->account.last_stage);
